@@ -1,0 +1,35 @@
+# Needs python3 (3.11 to 3.13, with venv) and a package index; each target installs what it lacks.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: install train test lint lock clean
+
+install: $(VENV)/.installed
+
+# uv installs the same locked, hashed files as pip, several times faster.
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "xlbench needs Python 3.11 to 3.13; set PYTHON=python3.12, say")'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check uv==0.13.8
+	$(RUN) -m uv pip install --quiet --require-hashes --requirement requirements.lock
+	$(RUN) -m uv pip install --quiet --no-deps --editable .
+	touch $@
+
+train: install
+	$(RUN) -m xlbench.train --config=configs/mtg_mt5.py
+
+test: install lint
+	$(RUN) -m pytest -q
+
+lint: install
+	$(RUN) -m ruff check .
+	$(VENV)/bin/lint-imports --cache-dir $(VENV)/.import_linter
+
+# One lock for Python 3.11 to 3.13; jax 0.10 on 3.11, newer above.
+lock: install
+	$(RUN) -m uv pip compile pyproject.toml --extra test --universal --fork-strategy requires-python \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache

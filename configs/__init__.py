@@ -1,0 +1,1 @@
+"""Experiment configs: plain Python, a file each."""

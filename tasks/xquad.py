@@ -1,0 +1,102 @@
+"""XQuAD questions (arXiv:1910.11856): a passage and an answer -> the question, four languages.
+
+Reads <data root>/xquad/xquad.<lang>.json or .json.gz, SQuAD 1.1's format; the same questions stand
+in the same order in every language. Tasks are xquad_qg_<source language>_<target language>;
+xquad_qg_en_de takes the passage and answer in English and the question in German:
+
+  {"context": "Rome is old.", "qas": [{"question": ..., "answers": [{"text": "Rome", ...}]}]}  ->
+  inputs '<de> Rome is old. <answer> Rome', targets 'Was ist alt?'
+
+The published files are one test set. Here every tenth article is for validation, every tenth for
+test, the others for training: an article is in one split alone, the same one in all languages, so
+nothing that is asked about has been read in training.
+"""
+
+import functools
+import os
+from collections.abc import Iterator
+
+import seqio
+
+from xlbench import pipeline, readers
+from xlbench.benchmarks import XQUAD
+
+SPLITS = ('train', 'validation', 'test')
+FIELDS = ('id', 'passage', 'answer', 'question')
+
+
+def split_of(article: int) -> str:
+    """The split of an article, by its 0-based position in the file."""
+    return {8: 'validation', 9: 'test'}.get(article % 10, 'train')
+
+
+def files(source: str, target: str, split: str) -> list[str]:
+    """The files of both languages, below the data root."""
+    paths = []
+    for lang in (source, target):
+        plain = f'xquad/xquad.{lang}.json'
+        packed = f'{plain}.gz'
+        exists = os.path.isfile(os.path.join(pipeline.root(), packed))
+        paths.append(packed if exists else plain)
+    return paths
+
+
+def read(
+    split: str, source_path: str, target_path: str
+) -> Iterator[readers.Record | readers.BadRecord]:
+    """Passages and answers of one file with the questions of the same ids in the other."""
+    questions = {}
+    for record in readers.read_squad(target_path):
+        if not isinstance(record, readers.BadRecord):
+            questions[record['id']] = record['question']
+        elif source_path != target_path:  # Otherwise it is reported below.
+            yield record
+    for record in readers.read_squad(source_path):
+        if isinstance(record, readers.BadRecord):
+            yield record
+        elif record['id'] not in questions:
+            place = f'question {record["id"]} of article {record["title"]!r}'
+            yield readers.BadRecord(source_path, 0, f'{place} is not in {target_path}')
+        elif split_of(int(record['article'])) == split:
+            yield {
+                'id': record['id'],
+                'passage': record['context'],
+                'answer': record['answer'],
+                'question': questions[record['id']],
+            }
+
+
+def count(split: str, source_path: str, target_path: str) -> int:
+    """The number of examples of a split."""
+    records = read(split, source_path, target_path)
+    return sum(not isinstance(record, readers.BadRecord) for record in records)
+
+
+def register(source: str, target: str) -> seqio.Task:
+    """Adds the task of one language pair."""
+    return seqio.TaskRegistry.add(
+        XQUAD.task_name('qg', source, target),
+        source=pipeline.RecordSource(
+            read,
+            functools.partial(files, source, target),
+            SPLITS,
+            FIELDS,
+            source_lang=source,
+            target_lang=target,
+            count=count,
+            hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
+        ),
+        preprocessors=pipeline.text_preprocessors(
+            '{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}', '{question}', target, keep=['id']
+        ),
+        output_features=pipeline.text_features(),
+        metric_fns=pipeline.text_metrics(target),
+    )
+
+
+for _source in XQUAD.languages:
+    for _target in XQUAD.languages:
+        register(_source, _target)
+
+for _scenario in XQUAD.scenarios():
+    pipeline.add_mixture(_scenario.mixture, _scenario.train)

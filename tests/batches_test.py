@@ -1,0 +1,426 @@
+"""The feed: the same batches on any number of processes, exact resume, every example, the rates."""
+
+import collections
+import threading
+
+import numpy as np
+import pytest
+
+from xlbench import batches, order, prepared
+from xlbench.errors import UserError
+
+VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 30_000, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
+VOCABULARY['decoder_start_id'] = 0
+LENGTHS = {'inputs': 48, 'targets': 16}
+MODES = {
+    'plain': {'packing': False},
+    'packed': {'packing': True},
+    'buckets': {'packing': False, 'length_buckets': 3},
+    'packed_buckets': {'packing': True, 'length_buckets': 3},
+    'equal_rows': {'packing': False, 'length_buckets': 3, 'equal_rows': True},
+}
+
+
+def make_task(root, name: str, count: int, first: int, vocabulary=VOCABULARY) -> prepared.Prepared:
+    """Examples whose first input and target id is their own number, from `first` on."""
+    rng = np.random.default_rng(first)
+    manifest = {'task': name, 'split': 'train', 'vocabulary': vocabulary, 'inputs': []}
+    with prepared.Writer(
+        prepared.folder(str(root), 'v', name, 'train'), manifest=manifest, shard_examples=50
+    ) as writer:
+        writer.write_batch(
+            [
+                {
+                    'inputs': [first + i] * min(60, 2 + int(rng.lognormal(2.3, 0.6))) + [1],
+                    'targets': [first + i] * rng.integers(1, 10) + [1],
+                }
+                for i in range(count)
+            ]
+        )
+    return prepared.open_task(str(root), 'v', name, 'train')
+
+
+@pytest.fixture(scope='module')
+def tasks(tmp_path_factory) -> list[prepared.Prepared]:
+    root = tmp_path_factory.mktemp('data')
+    sizes = {'demo_a': (200, 1000), 'demo_b': (60, 2000), 'demo_c': (15, 3000)}
+    return [make_task(root, name, *size) for name, size in sizes.items()]
+
+
+RATES = [200.0, 60.0, 15.0]
+
+
+def feed(tasks, rates=RATES, **kwargs) -> batches.TrainBatches:
+    options = {'batch_size': 8, 'lengths': LENGTHS, 'seed': 3, 'row_multiple': 4} | kwargs
+    return batches.train_batches(tasks, rates, **options)
+
+
+def take(tasks, count: int, **kwargs) -> list[dict]:
+    with feed(tasks, **kwargs) as stream:
+        return [next(stream) for _ in range(count)]
+
+
+def assert_equal_batches(left, right) -> None:
+    assert len(left) == len(right)
+    for one, other in zip(left, right, strict=True):
+        assert one.keys() == other.keys()
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name], name)
+
+
+def ids_of(batch) -> list[int]:
+    """The numbers of the examples in a batch: the first input id of each segment."""
+    first = (batch['encoder_positions'] == 0) & (batch['encoder_segment_ids'] > 0)
+    return batch['encoder_input_tokens'][first].tolist()
+
+
+def window_ids(tasks, windows: int, **kwargs) -> list[list[int]]:
+    with feed(tasks, **kwargs) as stream:
+        found: list[list[int]] = [[] for _ in range(windows)]
+        while (at := stream.position()['window']) < windows:
+            found[at] += ids_of(next(stream))
+    return found
+
+
+# ------------------------------------------------------------------------------------- training
+
+
+@pytest.mark.parametrize('mode', MODES)
+def test_resuming_is_exact_at_every_position(tasks, mode):
+    options = MODES[mode] | {'window': 64, 'prefetch': 0}
+    with feed(tasks, **options) as stream:
+        positions, expected = [], []
+        while stream.position()['window'] < 3:
+            positions.append(stream.position())
+            expected.append(next(stream))
+        positions.append(stream.position())
+        expected.append(next(stream))
+    assert all(isinstance(value, int) for p in positions for value in p.values())
+    for index, position in enumerate(positions):
+        with feed(tasks, position=position, **options) as stream:
+            assert stream.position() == position
+            again = [next(stream) for _ in expected[index : index + 2]]
+        assert_equal_batches(again, expected[index : index + 2])
+
+
+@pytest.mark.parametrize('prefetch', [0, 1, 5])
+def test_prefetching_changes_nothing(tasks, prefetch):
+    with feed(tasks, prefetch=0) as plain, feed(tasks, prefetch=prefetch) as ahead:
+        for _ in range(30):
+            assert_equal_batches([next(ahead)], [next(plain)])
+            assert ahead.position() == plain.position()
+
+
+@pytest.mark.parametrize('mode', MODES)
+def test_any_number_of_processes_makes_the_same_batches(tasks, mode):
+    def run(count: int, position=None, steps: int = 12):
+        parts = []
+        for index in range(count):
+            with feed(
+                tasks, process_index=index, process_count=count, position=position, **MODES[mode]
+            ) as stream:
+                parts.append([next(stream) for _ in range(steps)])
+                end = stream.position()
+        joined = [
+            {name: np.concatenate([part[name] for part in step]) for name in step[0]}
+            for step in zip(*parts, strict=True)
+        ]
+        return joined, end
+
+    one, end = run(1)
+    for count in (2, 4):
+        many, many_end = run(count)
+        assert_equal_batches(many, one)
+        assert many_end == end
+    # The number of processes changes at a resume.
+    beginning, middle = run(2, steps=5)
+    rest, _ = run(4, position=middle, steps=7)
+    assert_equal_batches(beginning + rest, one)
+
+
+@pytest.mark.parametrize('mode', MODES)
+def test_every_example_of_a_window_comes_exactly_once(tasks, mode):
+    """Windows of one pass of the mixture: with proportional rates, each example once in each."""
+    everyone = sorted([*range(1000, 1200), *range(2000, 2060), *range(3000, 3015)])
+    found = window_ids(tasks, 4, window=len(everyone), **MODES[mode])
+    # A pass of a task may begin within a window, so whole tasks are compared over all windows.
+    counts = collections.Counter(number for ids in found for number in ids)
+    assert [len(ids) for ids in found] == [len(everyone)] * 4
+    assert set(counts) == set(everyone)
+    assert min(counts.values()) >= 3 and max(counts.values()) <= 5
+
+
+def test_a_pass_over_one_task_has_each_example_once_and_each_pass_another_order(tasks):
+    found = window_ids(tasks[:1], 3, rates=[1.0], window=200, packing=False)
+    for ids in found:
+        assert sorted(ids) == list(range(1000, 1200))
+    assert found[0] != found[1] != found[2]
+    assert sorted(found[0]) != found[0]
+
+
+def test_rates_are_respected_everywhere_in_the_stream(tasks):
+    rates = [1.0, 2.0, 7.0]
+    found = window_ids(tasks, 5, rates=rates, window=100, packing=False, batch_size=4)
+    for ids in found:
+        counts = collections.Counter(number // 1000 for number in ids)
+        for task, rate in zip((1, 2, 3), rates, strict=True):
+            assert abs(counts[task] - 10 * rate) <= 2
+    # The small task is repeated, each pass of it complete.
+    small = [number for ids in found for number in ids if number >= 3000]
+    for start in range(0, len(small) - 15, 15):
+        assert sorted(small[start : start + 15]) == list(range(3000, 3015))
+
+
+def test_the_stream_is_the_same_in_pieces_of_any_size(tasks):
+    stream = order.Stream(tasks, [0.3, 0.6999, 0.0001], seed=5)
+    whole = stream(0, 5000)
+    for size in (1, 7, 640):
+        pieces = [stream(at, at + size) for at in range(0, 640, size)]
+        np.testing.assert_array_equal(np.concatenate(pieces)[:640], whole[:640])
+    np.testing.assert_array_equal(stream(4321, 4999), whole[4321:4999])
+    far = 10**12
+    np.testing.assert_array_equal(stream(far, far + 99)[50:], stream(far + 50, far + 99))
+
+
+def test_seeds_and_only_seeds_change_the_order(tasks):
+    assert_equal_batches(take(tasks, 9), take(tasks, 9))
+    other = take(tasks, 9, seed=4)
+    assert [ids_of(b) for b in take(tasks, 9)] != [ids_of(b) for b in other]
+
+
+def test_the_order_of_a_permutation_is_fixed():
+    """A golden value: a resumed run must go on as it began, in any release."""
+    assert order._permutation(8, 1, 2).tolist() == [6, 3, 1, 7, 2, 5, 4, 0]
+
+
+@pytest.mark.parametrize('mode', MODES)
+def test_batches_have_the_announced_shapes_and_real_tokens(tasks, mode):
+    with feed(tasks, **MODES[mode]) as stream:
+        shapes, share = stream.shapes, stream.real_share
+        real = positions = 0
+        while stream.position()['window'] == 0:
+            batch = next(stream)
+            rows, inputs = batch['encoder_input_tokens'].shape
+            assert (rows, inputs, batch['decoder_target_tokens'].shape[1]) in shapes
+            for side in ('encoder', 'decoder'):
+                segments = batch[f'{side}_segment_ids']
+                real += (segments > 0).sum()
+                positions += segments.size
+        assert share == pytest.approx(real / positions)
+        assert 0.3 < share <= 1
+        assert len(shapes) == (3 if 'length_buckets' in MODES[mode] else 1)
+        if mode == 'equal_rows':
+            assert {rows for rows, _, _ in shapes} == {8}
+        lines = stream.shape_lines()
+        assert len(lines) == len(shapes) + 1 and 'real tokens' in lines[-1]
+
+
+def test_packing_has_far_fewer_padding_positions(tasks):
+    with feed(tasks, packing=False) as plain, feed(tasks) as packed:
+        assert packed.real_share > 1.8 * plain.real_share
+        assert packed.examples_per_step > 1.8 * plain.examples_per_step
+
+
+def test_long_examples_are_trimmed_and_counted(tasks):
+    with feed(tasks, lengths={'inputs': 5, 'targets': 3}, packing=False) as stream:
+        batch = next(stream)
+        assert stream.trimmed['inputs'] > 100 and stream.trimmed['targets'] > 100
+        assert 'are trimmed' in stream.shape_lines()[-1]
+    full = batch['encoder_segment_ids'][:, -1] > 0
+    assert full.any() and (batch['encoder_input_tokens'][full, -1] == 1).all()
+
+
+def test_the_description_counts_passes(tasks):
+    with feed(tasks, [1, 1, 2], packing=False, batch_size=8) as stream:
+        told = stream.describe(100)
+        assert [tuple(share[:3]) for share in told] == [
+            ('demo_a', 200, 0.25),
+            ('demo_b', 60, 0.25),
+            ('demo_c', 15, 0.5),
+        ]
+        expected = [800 * 0.25 / 200, 800 * 0.25 / 60, 800 * 0.5 / 15]
+        assert [share.epochs for share in told] == pytest.approx(expected)
+        assert stream.examples_seen() == 0
+        for _ in range(5):
+            next(stream)
+        assert stream.examples_seen() == 40
+        assert stream.epochs()['demo_c'] == pytest.approx(40 * 0.5 / 15)
+
+
+def test_examples_seen_counts_what_came_in_packed_batches(tasks):
+    with feed(tasks, window=100) as stream:
+        seen = 0
+        while stream.position()['window'] < 2:
+            seen += len(ids_of(next(stream)))
+            assert stream.examples_seen() == seen
+
+
+def test_a_position_of_another_feed_is_refused(tasks):
+    with feed(tasks) as stream:
+        next(stream)
+        position = stream.position()
+    for change in (
+        {'seed': 4},
+        {'batch_size': 16},
+        {'packing': False},
+        {'lengths': {'inputs': 47, 'targets': 16}},
+        {'rates': [1, 1, 1]},
+    ):
+        with pytest.raises(UserError, match='another feed'):
+            feed(tasks, position=position, **change)
+    with pytest.raises(UserError, match='another feed'):
+        feed(tasks[:2], rates=RATES[:2], position=position)
+    with pytest.raises(UserError, match='no batch at position'):
+        feed(tasks, position={'window': 0, 'batch': 10**6})
+    with pytest.raises(UserError, match='no batch at position'):
+        feed(tasks, position={'window': -1, 'batch': 0})
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'batch_size': 9, 'process_count': 2}, 'batch_size 9 cannot be shared by 2 processes'),
+        ({'batch_size': 0}, 'batch_size 0'),
+        ({'process_index': 2, 'process_count': 2}, 'process 2 does not exist'),
+        ({'rates': [1, 0, 1]}, 'rate of demo_b is 0'),
+        ({'rates': [1, float('nan'), 1]}, 'rate of demo_b is nan'),
+        ({'rates': [1, 1]}, '2 rates for 3 tasks'),
+        ({'lengths': {'inputs': 5}}, 'needs inputs and targets'),
+        ({'lengths': {'inputs': 5, 'targets': 1}}, '2 tokens or more'),
+        ({'length_buckets': 0}, 'length_buckets is 0'),
+        ({'window': 0}, 'window is 0'),
+        ({'seed': -1}, 'seed is -1'),
+        ({'prefetch': -1}, 'prefetch is -1'),
+        (
+            {'length_buckets': 2, 'row_multiple': 2, 'process_count': 4},
+            'row_multiple 2 cannot be shared by 4 processes',
+        ),
+    ],
+)
+def test_mistakes_are_told(tasks, changes, message):
+    with pytest.raises(UserError, match=message):
+        feed(tasks, **changes)
+
+
+def test_tasks_that_cannot_be_mixed(tasks, tmp_path):
+    with pytest.raises(UserError, match='no task'):
+        feed([], [])
+    with pytest.raises(UserError, match='twice'):
+        feed([tasks[0], tasks[0]], [1, 1])
+    with pytest.raises(UserError, match='has no examples'):
+        feed([make_task(tmp_path, 'demo_d', 0, 0)], [1])
+    other = make_task(tmp_path, 'demo_e', 5, 10, VOCABULARY | {'name': 'w'})
+    with pytest.raises(UserError, match='prepare both with the same one'):
+        feed([tasks[0], other], [1, 1])
+
+
+def test_less_data_than_a_batch(tasks):
+    for mode in MODES.values():
+        for batch in take(tasks[2:], 6, rates=[1.0], batch_size=64, row_multiple=8, **mode):
+            assert set(ids_of(batch)) <= set(range(3000, 3015))
+
+
+@pytest.mark.parametrize('prefetch', [0, 3])
+def test_errors_of_the_thread_reach_the_loop(tmp_path, prefetch):
+    task = make_task(tmp_path, 'demo_a', 100, 1000)
+    with feed([task], [1.0], prefetch=prefetch) as stream:
+        next(stream)
+
+        def fail(indices):
+            raise UserError('a broken disk')
+
+        object.__setattr__(task, 'read', fail)
+        with pytest.raises(UserError, match='broken disk'):
+            for _ in range(20):
+                next(stream)
+        # Nothing was skipped: the feed goes on where it failed.
+        object.__delattr__(task, 'read')
+        position = stream.position()
+        batch = next(stream)
+    with feed([task], [1.0], position=position) as again:
+        assert_equal_batches([next(again)], [batch])
+
+
+def test_closing_ends_the_threads(tasks):
+    before = set(threading.enumerate())
+    stream = feed(tasks, prefetch=4)
+    next(stream)
+    assert set(threading.enumerate()) > before
+    stream.close()
+    stream.close()
+    assert set(threading.enumerate()) <= before
+
+
+# ----------------------------------------------------------------------------------- evaluation
+
+
+def evaluate(task, **kwargs) -> batches.EvalBatches:
+    options = {'batch_size': 8, 'lengths': LENGTHS} | kwargs
+    return batches.eval_batches(task, **options)
+
+
+def test_evaluation_has_every_example_once_and_longest_first(tasks):
+    feed_ = evaluate(tasks[0], batch_size=16)
+    seen, lengths = [], tasks[0].lengths()
+    found = list(feed_)
+    assert len(found) == len(feed_) == 13
+    for batch in found:
+        rows, width = batch['encoder_input_tokens'].shape
+        assert (rows, width, 16) in feed_.shapes
+        for row, index in enumerate(batch['example_index'].tolist()):
+            segments = batch['encoder_segment_ids'][row]
+            if index < 0:
+                assert not segments.any() and not batch['decoder_loss_weights'][row].any()
+                continue
+            seen.append(index)
+            assert batch['encoder_input_tokens'][row, 0] == 1000 + index
+            assert segments.sum() == min(48, lengths[index, 0])
+            assert batch['decoder_loss_weights'][row].sum() == min(16, lengths[index, 1])
+    assert sorted(seen) == list(range(200))
+    cut = np.minimum(lengths[seen, 0], 48)
+    assert (np.diff(cut) <= 0).all()
+    assert feed_.trimmed == {'inputs': int((lengths[:, 0] > 48).sum()), 'targets': 0}
+    assert feed_.trimmed['inputs'] > 0
+    assert 1 < len(feed_.shapes) <= 4
+    assert_equal_batches(list(feed_), found)  # It can be iterated again.
+
+
+@pytest.mark.parametrize('count', [2, 4])
+def test_evaluation_is_shared_row_by_row(tasks, count):
+    whole = list(evaluate(tasks[1]))
+    parts = [evaluate(tasks[1], process_index=i, process_count=count) for i in range(count)]
+    assert all(part.shapes == evaluate(tasks[1]).shapes for part in parts)
+    joined = [
+        {name: np.concatenate([part[name] for part in step]) for name in step[0]}
+        for step in zip(*parts, strict=True)
+    ]
+    assert_equal_batches(joined, whole)
+
+
+def test_evaluation_of_the_first_examples(tasks):
+    feed_ = evaluate(tasks[0], num_examples=10)
+    indices = np.concatenate([batch['example_index'] for batch in feed_])
+    assert sorted(indices[indices >= 0].tolist()) == list(range(10))
+    assert (feed_.num_examples, len(feed_)) == (10, 2)
+    assert evaluate(tasks[2], num_examples=10**6).num_examples == 15
+
+
+def test_evaluation_can_be_left_early(tasks):
+    before = set(threading.enumerate())
+    for batch in evaluate(tasks[0]):
+        assert batch['example_index'].shape == (8,)
+        break
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'batch_size': 9, 'process_count': 2}, 'batch_size 9 cannot be shared'),
+        ({'lengths': {}}, 'needs inputs and targets'),
+        ({'widths': 0}, 'widths is 0'),
+    ],
+)
+def test_mistakes_in_evaluation_are_told(tasks, changes, message):
+    with pytest.raises(UserError, match=message):
+        evaluate(tasks[0], **changes)

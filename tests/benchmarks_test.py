@@ -1,0 +1,215 @@
+"""Names of tasks, mixtures and scenarios, and the paper's numbers."""
+
+import dataclasses
+import itertools
+import pickle
+
+import pytest
+
+from xlbench import benchmarks, errors
+from xlbench.benchmarks import MTG, XQUAD
+
+
+def test_task_names_in_both_directions():
+    assert MTG.task_name('qg', 'en', 'de') == 'mtg_qg_en_de'
+    assert MTG.task_name('qg', 'de') == 'mtg_qg_de_de'
+    assert len(set(MTG.task_names())) == 48
+    assert len(set(XQUAD.task_names())) == 16
+    for benchmark in benchmarks.BENCHMARKS.values():
+        for name in benchmark.task_names():
+            parsed = benchmarks.parse_task(name)
+            assert benchmark.task_name(*parsed[1:]) == name
+    assert benchmarks.parse_task('mtg_qg_en_de') == ('mtg', 'qg', 'en', 'de')
+
+
+@pytest.mark.parametrize('name', ['mtg_qg_en_zh', 'mtg_qg_de', 'mtg', '', 'mtg_qg_en_de_fr', 'x_y'])
+def test_parse_task_refuses_other_names(name):
+    with pytest.raises(errors.UserError, match='unknown task'):
+        benchmarks.parse_task(name)
+
+
+def test_scenario_names_and_members():
+    mono = MTG.scenario('mono', task='qg', source='de')
+    assert mono.mixture == 'mtg_mono_qg_de'
+    assert mono.train == mono.evaluate == ('mtg_qg_de_de',)
+
+    multitask = MTG.scenario('mono_multitask', source='de')
+    assert multitask.mixture == 'mtg_mono_multitask_de'
+    assert multitask.train == ('mtg_sg_de_de', 'mtg_qg_de_de', 'mtg_tg_de_de')
+
+    multi = MTG.scenario('multi', task='qg')
+    assert multi.mixture == 'mtg_multi_qg'
+    assert multi.train == ('mtg_qg_en_en', 'mtg_qg_de_de', 'mtg_qg_fr_fr', 'mtg_qg_es_es')
+
+    everything = MTG.scenario('multi_multitask')
+    assert everything.mixture == 'mtg_multi_multitask'
+    assert len(everything.train) == 12
+
+    centric = MTG.scenario('cross', task='qg', source='en')
+    assert centric.mixture == 'mtg_cross_qg_en'
+    assert centric.train == ('mtg_qg_en_de', 'mtg_qg_en_fr', 'mtg_qg_en_es')
+
+    pairs = MTG.scenario('cross', task='qg')
+    expected = {MTG.task_name('qg', s, t) for s, t in itertools.permutations(MTG.languages, 2)}
+    assert pairs.mixture == 'mtg_cross_qg'
+    assert len(pairs.train) == 12
+    assert set(pairs.train) == expected
+
+    pair = MTG.scenario('cross', task='qg', source='en', target='de')
+    assert pair.mixture == 'mtg_qg_en_de'
+    assert pair.train == ('mtg_qg_en_de',)
+
+
+def test_zero_shot_never_trains_what_it_evaluates():
+    zero = MTG.scenario('zero_shot', task='tg')
+    assert zero.mixture == 'mtg_zero_shot_tg'
+    assert zero.train == ('mtg_tg_en_en',)
+    assert zero.evaluate == ('mtg_tg_en_de', 'mtg_tg_en_fr', 'mtg_tg_en_es')
+    assert MTG.scenario('zero_shot', task='tg', target='de').evaluate == ('mtg_tg_en_de',)
+
+
+def test_scenarios_lists_each_mixture_once():
+    mixtures = [scenario.mixture for scenario in MTG.scenarios()]
+    # mono 3x4, mono multitask 4, multi 3, all 1, cross 3x(1+4), zero-shot 3.
+    assert len(mixtures) == len(set(mixtures)) == 12 + 4 + 3 + 1 + 15 + 3
+    assert {scenario.name for scenario in MTG.scenarios()} == set(benchmarks.SCENARIOS)
+    assert not set(mixtures) & set(MTG.task_names())
+    for scenario in MTG.scenarios():
+        assert set(scenario.train + scenario.evaluate) <= set(MTG.task_names())
+        assert benchmarks.parse_mixture(scenario.mixture) == scenario
+
+
+def test_rates_are_a_suffix():
+    scenario = MTG.scenario('multi', 'qg')
+    assert scenario.with_rate('proportional') == scenario
+    equal = scenario.with_rate('equal')
+    assert equal.mixture == 'mtg_multi_qg.equal'
+    assert equal.train == scenario.train
+    assert equal.with_rate('capped').mixture == 'mtg_multi_qg.capped'
+    assert benchmarks.parse_mixture('mtg_multi_qg.equal') == equal
+    with pytest.raises(errors.UserError, match='unknown mixing rate'):
+        benchmarks.parse_mixture('mtg_multi_qg.equl')
+    single = MTG.scenario('cross', 'qg', 'en', 'de')
+    assert single.with_rate('equal') == single
+
+
+def test_a_task_is_a_mixture_of_itself():
+    assert benchmarks.parse_mixture('mtg_qg_en_de') == MTG.scenario('cross', 'qg', 'en', 'de')
+    assert benchmarks.parse_mixture('mtg_qg_de_de').train == ('mtg_qg_de_de',)
+    with pytest.raises(errors.UserError, match=r'nearest.*mtg_multi_qg'):
+        benchmarks.parse_mixture('mtg_mult_qg')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (('crss', 'qg'), "unknown scenario 'crss'; nearest: cross"),
+        (('mono', 'qa', 'de'), "unknown mtg task 'qa'"),
+        (('mono', 'qg', 'zh'), "unknown mtg language 'zh'"),
+        (('mono', 'qg'), 'give source, one of en, de, fr, es'),
+        (('mono', 'qg', 'de', 'en'), 'same source and target'),
+        (('mono', None, 'de'), 'needs a task, one of sg, qg, tg'),
+        (('multi', 'qg', 'de'), 'takes no source'),
+        (('multi_multitask', 'qg'), 'takes no task'),
+        (('cross', 'qg', None, 'de'), 'give two different ones'),
+        (('cross', 'qg', 'de', 'de'), 'give two different ones'),
+        (('zero_shot', 'qg', 'de'), 'trains en -> en'),
+        (('zero_shot', 'qg', 'en', 'en'), 'trains en -> en'),
+    ],
+)
+def test_wrong_scenarios_are_refused_in_one_line(arguments, message):
+    with pytest.raises(errors.UserError, match=message) as caught:
+        MTG.scenario(*arguments)
+    assert '\n' not in str(caught.value)
+
+
+def test_a_single_task_need_not_be_named():
+    assert XQUAD.scenario('multi') == XQUAD.scenario('multi', 'qg')
+    assert XQUAD.scenario('cross', source='en').mixture == 'xquad_cross_qg_en'
+
+
+def test_benchmarks_are_frozen_and_travel():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        MTG.name = 'other'
+    assert pickle.loads(pickle.dumps(MTG)) == MTG
+    assert len({MTG, XQUAD}) == 2
+    with pytest.raises(errors.UserError, match="unknown benchmark 'mgt'; nearest: mtg"):
+        benchmarks.get('mgt')
+
+
+def test_official_sizes():
+    assert MTG.is_official('qg', 'test', 3000)
+    assert not MTG.is_official('qg', 'test', 2999)
+    assert MTG.is_official('tg', 'rough_train', 280_376)
+    assert not XQUAD.is_official('qg', 'test', 1190)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        # Table 11, 12, 13, 14.
+        (('mT5', 'mono', 'qg', 'en'), {'bleu': 17.55, 'rouge_l': 41.6, 'distinct_1': 96.7}),
+        (('M-BERT', 'mono', 'sg', 'en'), {'meteor': 10.5, 'bertscore': 88.5, 'bleurt': -0.771}),
+        (('mBART', 'multi', 'tg', 'de'), {'bleu': 9.42, 'rouge_l': 22.7, 'ensemble': 3.408}),
+        (('XLM', 'mono_multitask', 'qg', 'es'), {'bleu': 18.85, 'rouge_l': 47.0}),
+        (
+            ('mT5', 'multi_multitask', 'tg', 'es'),
+            {'bleu': 12.53, 'rouge_l': 28.4, 'ensemble': 3.544},
+        ),
+        # Tables 15 to 18.
+        (('M-BERT', 'cross', 'sg', 'en', 'de'), {'bleu': 2.13, 'rouge_l': 13.4}),
+        (('mBART', 'cross', 'tg', 'de', 'es'), {'bleu': 0.94, 'distinct_1': 37.4}),
+        (('XLM', 'cross', 'qg', 'fr', 'en'), {'bleu': 13.29, 'bleurt': -0.391}),
+        (('mT5', 'cross', 'tg', 'es', 'fr'), {'bleu': 10.41, 'ensemble': 3.547}),
+        # Table 19.
+        (('mT5', 'zero_shot', 'tg', 'en', 'es'), {'bleu': 4.0, 'rouge_l': 10.6, 'ensemble': 3.149}),
+    ],
+)
+def test_paper_scores(arguments, expected):
+    scores = MTG.paper_scores(*arguments)
+    assert {name: scores[name] for name in expected} == expected
+
+
+def test_the_paper_is_complete():
+    """Every scenario has 3 tasks x 4 models x its language pairs, and every score."""
+    same = [(lang, lang) for lang in MTG.languages]
+    pairs = list(itertools.permutations(MTG.languages, 2))
+    zero_shot = [('en', lang) for lang in ('de', 'fr', 'es')]
+    directions = dict.fromkeys(('mono', 'mono_multitask', 'multi', 'multi_multitask'), same)
+    directions |= {'cross': pairs, 'zero_shot': zero_shot}
+    count = 0
+    for scenario, model, task in itertools.product(
+        benchmarks.SCENARIOS, MTG.paper_models, MTG.tasks
+    ):
+        for source, target in itertools.product(MTG.languages, repeat=2):
+            scores = MTG.paper_scores(model, scenario, task, source, target)
+            assert (scores is not None) == ((source, target) in directions[scenario])
+            if scores:
+                count += 1
+                # BLEURT only scores English.
+                assert len(scores) == 7 - (target != 'en')
+                assert ('bleurt' in scores) == (target == 'en')
+                assert set(MTG.scores) <= set(scores)
+                assert all(0 < scores[name] <= 100 for name in MTG.scores)
+    assert count == 372
+
+
+def test_the_papers_tables_agree_with_each_other():
+    """Table 4 prints the averages over targets of table 19."""
+    printed = {('sg', 'M-BERT'): 3.2, ('sg', 'XLM'): 9.1, ('qg', 'mBART'): 5.3, ('qg', 'mT5'): 4.9}
+    printed |= {('tg', 'XLM'): 13.7, ('tg', 'mBART'): 13.3, ('tg', 'mT5'): 11.2}
+    for (task, model), average in printed.items():
+        scores = [
+            MTG.paper_scores(model, 'zero_shot', task, 'en', lang)['rouge_l']
+            for lang in ('de', 'fr', 'es')
+        ]
+        assert abs(sum(scores) / 3 - average) <= 0.05
+
+
+def test_paper_scores_are_copies_and_names_are_checked():
+    MTG.paper_scores('mT5', 'mono', 'qg', 'en')['bleu'] = 99.0
+    assert MTG.paper_scores('mT5', 'mono', 'qg', 'en')['bleu'] == 17.55
+    with pytest.raises(errors.UserError, match="unknown mtg model 'mt5'; nearest: mT5"):
+        MTG.paper_scores('mt5', 'mono', 'qg', 'en')
+    with pytest.raises(errors.UserError, match='unknown scenario'):
+        MTG.paper_scores('mT5', 'monolingual', 'qg', 'en')

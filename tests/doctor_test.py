@@ -1,0 +1,149 @@
+"""What the doctor says of a machine that works, and of machines that do not."""
+
+import pathlib
+import sys
+import tomllib
+from importlib import metadata
+
+import jax
+import pytest
+
+from xlbench import doctor
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv('XLBENCH_DATA', raising=False)
+
+
+def _without(monkeypatch, *missing, **versions):
+    """Pretends that packages are missing or have other versions."""
+    real = metadata.version
+
+    def version(name):
+        if name in missing:
+            raise metadata.PackageNotFoundError(name)
+        return versions.get(name) or real(name)
+
+    monkeypatch.setattr(doctor.metadata, 'version', version)
+
+
+def _topics(found):
+    return dict(found.lines)
+
+
+def test_a_working_machine(capsys):
+    assert doctor.main([]) == 0
+    screen = capsys.readouterr().out
+    assert 'default run (embedded sample) can run here' in screen
+    assert 'problem:' not in screen
+    assert f'jax {jax.__version__}' in screen
+    assert len(screen.splitlines()) < 40  # One screen.
+
+
+def test_every_declared_package_is_shown():
+    facts = ' '.join(fact for _, fact in doctor.examine().lines)
+    needed, extras = doctor.requirements()
+    assert {'jax', 'grain', 'sacrebleu'} <= set(needed)
+    assert needed['flax'] == '0.12'
+    assert extras['tpu'] == ['libtpu']
+    assert all(f'{name} ' in facts for name in needed)
+
+
+def test_requirements_of_an_uninstalled_source_tree(monkeypatch):
+    def requires(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.metadata, 'requires', requires)
+    path = pathlib.Path(doctor.__file__).parent.parent / 'pyproject.toml'
+    project = tomllib.loads(path.read_text(encoding='utf-8'))['project']
+    needed, extras = doctor.requirements()
+    assert len(needed) == len(project['dependencies'])
+    assert needed['flax'] == '0.12'
+    assert extras['tpu'] == ['libtpu']
+    assert 'pytest' in extras['test']
+
+
+def test_missing_and_old_packages_are_problems_that_come_first(monkeypatch, capsys):
+    _without(monkeypatch, 'grain', flax='0.9.1')
+    assert doctor.main([]) == 1
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith('problem: ')
+    assert 'grain is missing' in first
+    assert 'flax is 0.9.1, at least 0.12 is needed' in first
+    assert 'pip install' in first
+    assert 'cannot run here yet' in rest[0]
+
+
+def test_jax_that_does_not_start_is_a_problem(monkeypatch):
+    def devices():
+        raise RuntimeError('Unable to initialize\nbackend')
+
+    monkeypatch.setattr(jax, 'devices', devices)
+    problems = doctor.examine().problems
+    assert len(problems) == 1
+    assert 'Unable to initialize backend' in problems[0]
+    assert '\n' not in problems[0]
+
+
+def test_jax_that_cannot_be_imported_is_a_problem(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'jax', None)
+    assert 'jax does not start' in doctor.examine().problems[0]
+
+
+def test_tensorflow_is_needed_only_without_prepared_data(monkeypatch, tmp_path):
+    _without(monkeypatch, 'tensorflow', 'tensorflow-cpu', 'tf-nightly', 'seqio')
+    problems = doctor.examine().problems
+    assert len(problems) == 1
+    assert 'no prepared sample' in problems[0]
+
+    sample = tmp_path / 'data' / 'sample'
+    manifest = sample / 'prepared' / 'sample' / 'mtg_qg_de_de' / 'train' / 'manifest.json'
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text('{}')
+    (sample / 'SAMPLE.json').write_text('{}')
+    found = doctor.examine()
+    assert found.problems == []
+    assert _topics(found)['sample'].endswith('sample, prepared')
+    assert 'seqio missing' in _topics(found)['to prepare']
+
+
+def test_an_unsupported_python_is_a_problem(monkeypatch):
+    monkeypatch.setattr(doctor, '_PYTHON', ((3, 5), (3, 6)))
+    assert 'make an environment with Python 3.5 to 3.5' in doctor.examine().problems[0]
+
+
+def test_the_data_root_of_the_environment(monkeypatch, tmp_path):
+    (tmp_path / 'corpora' / 'mtg').mkdir(parents=True)
+    monkeypatch.setenv('XLBENCH_DATA', str(tmp_path / 'corpora'))
+    assert _topics(doctor.examine())['data'] == f'{tmp_path / "corpora"} (XLBENCH_DATA): mtg'
+
+
+def test_scarce_disk_and_memory_are_notes(monkeypatch):
+    monkeypatch.setattr(doctor, '_LOW_DISK', 1 << 60)
+    monkeypatch.setattr(doctor, '_LOW_MEMORY', 1 << 60)
+    found = doctor.examine()
+    assert found.problems == []
+    assert any('of disk' in note for note in found.notes)
+    assert any('memory' in note for note in found.notes)
+
+
+def test_an_idle_accelerator_is_a_note(monkeypatch):
+    monkeypatch.delenv('JAX_PLATFORMS', raising=False)
+    monkeypatch.setattr(doctor.pathlib.Path, 'exists', lambda path: str(path) == '/dev/nvidia0')
+    assert 'cuda' in doctor._unused_accelerator()
+    monkeypatch.setenv('JAX_PLATFORMS', 'cpu')
+    assert doctor._unused_accelerator() == ''
+
+
+@pytest.mark.parametrize(('value', 'expected'), [('1', 'offline'), ('0', 'online'), ('', 'online')])
+def test_the_hub(monkeypatch, value, expected):
+    monkeypatch.delenv('TRANSFORMERS_OFFLINE', raising=False)
+    monkeypatch.setenv('HF_HUB_OFFLINE', value)
+    assert _topics(doctor.examine())['hub'].startswith(expected)
+
+
+def test_versions_compare_as_numbers():
+    assert doctor._numbers('0.12.8') > doctor._numbers('0.9')
+    assert doctor._numbers('2.21.0rc1') == (2, 21, 0)

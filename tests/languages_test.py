@@ -1,0 +1,51 @@
+"""The table of languages: complete for the benchmarks, and right where others rely on it."""
+
+import pytest
+
+from xlbench import benchmarks, errors, languages
+
+
+def test_every_benchmark_language_has_a_row():
+    for benchmark in benchmarks.BENCHMARKS.values():
+        for code in benchmark.languages:
+            assert languages.get(code).code == code
+
+
+@pytest.mark.parametrize(
+    ('code', 'name', 'mbart', 'direction', 'spaces'),
+    [
+        ('de', 'german', 'de_DE', 'ltr', True),
+        ('en', 'english', 'en_XX', 'ltr', True),
+        ('zh', 'chinese', 'zh_CN', 'ltr', False),
+        ('ja', 'japanese', 'ja_XX', 'ltr', False),
+        ('th', 'thai', 'th_TH', 'ltr', False),
+        ('ko', 'korean', 'ko_KR', 'ltr', True),
+        ('ar', 'arabic', 'ar_AR', 'rtl', True),
+        ('ur', 'urdu', 'ur_PK', 'rtl', True),
+        ('he', 'hebrew', 'he_IL', 'rtl', True),
+        ('el', 'greek', None, 'ltr', True),
+    ],
+)
+def test_rows(code, name, mbart, direction, spaces):
+    language = languages.LANGUAGES[code]
+    assert (language.name, language.mbart) == (name, mbart)
+    assert (language.direction, language.spaces) == (direction, spaces)
+
+
+def test_codes_and_names_are_unique():
+    rows = languages.LANGUAGES.values()
+    assert len({row.name for row in rows}) == len(languages.LANGUAGES) == 61
+    # mBART-50 has 52 language tokens, one each; all are here.
+    assert len({row.mbart for row in rows} - {None}) == 52
+
+
+def test_stemmer_names_are_known():
+    # NLTK's Snowball stemmers and the scorer's own, which are chosen by these names.
+    stemmed = 'arabic danish dutch english finnish french german hungarian italian norwegian'
+    stemmed += ' portuguese romanian russian spanish swedish hindi bengali turkish'
+    assert set(stemmed.split()) <= {row.name for row in languages.LANGUAGES.values()}
+
+
+def test_an_unknown_code_is_a_user_error():
+    with pytest.raises(errors.UserError, match=r"unknown language 'german'.*code"):
+        languages.get('german')

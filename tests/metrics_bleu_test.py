@@ -1,0 +1,102 @@
+"""BLEU and chrF: hand-worked numbers, tokenizers, mistakes."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xlbench import errors
+from xlbench.metrics import bleu
+
+REL = 1e-9
+FIVE = 'der Zug kommt heute an'
+
+
+def test_identical_is_100():
+    assert bleu.SacreBleu()([FIVE], [FIVE])['bleu'] == pytest.approx(100.0, rel=REL)
+    assert bleu.ChrF()([FIVE], [FIVE])['chrf'] == pytest.approx(100.0, rel=REL)
+
+
+def test_bleu_by_hand():
+    # 6 words against 7 with one wrong at the end: 5/6, 4/5, 3/4, 2/3 of n-grams match, and the
+    # prediction is shorter: brevity penalty exp(1 - 7/6).
+    target, prediction = 'a b c d e f g', 'a b c d e x'
+    expected = 100 * math.exp(1 - 7 / 6) * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25
+    assert bleu.SacreBleu()([target], [prediction])['bleu'] == pytest.approx(expected, rel=REL)
+
+
+def test_corpus_is_not_the_mean_of_sentences():
+    targets, predictions = [FIVE, 'a b c d'], [FIVE, 'x y z w']
+    metric = bleu.SacreBleu()
+    sentences = [score['bleu'] for score in metric.per_example(targets, predictions)]
+    assert sentences[0] == pytest.approx(100.0, rel=REL)
+    # 5/9, 4/7, 3/5 and 2/3 of n-grams match in the whole corpus; the lengths are equal.
+    expected = 100 * (5 / 9 * 4 / 7 * 3 / 5 * 2 / 3) ** 0.25
+    assert metric(targets, predictions)['bleu'] == pytest.approx(expected, rel=REL)
+
+
+def test_identical_but_short():
+    assert bleu.SacreBleu()(['ein Zug'], ['ein Zug'])['bleu'] == 0.0  # As sacrebleu has it.
+    [sentence] = bleu.SacreBleu().per_example(['ein Zug'], ['ein Zug'])
+    assert sentence['bleu'] == pytest.approx(100.0, rel=REL)
+
+
+def test_chrf_by_hand():
+    # Against 'abcd', 'abc' has precision 1 for n = 1, 2, 3 and recall 3/4, 2/3, 1/2; longer n do
+    # not occur in it. Means: P = 1, R = 23/36; F2 = 5PR / (4P + R).
+    p, r = 1.0, (3 / 4 + 2 / 3 + 1 / 2) / 3
+    expected = 100 * 5 * p * r / (4 * p + r)
+    [sentence] = bleu.ChrF().per_example(['abcd'], ['abc'])
+    assert sentence['chrf'] == pytest.approx(expected, rel=REL)
+
+
+def test_case_counts():
+    assert bleu.SacreBleu()([FIVE], [FIVE.upper()])['bleu'] < 50
+
+
+def test_chinese_is_cut_into_characters():
+    target, prediction = '我们去公园看花', '我们去公园看书'  # 6 of 7 characters.
+    expected = 100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25
+    zh, words = bleu.SacreBleu.for_language('zh'), bleu.SacreBleu()
+    assert zh([target], [prediction])['bleu'] == pytest.approx(expected, rel=REL)
+    assert words([target], [prediction])['bleu'] < 1.0
+
+
+@pytest.mark.parametrize('lang, tokenize', [('de', '13a'), ('zh', 'zh'), ('ja', 'char')])
+def test_tokenizer_of_a_language(lang, tokenize):
+    assert bleu.SacreBleu.for_language(lang).tokenize == tokenize
+
+
+def test_signatures_are_sacrebleus():
+    assert bleu.SacreBleu('zh').signature.startswith('nrefs:1|case:mixed|eff:no|tok:zh|smooth:exp')
+    assert bleu.ChrF().signature.startswith('nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version')
+
+
+def test_mistakes():
+    with pytest.raises(errors.UserError, match=r"unknown tokenizer of sacrebleu '13'; .*13a"):
+        bleu.SacreBleu('13')
+    with pytest.raises(errors.UserError, match='unknown language'):
+        bleu.SacreBleu.for_language('xx')
+    for metric in (bleu.SacreBleu(), bleu.ChrF()):
+        with pytest.raises(errors.UserError, match='1 targets but 2 predictions'):
+            metric(['a'], ['a', 'b'])
+        with pytest.raises(errors.UserError, match='1 targets but 2 predictions'):
+            metric.per_example(['a'], ['a', 'b'])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(codec='utf-8'), max_size=20), st.text('ab 。!', max_size=9)
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_bounds(texts):
+    targets, predictions = map(list, zip(*texts, strict=True))
+    for metric in (bleu.SacreBleu(), bleu.SacreBleu('zh'), bleu.ChrF()):
+        rows = [metric(targets, predictions), *metric.per_example(targets, predictions)]
+        assert all(0.0 <= value <= 100.0 + 1e-9 for row in rows for value in row.values())

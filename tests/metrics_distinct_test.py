@@ -1,0 +1,87 @@
+"""Distinct-n: both readings of the paper, by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xlbench import errors
+from xlbench.metrics import distinct
+
+REL = 1e-9
+
+
+def score(*predictions, tokenize='words'):
+    return distinct.Distinct(tokenize)([''] * len(predictions), list(predictions))
+
+
+def test_by_hand():
+    # 'a a b': 2 of 3 words, (a a)(a b): 2 of 2. 'a b c d': 4 of 4, 3 of 3.
+    # Together: a b c d of 7 words; aa ab bc cd of 5 bigrams.
+    assert score('a a b', 'a b c d') == pytest.approx(
+        {
+            'distinct_1': 100 * (2 / 3 + 1) / 2,
+            'distinct_2': 100.0,
+            'distinct_1_corpus': 100 * 4 / 7,
+            'distinct_2_corpus': 100 * 4 / 5,
+        },
+        rel=REL,
+    )
+
+
+def test_bigrams_do_not_cross_hypotheses():
+    assert score('a', 'b')['distinct_2_corpus'] == 0.0
+
+
+def test_a_hypothesis_without_ngrams_counts_as_zero():
+    got = score('a b', '')
+    assert got['distinct_1'] == 50.0 and got['distinct_1_corpus'] == 100.0
+    assert score('a')['distinct_1'] == 100.0 and score('a')['distinct_2'] == 0.0
+    assert set(score('', ' ').values()) == {0.0}
+
+
+def test_case_and_punctuation_count():
+    assert score('Der der der.')['distinct_1'] == 100.0
+
+
+def test_characters():
+    assert score('看看 花', tokenize='characters')['distinct_1'] == pytest.approx(200 / 3, rel=REL)
+    assert distinct.Distinct.for_language('zh').tokenize == 'characters'
+    assert distinct.Distinct.for_language('de').tokenize == 'words'
+
+
+def test_per_example():
+    assert distinct.Distinct().per_example(['', ''], ['a a', 'b']) == [
+        {'distinct_1': 50.0, 'distinct_2': 100.0},
+        {'distinct_1': 100.0, 'distinct_2': 0.0},
+    ]
+
+
+def test_mistakes():
+    with pytest.raises(errors.UserError, match='unknown tokenizer of Distinct'):
+        distinct.Distinct('word')
+    with pytest.raises(errors.UserError, match='1 targets but 2 predictions'):
+        distinct.Distinct()(['a'], ['a', 'b'])
+
+
+def test_signature():
+    assert 'tok:words' in distinct.Distinct().signature
+
+
+@given(st.lists(st.text('ab ', max_size=12), min_size=1, max_size=4))
+def test_bounds_and_copies(predictions):
+    once, twice = score(*predictions), score(*predictions, *predictions)
+    assert all(0.0 <= value <= 100.0 for value in once.values())
+    assert once['distinct_1'] == pytest.approx(
+        twice['distinct_1'], rel=REL
+    )  # Copies do not show ...
+    assert once['distinct_1_corpus'] == pytest.approx(2 * twice['distinct_1_corpus'], rel=REL)
+
+
+def test_golden(golden):
+    for case in golden('mtg_distinct'):
+        got = score(*case['inputs']['hypotheses'])
+        for n in (1, 2):
+            expected = case['expected'][f'distinct{n}']
+            mean, corpus = expected['mean_of_per_hypothesis'], expected['corpus_over_ngrams']
+            assert got[f'distinct_{n}'] == pytest.approx(100 * mean, rel=REL)
+            assert got[f'distinct_{n}_corpus'] == pytest.approx(100 * corpus, rel=REL)

@@ -1,0 +1,140 @@
+"""Metrics as manifests keep them, as SeqIO calls them, and what importing them pulls in."""
+
+import json
+import subprocess
+import sys
+import types
+
+import pytest
+
+from xlbench import errors, metrics
+
+ALL = [
+    metrics.SacreBleu(),
+    metrics.SacreBleu('zh'),
+    metrics.ChrF(),
+    metrics.Distinct('characters'),
+    metrics.MultilingualRouge('de'),
+    metrics.MultilingualRouge(None),
+    metrics.MultilingualRouge('hi', stem=True),
+]
+
+
+@pytest.mark.parametrize('metric', ALL, ids=repr)
+def test_a_spec_survives_json(metric):
+    spec = json.loads(json.dumps(metrics.to_spec(metric)))
+    assert metrics.from_spec(spec) == metric
+    assert hash(metrics.from_spec(spec)) == hash(metric)
+
+
+def test_spec_of_rouge():
+    assert metrics.to_spec(metrics.MultilingualRouge('de')) == {
+        'metric': 'xlbench.metrics.rouge:MultilingualRouge',
+        'kwargs': {'lang': 'de', 'stem': False},
+    }
+    bare = {'metric': 'xlbench.metrics.bleu:ChrF'}
+    assert metrics.from_spec(bare) == metrics.ChrF()
+
+
+@pytest.mark.parametrize(
+    'spec, message',
+    [
+        ({'metric': 'os:system', 'kwargs': {}}, 'may not be loaded'),
+        ({'metric': 'subprocess:Popen', 'kwargs': {'args': 'true'}}, 'may not be loaded'),
+        ({'metric': 'xlbench.metricsx:A'}, 'may not be loaded'),
+        ({'metric': 'xlbench.metrics.nothing:A'}, 'does not exist'),
+        ({'metric': 'xlbench.metrics.rouge:Nothing'}, 'does not exist'),
+        ({'metric': 'xlbench.metrics.rouge'}, 'does not exist'),
+        ({'metric': 'xlbench.metrics.rouge:sanitize'}, 'is not a metric'),
+        ({'metric': 'xlbench.metrics.rouge:Tokenizer'}, 'is not a metric'),
+        ({'metric': 'xlbench.metrics.segmenters:tempfile'}, 'is not a metric'),
+        ({'metric': 'xlbench.metrics.bleu:SacreBleu', 'kwargs': {'tok': 'zh'}}, 'tok'),
+        ({'metric': 'xlbench.metrics.bleu:SacreBleu', 'kwargs': [1]}, 'arguments'),
+        ({'metric': 3}, 'not a metric'),
+        ('xlbench.metrics.bleu:ChrF', 'not a metric'),
+    ],
+)
+def test_a_spec_cannot_load_just_anything(spec, message):
+    with pytest.raises(errors.UserError, match=message):
+        metrics.from_spec(spec)
+
+
+def test_a_module_may_be_allowed(monkeypatch):
+    source = (
+        'import dataclasses, subprocess\n'
+        'from xlbench.metrics.rouge import Tokenizer\n'
+        '@dataclasses.dataclass(frozen=True)\n'
+        'class Length:\n'
+        '    unit: int = 1\n'
+        '    def __call__(self, targets, predictions):\n'
+        '        return {"length": 0.0}\n'
+    )
+    module = types.ModuleType('my_metrics')
+    monkeypatch.setitem(sys.modules, 'my_metrics', module)
+    exec(source, module.__dict__)
+    spec = metrics.to_spec(module.Length(2))
+    assert spec == {'metric': 'my_metrics:Length', 'kwargs': {'unit': 2}}
+    assert metrics.from_spec(spec, allow=('my_metrics',)) == module.Length(2)
+    with pytest.raises(errors.UserError, match='may not be loaded'):
+        metrics.from_spec(spec)
+    with pytest.raises(errors.UserError, match='is not a metric'):
+        metrics.from_spec({'metric': 'my_metrics:Tokenizer'}, allow=('my_metrics',))
+
+
+@pytest.mark.parametrize('value', [len, metrics.ChrF, 'bleu'])
+def test_only_metrics_can_be_written_down(value):
+    with pytest.raises(errors.UserError, match='dataclass'):
+        metrics.to_spec(value)
+
+
+@pytest.mark.parametrize('metric', ALL, ids=repr)
+def test_scores_and_examples_agree_on_names(metric):
+    scores = metric(['ein Zug kommt'], ['ein Zug fährt'])
+    [example] = metric.per_example(['ein Zug kommt'], ['ein Zug fährt'])
+    assert set(example) <= set(scores)
+    assert all(isinstance(value, float) for value in scores.values())
+    assert metric.signature == type(metric)(**metrics.to_spec(metric)['kwargs']).signature
+
+
+def test_seqio_takes_them():
+    import numpy as np
+    import seqio
+
+    metric = metrics.MultilingualRouge('de')
+    vocabulary = seqio.ByteVocabulary()
+    task = seqio.Task(
+        'metrics_spec_test',
+        source=seqio.FunctionDataSource(lambda split, shuffle_files, seed=None: None, ['test']),
+        output_features={'targets': seqio.Feature(vocabulary)},
+        metric_fns=[metric, metrics.SacreBleu(), metrics.ChrF(), metrics.Distinct()],
+    )
+    assert task.predict_metric_fns[0] is metric and len(task.predict_metric_fns) == 4
+    assert not task.score_metric_fns
+
+    # As SeqIO's evaluator runs one: decoded, unpadded, and called by keyword.
+    ids = np.array([vocabulary.encode('ein test  ')])
+    result = task.metric_objs[0].from_model_output(
+        inputs=[{'targets_pretokenized': 'ein kleiner test'}],
+        model_output=ids,
+        features=task.output_features,
+        indices_2d=np.array([[0, 0]]),
+        mask=np.array([1]),
+    )
+    scores, _ = result.actual_compute(
+        [{'targets_pretokenized': 'ein kleiner test'}], task.output_features
+    )
+    assert scores == pytest.approx({'rouge_1': 80.0, 'rouge_2': 0.0, 'rouge_l': 80.0}, rel=1e-9)
+
+
+def test_scoring_imports_no_training_library():
+    code = (
+        'import sys\n'
+        'from xlbench import metrics\n'
+        "assert 'nltk' not in sys.modules and 'jieba' not in sys.modules\n"
+        "for lang in ('de', 'zh', 'ja', 'th'):\n"
+        "    metrics.MultilingualRouge(lang, stem=True)(['ein Haus'], ['ein Haus'])\n"
+        "metrics.SacreBleu()(['a'], ['a'])\n"
+        "print([m for m in ('jax', 'tensorflow', 'torch', 'transformers') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == '[]'

@@ -1,0 +1,84 @@
+"""Small corpora in MTG's layout, and a vocabulary for them, for tests of what reads such files."""
+
+import json
+import pathlib
+import random
+
+import sentencepiece
+
+from xlbench.benchmarks import MTG
+
+WORDS = {
+    'en': 'the old bridge stands over a quiet river and people walk home in light rain'.split(),
+    'de': 'die alte Brücke steht über dem stillen Fluss und Leute gehen im Regen heim'.split(),
+    'fr': 'le vieux pont domine une rivière calme et les gens rentrent sous la pluie'.split(),
+    'es': 'el viejo puente cruza un río tranquilo y la gente vuelve bajo la lluvia'.split(),
+    'zh': ['老桥', '横跨', '安静', '的', '河流', '人们', '在', '小雨', '中', '回家'],
+}
+
+
+def sentence(lang: str, seed: int, words: int) -> str:
+    """A line of text that `seed` decides."""
+    rng = random.Random(f'{lang} {seed}')
+    return ' '.join(rng.choice(WORDS[lang]) for _ in range(words))
+
+
+def write_mtg(root, sizes=None, tasks=MTG.tasks, words=12) -> None:
+    """Writes <root>/mtg/{task}/{lang}/{split}.{src,trg}; sizes: {split: lines}."""
+    for split, lines in (sizes or {'train': 7, 'validation': 5}).items():
+        for task in tasks:
+            for lang in MTG.languages:
+                folder = pathlib.Path(root) / 'mtg' / task / lang
+                folder.mkdir(parents=True, exist_ok=True)
+                source = [sentence(lang, i, words) for i in range(lines)]
+                if task == 'qg':
+                    source = [f'{text}\t{text.split()[0]}' for text in source]
+                target = [sentence(lang, -i - 1, 4) for i in range(lines)]
+                (folder / f'{split}.src').write_text('\n'.join(source) + '\n', encoding='utf-8')
+                (folder / f'{split}.trg').write_text('\n'.join(target) + '\n', encoding='utf-8')
+
+
+def write_vocabulary(root, name='sample.model', vocab_size=420) -> pathlib.Path:
+    """Trains a small SentencePiece model with T5's special ids."""
+    path = pathlib.Path(root) / name
+    lines = [sentence(lang, i, 12) for lang in WORDS for i in range(60)]
+    with path.open('wb') as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=file,
+            vocab_size=vocab_size,
+            pad_id=0,
+            eos_id=1,
+            unk_id=2,
+            bos_id=-1,
+            byte_fallback=True,
+            user_defined_symbols=['<en>', '<de>', '<fr>', '<es>', '<zh>', '<answer>'],
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+    return path
+
+
+def write_xquad(root, langs=('en', 'de', 'es', 'zh'), articles=20) -> None:
+    """Writes <root>/xquad/xquad.<lang>.json: articles of two paragraphs of two questions."""
+    folder = pathlib.Path(root) / 'xquad'
+    folder.mkdir(parents=True, exist_ok=True)
+    for lang in langs:
+        data = []
+        for article in range(articles):
+            paragraphs = []
+            for paragraph in range(2):
+                context = sentence(lang, 10 * article + paragraph, 9)
+                answer = context.split()[3]
+                questions = [
+                    {
+                        'id': f'q{article}-{paragraph}-{number}',
+                        'question': sentence(lang, 1000 + 10 * article + number, 5),
+                        'answers': [{'text': answer, 'answer_start': context.index(answer)}],
+                    }
+                    for number in range(2)
+                ]
+                paragraphs.append({'context': context, 'qas': questions})
+            data.append({'title': f'A{article}', 'paragraphs': paragraphs})
+        path = folder / f'xquad.{lang}.json'
+        path.write_text(json.dumps({'version': '1.1', 'data': data}), encoding='utf-8')

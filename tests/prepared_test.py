@@ -1,0 +1,376 @@
+"""Prepared data: what is written is read back, and whatever is broken, stale or hostile is seen."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import msgpack
+import numpy as np
+import pytest
+
+from xlbench import prepared
+from xlbench.errors import UserError
+
+VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 100, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
+VOCABULARY['decoder_start_id'] = 0
+
+
+def make_records(count: int, seed: int = 0) -> list[dict]:
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            'inputs': np.append(rng.integers(3, 100, rng.integers(1, 9)), 1),
+            'targets': np.append(rng.integers(3, 100, rng.integers(0, 4)), 1),
+            'inputs_pretokenized': f'Frage {i}: größer?',
+            'targets_pretokenized': f'{i}',
+        }
+        for i in range(count)
+    ]
+
+
+def make_manifest(task: str = 'demo_a', split: str = 'train', **extra) -> dict:
+    return {'task': task, 'split': split, 'vocabulary': VOCABULARY, 'inputs': [], **extra}
+
+
+def write(root, records, task: str = 'demo_a', shard_examples: int = 4, **extra) -> str:
+    place = prepared.folder(str(root), 'v', task, 'train')
+    manifest = make_manifest(task, **extra)
+    with prepared.Writer(place, manifest=manifest, shard_examples=shard_examples) as writer:
+        writer.write_batch(records[:3])
+        writer.write_batch(records[3:])
+    return place
+
+
+def open_demo(root) -> prepared.Prepared:
+    return prepared.open_task(str(root), 'v', 'demo_a', 'train')
+
+
+def edit_manifest(place: str, **changes) -> None:
+    path = pathlib.Path(place, 'manifest.json')
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def assert_same(record: dict, expected: dict) -> None:
+    assert record.keys() == expected.keys()
+    for name, value in expected.items():
+        if isinstance(value, str):
+            assert record[name] == value
+        else:
+            assert record[name].dtype == np.int32
+            np.testing.assert_array_equal(record[name], value)
+
+
+def test_every_record_comes_back(tmp_path):
+    records = make_records(11)
+    place = write(tmp_path, records)
+    task = open_demo(tmp_path)
+    assert (len(task), task.name, task.split) == (11, 'demo_a', 'train')
+    for index, expected in enumerate(records):
+        assert_same(task[index], expected)
+    for index, record in zip([9, 0, 9, 4], task.read([9, 0, 9, 4]), strict=True):
+        assert_same(record, records[index])
+    lengths = [[len(r['inputs']), len(r['targets'])] for r in records]
+    np.testing.assert_array_equal(task.lengths(), lengths)
+    totals, largest = np.sum(lengths, 0), np.max(lengths, 0)
+    assert task.manifest['tokens'] == {
+        'inputs': {'total': totals[0], 'max': largest[0]},
+        'targets': {'total': totals[1], 'max': largest[1]},
+    }
+    assert sorted(os.listdir(place)) == [
+        '00000-of-00003.array_record',
+        '00001-of-00003.array_record',
+        '00002-of-00003.array_record',
+        'lengths.npy',
+        'manifest.json',
+    ]
+    assert [shard['examples'] for shard in task.manifest['shards']] == [4, 4, 3]
+    task.verify()
+    with pytest.raises(IndexError):
+        task[11]
+
+
+def test_same_records_give_the_same_bytes(tmp_path):
+    first, second = (write(tmp_path / name, make_records(9)) for name in 'ab')
+    for name in os.listdir(first):
+        assert pathlib.Path(first, name).read_bytes() == pathlib.Path(second, name).read_bytes()
+
+
+def test_an_empty_preparation_is_valid(tmp_path):
+    write(tmp_path, [])
+    assert len(open_demo(tmp_path)) == 0
+    assert open_demo(tmp_path).lengths().shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    'ids', [[], [100], [-1], [[1]], [0.5]], ids=['empty', 'large', 'negative', 'matrix', 'float']
+)
+def test_ids_that_no_model_could_read_are_refused(tmp_path, ids):
+    record = make_records(1)[0] | {'inputs': np.array(ids)}
+    with pytest.raises(ValueError):
+        write(tmp_path, [record])
+    assert not os.path.exists(prepared.folder(str(tmp_path), 'v', 'demo_a', 'train'))
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    place = write(tmp_path, make_records(5))
+    with (
+        pytest.raises(RuntimeError, match='stop'),
+        prepared.Writer(place, manifest=make_manifest()) as writer,
+    ):
+        writer.write_batch(make_records(2))
+        raise RuntimeError('stop')
+    assert len(open_demo(tmp_path)) == 5
+    assert os.listdir(os.path.dirname(place)) == ['train']
+
+
+def test_a_second_preparation_replaces_the_first(tmp_path):
+    place = write(tmp_path, make_records(9))
+    write(tmp_path, make_records(2))
+    assert len(open_demo(tmp_path)) == 2
+    assert os.listdir(os.path.dirname(place)) == ['train']
+    assert len(os.listdir(place)) == 3
+
+
+KILLED = """
+import os, sys
+from xlbench import prepared
+from tests import prepared_test as t
+place = prepared.folder(sys.argv[1], 'v', 'demo_a', 'train')
+swap = prepared._swap_in
+prepared._swap_in = lambda *paths: os._exit(9)
+with prepared.Writer(place, manifest=t.make_manifest(), shard_examples=4) as writer:
+    writer.write_batch(t.make_records(9))
+    if sys.argv[2] == 'writing':
+        os._exit(9)
+"""
+
+
+@pytest.mark.parametrize('moment', ['writing', 'finishing'])
+def test_a_killed_writer_leaves_nothing_valid_and_is_cleaned_up_after(tmp_path, moment):
+    place = prepared.folder(str(tmp_path), 'v', 'demo_a', 'train')
+    repository = pathlib.Path(__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, '-c', KILLED, str(tmp_path), moment],
+        cwd=repository,
+        env=os.environ | {'PYTHONPATH': str(repository)},
+        check=False,
+    )
+    assert done.returncode == 9
+    leftovers = os.listdir(os.path.dirname(place))
+    assert len(leftovers) == 1 and leftovers[0].startswith('.train.tmp-')
+    with pytest.raises(prepared.NotPrepared):
+        open_demo(tmp_path)
+    write(tmp_path, make_records(3))
+    assert os.listdir(os.path.dirname(place)) == ['train']
+    assert len(open_demo(tmp_path)) == 3
+
+
+def test_the_folder_of_a_living_writer_is_left_alone(tmp_path):
+    place = prepared.folder(str(tmp_path), 'v', 'demo_a', 'train')
+    other = os.path.join(os.path.dirname(place), f'.train.tmp-{prepared._host()}-{os.getppid()}')
+    os.makedirs(other)
+    write(tmp_path, make_records(1))
+    assert os.path.isdir(other)
+
+
+@pytest.mark.parametrize('name', ['../x.array_record', '/etc/passwd', 'a/b', '..', '', None, 7])
+def test_a_shard_cannot_lie_outside_of_its_folder(tmp_path, name):
+    place = write(tmp_path, make_records(1))
+    shard = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards'][0]
+    edit_manifest(place, shards=[shard | {'file': name}])
+    with pytest.raises(UserError, match='plain name'):
+        open_demo(tmp_path)
+
+
+@pytest.mark.parametrize('name', ['../demo_a', 'a/b', '.hidden', 'a..b', 'a\0b'])
+def test_names_cannot_lead_elsewhere(tmp_path, name):
+    with pytest.raises(UserError, match='plain name'):
+        prepared.folder(str(tmp_path), 'v', name, 'train')
+    with pytest.raises(UserError, match='plain name'):
+        prepared.folder(str(tmp_path), 'v', 'demo_a', name)
+    prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
+    path = tmp_path / 'prepared' / 'v' / 'demo.json'
+    path.write_text(json.dumps(json.loads(path.read_text()) | {'train': {name: 1.0}}))
+    with pytest.raises(UserError, match='plain name'):
+        prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+
+
+def test_vocabulary_folders_stay_inside(tmp_path):
+    assert prepared.vocabulary_folder('google/mt5-base') == 'google--mt5-base'
+    for hostile in ('../..', '/etc', '..', 'a/../../b', '', '.x'):
+        name = prepared.vocabulary_folder(hostile)
+        assert '/' not in name and not name.startswith('.') and '..' not in name
+
+
+def shard_of(place: str) -> pathlib.Path:
+    return pathlib.Path(place, '00000-of-00001.array_record')
+
+
+def test_damaged_bytes_are_named(tmp_path):
+    place = write(tmp_path, make_records(30), shard_examples=100)
+    path = shard_of(place)
+    data = bytearray(path.read_bytes())
+    for at in range(300, 1500):  # Inside the records; most of a small file is padding.
+        data[at] ^= 0x5A
+    path.write_bytes(data)
+    task = open_demo(tmp_path)
+    with pytest.raises(UserError, match=r'00000-of-00001\.array_record is broken'):
+        task.read(range(30))
+    with pytest.raises(UserError, match='sha256'):
+        task.verify()
+
+
+def test_a_truncated_shard_is_not_prepared(tmp_path):
+    path = shard_of(write(tmp_path, make_records(30), shard_examples=100))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(prepared.NotPrepared, match='bytes'):
+        open_demo(tmp_path)
+
+
+def test_records_must_be_as_long_as_their_lengths(tmp_path):
+    place = write(tmp_path, make_records(3))
+    lengths = np.load(pathlib.Path(place, 'lengths.npy')) + 1
+    np.save(pathlib.Path(place, 'lengths.npy'), lengths)
+    with pytest.raises(UserError, match='inputs of example 1'):
+        open_demo(tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    'array',
+    [
+        np.zeros((3, 2), np.int32),
+        np.ones((4, 2), np.int32),
+        np.ones((3, 2), np.int64),
+        np.array([[{}, {}]] * 3),
+    ],
+    ids=['zeros', 'shape', 'type', 'pickle'],
+)
+def test_other_lengths_are_not_prepared(tmp_path, array):
+    place = write(tmp_path, make_records(3))
+    np.save(pathlib.Path(place, 'lengths.npy'), array, allow_pickle=True)
+    with pytest.raises(prepared.NotPrepared, match=r'lengths\.npy'):
+        open_demo(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'data',
+    [
+        b'',
+        b'\xc1',
+        msgpack.packb([1, 2]),
+        msgpack.packb({'inputs': 5}),
+        msgpack.packb({'inputs': b'\x01\x00\x00'}),
+        msgpack.packb({'inputs': ['a']}),
+        msgpack.packb({1: b''}),
+        msgpack.packb({'inputs': msgpack.ExtType(4, b'x')}),
+        msgpack.packb({'text': b''}) + b'more',
+        b'\x81\xa1a\xdb\xff\xff\xff\xffx',
+        b'\x81\xa1a\xa2\xff\xff',
+    ],
+)
+def test_only_maps_of_ids_and_text_are_decoded(data):
+    with pytest.raises(ValueError):
+        prepared.decode(data)
+
+
+@pytest.mark.parametrize(
+    'text', ['', '{', '[]', '{"a": 1}', '[' * 100_000, '\ud800'.encode('utf-8', 'surrogatepass')]
+)
+def test_a_broken_manifest_is_not_prepared(tmp_path, text):
+    place = write(tmp_path, make_records(1))
+    data = text if isinstance(text, bytes) else text.encode()
+    pathlib.Path(place, 'manifest.json').write_bytes(data)
+    with pytest.raises(prepared.NotPrepared):
+        open_demo(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [{'num_examples': 4}, {'num_examples': True}, {'shards': {}}, {'split': 'test'}, {'format': 0}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_manifest_must_agree_with_itself(tmp_path, changes):
+    edit_manifest(write(tmp_path, make_records(3)), **changes)
+    with pytest.raises(prepared.NotPrepared):
+        open_demo(tmp_path)
+
+
+def input_entry(path: pathlib.Path) -> dict:
+    return {
+        'path': path.name,
+        'bytes': path.stat().st_size,
+        'mtime_ns': path.stat().st_mtime_ns,
+        'sha256': prepared._hash_file(str(path)),
+    }
+
+
+def test_changed_inputs_make_it_stale(tmp_path):
+    files = [tmp_path / 'x.src', tmp_path / 'x.trg']
+    for file in files:
+        file.write_text('eins\nzwei\n')
+    write(tmp_path, make_records(2), inputs=[input_entry(file) for file in files])
+    open_demo(tmp_path)
+    os.utime(files[0], ns=(1, 1))  # Other times, same bytes.
+    open_demo(tmp_path)
+    files[0].write_text('eins\nDREI\n')
+    with pytest.raises(prepared.NotPrepared, match=r'x\.src has changed'):
+        open_demo(tmp_path)
+    files[0].unlink()
+    with pytest.raises(prepared.NotPrepared, match=r'x\.src is gone'):
+        open_demo(tmp_path)
+    files[1].unlink()  # Copied here without its sources: nothing contradicts it.
+    open_demo(tmp_path)
+
+
+def test_changed_code_makes_it_stale(tmp_path, monkeypatch):
+    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: 'one')
+    write(tmp_path, make_records(2))
+    prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
+    prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: 'two')
+    with pytest.raises(prepared.NotPrepared, match='code'):
+        open_demo(tmp_path)
+    with pytest.raises(prepared.NotPrepared, match='code'):
+        prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: None)  # No code here.
+    open_demo(tmp_path)
+
+
+def test_mixtures(tmp_path):
+    root = str(tmp_path)
+    write(tmp_path, make_records(2), 'demo_a')
+    write(tmp_path, make_records(3), 'demo_b')
+    prepared.write_mixture(root, 'v', 'demo', 'train', {'demo_b': 3, 'demo_a': 0.5})
+    prepared.write_mixture(root, 'v', 'demo', 'test', {'demo_a': 1})
+    tasks, rates = prepared.open_mixture(root, 'v', 'demo', 'train')
+    assert dict(zip([task.name for task in tasks], rates, strict=True)) == {
+        'demo_a': 0.5,
+        'demo_b': 3.0,
+    }
+    tasks, rates = prepared.open_mixture(root, 'v', 'demo_b', 'train')
+    assert ([task.name for task in tasks], rates) == (['demo_b'], [1.0])
+    for name, split in (('demo', 'validation'), ('demo', 'test'), ('demo_c', 'train')):
+        with pytest.raises(prepared.NotPrepared):
+            prepared.open_mixture(root, 'v', name, split)
+
+
+@pytest.mark.parametrize('rate', [0, -1, 'x', None, float('nan'), float('inf'), True])
+def test_a_rate_is_a_positive_number(tmp_path, rate):
+    write(tmp_path, make_records(2), 'demo_a')
+    prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
+    path = tmp_path / 'prepared' / 'v' / 'demo.json'
+    path.write_text(json.dumps(json.loads(path.read_text()) | {'train': {'demo_a': rate}}))
+    with pytest.raises(prepared.NotPrepared, match='positive number'):
+        prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+
+
+def test_reading_prepared_data_imports_neither_tensorflow_nor_jax():
+    code = (
+        'import sys, xlbench.prepared; '
+        'assert not {"tensorflow", "jax", "seqio"} & set(sys.modules), "heavy import"'
+    )
+    subprocess.run(
+        [sys.executable, '-c', code], check=True, cwd=pathlib.Path(__file__).parent.parent
+    )

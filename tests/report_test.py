@@ -1,0 +1,480 @@
+"""Reports of made-up workdirs: numbers worked out by hand, and files nobody should trust."""
+
+import csv
+import html.parser
+import io
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from xlbench import errors, page, report, results, tables
+from xlbench.benchmarks import MTG
+
+QG = MTG.scenario('multi', 'qg')
+SIGNATURES = {
+    'MultilingualRouge': 'rouge|lang:LANG|v1',
+    'SacreBleu': 'nrefs:1',
+    'Distinct': 'words',
+}
+
+
+def _result(folder, task, scores, **facts):
+    folder = folder / task
+    folder.mkdir(parents=True)
+    lang = task.rsplit('_', 1)[1]
+    record = {
+        'task': task, 'split': 'test', 'num_examples': 3000, 'scores': scores, 'data': 'sample',
+        'signatures': {name: text.replace('LANG', lang) for name, text in SIGNATURES.items()},
+        'manifest': 'a' * 64, 'decoding': {'method': 'greedy'},
+    }  # fmt: skip
+    (folder / 'metrics.json').write_text(json.dumps(record | facts))
+
+
+def _workdir(
+    path, rouge, *, steps=(10,), data='sample', mixture=QG.mixture, seed=0, split='test',
+    baselines=True, num_examples=3000, tasks=QG.evaluate, info=(),
+):  # fmt: skip
+    """A workdir with `rouge(step, task)` for each task, and baselines at 10, 20, 30."""
+    path.mkdir(parents=True)
+    config = {'seed': seed, 'data': {'mixture': mixture}, 'evals': {'de': {'task': 'mtg_qg_de_de'}}}
+    facts = {'config': config, 'data': data, 'seed': seed, 'git': 'abc123', 'devices': '1 x cpu'}
+    facts |= {'versions': {'jax': '0.10.2'}, 'dtype': 'float32', **dict(info)}
+    (path / 'config.json').write_text(json.dumps(facts))
+    same = {'data': data, 'split': split, 'num_examples': num_examples}
+    for task in tasks:
+        for step in steps:
+            scores = {'rouge_l': rouge(step, task), 'bleu': 5.0, 'distinct_1': 90.0, 'loss': 2.0}
+            _result(path / 'eval' / str(step) / split, task, scores, step=step, **same)
+        for i, name in enumerate(
+            ('copy_input', 'most_frequent', 'nearest_input') if baselines else ()
+        ):
+            scores = {'rouge_l': 10.0 * (i + 1), 'bleu': 1.0, 'distinct_1': 50.0}
+            _result(path / 'eval' / 'baselines' / name / split, task, scores, step=None, **same)
+    lines = [
+        {'step': s, 'kind': 'train', 'name': 'main', 'values': {'loss': 8 / s}} for s in range(1, 6)
+    ]
+    (path / 'metrics.jsonl').write_text(''.join(json.dumps(line) + '\n' for line in lines))
+    return path
+
+
+def _section(*paths, step='last', split=None):
+    sections = tables.sections([results.read_run(path) for path in paths], step, split)
+    assert len(sections) == 1
+    return sections[0]
+
+
+def _rows(section, score='rouge_l'):
+    grid = tables.grid(section, score)
+    labels = [f'{column.group} {column.label}'.strip() for column in grid.columns]
+    return {name: dict(zip(labels, cells, strict=True)) for name, _, cells in grid.rows}
+
+
+def test_scores_averages_and_removed_error(tmp_path):
+    by_task = dict(zip(QG.evaluate, (40.0, 50.0, 60.0, 70.0), strict=True))
+    rows = _rows(_section(_workdir(tmp_path / 'run', lambda step, task: by_task[task])))
+    assert rows['run'] == {
+        'qg en': '40.0', 'qg de': '50.0', 'qg fr': '60.0', 'qg es': '70.0', 'qg avg': '55.0',
+    }  # fmt: skip
+    assert rows['nearest_input']['qg avg'] == '30.0'
+    # The best baseline is 70 from perfect, the run 45: 25/70 of the error is gone.
+    assert rows['error removed'] == {
+        'qg en': '', 'qg de': '', 'qg fr': '', 'qg es': '', 'qg avg': '36%',
+    }  # fmt: skip
+    assert 'error removed' not in _rows(_section(tmp_path / 'run'), 'bleu')
+
+
+def test_removed_error_is_negative_for_a_run_below_the_baselines(tmp_path):
+    section = _section(_workdir(tmp_path / 'run', lambda step, task: 16.0))
+    assert _rows(section)['error removed']['qg avg'] == '-20%'
+
+
+def test_several_tasks_have_an_average_over_all(tmp_path):
+    everything = MTG.scenario('multi_multitask')
+    level = {'sg': 40.0, 'qg': 50.0, 'tg': 72.0}
+    path = _workdir(
+        tmp_path / 'run', lambda step, task: level[task.split('_')[1]],
+        mixture=everything.mixture, tasks=everything.evaluate,
+    )  # fmt: skip
+    section = _section(path)
+    rows = _rows(section)
+    assert rows['run']['sg avg'] == '40.0'
+    assert rows['run']['avg'] == '54.0'
+    # (10/70 + 20/70 + 42/70) / 3
+    assert rows['error removed']['avg'] == '34%'
+    assert [column.group for column in section.columns] == ['sg'] * 5 + ['qg'] * 5 + ['tg'] * 5 + [
+        ''
+    ]
+    text = report.table(path)
+    assert max(map(len, text.splitlines())) <= 120
+    assert text.count('error removed') == 1
+    narrow = report.table(path, max_width=60)
+    assert narrow.count('error removed') > 1
+    assert max(map(len, narrow.splitlines())) <= 60
+
+
+def test_cross_lingual_columns_name_the_pair(tmp_path):
+    cross = MTG.scenario('cross', 'qg', 'en')
+    path = _workdir(
+        tmp_path / 'run', lambda step, task: 50.0, mixture=cross.mixture, tasks=cross.evaluate
+    )
+    assert list(_rows(_section(path))['run']) == ['qg en-de', 'qg en-fr', 'qg en-es', 'qg avg']
+
+
+def test_the_paper_is_beside_official_data_only(tmp_path):
+    def names(name, **kwargs):
+        section = _section(_workdir(tmp_path / name, lambda step, task: 50.0, **kwargs))
+        return section, [row for row in _rows(section) if 'paper' in row]
+
+    section, papers = names('official', data='files')
+    assert papers == [f'{model} (paper, multi)' for model in MTG.paper_models]
+    assert section.data == 'official'
+    # Table 12 of the paper: (45.9 + 29.6 + 32.7 + 36.8) / 4
+    expected = {'en': '45.9', 'de': '29.6', 'fr': '32.7', 'es': '36.8', 'avg': '36.2'}
+    assert _rows(section)['mT5 (paper, multi)'] == {f'qg {k}': v for k, v in expected.items()}
+    assert 'not recorded' in section.notes[0]
+
+    trained = {'examples': {'mtg_qg_de_de/train': 5000, 'mtg_qg_de_de/rough_train': 71_819}}
+    section, papers = names('recorded', data='files', info=trained)
+    assert len(papers) == 4
+    assert 'not recorded' not in section.notes[0]
+
+    for name, kwargs, note in [
+        ('sample', {'data': 'sample'}, 'SAMPLE DATA'),
+        ('unknown', {'data': 'unknown'}, 'does not say'),
+        ('short', {'data': 'files', 'num_examples': 250}, '250 examples (official: 3000)'),
+        (
+            'little',
+            {'data': 'files', 'info': {'examples': {'mtg_qg_de_de/train': 40}}},
+            'mtg_qg_de_de/train has 40 examples (official: 5000)',
+        ),
+        ('dev', {'data': 'files', 'split': 'validation', 'num_examples': 2000}, 'reports the test'),
+        ('all', {'data': 'files', 'mixture': 'mtg_cross_qg'}, 'one model per source language'),
+        ('pair', {'data': 'files', 'mixture': 'mtg_qg_en_de'}, 'no model on one pair'),
+    ]:
+        section, papers = names(name, **kwargs)
+        assert papers == [], name
+        assert any(note in line for line in section.notes), (name, section.notes)
+
+
+def test_a_single_sample_result_makes_the_table_a_sample_table(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0, data='files')
+    file = path / 'eval' / '10' / 'test' / 'mtg_qg_de_de' / 'metrics.json'
+    file.write_text(json.dumps(json.loads(file.read_text()) | {'data': 'sample'}))
+    assert _section(path).data == 'sample'
+
+
+def test_every_format_says_when_the_data_is_made_up(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    section = _section(path)
+    for text in (report.markdown([section]), report.latex([section]), report.html([section])):
+        # Under each of the three tables, at least.
+        assert text.count('SAMPLE DATA') >= 3
+    assert 'SAMPLE DATA' in report.table(path)
+    assert ',sample,' in report.comma_separated([section])
+
+
+def test_signatures_stand_under_their_table(tmp_path):
+    section = _section(_workdir(tmp_path / 'run', lambda step, task: 50.0))
+    assert tables.signatures(section, 'bleu') == ['SacreBleu: nrefs:1']
+    assert tables.signatures(section, 'rouge_l') == [
+        f'MultilingualRouge ({lang}): rouge|lang:{lang}|v1' for lang in ('de', 'en', 'es', 'fr')
+    ]
+    text = report.markdown([section])
+    assert text.index('### bleu') < text.index('SacreBleu') < text.index('### distinct_1')
+
+
+def test_seeds_become_one_row_with_a_deviation(tmp_path):
+    first = _workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
+    second = _workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
+    other = _workdir(tmp_path / 'other', lambda step, task: 60.0, info={'config': {'lr': 1}})
+    section = _section(first, second, other)
+    rows = _rows(section)
+    assert rows['s0 (2 seeds)']['qg avg'] == '42.0 ±2.8'  # sqrt(((40-42)^2 + (44-42)^2) / 1)
+    assert rows['other']['qg avg'] == '60.0'
+    assert rows['error removed by s0 (2 seeds)']['qg avg'] == '17%'
+    assert [tables.provenance(pick)['seed'] for pick in section.picks] == ['0', '1', '0']
+    assert not any('same seed' in note for note in section.notes)
+    twin = _workdir(tmp_path / 'twin', lambda step, task: 44.0, seed=1)
+    assert any('same seed' in note for note in _section(first, second, twin).notes)
+
+
+def test_equal_folder_names_are_told_apart(tmp_path):
+    first = _workdir(tmp_path / 'a' / 'run', lambda step, task: 40.0)
+    second = _workdir(tmp_path / 'b' / 'run', lambda step, task: 44.0, info={'config': {'lr': 1}})
+    assert {'a/run', 'b/run'} <= set(_rows(_section(first, second)))
+
+
+def test_steps(tmp_path):
+    by_step = {5: 40.0, 10: 60.0, 20: 50.0}
+    path = _workdir(tmp_path / 'run', lambda step, task: by_step[step], steps=(5, 10, 20))
+    assert _rows(_section(path))['run']['qg avg'] == '50.0'
+    assert _rows(_section(path, step='5'))['run']['qg avg'] == '40.0'
+    section = _section(path, step='best')
+    assert _rows(section)['run']['qg avg'] == '60.0'
+    assert any('flatters' in note for note in section.notes)
+    for wrong in ('7', 'first', '-1'):
+        with pytest.raises(errors.UserError, match='allowed: best, last, 5, 10, 20'):
+            _section(path, step=wrong)
+
+
+def test_the_best_step_is_chosen_on_validation(tmp_path):
+    """Step 5 has the better validation scores, step 10 the better test scores."""
+    path = _workdir(tmp_path / 'run', lambda step, task: float(step), steps=(5, 10))
+    for step, score in ((5, 30.0), (10, 20.0)):
+        for task in QG.evaluate:
+            folder = path / 'eval' / str(step) / 'validation'
+            _result(folder, task, {'rouge_l': score}, split='validation')
+    section = _section(path, step='best')
+    assert section.split == 'test'
+    assert section.picks[0].step == 5
+    assert any('Steps were chosen on the split validation' in note for note in section.notes)
+    assert not any('flatters' in note for note in section.notes)
+    assert _section(path, split='validation').picks[0].step == 10
+    with pytest.raises(errors.UserError, match='it has test, validation'):
+        _section(path, split='train')
+
+
+def test_a_result_without_the_folder_of_its_split_is_found(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=QG.evaluate[:3])
+    _result(path / 'eval' / '10', QG.evaluate[3], {'rouge_l': 50.0})
+    assert _rows(_section(path))['run']['qg avg'] == '50.0'
+
+
+def test_a_missing_language_leaves_no_average(tmp_path):
+    first = _workdir(tmp_path / 'first', lambda step, task: 50.0)
+    less = _workdir(tmp_path / 'less', lambda step, task: 50.0, tasks=QG.evaluate[:2])
+    rows = _rows(_section(first, less))
+    assert rows['less'] | {'qg avg': '-', 'qg fr': '-'} == rows['less']
+    assert rows['less']['qg en'] == '50.0'
+
+
+def test_tasks_of_no_benchmark_are_shown_too(tmp_path):
+    path = _workdir(
+        tmp_path / 'run', lambda step, task: 50.0, tasks=('own_de', 'own_fr'), mixture='own'
+    )
+    rows = _rows(_section(path))
+    assert rows['run'] == {'own_de score': '50.0', 'own_fr score': '50.0', 'avg': '50.0'}
+    assert 'own_fr score' in report.markdown([_section(path)])
+
+
+def test_all_files_are_written_and_written_again(tmp_path, capsys):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0, steps=(5, 10))
+    arguments = [str(path), f'--output={tmp_path / "out"}']
+    assert report.main(arguments) == 0
+    names = ['report.csv', 'report.html', 'report.md', 'report.tex']
+    assert sorted(p.name for p in (tmp_path / 'out').iterdir()) == names
+    before = {name: (tmp_path / 'out' / name).read_bytes() for name in names}
+    assert report.main(arguments) == 0  # Its own files may be replaced, and nothing changes.
+    assert {name: (tmp_path / 'out' / name).read_bytes() for name in names} == before
+    assert capsys.readouterr().out.count('wrote') == 8
+
+
+def test_files_of_the_user_are_left_alone(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    output = tmp_path / 'out'
+    output.mkdir()
+    for name, text in (('report.tex', r'\section{Mine}'), ('report.csv', 'a,b\n1,2\n')):
+        (output / name).write_text(text)
+        with pytest.raises(errors.UserError, match='is no report of ours'):
+            report.main([str(path), f'--output={output}'])
+        assert [p.name for p in output.iterdir()] == [name]
+        assert (output / name).read_text() == text
+        (output / name).unlink()
+    with pytest.raises(errors.UserError, match='is a file; give a folder'):
+        report.main([str(path), f'--output={path / "config.json"}'])
+
+
+def test_csv_has_every_number(tmp_path):
+    first = _workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
+    second = _workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
+    rows = list(csv.DictReader(io.StringIO(report.comma_separated([_section(first, second)]))))
+    # Four languages x (four scores of the runs + three of each of three baselines).
+    assert len(rows) == 4 * (4 + 3 * 3)
+    row = next(r for r in rows if r['kind'] == 'run' and r['score'] == 'rouge_l')
+    assert (row['benchmark'], row['task'], row['source'], row['target']) == (
+        'mtg',
+        'qg',
+        'en',
+        'en',
+    )
+    assert (row['mean'], row['runs'], row['seeds'], row['data']) == ('42.0', '2', '0 1', 'sample')
+    assert float(row['standard_deviation']) == pytest.approx(8**0.5)
+
+
+def test_latex_tables_are_regular(tmp_path):
+    text = report.latex([_section(_workdir(tmp_path / 'run_1', lambda step, task: 50.0))])
+    assert text.count(r'\begin{tabular}{lrrrrr}') == 3
+    body = text[text.index(r'\toprule') : text.index(r'\bottomrule')]
+    rows = [
+        line for line in body.splitlines() if line.endswith(r'\\') and 'multicolumn' not in line
+    ]
+    assert rows and all(line.count(' & ') == 5 for line in rows)
+    assert r'run\_1' in text
+    assert r'36\%' not in text and r'29\%' in text
+
+
+NASTY = '<script>alert(1)</script> | $x^2$ \\input{x} & `a` \x1b[31m "q"'
+
+
+def test_no_text_of_a_workdir_is_ever_code(tmp_path):
+    path = _workdir(
+        tmp_path / '=cmd() _$<b>&', lambda step, task: 50.0, steps=(5, 10),
+        info={'git': NASTY, 'versions': {NASTY: NASTY}, 'devices': 'a\nb'},
+    )  # fmt: skip
+    (path / 'eval' / '10' / 'test' / QG.evaluate[0] / 'predictions.jsonl').write_text(
+        json.dumps({'id': 0, 'input': NASTY, 'target': NASTY, 'prediction': NASTY}) + '\n{broken\n'
+    )
+    section = _section(path)
+
+    shown = report.html([section])
+    assert '<script' not in shown and '&lt;script&gt;' in shown
+    tags = set()
+
+    class Parser(html.parser.HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            tags.add(tag)
+            assert not [name for name, _ in attributes if name.startswith('on')]
+
+    Parser().feed(shown)
+    assert not tags & {'script', 'b>', 'img', 'iframe', 'link', 'object'}
+    assert 'http' not in shown.replace('http://www.w3.org/', '').replace(
+        'http://purl.org', ''
+    ).replace(
+        'http://creativecommons.org', ''
+    )  # Nothing is loaded: the addresses left are names of XML vocabularies.
+
+    markdown = report.markdown([section])
+    assert '<script' not in markdown
+    for line in markdown.splitlines():
+        if line.startswith('|'):
+            assert line.replace(r'\|', '').count('|') == len(section.columns) + 2
+    tex = report.latex([section])
+    assert r'\$\textless{}b\textgreater{}\&' in tex
+    code = [line for line in tex.splitlines() if not line.startswith('%')]
+    assert not any('input{x}' in line for line in code)
+    cells = [
+        row['system'] for row in csv.DictReader(io.StringIO(report.comma_separated([section])))
+    ]
+    assert not any(cell.startswith('=') for cell in cells)
+    for text in (shown, markdown, tex, report.table(path)):
+        assert '\x1b' not in text
+
+
+def test_plots_are_drawn_from_the_logs(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 2.0 * step, steps=(5, 10))
+    run = results.read_run(path)
+    assert page.training_series(run, 'loss') == [(s, 8 / s) for s in range(1, 6)]
+    assert page.eval_series(run, 'rouge_l') == {'test': [(5, 10.0), (10, 20.0)]}
+    svg = page.plot('Loss', 'nats', {'a_$b$<c>': [(1, 2.0), (2, 1.0)], 'empty': []})
+    root = ElementTree.fromstring(svg)
+    texts = [''.join(node.itertext()).strip() for node in root.iter() if node.tag.endswith('text')]
+    assert {'Loss', 'nats', 'step', 'a_$b$<c>'} <= set(texts)
+    assert 'empty' not in texts
+    assert page.plot('Loss', 'nats', {'empty': []}) == ''
+    assert report.html([_section(path)]).count('<svg') == 3
+
+
+def test_evaluations_in_the_log_are_plotted_by_name(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 2.0 * step)
+    with (path / 'metrics.jsonl').open('a') as file:
+        for step, name, value in [
+            (5, 'dev/mtg_qg_de_de', 9.0), (5, 'dev/mean', 4.0), (10, 'dev/mean', 3.0),
+            (10, 'test/mean', 3.5),
+        ]:  # fmt: skip
+            row = {'step': step, 'kind': 'eval', 'name': name, 'values': {'loss': value}}
+            file.write(json.dumps(row) + '\n')
+    run = results.read_run(path)
+    assert page.eval_series(run, 'loss') == {'dev': [(5, 4.0), (10, 3.0)], 'test': [(10, 3.5)]}
+    assert page.eval_series(run, 'rouge_l') == {'test': [(10, 20.0)]}  # From the results.
+
+
+def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: float(step), steps=(5, 10))
+    for step, loss in ((5, 1.0), (10, 2.0)):
+        for task in QG.evaluate:
+            folder = path / 'eval' / str(step) / 'validation'
+            _result(folder, task, {'loss': loss}, split='validation', signatures={})
+    assert _section(path, step='best').picks[0].step == 5
+    validation = _section(path, step='best', split='validation')
+    assert list(_rows(validation, 'loss')) == ['run']  # No baseline, and no error to remove.
+    report.html([validation])
+
+
+def test_a_log_that_was_cut_short_and_resumed(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    lines = [
+        '{"step": 1, "kind": "train", "name": "main", "values": {"loss": 3.0}}',
+        '{"step": 2, "kind": "train", "name": "main", "values": {"loss": 9.0}}',
+        '{"step": 2, "kind": "train", "name": "main", "values": {"loss": 2.0}}',
+        '{"step": 3, "kind": "train", "name": "main", "values": {"loss": null}}',
+        '[1, 2]',
+        '{"step": 4, "kind": "tra',
+    ]
+    (path / 'metrics.jsonl').write_text('\n'.join(lines))
+    run = results.read_run(path)
+    assert page.training_series(run, 'loss') == [(1, 3.0), (2, 2.0)]
+    assert run.bad_log_lines == 2
+    assert any('2 lines' in note for note in _section(path).notes)
+    (path / 'metrics.jsonl').unlink()
+    assert results.read_run(path).log == ()
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'message'),
+    [
+        (lambda path: (path / 'config.json').unlink(), 'no config.json'),
+        (lambda path: (path / 'config.json').write_text('{'), 'config.json is not JSON'),
+        (lambda path: (path / 'config.json').write_text('[]'), 'not a JSON object'),
+        (lambda path: (path / 'eval').rename(path / 'other'), 'no evaluation results'),
+        (lambda path: _first(path).write_bytes(b'\xff\xfe{'), 'is not JSON'),
+        (lambda path: _first(path).write_text('{"task": "t"}'), 'no "scores"'),
+        (
+            lambda path: _first(path).write_text('{"task": "t", "scores": {"a": "b"}}'),
+            'no "scores"',
+        ),
+        (lambda path: _first(path).write_text('{"scores": {}}'), 'does not name its "task"'),
+    ],
+)
+def test_odd_workdirs_are_user_errors(tmp_path, spoil, message):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    spoil(path)
+    with pytest.raises(errors.UserError, match=message) as caught:
+        report.table(path)
+    assert '\n' not in str(caught.value)
+
+
+def _first(path):
+    return path / 'eval' / '10' / 'test' / QG.evaluate[0] / 'metrics.json'
+
+
+def test_mistakes_on_the_command_line(tmp_path):
+    path = _workdir(tmp_path / 'runs' / 'one', lambda step, task: 50.0)
+    for arguments, message in [
+        ([str(tmp_path / 'nowhere')], 'is not a folder'),
+        ([str(tmp_path / 'runs')], 'did you mean its subfolder one'),
+        ([str(path), '--format=pdf'], "unknown format 'pdf'"),
+        ([str(path), '--format=csv,html'], 'need --output'),
+    ]:
+        with pytest.raises(errors.UserError, match=message):
+            report.main(arguments)
+
+
+def test_the_screen_gets_markdown_or_what_is_asked(tmp_path, capsys):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    report.main([str(path)])
+    assert capsys.readouterr().out.startswith('<!-- xlbench report')
+    report.main([str(path), '--format=csv'])
+    assert capsys.readouterr().out.startswith('benchmark,split,')
+
+
+def test_it_runs_without_jax_tensorflow_and_unless_it_plots_matplotlib(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    program = (
+        'import sys; from xlbench import report; report.main(sys.argv[1:]); '
+        'heavy = {"jax", "tensorflow", "seqio", "matplotlib", "transformers"} & set(sys.modules); '
+        'assert not heavy, heavy'
+    )
+    subprocess.run([sys.executable, '-c', program, str(path)], check=True, capture_output=True)

@@ -1,0 +1,1 @@
+"""xlbench: cross-lingual models in JAX, trained and evaluated on published benchmarks."""

@@ -1,0 +1,137 @@
+"""Three systems that learn nothing: what a trained model has to beat.
+
+  copy_input     repeats the input
+  most_frequent  always says the training target that occurs most often
+  nearest_input  says the target of the training input with the most similar words
+
+`predict` works on texts of one task; nothing here needs a model, a device or a vocabulary.
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import regex
+
+from xlbench import errors
+
+# What our preprocessors add to a text: the tag of the target language, the answer's separator.
+_MARKER = regex.compile(r'(?<!\S)<[a-z]+>(?!\S)')
+
+# Pairs of (training text, input) whose similarity is in memory at once: 32 MiB of float32.
+_CHUNK_PAIRS = 8 << 20
+
+
+def copy_input(train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
+    """The input as a person would copy it: on one line, without markers such as <de>."""
+    del train_pairs
+    return [' '.join(_MARKER.sub(' ', text).split()) for text in inputs]
+
+
+def most_frequent(train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
+    """The most frequent training target; of several equally frequent ones the first seen."""
+    counts = collections.Counter(target for _, target in train_pairs)
+    # max keeps the first of equal values, and a Counter iterates in the order of first sight.
+    return [max(counts, key=counts.__getitem__)] * len(inputs)
+
+
+def nearest_input(train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
+    """The target of the training input with the highest TF-IDF cosine to the input.
+
+    Of several equally near ones, the first; an input that shares no word with the training data
+    gets the first pair's target.
+    """
+    nearest = _nearest([source for source, _ in train_pairs], inputs)
+    return [train_pairs[i][1] for i in nearest]
+
+
+_BASELINES: dict[str, Callable[[Sequence[tuple[str, str]], Sequence[str]], list[str]]] = {
+    'copy_input': copy_input,
+    'most_frequent': most_frequent,
+    'nearest_input': nearest_input,
+}
+NAMES = tuple(_BASELINES)
+
+
+def predict(name: str, train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
+    """Predictions of one baseline.
+
+    Args:
+        name: One of `NAMES`.
+        train_pairs: (input, target) of the same task's training split.
+        inputs: Texts to predict for. Markers such as <de> are not copied.
+
+    Returns:
+        One prediction for each input, in order.
+    """
+    if name not in _BASELINES:
+        raise errors.unknown('baseline', name, NAMES)
+    if not train_pairs and name != 'copy_input':
+        raise errors.UserError(f'baseline {name!r} needs training examples, got none')
+    return _BASELINES[name](train_pairs, inputs) if inputs else []
+
+
+# Chinese, kana, Thai, Lao, Burmese and Khmer have no spaces between words: by character.
+_UNSPACED = r'\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}'
+_WORD = regex.compile(rf'[{_UNSPACED}]|[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]+', regex.V1)
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased runs of letters, digits and marks; scripts without spaces by character.
+
+    Example: 'Der Zug, 1. Klasse' -> ['der', 'zug', '1', 'klasse']; '新しい car' -> 新, し, い, car.
+    """
+    return _WORD.findall(text.lower())
+
+
+def _nearest(sources: Sequence[str], inputs: Sequence[str]) -> list[int]:
+    """For each input, the index of the source with the highest TF-IDF cosine."""
+    vocabulary: dict[str, int] = {}
+    rows, columns, counts = _count(sources, vocabulary, grow=True)
+    document_frequency = np.bincount(columns, minlength=len(vocabulary))
+    # The smoothed form, log((1 + n) / (1 + df)) + 1: never 0, so a word in every text still counts.
+    idf = np.log((1 + len(sources)) / (1 + document_frequency)) + 1.0
+    weights = _unit_rows(rows, counts * idf[columns], len(sources))
+    # The sources by word: word w is in sources rows[starts[w]:starts[w+1]], at those weights.
+    order = np.argsort(columns, kind='stable')
+    rows, weights = rows[order], weights[order]
+    starts = np.concatenate([[0], np.cumsum(document_frequency)])
+
+    nearest = []
+    chunk = max(1, _CHUNK_PAIRS // len(sources))
+    for first in range(0, len(inputs), chunk):
+        part = inputs[first : first + chunk]
+        query_rows, query_columns, query_counts = _count(part, vocabulary, grow=False)
+        # An input needs no unit length: it scales all its similarities alike.
+        query = query_counts * idf[query_columns]
+        similarity = np.zeros((len(part), len(sources)), np.float32)
+        for row, word, weight in zip(query_rows, query_columns, query, strict=True):
+            span = slice(starts[word], starts[word + 1])
+            # A source occurs once in a word's span, so plain fancy indexing adds correctly.
+            similarity[row, rows[span]] += (weight * weights[span]).astype(np.float32)
+        nearest += similarity.argmax(axis=1).tolist()
+    return nearest
+
+
+def _count(
+    texts: Sequence[str], vocabulary: dict[str, int], grow: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Non-zero word counts as three arrays [entries]: text index, word index, count.
+
+    Unknown words get an index where `grow` is set and are left out where it is not.
+    """
+    rows, columns, counts = [], [], []
+    for row, text in enumerate(texts):
+        for word, count in collections.Counter(words(text)).items():
+            column = vocabulary.setdefault(word, len(vocabulary)) if grow else vocabulary.get(word)
+            if column is not None:
+                rows.append(row)
+                columns.append(column)
+                counts.append(count)
+    return np.array(rows, np.int64), np.array(columns, np.int64), np.array(counts, np.float64)
+
+
+def _unit_rows(rows: np.ndarray, weights: np.ndarray, num_rows: int) -> np.ndarray:
+    """Entries [entries] divided by the Euclidean length of their row."""
+    lengths = np.sqrt(np.bincount(rows, weights * weights, minlength=num_rows))
+    return weights / lengths[rows]

@@ -1,0 +1,361 @@
+"""Each benchmark: its tasks, languages, scenarios, scores and paper.
+
+Every name of a task or a mixture comes from here, in both directions:
+
+  MTG.task_name('qg', 'en', 'de')                 -> 'mtg_qg_en_de'
+  MTG.scenario('cross', task='qg', source='en')   -> trains and evaluates en -> de, fr, es
+  parse_task('mtg_qg_en_de')                      -> ('mtg', 'qg', 'en', 'de')
+
+A further benchmark is one more `Benchmark(...)` in `BENCHMARKS`.
+"""
+
+import csv
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from xlbench import errors
+
+# What the model is trained on and asked for. `cross` and `zero_shot` ask for a target in another
+# language than the source; only `cross` has seen such pairs in training.
+SCENARIOS = ('mono', 'mono_multitask', 'multi', 'multi_multitask', 'cross', 'zero_shot')
+
+# How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
+RATES = ('proportional', 'equal', 'temperature', 'capped')
+
+# The paper prints these between 0 and 1; scores are 0 to 100 everywhere in xlbench.
+_PRINTED_AS_FRACTION = ('meteor', 'bertscore', 'distinct_1')
+
+
+class TaskName(NamedTuple):
+    """The parts of a task's name; `benchmark` is a key of `BENCHMARKS`."""
+
+    benchmark: str
+    task: str
+    source: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """One setting of a benchmark: what is trained on together, and what is evaluated.
+
+    Attributes:
+        name: One of `SCENARIOS`.
+        mixture: The SeqIO mixture (or the task, where it is a single one) to train on.
+        train: The tasks of that mixture.
+        evaluate: The tasks whose test examples are scored.
+        task: The benchmark's task, None where all are trained together.
+        source: The source language it is narrowed to, None where it covers several.
+        target: The target language it is narrowed to, None where it covers several.
+    """
+
+    name: str
+    mixture: str
+    train: tuple[str, ...]
+    evaluate: tuple[str, ...]
+    task: str | None = None
+    source: str | None = None
+    target: str | None = None
+
+    def with_rate(self, rate: str) -> 'Scenario':
+        """The same scenario with another mixing rate: mtg_multi_qg -> mtg_multi_qg.equal."""
+        if rate not in RATES:
+            raise errors.unknown('mixing rate', rate, RATES)
+        if rate == RATES[0] or self.mixture in self.train:  # A single task has nothing to weigh.
+            return self
+        base = self.mixture.partition('.')[0]
+        return dataclasses.replace(self, mixture=f'{base}.{rate}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """A published benchmark.
+
+    Attributes:
+        name: First word of all its task names.
+        tasks: Its tasks, short names.
+        languages: ISO 639-1 codes; every example exists in each of them.
+        task_titles: A readable name per task.
+        scores: The scores the report shows, the main one first.
+        title: Title of the paper.
+        arxiv: Its arXiv identifier.
+        pivot: The language that zero-shot transfer is trained in.
+        paper_models: The systems in the paper's tables.
+        split_sizes: Official number of examples, by task and split (of each language).
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    languages: tuple[str, ...]
+    task_titles: Mapping[str, str] = dataclasses.field(hash=False)
+    scores: tuple[str, ...]
+    title: str
+    arxiv: str
+    pivot: str = 'en'
+    paper_models: tuple[str, ...] = ()
+    split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(
+        hash=False, default_factory=dict
+    )
+
+    def task_name(self, task: str, source: str, target: str | None = None) -> str:
+        """The SeqIO task of one task and language pair; the target defaults to the source."""
+        self._check(task, source, target)
+        return f'{self.name}_{task}_{source}_{target or source}'
+
+    def task_names(self) -> tuple[str, ...]:
+        """Every SeqIO task of the benchmark: all tasks, all ordered pairs of languages."""
+        return tuple(
+            self.task_name(task, source, target)
+            for task in self.tasks
+            for source in self.languages
+            for target in self.languages
+        )
+
+    def scenario(
+        self,
+        name: str,
+        task: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+    ) -> Scenario:
+        """One scenario, narrowed to a task and languages.
+
+        Args:
+            name: One of `SCENARIOS`.
+            task: Needed by mono, multi, cross and zero_shot; the multitask ones train them all.
+                A benchmark with a single task needs it nowhere.
+            source: The language of mono and mono_multitask; narrows cross to one source.
+            target: Narrows cross (with source) and what zero_shot evaluates to one target.
+        """
+        if name not in SCENARIOS:
+            raise errors.unknown('scenario', name, SCENARIOS)
+        self._check(task, source, target)
+        task = self._task_of(name, task)
+        if name in ('mono', 'mono_multitask'):
+            return self._monolingual(name, task, source, target)
+        if name == 'cross':
+            return self._cross(task, source, target)
+        if name == 'zero_shot':
+            return self._zero_shot(task, source, target)
+        _refuse(name, source=source, target=target)
+        tasks = self.tasks if task is None else (task,)
+        train = tuple(self.task_name(t, lang) for t in tasks for lang in self.languages)
+        mixture = f'{self.name}_{name}' + (f'_{task}' if task else '')
+        return Scenario(name, mixture, train, train, task=task)
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Every scenario, each with a mixture of its own name.
+
+        Left out are the narrowings to one pair, whose mixture is that single task.
+        """
+        found = [self.scenario('mono', t, lang) for t in self.tasks for lang in self.languages]
+        found += [self.scenario('mono_multitask', source=lang) for lang in self.languages]
+        found += [self.scenario('multi', t) for t in self.tasks]
+        found += [self.scenario('multi_multitask')]
+        for task in self.tasks:
+            found += [self.scenario('cross', task)]
+            found += [self.scenario('cross', task, lang) for lang in self.languages]
+            found += [self.scenario('zero_shot', task)]
+        return tuple(found)
+
+    def is_official(self, task: str, split: str, num_examples: int) -> bool:
+        """Whether a split has exactly the published number of examples."""
+        return self.split_sizes.get(task, {}).get(split) == num_examples
+
+    def paper_scores(
+        self, model: str, scenario: str, task: str, source: str, target: str | None = None
+    ) -> dict[str, float] | None:
+        """The paper's scores of one model on one language pair; None where it gives none.
+
+        Args:
+            model: A name in `paper_models`.
+            scenario: One of `SCENARIOS`; cross means one model per source language, as in the
+                paper.
+            task: One of `tasks`.
+            source: Source language.
+            target: Target language, by default the source.
+
+        Returns:
+            bleu, rouge_l, meteor, bertscore, distinct_1 (0 to 100), ensemble (1 to 5) and, into
+            English only, bleurt (unbounded).
+        """
+        if model not in self.paper_models:
+            raise errors.unknown(f'{self.name} model', model, self.paper_models)
+        if scenario not in SCENARIOS:
+            raise errors.unknown('scenario', scenario, SCENARIOS)
+        self._check(task, source, target)
+        row = _paper_table(self.name).get((scenario, task, model, source, target or source))
+        return None if row is None else dict(row)
+
+    def _monolingual(self, name, task, source, target) -> Scenario:
+        if source is None:
+            raise errors.UserError(
+                f'scenario {name!r} trains one language; give source, one of '
+                f'{", ".join(self.languages)}'
+            )
+        if target not in (None, source):
+            raise errors.UserError(
+                f'scenario {name!r} has the same source and target, got {source} -> {target}; '
+                "for another target use 'cross' or 'zero_shot'"
+            )
+        tasks = self.tasks if task is None else (task,)
+        train = tuple(self.task_name(t, source) for t in tasks)
+        mixture = f'{self.name}_{name}_' + (f'{task}_' if task else '') + source
+        return Scenario(name, mixture, train, train, task, source, source)
+
+    def _cross(self, task, source, target) -> Scenario:
+        if target is not None and (source is None or source == target):
+            raise errors.UserError(
+                f"scenario 'cross' goes from one language to another, got {source} -> {target}; "
+                'give two different ones, a source alone, or neither'
+            )
+        sources = self.languages if source is None else (source,)
+        targets = self.languages if target is None else (target,)
+        train = tuple(self.task_name(task, s, t) for s in sources for t in targets if s != t)
+        mixture = f'{self.name}_cross_{task}' + (f'_{source}' if source else '')
+        if target is not None:
+            mixture = train[0]  # A single task needs no mixture.
+        return Scenario('cross', mixture, train, train, task, source, target)
+
+    def _zero_shot(self, task, source, target) -> Scenario:
+        if source not in (None, self.pivot) or target == self.pivot:
+            raise errors.UserError(
+                f"scenario 'zero_shot' trains {self.pivot} -> {self.pivot} and evaluates from "
+                f'{self.pivot} into another language, got {source} -> {target}'
+            )
+        targets = self.languages if target is None else (target,)
+        return Scenario(
+            'zero_shot',
+            f'{self.name}_zero_shot_{task}',
+            train=(self.task_name(task, self.pivot),),
+            evaluate=tuple(self.task_name(task, self.pivot, t) for t in targets if t != self.pivot),
+            task=task,
+            source=self.pivot,
+            target=target,
+        )
+
+    def _task_of(self, name: str, task: str | None) -> str | None:
+        """The task a scenario is about, None for the multitask ones."""
+        if name.endswith('_multitask'):
+            if task is not None and len(self.tasks) > 1:
+                raise errors.UserError(
+                    f'scenario {name!r} trains all tasks together and takes no task, got {task!r}'
+                )
+            return None
+        if task is None and len(self.tasks) == 1:
+            return self.tasks[0]
+        if task is None:
+            raise errors.UserError(
+                f'scenario {name!r} of {self.name} needs a task, one of {", ".join(self.tasks)}'
+            )
+        return task
+
+    def _check(self, task: str | None, source: str | None, target: str | None) -> None:
+        if task is not None and task not in self.tasks:
+            raise errors.unknown(f'{self.name} task', task, self.tasks)
+        for lang in (source, target):
+            if lang is not None and lang not in self.languages:
+                raise errors.unknown(f'{self.name} language', lang, self.languages)
+
+
+def _refuse(name: str, **given: str | None) -> None:
+    """Raises if a scenario got a narrowing that it has no use for."""
+    for key, value in given.items():
+        if value is not None:
+            raise errors.UserError(
+                f'scenario {name!r} covers all languages and takes no {key}, got {value!r}'
+            )
+
+
+@functools.cache
+def _paper_table(name: str) -> dict[tuple[str, ...], dict[str, float]]:
+    """Scores printed in a benchmark's paper, by (scenario, task, model, source, target)."""
+    path = pathlib.Path(__file__).with_name('paper_scores') / f'{name}.csv'
+    table = {}
+    with path.open(encoding='utf-8', newline='') as file:
+        for row in csv.DictReader(file):
+            keys = ('scenario', 'task', 'model', 'source', 'target')
+            key = tuple(row.pop(k) for k in keys)
+            table[key] = {
+                score: _on_our_scale(score, value) for score, value in row.items() if value
+            }
+    return table
+
+
+def _on_our_scale(score: str, printed: str) -> float:
+    # Rounded, because 0.967 * 100 is 96.7 only after rounding.
+    return round(float(printed) * 100, 6) if score in _PRINTED_AS_FRACTION else float(printed)
+
+
+MTG = Benchmark(
+    name='mtg',
+    tasks=('sg', 'qg', 'tg'),
+    languages=('en', 'de', 'fr', 'es'),
+    task_titles={'sg': 'story ending', 'qg': 'question', 'tg': 'title'},
+    scores=('rouge_l', 'bleu', 'distinct_1'),
+    title='MTG: A Benchmarking Suite for Multilingual Text Generation',
+    arxiv='2108.07140',
+    paper_models=('M-BERT', 'XLM', 'mBART', 'mT5'),
+    # Annotated: table 2 of the paper. Rough: the row of threshold 0.5 in table 6.
+    split_sizes={
+        'sg': {'rough_train': 87_003, 'train': 5_000, 'validation': 2_000, 'test': 3_000},
+        'qg': {'rough_train': 71_819, 'train': 5_000, 'validation': 2_000, 'test': 3_000},
+        'tg': {'rough_train': 280_376, 'train': 5_000, 'validation': 2_000, 'test': 3_000},
+    },
+)
+
+# Questions from passages that are parallel in more languages than MTG has, Chinese among them. The
+# published set is one file of 1190 questions a language, without splits; nobody's official
+# question generation, so there are neither split sizes nor paper scores to compare with.
+XQUAD = Benchmark(
+    name='xquad',
+    tasks=('qg',),
+    languages=('en', 'de', 'es', 'zh'),
+    task_titles={'qg': 'question'},
+    scores=('rouge_l', 'bleu', 'distinct_1'),
+    title='On the Cross-lingual Transferability of Monolingual Representations',
+    arxiv='1910.11856',
+)
+
+BENCHMARKS: dict[str, Benchmark] = {b.name: b for b in (MTG, XQUAD)}
+
+
+def get(name: str) -> Benchmark:
+    """The benchmark of that name."""
+    if name not in BENCHMARKS:
+        raise errors.unknown('benchmark', name, BENCHMARKS)
+    return BENCHMARKS[name]
+
+
+def parse_task(name: str) -> TaskName:
+    """The parts of a task's name: mtg_qg_en_de -> ('mtg', 'qg', 'en', 'de')."""
+    parts = tuple(name.split('_'))
+    benchmark = BENCHMARKS.get(parts[0])
+    if benchmark is None or len(parts) != 4 or name not in benchmark.task_names():
+        raise errors.unknown('task', name, (t for b in BENCHMARKS.values() for t in b.task_names()))
+    return TaskName(*parts)
+
+
+def parse_mixture(name: str) -> Scenario:
+    """The scenario of a mixture's name, its mixing rate included: mtg_multi_qg.equal.
+
+    A task's name gives the scenario that trains on this task alone: mono or cross.
+    """
+    base, _, rate = name.partition('.')
+    known = {s.mixture: s for s in _all_scenarios()}
+    if base in known:
+        return known[base].with_rate(rate or RATES[0])
+    try:
+        benchmark, task, source, target = parse_task(name)
+    except errors.UserError:
+        raise errors.unknown('mixture', name, known) from None
+    scenario = 'mono' if source == target else 'cross'
+    return BENCHMARKS[benchmark].scenario(scenario, task, source, target)
+
+
+def _all_scenarios() -> Iterator[Scenario]:
+    for benchmark in BENCHMARKS.values():
+        yield from benchmark.scenarios()

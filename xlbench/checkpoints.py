@@ -1,0 +1,150 @@
+"""Checkpoints of a run: parameters, optimizer state and input position, saved while it trains.
+
+  <workdir>/checkpoints/<step>/state/     Orbax: step, parameters, optimizer state
+  <workdir>/checkpoints/<step>/progress/  JSON: stage, input position, best score so far
+
+A checkpoint appears under its final name only when it is complete, so a process that dies while
+it saves leaves the one before as the newest.
+"""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import preservation_policy
+
+from xlbench.errors import UserError
+
+
+class Checkpoints:
+    """The checkpoints of one workdir.
+
+    Args:
+      workdir: of the run.
+      every: steps between two of them; the run's last step is always saved.
+      keep: how many of the newest stay; the best one by the config's score stays besides.
+      best_mode: 'max' or 'min': what makes a score the best.
+    """
+
+    def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2, best_mode: str = 'max'):
+        if best_mode not in ('max', 'min'):
+            raise UserError(f"config.best.mode is {best_mode!r}; allowed: 'max', 'min'")
+        if every < 1 or keep < 1:
+            raise UserError(f'config.checkpoints: every {every} and keep {keep} must be 1 or more')
+        self.every = every
+        self._folder = pathlib.Path(workdir).absolute() / 'checkpoints'
+        self._manager = ocp.CheckpointManager(
+            self._folder,
+            item_names=('state', 'progress'),
+            options=ocp.CheckpointManagerOptions(
+                preservation_policy=preservation_policy.AnyPreservationPolicy(
+                    [
+                        preservation_policy.LatestN(n=keep),
+                        preservation_policy.BestN(
+                            get_metric_fn=lambda metrics: (
+                                metrics['score'] if best_mode == 'max' else -metrics['score']
+                            ),
+                            n=1,
+                            keep_checkpoints_without_metrics=False,
+                        ),
+                    ]
+                ),
+                cleanup_tmp_directories=True,
+                enable_async_checkpointing=True,
+            ),
+        )
+
+    @property
+    def latest_step(self) -> int | None:
+        """The newest complete checkpoint."""
+        return self._manager.latest_step()
+
+    def save(self, step: int, state: Any, progress: Mapping[str, Any], score: float | None) -> None:
+        """Begins to save; the files are written while training goes on.
+
+        Args:
+          step: the global step.
+          state: a TrainState; its arrays may be donated as soon as this returns.
+          progress: what JSON can hold.
+          score: the score of the config's choice, if this step was evaluated.
+        """
+        if step == self.latest_step:
+            return
+        if jax.default_backend() == 'cpu':
+            # On a CPU the writer would see the arrays themselves, and the next step reuses their
+            # memory; accelerators are copied to the host before `save` returns.
+            state = jax.tree.map(jnp.copy, state)
+        self._manager.save(
+            step,
+            args=ocp.args.Composite(
+                state=ocp.args.StandardSave(state), progress=ocp.args.JsonSave(dict(progress))
+            ),
+            metrics=None if score is None else {'score': float(score)},
+        )
+
+    def progress(self, step: int) -> dict[str, Any]:
+        """The progress that was saved with a step."""
+        restored = self._manager.restore(
+            step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
+        )
+        return restored['progress']
+
+    def restore(self, step: int, like: Any) -> Any:
+        """The state of a step, placed as `like` (arrays, or shapes with shardings) is placed."""
+        abstract = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), like
+        )
+        return self._manager.restore(
+            step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))
+        )['state']
+
+    def wait(self) -> None:
+        """Returns when everything that was begun is on disk."""
+        self._manager.wait_until_finished()
+
+    def close(self) -> None:
+        """Waits, then frees the threads."""
+        self._manager.close()
+
+
+def load_params(workdir: str, step: int, shapes: Any, shardings: Any) -> Any:
+    """The parameters alone of a checkpoint, whatever else it holds.
+
+    Args:
+      workdir: of the run that saved it.
+      step: one of its checkpoints.
+      shapes: tree of arrays or ShapeDtypeStructs.
+      shardings: the same tree of shardings.
+
+    Raises:
+      UserError: there is no such checkpoint.
+    """
+    folder = pathlib.Path(workdir).absolute() / 'checkpoints' / str(step) / 'state'
+    if not folder.is_dir():
+        raise UserError(
+            f'{workdir} has no checkpoint of step {step}; it has {steps(workdir) or "none"}'
+        )
+    abstract = {
+        'params': jax.tree.map(
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+            shapes,
+            shardings,
+        )
+    }
+    arguments = ocp.checkpoint_utils.construct_restore_args(abstract)
+    with ocp.PyTreeCheckpointer() as checkpointer:
+        return checkpointer.restore(
+            folder,
+            args=ocp.args.PyTreeRestore(
+                item=abstract, restore_args=arguments, partial_restore=True
+            ),
+        )['params']
+
+
+def steps(workdir: str) -> list[int]:
+    """The steps of a workdir's complete checkpoints, in order."""
+    folder = pathlib.Path(workdir) / 'checkpoints'
+    return sorted(int(entry.name) for entry in folder.glob('*') if entry.name.isdigit())

@@ -1,0 +1,295 @@
+"""Says in one screen what this machine can run, and what is missing; problems come first.
+
+  python -m xlbench.doctor
+
+Exit code 1 if the default run (the embedded sample) cannot work here.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import platform
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Sequence
+from importlib import metadata
+
+from xlbench import errors
+
+_PYTHON = ((3, 11), (3, 14))  # From, up to but not: as pyproject.toml says.
+_LOW_DISK = 2 << 30  # bytes; a sample run with its checkpoints takes well under this.
+_LOW_MEMORY = 3 << 30  # bytes
+# TensorFlow goes by several names; any of them is the module `tensorflow`.
+_TENSORFLOW = ('tensorflow', 'tensorflow-cpu', 'tf-nightly')
+# Packages that only xlbench.prepare uses; a machine with prepared data can do without.
+_PREPARE_ONLY = ('seqio', 'tensorflow-datasets')
+# What jax's own extras install.
+_JAX_EXTRAS = {
+    'cuda12': 'jax-cuda12-plugin',
+    'cuda13': 'jax-cuda13-plugin',
+    'tpu': 'libtpu',
+}
+_INSTALL = "pip install -e '.[test]'"
+
+
+@dataclasses.dataclass
+class Findings:
+    """What was found.
+
+    Attributes:
+        problems: What keeps the default run from working, each with what to do.
+        notes: What is worth knowing and stops nothing.
+        lines: (topic, fact).
+    """
+
+    problems: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    lines: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+
+
+def examine() -> Findings:
+    """Looks at everything, in the order of the screen."""
+    found = Findings()
+    for look in (_look_at_machine, _look_at_jax, _look_at_packages, _look_at_data, _look_at_hub):
+        look(found)
+    return found
+
+
+def show(found: Findings) -> str:
+    """The screen: problems, notes, then facts."""
+    lines = [f'problem: {text}' for text in found.problems]
+    lines += [f'note: {text}' for text in found.notes]
+    verdict = 'cannot run here yet' if found.problems else 'can run here'
+    lines.append(f'the default run (embedded sample) {verdict}')
+    width = max((len(topic) for topic, _ in found.lines), default=0)
+    return '\n'.join([*lines, *(f'{topic.ljust(width)}  {fact}' for topic, fact in found.lines)])
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    argparse.ArgumentParser(
+        prog='python -m xlbench.doctor',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).parse_args(argv)
+    found = examine()
+    print(show(found))
+    return 1 if found.problems else 0
+
+
+def _look_at_machine(found: Findings) -> None:
+    low, high = _PYTHON
+    version = sys.version_info[:2]
+    if not low <= version < high:
+        found.problems.append(
+            f'Python {version[0]}.{version[1]} is not supported; make an environment with '
+            f'Python {low[0]}.{low[1]} to {high[0]}.{high[1] - 1}'
+        )
+    found.lines.append(
+        ('python', f'{platform.python_version()} in {sys.prefix}, {platform.platform(terse=True)}')
+    )
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+    memory = memory_limit()
+    known = 'unknown' if memory is None else _gigabytes(memory)
+    found.lines.append(('cpu', f'{cores} cores, {known} memory'))
+    if memory is not None and memory < _LOW_MEMORY:
+        found.notes.append(f'only {known} memory: take a small config, and a small batch size')
+    free = shutil.disk_usage('.').free
+    found.lines.append(('disk', f'{_gigabytes(free)} free in {os.getcwd()}'))
+    if free < _LOW_DISK:
+        found.notes.append(
+            f'only {_gigabytes(free)} of disk are free here; checkpoints may not fit'
+        )
+
+
+def memory_limit() -> int | None:
+    """Bytes of memory this process may use: the machine's, or a container's smaller limit."""
+    try:
+        total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    except (AttributeError, OSError, ValueError):
+        return None
+    for name in ('memory.max', 'memory/memory.limit_in_bytes'):  # cgroups 2 and 1
+        try:
+            text = pathlib.Path('/sys/fs/cgroup', name).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            total = min(total, int(text))
+    return total
+
+
+def _look_at_jax(found: Findings) -> None:
+    try:
+        import jax
+
+        devices = jax.devices()
+    except Exception as error:
+        reason = re.sub(r'\s+', ' ', str(error))[:200]
+        found.problems.append(
+            f'jax does not start ({type(error).__name__}: {reason}); install it with {_INSTALL}, '
+            'or set JAX_PLATFORMS=cpu if an accelerator is the trouble'
+        )
+        return
+    backend = jax.default_backend()
+    kinds = sorted({device.device_kind for device in devices})
+    found.lines.append(
+        ('jax', f'{jax.__version__} on {backend}: {len(devices)} x {", ".join(kinds)}')
+    )
+    if limit := _device_memory(devices[0]):
+        found.lines.append(('', f'{_gigabytes(limit)} of memory on the first device'))
+    for name in ('JAX_PLATFORMS', 'XLA_FLAGS', 'CUDA_VISIBLE_DEVICES'):
+        if value := os.environ.get(name):
+            found.lines.append(('', f'{name}={value}'))
+    if backend == 'cpu' and (missing := _unused_accelerator()):
+        found.notes.append(missing)
+
+
+def _device_memory(device: object) -> int | None:
+    """Bytes a device lets jax use; None where it does not say (CPUs)."""
+    try:
+        return (device.memory_stats() or {}).get('bytes_limit')
+    except Exception:  # Some backends raise for a statistic they lack.
+        return None
+
+
+def _unused_accelerator() -> str:
+    """What to install if there is an accelerator that jax does not use."""
+    if os.environ.get('JAX_PLATFORMS', '').strip() == 'cpu':
+        return ''
+    if pathlib.Path('/dev/nvidia0').exists():
+        return "an NVIDIA GPU is here, but jax runs on the CPU; pip install -e '.[cuda]'"
+    if pathlib.Path('/dev/accel0').exists():
+        return "a TPU seems to be here, but jax runs on the CPU; pip install -e '.[tpu]'"
+    return ''
+
+
+def _look_at_packages(found: Findings) -> None:
+    needed, extras = requirements()
+    present, wrong = [], []
+    for name, minimum in needed.items():
+        version = installed(name)
+        if version is None and name in _PREPARE_ONLY:
+            continue  # _look_at_tensorflow says what that means.
+        if version is None:
+            wrong.append(f'{name} is missing')
+        elif minimum and _numbers(version) < _numbers(minimum):
+            wrong.append(f'{name} is {version}, at least {minimum} is needed')
+        else:
+            present.append(f'{name} {version}')
+    for at in range(0, len(present), 6):
+        found.lines.append(('packages' if at == 0 else '', ', '.join(present[at : at + 6])))
+    if wrong:
+        found.problems.append(f'{"; ".join(wrong)}; {_INSTALL}')
+    for extra, names in extras.items():
+        state = [f'{name} {installed(name) or "missing"}' for name in names]
+        found.lines.append((f'extra {extra}', ', '.join(state)))
+
+
+def requirements() -> tuple[dict[str, str], dict[str, list[str]]]:
+    """({needed package: least version or ''}, {extra: its packages}), as the project declares."""
+    try:
+        lines = metadata.requires('xlbench') or []
+    except metadata.PackageNotFoundError:  # A source tree that was never installed.
+        lines = _source_requirements()
+    needed: dict[str, str] = {}
+    extras: dict[str, list[str]] = {}
+    for line in lines:
+        name = re.match(r'[A-Za-z0-9._-]+', line)[0]
+        if plugin := re.match(r'jax\[(\w+)\]', line):
+            name = _JAX_EXTRAS.get(plugin[1], name)
+        if extra := re.search(r'extra\s*==\s*[\'"]([\w-]+)[\'"]', line):
+            extras.setdefault(extra[1], []).append(name)
+        else:
+            minimum = re.search(r'>=\s*([\d.]+)', line.partition(';')[0])
+            needed[name] = minimum[1] if minimum else ''
+    return needed, extras
+
+
+def _source_requirements() -> list[str]:
+    path = pathlib.Path(__file__).parent.parent / 'pyproject.toml'
+    try:
+        project = tomllib.loads(path.read_text(encoding='utf-8'))['project']
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return []
+    optional = project.get('optional-dependencies', {})
+    return [
+        *project.get('dependencies', []),
+        *(f"{line}; extra == '{extra}'" for extra, lines in optional.items() for line in lines),
+    ]
+
+
+def installed(name: str) -> str | None:
+    """The installed version of a package, without importing it."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _look_at_data(found: Findings) -> None:
+    root = pathlib.Path(os.environ.get('XLBENCH_DATA') or 'data')
+    source = 'XLBENCH_DATA' if os.environ.get('XLBENCH_DATA') else 'the default; set XLBENCH_DATA'
+    state = _data_state(root) if root.is_dir() else 'not there yet; it is made when needed'
+    found.lines.append(('data', f'{root} ({source}): {state}'))
+    sample = next((p for p in (root / 'sample', root) if (p / 'SAMPLE.json').is_file()), None)
+    prepared = sample is not None and any((sample / 'prepared').glob('*/*/*/manifest.json'))
+    state = 'not written yet; xlbench.prepare --sample writes it'
+    if sample is not None:
+        state = f'{sample}, {"prepared" if prepared else "not prepared"}'
+    found.lines.append(('sample', state))
+    nearest = next(p for p in (root, *root.absolute().parents) if p.is_dir())
+    if not prepared and not os.access(nearest, os.W_OK):
+        found.problems.append(
+            f'cannot write into {nearest}, where the sample is to be made; set XLBENCH_DATA to a '
+            'folder of yours'
+        )
+    _look_at_tensorflow(found, prepared)
+
+
+def _data_state(root: pathlib.Path) -> str:
+    try:
+        names = sorted(path.name for path in root.iterdir() if path.is_dir())
+    except OSError as error:
+        return f'cannot be read ({error.strerror})'
+    return f'{", ".join(names[:12]) or "empty"}{", ..." if len(names) > 12 else ""}'
+
+
+def _look_at_tensorflow(found: Findings, prepared: bool) -> None:
+    """Training never needs TensorFlow; turning files into prepared data does."""
+    tensorflow = next((f'{n} {installed(n)}' for n in _TENSORFLOW if installed(n)), None)
+    seqio = installed('seqio')
+    state = f'{tensorflow or "tensorflow missing"}, seqio {seqio or "missing"}'
+    found.lines.append(('to prepare', f'{state} (training itself needs neither)'))
+    if (tensorflow is None or seqio is None) and not prepared:
+        found.problems.append(
+            'no prepared sample, and preparing needs tensorflow and seqio; '
+            f'{_INSTALL}, or copy the folder of a prepared sample from another machine'
+        )
+
+
+def _look_at_hub(found: Findings) -> None:
+    offline = any(
+        os.environ.get(name, '').strip().lower() in ('1', 'true', 'yes', 'on')
+        for name in ('HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE')
+    )
+    state = (
+        'offline: only models in the cache' if offline else 'online: public models may be fetched'
+    )
+    home = os.environ.get('HF_HOME') or '~/.cache/huggingface'
+    found.lines.append(('hub', f'{state}; cache {home} (the default run needs no download)'))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """'0.12.8' -> (0, 12, 8); what follows the numbers (rc1, +cu) is left out."""
+    return tuple(int(part) for part in re.match(r'[\d.]*', version)[0].split('.') if part)
+
+
+def _gigabytes(count: int) -> str:
+    return f'{count / (1 << 30):.1f} GiB'
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))

@@ -1,0 +1,15 @@
+"""Evaluators: one file per objective. `build` makes the one of a config block."""
+
+from typing import Any
+
+from xlbench.errors import unknown
+from xlbench.evaluators.generation import GenerationEvaluator
+
+EVALUATORS = {'generation': GenerationEvaluator}
+
+
+def build(name: str, *args: Any, **options: Any) -> Any:
+    """The evaluator of an objective's name."""
+    if name not in EVALUATORS:
+        raise unknown('evaluator', name, EVALUATORS)
+    return EVALUATORS[name](*args, **options)

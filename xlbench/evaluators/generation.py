@@ -1,0 +1,257 @@
+"""Generation, evaluated: the loss of the references, and the scores of what is decoded.
+
+Each task leaves two files, written whole or not at all:
+
+  <workdir>/eval/<step>/<split>/<task>/metrics.json       scores, signatures, what was scored
+  <workdir>/eval/<step>/<split>/<task>/predictions.jsonl  id, input, target, prediction, scores
+"""
+
+import functools
+import json
+import math
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh
+
+from xlbench import batches as batches_lib, decoding, logs, metrics, partitioning
+from xlbench.prepared import Prepared
+from xlbench.tokenizers import Tokenizer
+
+
+class GenerationEvaluator:
+    """Scores an encoder-decoder on prepared tasks; every example exactly once.
+
+    Args:
+      prepared: the tasks, of one split.
+      model: a Linen module with the methods of an encoder-decoder.
+      objective: gives the loss of each row.
+      mesh: where it runs.
+      tokenizer: turns predicted ids into text.
+      batch_size: rows over all processes.
+      lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
+      decode: False computes the loss alone.
+      num_examples: only the first so many of each task; 0 takes all.
+      allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
+    """
+
+    def __init__(
+        self,
+        prepared: Sequence[Prepared],
+        model: nn.Module,
+        objective: Any,
+        mesh: Mesh,
+        tokenizer: Tokenizer,
+        *,
+        batch_size: int,
+        lengths: Mapping[str, int],
+        decode: bool = True,
+        num_examples: int = 0,
+        allow_metrics: Sequence[str] = (),
+    ):
+        partitioning.check_batch_size(batch_size, mesh)
+        self._mesh = mesh
+        self._tokenizer = tokenizer
+        self._decode = decode
+        self._max_length = lengths['targets']
+        self._tasks = [
+            _Task(
+                task,
+                batches_lib.eval_batches(
+                    task,
+                    batch_size=batch_size,
+                    lengths=dict(lengths),
+                    num_examples=num_examples or None,
+                    process_index=jax.process_index(),
+                    process_count=jax.process_count(),
+                ),
+                [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
+            )
+            for task in prepared
+        ]
+        self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
+        start, eos, pad = (
+            prepared[0].manifest['vocabulary'][key]
+            for key in ('decoder_start_id', 'eos_id', 'pad_id')
+        )
+        self._predict = jax.jit(
+            functools.partial(
+                predict, model, max_length=self._max_length, start_id=start, eos_id=eos, pad_id=pad
+            )
+        )
+
+    @property
+    def num_programs(self) -> int:
+        """Programs that this evaluator compiles: one a shape and a job."""
+        shapes = {shape for task in self._tasks for shape in task.batches.shapes}
+        return len(shapes) * (2 if self._decode else 1)
+
+    def run(self, params: Any, step: int, workdir: str, stage: str) -> dict[str, dict[str, float]]:
+        """The scores of each task, and under 'mean' their averages; process 0 writes the files."""
+        scores = {}
+        for task in self._tasks:
+            started = time.monotonic()
+            rows = self._score_rows(params, task)
+            result = self._summarise(task, rows)
+            scores[task.prepared.name] = result['scores']
+            if jax.process_index() == 0:
+                result |= {
+                    'step': step,
+                    'stage': stage,
+                    'seconds': round(time.monotonic() - started, 3),
+                }
+                write_result(workdir, str(step), task.prepared, result, rows.get('written', []))
+        names = {name for values in scores.values() for name in values}
+        return scores | {
+            'mean': {
+                name: float(np.mean([v[name] for v in scores.values() if name in v]))
+                for name in sorted(names)
+            }
+        }
+
+    def _score_rows(self, params: Any, task: '_Task') -> dict[str, Any]:
+        """Runs the device over all batches first, and fetches after: nothing waits in between."""
+        results = []
+        for local in task.batches:
+            batch = partitioning.put_batch(local, self._mesh)
+            index = batch.pop('example_index')
+            result = {'index': index, **self._row_losses(params, batch)}
+            if self._decode:
+                result['tokens'], result['score'] = self._predict(params, batch)
+            results.append(result)
+        rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
+        real = rows['index'] >= 0
+        order = np.argsort(rows['index'][real], kind='stable')
+        rows = {key: value[real][order] for key, value in rows.items()}
+        expected = task.batches.num_examples
+        if not np.array_equal(rows['index'], np.arange(expected)):
+            raise RuntimeError(
+                f'{task.prepared.name}: {len(rows["index"])} rows were scored, not each of '
+                f'{expected} examples once'
+            )
+        return rows
+
+    def _summarise(self, task: '_Task', rows: dict[str, Any]) -> dict[str, Any]:
+        nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
+        scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
+        signatures = {}
+        if self._decode:
+            texts = self._tokenizer.decode_batch(list(rows['tokens']))
+            records = [task.prepared[i] for i in range(task.batches.num_examples)]
+            targets = [record['targets_pretokenized'] for record in records]
+            per_example = [{} for _ in records]
+            for metric in task.metrics:
+                scores |= metric(targets, texts)
+                signatures[type(metric).__name__] = metric.signature
+                values = metric.per_example(targets, texts)
+                for row, row_scores in zip(per_example, values, strict=True):
+                    row.update(row_scores)
+            rows['written'] = [
+                {
+                    'id': i,
+                    'input': record['inputs_pretokenized'],
+                    'target': target,
+                    'prediction': text,
+                    'scores': {
+                        'loss': float(rows['loss'][i] / max(rows['weight'][i], 1.0)),
+                        'log_probability': float(rows['score'][i]),
+                        **per_example[i],
+                    },
+                }
+                for i, (record, target, text) in enumerate(
+                    zip(records, targets, texts, strict=True)
+                )
+            ]
+        return {
+            'scores': scores,
+            'signatures': signatures,
+            'num_examples': task.batches.num_examples,
+            'trimmed': task.batches.trimmed,
+            'decoding': {'method': 'greedy', 'max_length': self._max_length}
+            if self._decode
+            else {},
+        }
+
+
+class _Task:
+    """A prepared task with what evaluating it needs."""
+
+    def __init__(self, prepared: Prepared, batches: Any, task_metrics: list[Any]):
+        self.prepared = prepared
+        self.batches = batches
+        self.metrics = task_metrics
+
+
+def predict(
+    model: nn.Module,
+    params: Any,
+    batch: Mapping[str, jax.Array],
+    *,
+    max_length: int,
+    start_id: int,
+    eos_id: int,
+    pad_id: int,
+) -> tuple[jax.Array, jax.Array]:
+    """Greedy decoding of a batch.
+
+    Returns:
+      tokens: [batch, max_length], eos included, padded after it.
+      scores: [batch], summed log-probability of the tokens, nats.
+    """
+    variables = {'params': params}
+    segments = batch['encoder_segment_ids']
+    encoded = model.apply(
+        variables, batch['encoder_input_tokens'], segments, batch['encoder_positions'],
+        method='encode',
+    )
+    cache = model.apply(variables, encoded, segments, max_length, method='init_cache')
+    return decoding.greedy(
+        lambda cache, tokens: model.apply(variables, cache, tokens, method='decode_step'),
+        cache,
+        batch_size=segments.shape[0],
+        max_length=max_length,
+        start_id=start_id,
+        eos_id=eos_id,
+        pad_id=pad_id,
+    )
+
+
+def _fetch(value: jax.Array) -> np.ndarray:
+    """The whole array on every process."""
+    if jax.process_count() == 1:
+        return np.asarray(value)
+    return np.asarray(multihost_utils.process_allgather(value, tiled=True))
+
+
+def write_result(
+    workdir: str,
+    step: str,
+    prepared: Prepared,
+    result: Mapping[str, Any],
+    predictions: Sequence[Mapping[str, Any]],
+) -> None:
+    """Writes metrics.json, and predictions.jsonl if there are any."""
+    folder = pathlib.Path(workdir) / 'eval' / step / prepared.split / prepared.name
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {
+        'task': prepared.name,
+        'split': prepared.split,
+        **result,
+        'data': prepared.manifest['data'],
+        'manifest': prepared.sha256,
+    }
+    files = {'metrics.json': logs.as_json(facts)}
+    if predictions:
+        rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
+        files = {'predictions.jsonl': '\n'.join(rows) + '\n'} | files
+    for name, text in files.items():
+        temporary = folder / f'.{name}.tmp'
+        temporary.write_text(text, encoding='utf-8')
+        temporary.replace(folder / name)
+

@@ -1,0 +1,163 @@
+"""What a run says: plain lines, metrics.jsonl and TensorBoard, written by process 0 alone."""
+
+import contextlib
+import json
+import math
+import pathlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tensorboardX import SummaryWriter
+
+
+class Log:
+    """The voice of one run; on other processes every method is silent.
+
+    Args:
+      workdir: gets log.txt, metrics.jsonl and tensorboard/; it must exist.
+      active: False on every process but the first.
+    """
+
+    def __init__(self, workdir: str, *, active: bool = True):
+        self._active = active
+        self._folder = pathlib.Path(workdir)
+        self._text = self._metrics = self._board = None
+        if active:
+            self._text = open(self._folder / 'log.txt', 'a', encoding='utf-8')  # noqa: SIM115
+            self._board = SummaryWriter(str(self._folder / 'tensorboard'), flush_secs=30)
+
+    def line(self, text: str) -> None:
+        """One plain line, or a few, to the screen and log.txt."""
+        if self._active:
+            print(text, flush=True)
+            self._text.write(text + '\n')
+            self._text.flush()
+
+    def write(self, step: int, kind: str, name: str, values: Mapping[str, float]) -> None:
+        """One row of metrics.jsonl, and its numbers in TensorBoard.
+
+        Args:
+          step: the global step the values belong to.
+          kind: 'train' or 'eval'.
+          name: of the stage or of the task.
+          values: numbers; one that is not finite is written as null, which JSON can hold.
+        """
+        if not self._active:
+            return
+        if self._metrics is None:
+            path = self._folder / 'metrics.jsonl'
+            self._metrics = open(path, 'a', encoding='utf-8')  # noqa: SIM115
+        finite = {key: value if math.isfinite(value) else None for key, value in values.items()}
+        row = {'step': step, 'kind': kind, 'name': name, 'values': finite}
+        self._metrics.write(json.dumps(row) + '\n')
+        self._metrics.flush()
+        for key, value in values.items():
+            self._board.add_scalar(f'{kind}/{name}/{key}', value, step)
+
+    def rewind(self, step: int) -> None:
+        """Drops the rows after `step`: a resumed run computes and writes them again."""
+        path = self._folder / 'metrics.jsonl'
+        if not self._active or not path.exists():
+            return
+        kept = []
+        for text in path.read_text(encoding='utf-8').splitlines():
+            try:
+                row = json.loads(text)
+            except ValueError:
+                continue  # The line that a killed process was writing.
+            if row['step'] <= step:
+                kept.append(text + '\n')
+        temporary = path.with_suffix('.tmp')
+        temporary.write_text(''.join(kept), encoding='utf-8')
+        temporary.replace(path)
+
+    def close(self) -> None:
+        """Flushes and closes the files."""
+        for file in (self._text, self._metrics, self._board):
+            if file is not None:
+                file.close()
+
+
+class Clock:
+    """Seconds spent training, apart from those spent evaluating; and those waiting for input."""
+
+    def __init__(self):
+        self._start = time.monotonic()
+        self._paused = self._waited = 0.0
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time in this block is not training."""
+        started = time.monotonic()
+        yield
+        self._paused += time.monotonic() - started
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Time in this block is training that waits for the next batch."""
+        started = time.monotonic()
+        yield
+        self._waited += time.monotonic() - started
+
+    def window(self) -> tuple[float, float]:
+        """(training seconds, share of them spent waiting) since the last call."""
+        now = time.monotonic()
+        seconds = max(now - self._start - self._paused, 1e-9)
+        share = self._waited / seconds
+        self._start, self._paused, self._waited = now, 0.0, 0.0
+        return seconds, share
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words. Example: 3723 -> '1h02m'; 125 -> '2m05s'; 7.2 -> '7.2s'."""
+    if seconds < 60:
+        return f'{seconds:.1f}s'
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f'{minutes}m{rest:02d}s'
+    hours, minutes = divmod(minutes, 60)
+    return f'{hours}h{minutes:02d}m'
+
+
+def quantity(number: float, unit: str = '') -> str:
+    """A number in three digits. Example: 12345 -> '12.3k'; 4.2e9, 'B' -> '4.20GB'."""
+    for size, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
+        if abs(number) >= size:
+            return f'{number / size:.3g}{suffix}{unit}'
+    return f'{number:.3g}{unit}'
+
+
+def progress(
+    step: int,
+    num_steps: int,
+    stage: str,
+    values: Mapping[str, float],
+    seconds_left: float,
+) -> str:
+    """The line that a step says.
+
+    Args:
+      step: global step.
+      num_steps: of all stages.
+      stage: name of the running stage.
+      values: loss, learning_rate, tokens_per_second, examples_per_second, input_wait and maybe mfu.
+      seconds_left: of training.
+    """
+    parts = [
+        f'{stage} {step}/{num_steps}',
+        f'loss {values["loss"]:.4f}',
+        f'lr {values["learning_rate"]:.2e}',
+        f'{quantity(values["tokens_per_second"])} tokens/s',
+        f'{values["examples_per_second"]:.1f} examples/s',
+        f'input wait {100 * values["input_wait"]:.1f}%',
+    ]
+    if 'mfu' in values:
+        parts.append(f'MFU {100 * values["mfu"]:.1f}%')
+    return ' | '.join([*parts, f'{duration(seconds_left)} left'])
+
+
+
+def as_json(value: Any) -> str:
+    """Indented JSON in the order given, readable in any editor."""
+    return json.dumps(value, indent=1, ensure_ascii=False) + '\n'

@@ -1,0 +1,219 @@
+"""Losses: pure functions of arrays, sums in float32; who calls them divides once by the weights."""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+# Logits held at once, unless a chunk size is given: 2^25 float32 are 134 MB.
+LOGITS_AT_ONCE = 2**25
+
+
+class LossSum(NamedTuple):
+    """Sums over tokens, each []: only `loss` carries a gradient."""
+
+    loss: jax.Array  # Weighted cross-entropy in nats, z-loss included.
+    z_loss: jax.Array  # The part of the z-loss in it.
+    weight: jax.Array  # Sum of the weights.
+    correct: jax.Array  # Weight of tokens whose target has the largest logit.
+
+
+class _Options(NamedTuple):
+    label_smoothing: float
+    z_loss: float
+    chunk_size: int
+    groups: int
+    matmul_dtype: Any
+
+
+def softmax_cross_entropy(
+    hidden: jax.Array,  # [tokens, emb_dim]
+    embedding: jax.Array,  # [vocab, emb_dim]
+    targets: jax.Array,  # [tokens], ids
+    weights: jax.Array,  # [tokens], 0 for padding
+    *,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    chunk_size: int | None = None,
+    groups: int = 1,
+    matmul_dtype: Any = jnp.float32,
+) -> LossSum:
+    """Cross-entropy of softmax(hidden @ embedding.T) against targets, in chunks of tokens.
+
+    The logits of all tokens never exist at once. Asked for gradients, the forward pass makes both
+    of them chunk by chunk: three products in all, and nothing of size [tokens, vocab] is kept;
+    without gradients it is one product. `weights` and `targets` get no gradient.
+
+    As in t5x/losses.py: with smoothing e, the target has probability 1 - e and every other token
+    e / (vocab - 1), and the entropy of that distribution is subtracted, so that the best loss is 0;
+    z_loss * logsumexp^2 pulls the normaliser to 1.
+
+    Args:
+      hidden: final hidden states, any float type.
+      embedding: the output table, float32.
+      targets: ids.
+      weights: what each token counts for.
+      label_smoothing: e above.
+      z_loss: factor above; 1e-4 in T5X's pre-training.
+      chunk_size: tokens in a chunk; None keeps LOGITS_AT_ONCE logits at most.
+      groups: into how many equal blocks a mesh splits the tokens (the product of the axes that
+        'batch' lies on). Each block then sums its own gradient of the table, and the devices add
+        them up once; with 1 they would add up after every chunk.
+      matmul_dtype: type of the products' operands; sums and softmax are float32.
+
+    Returns:
+      LossSum.
+    """
+    if chunk_size is None:
+        chunk_size = max(8, LOGITS_AT_ONCE // embedding.shape[0])
+    if hidden.shape[0] % groups:
+        raise ValueError(f'{hidden.shape[0]} tokens do not divide into groups={groups}')
+    options = _Options(label_smoothing, z_loss, chunk_size, groups, jnp.dtype(matmul_dtype))
+    return _loss(hidden, embedding, targets, weights.astype(jnp.float32), options)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
+def _loss(hidden, embedding, targets, weights, options):
+    table = embedding.astype(options.matmul_dtype)
+
+    def add_chunk(sums, chunk):
+        more, _ = _chunk_loss(*chunk, table, options)
+        return jax.tree.map(jnp.add, sums, more), None
+
+    chunks = _chunks((hidden, targets, weights), options)
+    return _over_chunks(add_chunk, _no_loss(), chunks)[0]
+
+
+def _loss_fwd(hidden, embedding, targets, weights, options):
+    table = embedding.astype(options.matmul_dtype)
+
+    def add_chunk(carry, chunk):
+        sums, d_table = carry
+        more, d_logits = _chunk_loss(*chunk, table, options, with_gradient=True)
+        d_logits = d_logits.astype(table.dtype)
+        d_hidden = _dot(d_logits, table, (2, 0))
+        part = _dot(d_logits, chunk[0].astype(table.dtype), (1, 1), batch=(0, 0))
+        d_table = part if d_table is None else d_table + part
+        return (jax.tree.map(jnp.add, sums, more), d_table), d_hidden
+
+    chunks = _chunks((hidden, targets, weights), options)
+    start = None  # With one chunk there is nothing to add up.
+    if chunks[0].shape[0] > 1:
+        start = jnp.zeros((options.groups, *embedding.shape), jnp.float32)
+    (sums, d_table), d_hidden = _over_chunks(add_chunk, (_no_loss(), start), chunks)
+    d_hidden = _unchunk(d_hidden, hidden.shape[0]).astype(hidden.dtype)
+    return sums, (d_hidden, jnp.sum(d_table, axis=0), weights)
+
+
+def _loss_bwd(options, saved, cotangent):
+    d_hidden, d_table, weights = saved
+    g = cotangent.loss
+    return (d_hidden * g.astype(d_hidden.dtype)), d_table * g, None, jnp.zeros_like(weights)
+
+
+_loss.defvjp(_loss_fwd, _loss_bwd)
+
+
+def _no_loss() -> LossSum:
+    return LossSum(*(jnp.zeros((), jnp.float32) for _ in LossSum._fields))
+
+
+def _dot(a, b, contract: tuple[int, int], batch: tuple[int, int] | None = None) -> jax.Array:
+    batch_dims = ((batch[0],), (batch[1],)) if batch else ((), ())
+    dims = (((contract[0],), (contract[1],)), batch_dims)
+    return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
+
+
+def _chunks(arrays: tuple[jax.Array, ...], options: _Options) -> tuple[jax.Array, ...]:
+    """[tokens, ...] -> [chunks, groups, size, ...], padded with zeros (of weight 0).
+
+    Within a group a chunk takes every chunks-th token. So a mesh that splits the tokens splits
+    each chunk as well: consecutive tokens would put a whole chunk on one device, the others idle.
+    """
+    groups = options.groups
+    tokens = arrays[0].shape[0] // groups
+    count = -(-tokens * groups // options.chunk_size)
+    size = -(-tokens // count)
+
+    def cut(x):
+        x = x.reshape(groups, tokens, *x.shape[1:])
+        x = jnp.pad(x, [(0, 0), (0, size * count - tokens)] + [(0, 0)] * (x.ndim - 2))
+        return jnp.moveaxis(x.reshape(groups, size, count, *x.shape[2:]), 2, 0)
+
+    return tuple(cut(x) for x in arrays)
+
+
+def _unchunk(x: jax.Array, tokens: int) -> jax.Array:
+    """[chunks, groups, size, emb_dim] -> [tokens, emb_dim], the inverse of _chunks."""
+    _, groups, _, emb_dim = x.shape
+    x = jnp.moveaxis(x, 0, 2).reshape(groups, -1, emb_dim)
+    return x[:, : tokens // groups].reshape(tokens, emb_dim)
+
+
+def _over_chunks(body, start, chunks):
+    """lax.scan, or the body alone where there is one chunk."""
+    if chunks[0].shape[0] > 1:
+        return lax.scan(body, start, chunks)
+    carry, out = body(start, tuple(x[0] for x in chunks))
+    return carry, None if out is None else out[None]
+
+
+def _chunk_loss(hidden, targets, weights, table, options, with_gradient=False):
+    """The sums of one chunk, and its loss's gradient for the logits [groups, size, vocab]."""
+    logits = _dot(hidden.astype(table.dtype), table, (2, 1))
+    vocab = logits.shape[-1]
+    top = jnp.max(logits, axis=-1)
+    normaliser = jnp.sum(jnp.exp(logits - top[..., None]), axis=-1)
+    log_z = top + jnp.log(normaliser)
+    gold = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    # Target probabilities: `low` for every token and `peak` more for the right one.
+    low = options.label_smoothing / (vocab - 1)
+    peak = 1.0 - options.label_smoothing - low
+    loss = log_z - peak * gold
+    if options.label_smoothing:
+        confidence = 1.0 - options.label_smoothing
+        entropy = -(confidence * math.log(confidence) + (vocab - 1) * low * math.log(low))
+        loss = loss - low * jnp.sum(logits, axis=-1) - entropy
+    z = options.z_loss * jnp.square(log_z)
+    sums = LossSum(
+        loss=jnp.sum((loss + z) * weights),
+        z_loss=jnp.sum(z * weights),
+        weight=jnp.sum(weights),
+        correct=jnp.sum((gold >= top) * weights),
+    )
+    if not with_gradient:
+        return sums, None
+    scale = weights * (1.0 + 2.0 * options.z_loss * log_z) / normaliser
+    d_logits = jnp.exp(logits - top[..., None]) * scale[..., None]
+    if options.label_smoothing:
+        d_logits = d_logits - (low * weights)[..., None]
+    right = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1) == targets[..., None]
+    return sums, d_logits - jnp.where(right, (peak * weights)[..., None], 0.0)
+
+
+def token_losses(
+    hidden: jax.Array,  # [tokens, emb_dim]
+    embedding: jax.Array,  # [vocab, emb_dim]
+    targets: jax.Array,  # [tokens], ids
+    *,
+    chunk_size: int | None = None,
+    groups: int = 1,
+    matmul_dtype: Any = jnp.float32,
+) -> jax.Array:  # [tokens]
+    """-log softmax(hidden @ embedding.T)[target] in nats, for evaluation; arguments as above."""
+    if chunk_size is None:
+        chunk_size = max(8, LOGITS_AT_ONCE // embedding.shape[0])
+    options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype))
+    table = embedding.astype(options.matmul_dtype)
+
+    def of_chunk(carry, chunk):
+        states, ids = chunk
+        logits = _dot(states.astype(table.dtype), table, (2, 1))
+        gold = jnp.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
+        return carry, jax.nn.logsumexp(logits, axis=-1) - gold
+
+    _, nats = _over_chunks(of_chunk, None, _chunks((hidden, targets), options))
+    return _unchunk(nats[..., None], hidden.shape[0])[:, 0]

@@ -1,0 +1,104 @@
+"""BLEU and chrF by sacrebleu (arXiv:1804.08771), with its own signatures."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import sacrebleu.metrics
+
+from xlbench import errors, languages
+from xlbench.metrics import pairs
+
+# Those of sacrebleu that need neither another package nor a download.
+TOKENIZERS = ('13a', 'char', 'intl', 'none', 'zh')
+
+
+@dataclasses.dataclass(frozen=True)
+class SacreBleu:
+    """Corpus BLEU-4, 0 to 100, cased, exponential smoothing, one reference.
+
+    It is 0 for a corpus in which no four words in a row match: also when all texts are identical
+    but shorter than four words.
+
+    Attributes:
+        tokenize: sacrebleu's tokenizer: 13a (default), zh, char, intl or none.
+    """
+
+    tokenize: str = '13a'
+
+    def __post_init__(self):
+        if self.tokenize not in TOKENIZERS:
+            raise errors.unknown('tokenizer of sacrebleu', self.tokenize, TOKENIZERS)
+
+    @classmethod
+    def for_language(cls, lang: str) -> 'SacreBleu':
+        """zh for Chinese, char for other languages without spaces between words, else 13a.
+
+        WMT scores Japanese with MeCab (ja-mecab, another package): not comparable with char.
+        """
+        if languages.get(lang).spaces:
+            return cls('13a')
+        return cls('zh' if lang == 'zh' else 'char')
+
+    @property
+    def signature(self) -> str:
+        """sacrebleu's signature, such as nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|..."""
+        return _signature(_bleu(self.tokenize, effective_order=False))
+
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+        """BLEU of the corpus: not the mean over examples."""
+        pairs.check(targets, predictions)
+        metric = _bleu(self.tokenize, effective_order=False)
+        return {'bleu': metric.corpus_score(list(predictions), [list(targets)]).score}
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """BLEU of each sentence, with n-grams only as long as the sentence has."""
+        pairs.check(targets, predictions)
+        metric = _bleu(self.tokenize, effective_order=True)
+        return [
+            {'bleu': metric.sentence_score(prediction, [target]).score}
+            for target, prediction in zip(targets, predictions, strict=True)
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class ChrF:
+    """Corpus chrF2, 0 to 100: F-score of character n-grams (Popovic 2015, W15-3049)."""
+
+    @property
+    def signature(self) -> str:
+        """sacrebleu's signature, such as nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|..."""
+        return _signature(_chrf())
+
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+        """chrF of the corpus: not the mean over examples."""
+        pairs.check(targets, predictions)
+        return {'chrf': _chrf().corpus_score(list(predictions), [list(targets)]).score}
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """chrF of each sentence."""
+        pairs.check(targets, predictions)
+        return [
+            {'chrf': _chrf().sentence_score(prediction, [target]).score}
+            for target, prediction in zip(targets, predictions, strict=True)
+        ]
+
+
+@functools.cache
+def _bleu(tokenize: str, effective_order: bool) -> sacrebleu.metrics.BLEU:
+    return sacrebleu.metrics.BLEU(tokenize=tokenize, effective_order=effective_order)
+
+
+@functools.cache
+def _chrf() -> sacrebleu.metrics.CHRF:
+    return sacrebleu.metrics.CHRF()
+
+
+def _signature(metric) -> str:
+    # sacrebleu knows the number of references only after it has scored something.
+    metric.corpus_score(['a'], [['a']])
+    return str(metric.get_signature())

@@ -1,0 +1,74 @@
+"""Distinct-n: how varied the generated text is (arXiv:1510.03055).
+
+The benchmarks print "Distinct-1" without saying over what. Two readings differ a lot:
+  distinct_1         the share of distinct words of one hypothesis, averaged over hypotheses
+  distinct_1_corpus  the distinct words of all hypotheses over all their words
+MTG (arXiv:2108.07140) prints 90 to 99 over 3,000 outputs; only the first can be that high.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from xlbench import errors, languages
+from xlbench.metrics import pairs
+
+_TOKENIZERS = {
+    'words': str.split,
+    'characters': lambda text: list(''.join(text.split())),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Distinct:
+    """Distinct-1 and distinct-2, 0 to 100, of the predictions; the targets do not matter.
+
+    A hypothesis without any n-gram (an empty one; for n = 2 a single word too) counts as 0 in the
+    mean over hypotheses: leaving it out would let a system gain by saying nothing.
+
+    Attributes:
+        tokenize: 'words' splits at whitespace; 'characters' takes every character but whitespace.
+    """
+
+    tokenize: str = 'words'
+
+    def __post_init__(self):
+        if self.tokenize not in _TOKENIZERS:
+            raise errors.unknown('tokenizer of Distinct', self.tokenize, _TOKENIZERS)
+
+    @classmethod
+    def for_language(cls, lang: str) -> 'Distinct':
+        """Characters for languages without spaces between words, else words."""
+        return cls('words' if languages.get(lang).spaces else 'characters')
+
+    @property
+    def signature(self) -> str:
+        """What decides the numbers."""
+        return f'distinct|tok:{self.tokenize}|case:mixed|empty:0|version:1'
+
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+        """Mean over hypotheses, and over the corpus.
+
+        Example: predictions ['a b a b'] -> distinct_1 50, distinct_2 66.7, both corpus alike.
+        """
+        scores = pairs.mean(self.per_example(targets, predictions))
+        for n in (1, 2):
+            ngrams = [ngram for text in predictions for ngram in self._ngrams(text, n)]
+            scores[f'distinct_{n}_corpus'] = _share(ngrams)
+        return scores
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """distinct_1 and distinct_2 of each hypothesis."""
+        pairs.check(targets, predictions)
+        return [
+            {f'distinct_{n}': _share(self._ngrams(text, n)) for n in (1, 2)} for text in predictions
+        ]
+
+    def _ngrams(self, text: str, n: int) -> list[tuple[str, ...]]:
+        tokens = _TOKENIZERS[self.tokenize](text)
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def _share(ngrams: list[tuple[str, ...]]) -> float:
+    return 100.0 * len(set(ngrams)) / len(ngrams) if ngrams else 0.0

@@ -1,0 +1,29 @@
+"""What every metric checks about its two lists, and the mean it takes."""
+
+from collections.abc import Sequence
+
+from xlbench import errors
+
+
+def check(targets: Sequence[str], predictions: Sequence[str]) -> None:
+    """Raises a UserError unless these are two equally long, non-empty lists of strings."""
+    for side, texts in (('targets', targets), ('predictions', predictions)):
+        if isinstance(texts, str | bytes):
+            raise errors.UserError(f'{side} is one text; a metric takes a list of texts')
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise errors.UserError(
+                    f'{side}[{i}] is {type(text).__name__}; a metric takes strings: decode it first'
+                )
+    if len(targets) != len(predictions):
+        raise errors.UserError(
+            f'{len(targets)} targets but {len(predictions)} predictions; '
+            'a metric compares them one by one, so there must be as many of each'
+        )
+    if not targets:
+        raise errors.UserError('no examples to score; is the split empty?')
+
+
+def mean(scores: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The plain mean over examples of every score."""
+    return {name: sum(score[name] for score in scores) / len(scores) for name in scores[0]}

@@ -1,0 +1,299 @@
+"""ROUGE as the multilingual scorer of XL-Sum computes it (arXiv:2106.13822).
+
+It differs from the usual ROUGE in its words: any script counts, with a segmenter for Chinese,
+Japanese and Thai and a stemmer per language. Reimplemented from its behaviour.
+
+  Tokenizer('german').tokenize('Größere Häuser: 300.000 €') -> größere häuser 300 000 €
+  MultilingualRouge('de')(['ein kleiner test'], ['ein test'])
+    -> {'rouge_1': 80.0, 'rouge_2': 0.0, 'rouge_l': 80.0}
+"""
+
+import dataclasses
+import functools
+import importlib.metadata
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import regex
+
+from xlbench import errors, languages
+from xlbench.metrics import pairs, segmenters, stemmers
+
+TYPES = ('rouge1', 'rouge2', 'rougeL')
+
+# Names that the official scorer takes for a language beside its usual one.
+_ALIASES = {
+    'bangla': 'bengali',
+    'turkce': 'turkish',
+    'chinese_simplified': 'chinese',
+    'chinese_traditional': 'chinese',
+    'mundo': 'spanish',
+}
+_MIN_STEM_LENGTH = 4  # Characters; shorter words are not stemmed.
+
+# Words of languages with spaces: letters, digits and symbols part, marks stay with what they
+# follow. A mark after a space stands on a placeholder, which becomes part of the word.
+_SPACE_PLACEHOLDER = '％0020'
+_LONE_MARK = regex.compile(r'(?<=\s)(?=\p{M})')
+_WORD = regex.compile(_SPACE_PLACEHOLDER + r'\p{M}+|\p{N}[\p{N}\p{M}]*|\p{L}[\p{L}\p{M}]*|\S\p{M}*')
+_IDEOGRAPH = regex.compile(
+    r'([\u4E00-\u9FFF\u3400-\u4DBF\U00020000-\U0002A6DF\U0002A700-\U0002CEAF'
+    r'\uF900-\uFAFF\U0002F800-\U0002FA1F])'
+)
+
+
+class _Characters(dict):
+    """A table for str.translate that is filled as characters appear."""
+
+    def __missing__(self, code: int) -> int | str | None:
+        self[code] = value = _cleaned(code)
+        return value
+
+
+def _cleaned(code: int) -> int | str | None:
+    """A character as it is kept: itself, a space where words part, None to drop it."""
+    category = unicodedata.category(chr(code))
+    if chr(code) in '\t\n\r' or category == 'Zs':
+        return ' '
+    if code in (0, 0xFFFD) or category.startswith('C'):
+        return None  # Also U+200D, the joiner inside emoji, which so fall apart.
+    is_ascii_mark = 33 <= code <= 47 or 58 <= code <= 64 or 91 <= code <= 96 or 123 <= code <= 126
+    return ' ' if is_ascii_mark or category.startswith('P') else code
+
+
+_CHARACTERS = _Characters()
+
+
+def sanitize(text: str) -> str:
+    """Drops control characters; punctuation and whitespace become single spaces.
+
+    Example: "Betty's, no.\\n" -> "Betty s no"
+    """
+    return ' '.join(text.translate(_CHARACTERS).split())
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokenizer:
+    """Text to the tokens that ROUGE counts.
+
+    Attributes:
+        language: The scorer's English name, such as 'german'. None stands for plain English ROUGE;
+            a name it does not know has neither segmenter nor stemmer.
+        stem: Whether words are stemmed.
+    """
+
+    language: str | None
+    stem: bool = False
+
+    @property
+    def canonical(self) -> str | None:
+        """The language with aliases resolved."""
+        return _ALIASES.get(self.language, self.language)
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of a text, such as "Stand-ups!" -> ['stand', 'ups']."""
+        text = sanitize(text.lower())
+        segment = segmenters.load(self.canonical)
+        tokens = segment(text) if segment else []
+        return self._stemmed(tokens or _words(text))
+
+    def tokenize_line(self, line: str) -> list[str]:
+        """The tokens of one line for rougeLsum, which only parts them at spaces and punctuation.
+
+        Neither lower-cased nor segmented: the official scorer skips both here.
+        """
+        return self._stemmed(sanitize(line).split())
+
+    def _stemmed(self, tokens: Sequence[str]) -> list[str]:
+        stem = stemmers.load(self.canonical) if self.stem else None
+        if stem:
+            tokens = [stem(t) if len(t) >= _MIN_STEM_LENGTH else t for t in tokens]
+        return [token for token in tokens if token]
+
+
+class _LineTokenizer:
+    """Gives rouge_score's summary-level ROUGE the tokens of lines."""
+
+    def __init__(self, tokenizer: Tokenizer):
+        self.tokenize = tokenizer.tokenize_line
+
+
+def _words(text: str) -> list[str]:
+    words = _WORD.findall(_LONE_MARK.sub(_SPACE_PLACEHOLDER, text))
+    return _IDEOGRAPH.sub(r' \1 ', ' '.join(words)).split()
+
+
+@functools.cache
+def _scorers(tokenizer: Tokenizer, types: tuple[str, ...]) -> list:
+    from rouge_score import rouge_scorer  # Slow to import.
+
+    scorers = []
+    texts = [kind for kind in types if kind != 'rougeLsum']
+    if texts:
+        scorers.append(rouge_scorer.RougeScorer(texts, tokenizer=tokenizer))
+    if 'rougeLsum' in types:
+        lines = _LineTokenizer(tokenizer)
+        scorers.append(rouge_scorer.RougeScorer(['rougeLsum'], tokenizer=lines))
+    return scorers
+
+
+def score_pair(
+    target: str, prediction: str, tokenizer: Tokenizer, types: Sequence[str] = TYPES
+) -> dict[str, dict[str, float]]:
+    """Precision, recall and fmeasure of each type, 0 to 1; 0 where a side has no tokens."""
+    scores = {}
+    for scorer in _scorers(tokenizer, tuple(types)):
+        scores.update(scorer.score(target, prediction))
+    return {kind: dict(scores[kind]._asdict()) for kind in types}
+
+
+@dataclasses.dataclass(frozen=True)
+class MultilingualRouge:
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L, 0 to 100: the plain mean over examples.
+
+    (The official command line prints the median of bootstrap means instead, unseeded: `bootstrap`.)
+
+    Attributes:
+        lang: ISO code such as 'de', or the scorer's English name such as 'german'. None takes
+            words like any language with spaces, and the Porter stemmer.
+        stem: Whether words are stemmed. Languages without a stemmer, such as zh, ignore it.
+    """
+
+    lang: str | None = None
+    stem: bool = False
+
+    def __post_init__(self):
+        # What is missing for a language shall be said now, and not after a day of training.
+        tokenizer = self.tokenizer
+        if tokenizer.canonical == 'burmese':
+            segmenters.load('burmese')
+        if self.stem:
+            stemmers.load(tokenizer.canonical)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What turns text into tokens."""
+        return Tokenizer(_scorer_name(self.lang), self.stem)
+
+    @property
+    def signature(self) -> str:
+        """What decides the numbers: variant, words, stemmer and versions."""
+        language = self.tokenizer.canonical
+        version = importlib.metadata.version
+        parts = [
+            'multilingual_rouge',
+            f'lang:{language or "none"}',
+            'case:lower',
+            'punct:removed',
+            segmenters.signature(language),
+            stemmers.signature(language) if self.stem else 'stem:no',
+            'score:mean-f1',
+            f'regex:{version("regex")}',
+            f'unicode:{unicodedata.unidata_version}',
+            f'rouge_score:{version("rouge-score")}',
+            'version:1',
+        ]
+        return '|'.join(parts)
+
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+        """rouge_1, rouge_2 and rouge_l of the corpus."""
+        return pairs.mean(self.per_example(targets, predictions))
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """rouge_1, rouge_2 and rouge_l of each example."""
+        names = {'rouge1': 'rouge_1', 'rouge2': 'rouge_2', 'rougeL': 'rouge_l'}
+        return [
+            {name: 100.0 * scores[kind]['fmeasure'] for kind, name in names.items()}
+            for scores in self.score_pairs(targets, predictions)
+        ]
+
+    def score_pairs(
+        self, targets: Sequence[str], predictions: Sequence[str], types: Sequence[str] = TYPES
+    ) -> list[dict[str, dict[str, float]]]:
+        """All numbers of each example, 0 to 1.
+
+        Args:
+            targets: References.
+            predictions: As many hypotheses.
+            types: Of rouge1 to rouge9, rougeL and rougeLsum (sentences are lines).
+
+        Returns:
+            Per example {'rouge1': {'precision': p, 'recall': r, 'fmeasure': f}, ...}.
+        """
+        pairs.check(targets, predictions)
+        allowed = [*(f'rouge{n}' for n in range(1, 10)), 'rougeL', 'rougeLsum']
+        for kind in types:
+            if kind not in allowed:
+                raise errors.unknown('type of ROUGE', kind, allowed)
+        tokenizer = self.tokenizer
+        return [
+            score_pair(target, prediction, tokenizer, types)
+            for target, prediction in zip(targets, predictions, strict=True)
+        ]
+
+
+def _scorer_name(lang: str | None) -> str | None:
+    names = {language.name for language in languages.LANGUAGES.values()}
+    if lang is None or lang in names or lang in _ALIASES:
+        return lang
+    if lang not in languages.LANGUAGES:
+        raise errors.unknown('language', lang, [*languages.LANGUAGES, *names])
+    return languages.LANGUAGES[lang].name
+
+
+def bootstrap(
+    scores: Sequence[dict[str, dict[str, float]]],
+    seed: int,
+    n: int = 1000,
+    confidence: float = 0.95,
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Confidence interval of the corpus means, as the official command line draws it.
+
+    Args:
+        scores: What `score_pairs` returned.
+        seed: Of the resamples. Types are resampled one after the other from one stream.
+        n: Resamples of the corpus.
+        confidence: Share of resampled means between low and high.
+
+    Returns:
+        {'rouge1': {'low': {'precision': ..., 'recall': ..., 'fmeasure': ...}, 'mid', 'high'}, ...}
+        where mid is the median of the resampled means, which is not quite their mean.
+    """
+    if not scores:
+        raise errors.UserError('no scores to resample')
+    rng = np.random.RandomState(seed)  # The generator of the official scorer.
+    tail = (1 - confidence) / 2
+    result = {}
+    for kind in scores[0]:
+        fields = list(scores[0][kind])
+        values = np.array([[score[kind][f] for f in fields] for score in scores])
+        # values: [examples, fields]; means: [n, fields].
+        means = np.stack(
+            [values[rng.choice(len(values), size=len(values))].mean(axis=0) for _ in range(n)]
+        )
+        rows = np.percentile(means, [100 * tail, 50, 100 * (1 - tail)], axis=0)
+        result[kind] = {
+            level: dict(zip(fields, row.tolist(), strict=True))
+            for level, row in zip(('low', 'mid', 'high'), rows, strict=True)
+        }
+    return result
+
+
+def to_csv(scores: Sequence[dict[str, dict[str, float]]]) -> str:
+    """Scores of each example as the official command line prints them with --aggregate=false.
+
+    Args:
+        scores: What `score_pairs` returned.
+
+    Returns:
+        A header id,rouge1-P,rouge1-R,rouge1-F,... and a line per example.
+    """
+    fields = {'P': 'precision', 'R': 'recall', 'F': 'fmeasure'}
+    columns = [(kind, letter) for kind in scores[0] for letter in fields]
+    lines = [','.join(['id', *(f'{kind}-{letter}' for kind, letter in columns)])]
+    for i, score in enumerate(scores):
+        lines.append(','.join([str(i), *(f'{score[k][fields[c]]:f}' for k, c in columns)]))
+    return '\n'.join(lines) + '\n'

@@ -1,0 +1,366 @@
+"""Layers that the model families share: products, norms, relative positions, attention, MLP.
+
+Kernels are stored [out, in] and fused along a leading 'stack' axis (q/k/v, k/v, gated MLP), which
+is what XLA:CPU multiplies fastest and what tensor parallelism shards on one axis. Parameters are
+always float32. Two types govern the arithmetic: `dtype` is the type of activations, `matmul_dtype`
+that of the operands of products with parameters. float32 activations with bfloat16 operands is the
+form that pays on a CPU: bf16 x bf16 -> fp32 in all three products of a layer's step.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+Dtype = Any
+Initializer = Callable[..., jax.Array]
+
+# Added to the logits of what a query may not see. Finite, so that a row that sees nothing (padding)
+# gives some average and not NaN; far above any real logit in float32.
+MASKED = -1e9
+
+
+# ----------------------------------------------------------------------------------------- products
+
+
+def _dot(a, b, contract, dtype: Dtype, out_dtype: Dtype) -> jax.Array:
+    """A product without batch axes, accumulated in float32 whatever the operands' type."""
+    a, b = a.astype(dtype), b.astype(dtype)
+    out = lax.dot_general(a, b, (contract, ((), ())), preferred_element_type=jnp.float32)
+    return out.astype(out_dtype)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def product(x: jax.Array, kernel: jax.Array, matmul_dtype: Dtype) -> jax.Array:
+    """x [..., in] times kernel [*out, in] -> [..., *out] in x's type.
+
+    Autodiff would take the cotangent in float32 and so break the bf16 x bf16 -> fp32 form in the
+    backward pass (XLA:CPU then widens the operands first); here it is rounded to `matmul_dtype`.
+    """
+    return _dot(x, kernel, ((x.ndim - 1,), (kernel.ndim - 1,)), matmul_dtype, x.dtype)
+
+
+def _product_fwd(x, kernel, matmul_dtype):
+    saved = (x.astype(matmul_dtype), kernel.astype(matmul_dtype), jnp.zeros((0,), x.dtype))
+    return product(x, kernel, matmul_dtype), saved
+
+
+def _product_bwd(matmul_dtype, saved, g):
+    x, kernel, like = saved
+    batch = tuple(range(x.ndim - 1))
+    out = tuple(range(x.ndim - 1, g.ndim))
+    dx = _dot(g, kernel, (out, tuple(range(kernel.ndim - 1))), matmul_dtype, like.dtype)
+    dkernel = _dot(g, x, (batch, batch), matmul_dtype, jnp.float32)
+    return dx, dkernel
+
+
+product.defvjp(_product_fwd, _product_bwd)
+
+
+def fan_in_normal(scale: float | Sequence[float] = 1.0) -> Initializer:
+    """Normal with standard deviation scale / sqrt(in); one scale for each part of a stack."""
+
+    def init(rng, shape, dtype=jnp.float32):
+        scales = jnp.asarray(scale, dtype) * shape[-1] ** -0.5
+        if scales.ndim:
+            scales = scales.reshape(-1, *[1] * (len(shape) - 1))
+        return jax.random.normal(rng, shape, dtype) * scales
+
+    return init
+
+
+class Dense(nn.Module):
+    """A product with one kernel [features, in], or with `stack` of them at once; no offset."""
+
+    features: int
+    axes: tuple[str, str]  # logical axes of (features, in)
+    stack: int = 0  # 0: the kernel is [features, in]; n: [n, features, in]
+    matmul_dtype: Dtype = jnp.float32
+    kernel_init: Initializer = fan_in_normal()
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """x [..., in] -> [..., features] or [..., stack, features]."""
+        shape, axes = (self.features, x.shape[-1]), self.axes
+        if self.stack:
+            shape, axes = (self.stack, *shape), ('stack', *axes)
+        init = nn.with_logical_partitioning(self.kernel_init, axes)
+        return product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype)
+
+
+# ----------------------------------------------------------------------------- embeddings and norms
+
+
+@jax.custom_vjp
+def look_up(table: jax.Array, ids: jax.Array) -> jax.Array:
+    """Rows of table [vocab, emb_dim] at ids [...] -> [..., emb_dim]."""
+    return jnp.take(table, ids, axis=0)
+
+
+def _look_up_fwd(table, ids):
+    return look_up(table, ids), (ids, jnp.zeros((table.shape[0], 0), table.dtype))
+
+
+def _look_up_bwd(saved, g):
+    ids, like = saved
+    table = jnp.zeros((like.shape[0], g.shape[-1]), like.dtype)
+    return table.at[ids].add(g.astype(like.dtype)), None
+
+
+look_up.defvjp(_look_up_fwd, _look_up_bwd)
+
+
+class Embedding(nn.Module):
+    """A table of `size` rows; called with ids it looks them up."""
+
+    size: int
+    features: int
+    dtype: Dtype = jnp.float32
+    embedding_init: Initializer = nn.initializers.normal(1.0)
+
+    def setup(self):
+        """Makes the parts."""
+        init = nn.with_logical_partitioning(self.embedding_init, ('vocab', 'embed'))
+        self.embedding = self.param('embedding', init, (self.size, self.features), jnp.float32)
+
+    def __call__(self, ids: jax.Array) -> jax.Array:
+        """ids [batch, length] -> [batch, length, features]."""
+        return look_up(self.embedding, ids).astype(self.dtype)
+
+
+class RMSNorm(nn.Module):
+    """Divides by the root mean square, in float32, and scales; no mean, no offset."""
+
+    epsilon: float = 1e-6
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """x [..., embed] -> the same shape and type."""
+        init = nn.with_logical_partitioning(nn.initializers.ones, ('embed',))
+        scale = self.param('scale', init, (x.shape[-1],), jnp.float32)
+        wide = x.astype(jnp.float32)
+        mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
+        return (wide * lax.rsqrt(mean_square + self.epsilon) * scale).astype(x.dtype)
+
+
+# ----------------------------------------------------------------------------- biases and positions
+
+
+def relative_position_bucket(
+    relative: jax.Array,  # key position minus query position
+    *,
+    bidirectional: bool,
+    num_buckets: int,
+    max_distance: int,
+) -> jax.Array:
+    """T5's buckets (arXiv:1910.10683, 2.1): exact when near, logarithmic up to max_distance."""
+    bucket = jnp.zeros_like(relative)
+    if bidirectional:
+        num_buckets //= 2
+        bucket = jnp.where(relative > 0, num_buckets, 0)
+        distance = jnp.abs(relative)
+    else:
+        distance = -jnp.minimum(relative, 0)
+    exact = num_buckets // 2
+    ratio = jnp.log(jnp.maximum(distance, 1).astype(jnp.float32) / exact)
+    far = exact + (ratio / math.log(max_distance / exact) * (num_buckets - exact)).astype(jnp.int32)
+    return bucket + jnp.where(distance < exact, distance, jnp.minimum(far, num_buckets - 1))
+
+
+def skew(values: jax.Array, queries: int, keys: int) -> jax.Array:
+    """[heads, queries + keys] by difference -> [heads, queries, keys].
+
+    Entry n of `values` belongs to key minus query = n - (queries - 1). Each row is the row above
+    moved right by one: repeat the vector, and read it back with rows shorter by one. Its
+    transpose is a pad and a sum, no scatter.
+    """
+    heads, width = values.shape
+    rows = jnp.broadcast_to(values[:, None], (heads, queries, width)).reshape(heads, -1)
+    rows = rows[:, : queries * (width - 1)].reshape(heads, queries, width - 1)
+    return rows[:, :, queries - 1 : queries - 1 + keys]
+
+
+class RelativePositions(nn.Module):
+    """A learnt bias for each head and bucket of key position minus query position."""
+
+    num_heads: int
+    num_buckets: int
+    max_distance: int
+    bidirectional: bool
+
+    @nn.compact
+    def by_difference(self, queries: int, keys: int) -> jax.Array:
+        """[heads, queries + keys]; entry n is for key minus query = n - (queries - 1).
+
+        The last entry belongs to no pair; it makes room for `skew`. Buckets are spread by a
+        one-hot product, because the gradient of a gather would be a scatter.
+        """
+        init = nn.with_logical_partitioning(
+            nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform'), ('heads', 'relpos_buckets')
+        )
+        table = self.param('rel_embedding', init, (self.num_heads, self.num_buckets), jnp.float32)
+        bucket = relative_position_bucket(
+            jnp.arange(queries + keys) - (queries - 1),
+            bidirectional=self.bidirectional,
+            num_buckets=self.num_buckets,
+            max_distance=self.max_distance,
+        )
+        spread = jax.nn.one_hot(bucket, self.num_buckets, axis=0, dtype=jnp.float32)
+        return jnp.dot(table, spread, precision=lax.Precision.HIGHEST)
+
+    def __call__(self, queries: int, keys: int) -> jax.Array:
+        """The bias [1, heads, queries, keys], float32."""
+        return skew(self.by_difference(queries, keys), queries, keys)[None]
+
+
+def mask_bias(mask: jax.Array) -> jax.Array:
+    """True where a key may be seen -> 0 there and MASKED elsewhere, float32."""
+    return jnp.where(mask, 0.0, MASKED)
+
+
+def same_segment(query_segments: jax.Array, key_segments: jax.Array) -> jax.Array:
+    """Segments [batch, queries] and [batch, keys] -> mask [batch, 1, queries, keys]."""
+    return query_segments[:, None, :, None] == key_segments[:, None, None, :]
+
+
+# -------------------------------------------------------------------------------- attention and MLP
+
+
+class Dropout(nn.Module):
+    """Dropout; `shared` draws one mask for all positions of a row (the last axis but one)."""
+
+    rate: float
+    shared: bool = True
+
+    @nn.compact
+    def __call__(self, x: jax.Array, train: bool) -> jax.Array:
+        """x [..., length, features] -> the same shape."""
+        shared_axes = (x.ndim - 2,) if self.shared else ()
+        return nn.Dropout(self.rate, broadcast_dims=shared_axes)(x, deterministic=not train)
+
+
+def split_heads(x: jax.Array, num_heads: int, length: str | None = None) -> jax.Array:
+    """[batch, length, joined_kv] -> [batch, heads, length, head_dim]."""
+    x = jnp.swapaxes(x.reshape(*x.shape[:-1], num_heads, -1), 1, 2)
+    return nn.with_logical_constraint(x, ('batch', 'heads', length, None))
+
+
+def join_heads(x: jax.Array) -> jax.Array:
+    """[batch, heads, length, head_dim] -> [batch, length, joined_kv]."""
+    x = jnp.swapaxes(x, 1, 2)
+    return x.reshape(*x.shape[:2], -1)
+
+
+def unstack(x: jax.Array) -> list[jax.Array]:
+    """[batch, length, n, features] -> n arrays [batch, length, features].
+
+    By `split`, whose gradient is one concatenation; indexing would pad and add n times.
+    """
+    parts = lax.split(x, [1] * x.shape[2], axis=2)
+    return [part.reshape(*x.shape[:2], -1) for part in parts]
+
+
+class Attention(nn.Module):
+    """Multi-head attention with T5's conventions: no offsets, logits not divided by sqrt(head_dim).
+
+    `cross` attention takes its keys and values from elsewhere: query apart, k/v fused.
+    """
+
+    num_heads: int
+    head_dim: int
+    out_features: int
+    cross: bool = False
+    dropout_rate: float = 0.0
+    shared_dropout: bool = True
+    matmul_dtype: Dtype = jnp.float32
+
+    def setup(self):
+        """Makes the parts."""
+        joined = self.num_heads * self.head_dim
+        dense = functools.partial(Dense, matmul_dtype=self.matmul_dtype)
+        inwards = ('joined_kv', 'embed')
+        small = self.head_dim**-0.5  # In place of dividing the logits.
+        if self.cross:
+            self.query = dense(joined, inwards, kernel_init=fan_in_normal(small))
+            self.kv = dense(joined, inwards, stack=2)
+        else:
+            init = fan_in_normal((small, 1.0, 1.0))
+            self.qkv = dense(joined, inwards, stack=3, kernel_init=init)
+        self.out = dense(self.out_features, ('embed', 'joined_kv'))
+        self.dropout = Dropout(self.dropout_rate, self.shared_dropout)
+
+    def project(self, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim]."""
+        q, k, v = unstack(self.qkv(x))
+        heads = self.num_heads
+        return split_heads(q, heads, 'length'), split_heads(k, heads), split_heads(v, heads)
+
+    def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """encoded [batch, length, embed] -> k, v, each [batch, heads, length, head_dim]."""
+        k, v = unstack(self.kv(encoded))
+        return split_heads(k, self.num_heads), split_heads(v, self.num_heads)
+
+    def queries(self, x: jax.Array) -> jax.Array:
+        """x [batch, length, embed] -> q [batch, heads, length, head_dim]."""
+        return split_heads(self.query(x), self.num_heads, 'length')
+
+    def attend(
+        self,
+        q: jax.Array,  # [batch, heads, queries, head_dim]
+        k: jax.Array,  # [batch, heads, keys, head_dim]
+        v: jax.Array,  # [batch, heads, keys, head_dim]
+        bias: jax.Array | None,  # broadcasts to [batch, heads, queries, keys], float32
+        train: bool = False,
+    ) -> jax.Array:  # [batch, queries, out_features]
+        """Averages of values, weighted by the softmax (in float32) of logits plus bias."""
+        logits = jnp.einsum('bhqd,bhkd->bhqk', q, k, preferred_element_type=jnp.float32)
+        if bias is not None:
+            logits = logits + bias
+        weights = jax.nn.softmax(logits, axis=-1).astype(v.dtype)
+        weights = self.dropout(weights, train)
+        return self.out(join_heads(jnp.einsum('bhqk,bhkd->bhqd', weights, v)))
+
+    def __call__(self, x, encoded=None, bias=None, train: bool = False) -> jax.Array:
+        """Self-attention over x, or attention from x over `encoded`."""
+        if self.cross:
+            q = self.queries(x)
+            k, v = self.keys_values(encoded)
+        else:
+            q, k, v = self.project(x)
+        return self.attend(q, k, v, bias, train)
+
+
+ACTIVATIONS = {
+    'relu': jax.nn.relu,
+    'gelu': functools.partial(jax.nn.gelu, approximate=True),  # T5's is the tanh form.
+}
+
+
+class Mlp(nn.Module):
+    """Two layers; `gated` multiplies the activated half by a linear one (arXiv:2002.05202)."""
+
+    features: int
+    activation: str = 'relu'
+    gated: bool = False
+    dropout_rate: float = 0.0
+    shared_dropout: bool = True
+    matmul_dtype: Dtype = jnp.float32
+
+    @nn.compact
+    def __call__(self, x: jax.Array, train: bool = False) -> jax.Array:
+        """x [batch, length, embed] -> the same shape."""
+        dense = functools.partial(Dense, matmul_dtype=self.matmul_dtype)
+        y = dense(self.features, ('mlp', 'embed'), stack=2 if self.gated else 0, name='wi')(x)
+        if self.gated:
+            gate, y = unstack(y)
+            y = ACTIVATIONS[self.activation](gate) * y
+        else:
+            y = ACTIVATIONS[self.activation](y)
+        y = nn.with_logical_constraint(y, ('batch', 'length', 'mlp'))
+        y = Dropout(self.dropout_rate, self.shared_dropout)(y, train)
+        return dense(x.shape[-1], ('embed', 'mlp'), name='wo')(y)

@@ -1,0 +1,563 @@
+"""T5 (arXiv:1910.10683), T5 1.1 and mT5 (arXiv:2010.11934): one encoder-decoder, three variants.
+
+The variants differ in two fields of the config: T5's MLP is ReLU and its output embedding is the
+input table scaled by emb_dim^-0.5; T5 1.1 and mT5 gate a GELU and keep an output table of their
+own. Positions are relative and taken from the row index: that is right for packed rows too,
+because the tokens of an example are contiguous. Segment 0 is padding; without segments every token
+is seen.
+"""
+
+import dataclasses
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from xlbench.errors import UserError
+from xlbench.models import layers
+
+REMAT = {
+    'full': jax.checkpoint_policies.nothing_saveable,
+    'dots': jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class T5Config:
+    """Sizes and types of one model.
+
+    Attributes:
+      vocab_size: rows of the embedding tables.
+      gated_mlp: gated GELU (T5 1.1, mT5) in place of ReLU (T5).
+      tied_embeddings: whether the input table also gives the logits (T5).
+      dropout_rate: on embeddings, attention weights, MLP hidden units, residuals, stack outputs.
+      shared_dropout: one mask for all positions of a row, as T5X does (and cheaper); False draws
+        one per position, as transformers does.
+      dtype: type of activations.
+      matmul_dtype: type of the operands of products with parameters; None means `dtype`.
+      remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
+    """
+
+    vocab_size: int
+    emb_dim: int
+    num_heads: int
+    head_dim: int
+    mlp_dim: int
+    num_encoder_layers: int
+    num_decoder_layers: int
+    gated_mlp: bool
+    tied_embeddings: bool
+    relpos_buckets: int = 32
+    relpos_max_distance: int = 128
+    dropout_rate: float = 0.1
+    shared_dropout: bool = True
+    dtype: str = 'float32'
+    matmul_dtype: str | None = None
+    remat: str = 'none'
+
+    def __post_init__(self):
+        allowed = ('float32', 'bfloat16')
+        for name in ('dtype', 'matmul_dtype'):
+            if getattr(self, name) not in (*allowed, *([None] if name == 'matmul_dtype' else [])):
+                raise UserError(f'{name}={getattr(self, name)!r}; allowed: {", ".join(allowed)}')
+        if self.remat not in ('none', *REMAT):
+            raise UserError(f'remat={self.remat!r}; allowed: none, {", ".join(REMAT)}')
+        if not 0.0 <= self.dropout_rate < 1.0:
+            raise UserError(f'dropout_rate={self.dropout_rate}; allowed: 0 up to below 1')
+
+    @property
+    def operands(self) -> str:
+        """The type of the operands of products with parameters."""
+        return self.matmul_dtype or self.dtype
+
+
+def _sizes(*rows: tuple, **variant) -> dict[str, dict[str, Any]]:
+    fields = ('emb_dim', 'num_heads', 'head_dim', 'mlp_dim', 'num_encoder_layers')
+    table = {}
+    for name, *numbers in rows:
+        row = dict(zip(fields, numbers, strict=True)) | variant
+        table[name] = row | {'num_decoder_layers': row['num_encoder_layers']}
+    return table
+
+
+_SAMPLE = ('sample', 128, 4, 32, 256, 2)  # Ours: learns the sample corpora in minutes on a CPU.
+# T5 1.1: huggingface.co/google/t5-v1_1-{small,...,xxl} config.json; mT5 has the same (its table 1).
+_V1_1 = (
+    _SAMPLE,
+    ('small', 512, 6, 64, 1024, 8),
+    ('base', 768, 12, 64, 2048, 12),
+    ('large', 1024, 16, 64, 2816, 24),
+    ('xl', 2048, 32, 64, 5120, 24),
+    ('xxl', 4096, 64, 64, 10240, 24),
+)
+# SIZES[family][size]: emb_dim, num_heads, head_dim, mlp_dim, layers of either stack.
+SIZES = {
+    # arXiv:1910.10683 section 3.6; huggingface.co/google-t5/t5-{small,...,11b} config.json.
+    't5': _sizes(
+        _SAMPLE,
+        ('small', 512, 8, 64, 2048, 6),
+        ('base', 768, 12, 64, 3072, 12),
+        ('large', 1024, 16, 64, 4096, 24),
+        ('3b', 1024, 32, 128, 16384, 24),
+        ('11b', 1024, 128, 128, 65536, 24),
+        vocab_size=32128,
+        gated_mlp=False,
+        tied_embeddings=True,
+    ),
+    't5_1_1': _sizes(*_V1_1, vocab_size=32128, gated_mlp=True, tied_embeddings=False),
+    # arXiv:2010.11934; huggingface.co/google/mt5-{small,...,xxl} config.json.
+    'mt5': _sizes(*_V1_1, vocab_size=250112, gated_mlp=True, tied_embeddings=False),
+}
+
+
+# ---------------------------------------------------------------------------------------- the model
+
+
+def _attention(cfg: T5Config, cross: bool = False) -> layers.Attention:
+    return layers.Attention(
+        num_heads=cfg.num_heads,
+        head_dim=cfg.head_dim,
+        out_features=cfg.emb_dim,
+        cross=cross,
+        dropout_rate=cfg.dropout_rate,
+        shared_dropout=cfg.shared_dropout,
+        matmul_dtype=cfg.operands,
+    )
+
+
+def _mlp(cfg: T5Config) -> layers.Mlp:
+    return layers.Mlp(
+        features=cfg.mlp_dim,
+        activation='gelu' if cfg.gated_mlp else 'relu',
+        gated=cfg.gated_mlp,
+        dropout_rate=cfg.dropout_rate,
+        shared_dropout=cfg.shared_dropout,
+        matmul_dtype=cfg.operands,
+    )
+
+
+def _dropout(cfg: T5Config) -> layers.Dropout:
+    return layers.Dropout(cfg.dropout_rate, cfg.shared_dropout)
+
+
+def _relative_positions(cfg: T5Config, bidirectional: bool) -> layers.RelativePositions:
+    return layers.RelativePositions(
+        num_heads=cfg.num_heads,
+        num_buckets=cfg.relpos_buckets,
+        max_distance=cfg.relpos_max_distance,
+        bidirectional=bidirectional,
+    )
+
+
+def _checkpointed(layer: type[nn.Module], cfg: T5Config, train_argument: int) -> type[nn.Module]:
+    if cfg.remat == 'none':
+        return layer
+    static = (train_argument,)
+    return nn.remat(layer, policy=REMAT[cfg.remat], prevent_cse=True, static_argnums=static)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and MLP, each on a normed input and added to the residual."""
+
+    config: T5Config
+
+    def setup(self):
+        """Makes the parts."""
+        cfg = self.config
+        self.pre_attention_layer_norm = layers.RMSNorm()
+        self.attention = _attention(cfg)
+        self.pre_mlp_layer_norm = layers.RMSNorm()
+        self.mlp = _mlp(cfg)
+        self.dropout = _dropout(cfg)
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, emb_dim]
+        bias: jax.Array,  # [1 or batch, heads, length, length], positions and mask
+        train: bool,
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """One layer of the encoder."""
+        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        y = self.attention(self.pre_attention_layer_norm(x), bias=bias, train=train)
+        x = x + self.dropout(y, train)
+        y = self.mlp(self.pre_mlp_layer_norm(x), train)
+        return x + self.dropout(y, train)
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention over the encoded source, MLP."""
+
+    config: T5Config
+
+    def setup(self):
+        """Makes the parts."""
+        cfg = self.config
+        self.pre_self_attention_layer_norm = layers.RMSNorm()
+        self.self_attention = _attention(cfg)
+        self.pre_cross_attention_layer_norm = layers.RMSNorm()
+        self.encoder_decoder_attention = _attention(cfg, cross=True)
+        self.pre_mlp_layer_norm = layers.RMSNorm()
+        self.mlp = _mlp(cfg)
+        self.dropout = _dropout(cfg)
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, targets, emb_dim]
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        bias: jax.Array,  # [1 or batch, heads, targets, targets], positions and mask
+        cross_bias: jax.Array | None,  # [batch, 1, 1 or targets, inputs], mask
+        train: bool,
+    ) -> jax.Array:  # [batch, targets, emb_dim]
+        """One layer of the decoder."""
+        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        y = self.self_attention(self.pre_self_attention_layer_norm(x), bias=bias, train=train)
+        x = x + self.dropout(y, train)
+        y = self.pre_cross_attention_layer_norm(x)
+        y = self.encoder_decoder_attention(y, encoded, bias=cross_bias, train=train)
+        x = x + self.dropout(y, train)
+        y = self.mlp(self.pre_mlp_layer_norm(x), train)
+        return x + self.dropout(y, train)
+
+    def step(
+        self,
+        x: jax.Array,  # [batch, 1, emb_dim]
+        past: dict[str, jax.Array],  # key and value [batch, heads, max_length, head_dim]
+        source: dict[str, jax.Array],  # key and value [batch, heads, inputs, head_dim]
+        bias: jax.Array,  # [1, heads, 1, max_length], positions and mask
+        cross_bias: jax.Array | None,  # [batch, 1, 1, inputs], mask
+        index: jax.Array,  # [], position of this token
+    ) -> tuple[jax.Array, dict[str, jax.Array]]:  # x and past, grown by this token
+        """The layer for one token, with what earlier tokens left in `past`."""
+        q, key, value = self.self_attention.project(self.pre_self_attention_layer_norm(x))
+        past = {
+            'key': lax.dynamic_update_slice_in_dim(past['key'], key, index, axis=2),
+            'value': lax.dynamic_update_slice_in_dim(past['value'], value, index, axis=2),
+        }
+        x = x + self.self_attention.attend(q, past['key'], past['value'], bias)
+        q = self.encoder_decoder_attention.queries(self.pre_cross_attention_layer_norm(x))
+        attend = self.encoder_decoder_attention.attend
+        x = x + attend(q, source['key'], source['value'], cross_bias)
+        return x + self.mlp(self.pre_mlp_layer_norm(x)), past
+
+
+class Encoder(nn.Module):
+    """The stack of encoder layers; positions and mask are merged once for all of them."""
+
+    config: T5Config
+
+    def setup(self):
+        """Makes the parts."""
+        cfg = self.config
+        self.relpos_bias = _relative_positions(cfg, bidirectional=True)
+        layer = _checkpointed(EncoderLayer, cfg, train_argument=3)
+        self.layers = [layer(cfg) for _ in range(cfg.num_encoder_layers)]
+        self.encoder_norm = layers.RMSNorm()
+        self.dropout = _dropout(cfg)
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, emb_dim]
+        segments: jax.Array | None,  # [batch, length]
+        train: bool,
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """Embedded tokens -> encoded tokens."""
+        bias = self.relpos_bias(x.shape[1], x.shape[1])
+        if segments is not None:
+            bias = bias + layers.mask_bias(layers.same_segment(segments, segments))
+        x = self.dropout(x, train)
+        for layer in self.layers:
+            x = layer(x, bias, train)
+        return self.dropout(self.encoder_norm(x), train)
+
+
+class Decoder(nn.Module):
+    """The stack of decoder layers."""
+
+    config: T5Config
+
+    def setup(self):
+        """Makes the parts."""
+        cfg = self.config
+        self.relpos_bias = _relative_positions(cfg, bidirectional=False)
+        layer = _checkpointed(DecoderLayer, cfg, train_argument=5)
+        self.layers = [layer(cfg) for _ in range(cfg.num_decoder_layers)]
+        self.decoder_norm = layers.RMSNorm()
+        self.dropout = _dropout(cfg)
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, targets, emb_dim]
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoder_segments: jax.Array | None,  # [batch, inputs]
+        segments: jax.Array | None,  # [batch, targets]
+        train: bool,
+    ) -> jax.Array:  # [batch, targets, emb_dim]
+        """Embedded target tokens -> hidden states, normed."""
+        position = jnp.arange(x.shape[1])
+        mask = (position[:, None] >= position[None, :])[None, None]
+        cross_bias = None
+        if segments is not None:
+            mask = mask & layers.same_segment(segments, segments)
+            if encoder_segments is not None:
+                cross_bias = layers.mask_bias(layers.same_segment(segments, encoder_segments))
+        elif encoder_segments is not None:
+            cross_bias = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
+        bias = self.relpos_bias(x.shape[1], x.shape[1]) + layers.mask_bias(mask)
+        x = self.dropout(x, train)
+        for layer in self.layers:
+            x = layer(x, encoded, bias, cross_bias, train)
+        return self.dropout(self.decoder_norm(x), train)
+
+    def init_cache(
+        self, encoded: jax.Array, encoder_segments: jax.Array | None, max_length: int
+    ) -> dict[str, Any]:
+        """See T5.init_cache."""
+        cfg = self.config
+        shape = (encoded.shape[0], cfg.num_heads, max_length, cfg.head_dim)
+        sources = []
+        for layer in self.layers:
+            key, value = layer.encoder_decoder_attention.keys_values(encoded)
+            sources.append({'key': key, 'value': value})
+        empty = jnp.zeros(shape, encoded.dtype)
+        cross_bias = None
+        if encoder_segments is not None:
+            cross_bias = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
+        return {
+            'index': jnp.zeros((), jnp.int32),
+            'relative_bias': self.relpos_bias.by_difference(max_length, max_length),
+            'self': [{'key': empty, 'value': empty} for _ in self.layers],
+            'cross': sources,
+            'cross_bias': cross_bias,
+        }
+
+    def step(self, cache: dict[str, Any], x: jax.Array) -> tuple[jax.Array, dict[str, Any]]:
+        """One embedded token [batch, 1, emb_dim] -> hidden [batch, 1, emb_dim], and the cache."""
+        index, max_length = cache['index'], cache['self'][0]['key'].shape[2]
+        # The row of this query in the bias that `skew` would build.
+        start = max_length - 1 - index
+        bias = lax.dynamic_slice_in_dim(cache['relative_bias'], start, max_length, axis=1)
+        bias = bias + layers.mask_bias(jnp.arange(max_length) <= index)
+        grown = []
+        for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
+            x, past = layer.step(x, past, source, bias[None, :, None], cache['cross_bias'], index)
+            grown.append(past)
+        return self.decoder_norm(x), {**cache, 'index': index + 1, 'self': grown}
+
+
+class OutputEmbedding(nn.Module):
+    """An output table of its own, [vocab, embed] like the input table."""
+
+    size: int
+    features: int
+
+    def setup(self):
+        """Makes the parts."""
+        init = nn.with_logical_partitioning(layers.fan_in_normal(), ('vocab', 'embed'))
+        self.kernel = self.param('kernel', init, (self.size, self.features), jnp.float32)
+
+    def __call__(self) -> jax.Array:
+        """The table [vocab, embed]."""
+        return self.kernel
+
+
+class T5(nn.Module):
+    """Encoder-decoder over token ids; see the module's docstring for the variants."""
+
+    config: T5Config
+
+    def setup(self):
+        """Makes the parts."""
+        cfg = self.config
+        self.token_embedder = layers.Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype)
+        self.encoder = Encoder(cfg)
+        self.decoder = Decoder(cfg)
+        if not cfg.tied_embeddings:
+            self.logits_dense = OutputEmbedding(cfg.vocab_size, cfg.emb_dim)
+
+    def encode(
+        self,
+        encoder_input_tokens: jax.Array,  # [batch, inputs]
+        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
+        encoder_positions: jax.Array | None = None,  # Not used: positions are relative.
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, inputs, emb_dim]
+        """Source tokens -> encoded tokens."""
+        del encoder_positions
+        return self.encoder(self.token_embedder(encoder_input_tokens), encoder_segment_ids, train)
+
+    def decode(
+        self,
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        decoder_input_tokens: jax.Array,  # [batch, targets]
+        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
+        decoder_segment_ids: jax.Array | None = None,  # [batch, targets]
+        decoder_positions: jax.Array | None = None,  # Not used: positions are relative.
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, targets, emb_dim]
+        """Target tokens -> hidden states, such that logits = hidden @ output_embedding().T."""
+        del decoder_positions
+        x = self.token_embedder(decoder_input_tokens)
+        return self._scaled(
+            self.decoder(x, encoded, encoder_segment_ids, decoder_segment_ids, train)
+        )
+
+    def hidden(
+        self,
+        encoder_input_tokens: jax.Array,  # [batch, inputs]
+        decoder_input_tokens: jax.Array,  # [batch, targets]
+        encoder_segment_ids: jax.Array | None = None,
+        decoder_segment_ids: jax.Array | None = None,
+        encoder_positions: jax.Array | None = None,
+        decoder_positions: jax.Array | None = None,
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, targets, emb_dim]
+        """Encode and decode."""
+        encoded = self.encode(
+            encoder_input_tokens, encoder_segment_ids, encoder_positions, train=train
+        )
+        return self.decode(
+            encoded,
+            decoder_input_tokens,
+            encoder_segment_ids,
+            decoder_segment_ids,
+            decoder_positions,
+            train=train,
+        )
+
+    def __call__(self, *tokens_and_segments, train: bool = False, **named) -> jax.Array:
+        """Takes what `hidden` takes -> logits [batch, targets, vocab], float32. For small uses."""
+        hidden = self.hidden(*tokens_and_segments, train=train, **named)
+        return self._logits(hidden)
+
+    def output_embedding(self) -> jax.Array:
+        """The table [vocab, emb_dim] that turns hidden states into logits."""
+        if self.config.tied_embeddings:
+            return self.token_embedder.embedding
+        return self.logits_dense()
+
+    def init_cache(
+        self, encoded: jax.Array, encoder_segment_ids: jax.Array | None, max_length: int
+    ) -> dict[str, Any]:
+        """What decoding up to max_length tokens carries from step to step; rows hold one example.
+
+        A plain tree: 'self' holds keys and values [batch, heads, max_length, head_dim] of each
+        layer, the only part that grows, and the only one that must follow when hypotheses of a row
+        change places; 'cross' those of the source, computed here once; 'cross_bias' masks its
+        padding; 'relative_bias' and 'index' have no batch axis.
+        """
+        return self.decoder.init_cache(encoded, encoder_segment_ids, max_length)
+
+    def decode_step(
+        self, cache: dict[str, Any], tokens: jax.Array
+    ) -> tuple[jax.Array, dict[str, Any]]:
+        """Tokens [batch] at the cache's position -> logits [batch, vocab], float32, and cache."""
+        hidden, cache = self.decoder.step(cache, self.token_embedder(tokens[:, None]))
+        return self._logits(self._scaled(hidden)[:, 0]), cache
+
+    def _scaled(self, hidden: jax.Array) -> jax.Array:
+        # T5 shares one table between input (scale 1) and logits (scale emb_dim^-0.5).
+        return hidden * self.config.emb_dim**-0.5 if self.config.tied_embeddings else hidden
+
+    def _logits(self, hidden: jax.Array) -> jax.Array:
+        table = self.output_embedding()
+        logits = layers.product(hidden.astype(jnp.float32), table, self.config.operands)
+        axes = ('batch', *(['length'] if hidden.ndim == 3 else []), 'vocab')
+        return nn.with_logical_constraint(logits, axes)
+
+
+# ------------------------------------------------------------------------------- public checkpoints
+
+
+def _names(cfg: T5Config) -> dict[str, tuple[str, ...]]:
+    """Our parameter -> its tensors in transformers' T5ForConditionalGeneration.
+
+    Several tensors are stacked along a leading axis; relative biases are transposed.
+    """
+    names = {'token_embedder/embedding': ('shared.weight',)}
+    if not cfg.tied_embeddings:
+        names['logits_dense/kernel'] = ('lm_head.weight',)
+    attentions = {
+        'encoder': {'attention': 'SelfAttention'},
+        'decoder': {
+            'self_attention': 'SelfAttention',
+            'encoder_decoder_attention': 'EncDecAttention',
+        },
+    }
+    depths = {'encoder': cfg.num_encoder_layers, 'decoder': cfg.num_decoder_layers}
+    for stack, depth in depths.items():
+        first = f'{stack}.block.0.layer.0.SelfAttention'
+        names[f'{stack}/relpos_bias/rel_embedding'] = (f'{first}.relative_attention_bias.weight',)
+        names[f'{stack}/{stack}_norm/scale'] = (f'{stack}.final_layer_norm.weight',)
+        for i in range(depth):
+            ours, theirs = f'{stack}/layers_{i}', f'{stack}.block.{i}.layer'
+            for j, (name, their_name) in enumerate(attentions[stack].items()):
+                norm = name.replace('encoder_decoder', 'cross')
+                q, k, v, o = (f'{theirs}.{j}.{their_name}.{x}.weight' for x in 'qkvo')
+                names[f'{ours}/pre_{norm}_layer_norm/scale'] = (f'{theirs}.{j}.layer_norm.weight',)
+                if name == 'encoder_decoder_attention':
+                    names[f'{ours}/{name}/query/kernel'] = (q,)
+                    names[f'{ours}/{name}/kv/kernel'] = (k, v)
+                else:
+                    names[f'{ours}/{name}/qkv/kernel'] = (q, k, v)
+                names[f'{ours}/{name}/out/kernel'] = (o,)
+            mlp = f'{theirs}.{len(attentions[stack])}'
+            wi = ('wi_0', 'wi_1') if cfg.gated_mlp else ('wi',)
+            names[f'{ours}/pre_mlp_layer_norm/scale'] = (f'{mlp}.layer_norm.weight',)
+            names[f'{ours}/mlp/wi/kernel'] = tuple(f'{mlp}.DenseReluDense.{x}.weight' for x in wi)
+            names[f'{ours}/mlp/wo/kernel'] = (f'{mlp}.DenseReluDense.wo.weight',)
+    return names
+
+
+def from_huggingface(state: dict[str, np.ndarray], config: T5Config) -> dict[str, Any]:
+    """transformers' tensors by name -> the 'params' of T5(config), float32.
+
+    Tensors that only repeat others (the stacks' own names of the input table, and the output
+    table of a tied model) are passed over; any other surplus or lack is an error.
+    """
+    repeated = {'encoder.embed_tokens.weight', 'decoder.embed_tokens.weight'}
+    # Old public checkpoints hold a relative bias of cross-attention, which no T5 uses.
+    repeated.add('decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight')
+    if config.tied_embeddings:
+        repeated.add('lm_head.weight')
+    names = _names(config)
+    needed = {name for tensors in names.values() for name in tensors}
+    for problem, found in {
+        'lacks': needed - set(state),
+        'has, and this model does not': set(state) - needed - repeated,
+    }.items():
+        if found:
+            raise UserError(
+                f'the checkpoint {problem}: {", ".join(sorted(found)[:4])} ({len(found)} in all); '
+                'check the model family, size and number of layers'
+            )
+    params: dict[str, Any] = {}
+    for path, tensors in names.items():
+        parts = [np.asarray(state[name], np.float32) for name in tensors]
+        value = np.stack(parts) if len(parts) > 1 else parts[0]
+        *folders, leaf = path.split('/')
+        node = params
+        for folder in folders:
+            node = node.setdefault(folder, {})
+        node[leaf] = value.T.copy() if leaf == 'rel_embedding' else value
+    return params
+
+
+def to_huggingface(params: dict[str, Any], config: T5Config) -> dict[str, np.ndarray]:
+    """The inverse of from_huggingface, without the tensors that only repeat others."""
+    state = {}
+    for path, tensors in _names(config).items():
+        value: Any = params
+        for key in path.split('/'):
+            value = value[key]
+        value = np.asarray(value, np.float32)
+        if path.endswith('rel_embedding'):
+            value = value.T.copy()
+        parts = value if len(tensors) > 1 else [value]
+        state |= {name: np.asarray(part) for name, part in zip(tensors, parts, strict=True)}
+    return state

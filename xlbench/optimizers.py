@@ -1,0 +1,161 @@
+"""Optimizers and learning-rate schedules by name, and which parameters they touch.
+
+Every function here is a thin name over optax; a new optimizer is a new function and a line in
+OPTIMIZERS.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import optax
+
+from xlbench.errors import UserError, unknown
+
+
+def build(
+    name: str = 'adamw',
+    *,
+    learning_rate: float = 1e-3,
+    schedule: str = 'linear',
+    warmup_steps: int = 0,
+    num_steps: int,
+    final_fraction: float = 0.0,
+    clip_norm: float = 0.0,
+    **options: Any,
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
+    """The gradient transformation and the learning rate per step.
+
+    Args:
+      name: 'adamw', 'adam', 'adafactor' or 'sgd'.
+      learning_rate: the peak, reached after the warm-up.
+      schedule: what follows the warm-up: 'constant', 'linear' or 'cosine' (both down to
+        final_fraction x learning_rate at num_steps), or 'inverse_sqrt' (x sqrt(warmup / step)).
+      warmup_steps: steps of a linear rise from 0.
+      num_steps: the length of the run in steps; a decay ends there.
+      final_fraction: what a decay leaves of the peak.
+      clip_norm: gradients are scaled down to this global norm; 0 leaves them.
+      **options: keyword arguments of the optimizer's own function below.
+
+    Returns:
+      (tx, schedule): `schedule(step)` is what `tx` multiplies with at that step, from 0.
+    """
+    if name not in OPTIMIZERS:
+        raise unknown('optimizer', name, OPTIMIZERS)
+    rate = make_schedule(schedule, learning_rate, warmup_steps, num_steps, final_fraction)
+    try:
+        tx = OPTIMIZERS[name](rate, **options)
+    except TypeError as error:
+        raise UserError(f'config.optimizer for {name!r}: {error}') from error
+    if clip_norm:
+        tx = optax.chain(optax.clip_by_global_norm(clip_norm), tx)
+    return tx, rate
+
+
+def make_schedule(
+    name: str, peak: float, warmup_steps: int, num_steps: int, final_fraction: float = 0.0
+) -> optax.Schedule:
+    """The learning rate by step; see `build`."""
+    decay_steps = max(1, num_steps - warmup_steps)
+    schedules = {
+        'constant': lambda: optax.constant_schedule(peak),
+        'linear': lambda: optax.linear_schedule(peak, peak * final_fraction, decay_steps),
+        'cosine': lambda: optax.cosine_decay_schedule(peak, decay_steps, final_fraction),
+        'inverse_sqrt': lambda: lambda step: (
+            peak * (max(1, warmup_steps) / (step + max(1, warmup_steps))) ** 0.5
+        ),
+    }
+    if name not in schedules:
+        raise unknown('schedule', name, schedules)
+    after = schedules[name]()
+    if not warmup_steps:
+        return after
+    # The first step already moves: a rate of exactly 0 would waste it.
+    rise = optax.linear_schedule(peak / warmup_steps, peak, max(1, warmup_steps - 1))
+    return optax.join_schedules([rise, after], [warmup_steps])
+
+
+def adamw(
+    learning_rate: optax.Schedule,
+    *,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.01,
+) -> optax.GradientTransformation:
+    """AdamW (arXiv:1711.05101); biases and norms, the vectors, are not decayed."""
+    return optax.adamw(
+        learning_rate, b1, b2, eps, weight_decay=weight_decay, mask=_matrices_only
+    )
+
+
+def adam(
+    learning_rate: optax.Schedule, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> optax.GradientTransformation:
+    """Adam (arXiv:1412.6980)."""
+    return optax.adam(learning_rate, b1, b2, eps)
+
+
+def adafactor(
+    learning_rate: optax.Schedule,
+    *,
+    decay_rate: float = 0.8,
+    clipping_threshold: float = 1.0,
+    multiply_by_parameter_scale: bool = True,
+    momentum: float | None = None,
+    weight_decay_rate: float | None = None,
+    min_dim_size_to_factor: int = 128,
+) -> optax.GradientTransformation:
+    """Adafactor (arXiv:1804.04235) as T5 uses it: relative steps, no momentum (arXiv:1910.10683).
+
+    A fused kernel (q, k and v in one array) shares one update clipping and one parameter scale;
+    its second moments are factored for each part alone.
+    """
+    return optax.adafactor(
+        learning_rate,
+        min_dim_size_to_factor=min_dim_size_to_factor,
+        decay_rate=decay_rate,
+        multiply_by_parameter_scale=multiply_by_parameter_scale,
+        clipping_threshold=clipping_threshold,
+        momentum=momentum,
+        weight_decay_rate=weight_decay_rate,
+    )
+
+
+def sgd(learning_rate: optax.Schedule, *, momentum: float = 0.0) -> optax.GradientTransformation:
+    """Gradient descent, for tests and for the textbook."""
+    return optax.sgd(learning_rate, momentum or None)
+
+
+OPTIMIZERS = {'adamw': adamw, 'adam': adam, 'adafactor': adafactor, 'sgd': sgd}
+
+
+def _matrices_only(params: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf.ndim > 1, params)
+
+
+def trainable_mask(params: Any, patterns: Sequence[str] = ('.*',)) -> Any:
+    """A tree of bools: True where some pattern matches the whole parameter name.
+
+    Example: patterns ('decoder/.*',) on {'encoder/...', 'decoder/...'} -> only the decoder moves.
+
+    Args:
+      params: nested dict of arrays or shapes; a name joins the keys with '/'.
+      patterns: regular expressions.
+
+    Raises:
+      UserError: a pattern matches nothing, or is no regular expression.
+    """
+    names = jax.tree_util.tree_map_with_path(
+        lambda path, _: '/'.join(str(key.key) for key in path), params
+    )
+    flat = jax.tree.leaves(names)
+    try:
+        compiled = [re.compile(pattern) for pattern in patterns]
+    except re.error as error:
+        raise UserError(f'config.trainable: {error} in {list(patterns)}') from error
+    for pattern in compiled:
+        if not any(pattern.fullmatch(name) for name in flat):
+            raise unknown('parameter pattern in config.trainable', pattern.pattern, flat)
+    return jax.tree.map(lambda name: any(p.fullmatch(name) for p in compiled), names)

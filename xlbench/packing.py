@@ -1,0 +1,299 @@
+"""Which examples share a row, and which rows share a batch: worked out from lengths alone.
+
+Nothing here reads an example, so a plan costs microseconds an example, every process can make all
+of it, and it is the same everywhere: whole numbers only, ties broken by order.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# What a position costs beside its matrix products. At a width of this many tokens the attention of
+# an encoder costs about as much again as the products of its layer (4 * d * width FLOPs a token
+# against about 24 * d**2, and softmax and biases beside them, at d = 512..768).
+_ATTENTION_WIDTH = 2048
+# A target position passes through self- and cross-attention and the projection onto the vocabulary.
+_TARGET_COST = 2
+_CLASSES = 16  # Room for targets is looked up in this many classes, not exactly.
+_PACK_INPUTS = (3 / 8, 1 / 2, 5 / 8, 3 / 4, 1)
+_PACK_TARGETS = (1 / 2, 3 / 4, 1)
+_GRID = (32, 16)  # Candidate widths of inputs and targets are multiples of limit / this.
+
+
+class Shape(NamedTuple):
+    """Widths of a row, in tokens."""
+
+    inputs: int
+    targets: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The shapes of batches, fixed for a whole run.
+
+    Attributes:
+      shapes: ascending in both widths; the compiler sees one program for each.
+      rows: rows of a batch of each shape.
+      packed: row sizes that packing fills (ascending), or () for one example a row.
+    """
+
+    shapes: tuple[Shape, ...]
+    rows: tuple[int, ...]
+    packed: tuple[Shape, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedBatch:
+    """Rows of one batch: each lists its examples (places in the window), or none (padding)."""
+
+    shape: Shape
+    rows: list[list[int]]
+
+
+def smallest(lengths: np.ndarray, shapes: Sequence[Shape]) -> np.ndarray:
+    """[n]: the first of the ascending `shapes` that holds each of `lengths` [n, 2]."""
+    fits = (lengths[:, None, :] <= np.array(shapes)[None]).all(-1)  # [n, shapes]
+    if not fits[:, -1].all():
+        raise ValueError(f'a length exceeds the largest shape {shapes[-1]}')
+    return fits.argmax(1)
+
+
+def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
+    """Rows of examples, none wider than its shape: best-fit decreasing in two dimensions.
+
+    The largest example comes first, and goes into the open row that it leaves least room in; if
+    none has room it opens a row of the smallest shape that holds it. Open rows are found through
+    bit sets (bit i: there is a row with exactly i tokens of room), about 2 microseconds an example.
+
+    Args:
+      lengths: [n, 2], inputs and targets of each example.
+      shapes: ascending row sizes.
+
+    Returns:
+      Indices 0..n-1, each exactly once, grouped to rows.
+    """
+    limits = np.array(shapes[-1])
+    # The dimension that fills first is matched exactly; the other in classes.
+    first, second = (0, 1) if _is_inputs_bound(lengths, limits) else (1, 0)
+    # Cross-multiplied shares of the limits, so that they stay whole numbers.
+    size = np.maximum(lengths[:, 0] * int(limits[1]), lengths[:, 1] * int(limits[0]))
+    order = np.argsort(-size, kind='stable').tolist()
+    room = np.array(shapes)[smallest(lengths, shapes)] - lengths  # Of a row opened by the example.
+    need_a, need_b = lengths[:, first].tolist(), lengths[:, second].tolist()
+    open_a, open_b = room[:, first].tolist(), room[:, second].tolist()
+    step = -(-int(limits[second]) // _CLASSES)
+    classes = range(int(limits[second]) // step + 1)
+    masks = [0 for _ in classes]
+    stacks: list[dict[int, list[int]]] = [{} for _ in classes]
+    rows: list[list[int]] = []
+    left_b: list[int] = []
+    for index in order:
+        a, b = need_a[index], need_b[index]
+        lowest = -(-b // step)  # Every row of this class, or a higher one, has room for b.
+        found = 0
+        for mask in masks[lowest:]:
+            found |= mask
+        found >>= a
+        if found:
+            free_a = (found & -found).bit_length() - 1  # Left over in the tightest row.
+            bit = 1 << (free_a + a)
+            kind = lowest
+            while not masks[kind] & bit:
+                kind += 1
+            stack = stacks[kind][free_a + a]
+            row = stack.pop()
+            if not stack:
+                masks[kind] ^= bit
+            rows[row].append(index)
+            free_b = left_b[row] - b
+            left_b[row] = free_b
+        else:
+            row, free_a, free_b = len(rows), open_a[index], open_b[index]
+            rows.append([index])
+            left_b.append(free_b)
+        if free_a > 0 and free_b > 0:
+            kind = free_b // step
+            stacks[kind].setdefault(free_a, []).append(row)
+            masks[kind] |= 1 << free_a
+    return rows
+
+
+def _is_inputs_bound(lengths: np.ndarray, limits: np.ndarray) -> bool:
+    """Whether inputs fill their limit sooner than targets do."""
+    totals = lengths.sum(0, dtype=np.int64)
+    return int(totals[0]) * int(limits[1]) >= int(totals[1]) * int(limits[0])
+
+
+def row_lengths(lengths: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """[rows, 2]: tokens of inputs and targets in each row."""
+    counts = [len(row) for row in rows]
+    order = np.fromiter((index for row in rows for index in row), np.int64, sum(counts))
+    ends = np.cumsum(counts)
+    totals = np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(lengths[order], 0)])
+    return totals[ends] - totals[ends - counts]
+
+
+# ---------------------------------------------------------------------------------------------
+# Shapes.
+
+
+def _cost(inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The cost of a row in whole units; see the constants above."""
+    return inputs * (_ATTENTION_WIDTH + inputs) + targets * (_TARGET_COST * _ATTENTION_WIDTH)
+
+
+def _grid(limit: int, parts: int) -> np.ndarray:
+    step = max(1, -(-limit // parts))
+    return np.minimum(np.arange(1, -(-limit // step) + 1) * step, limit)
+
+
+def best_chain(lengths: np.ndarray, largest: Shape, count: int) -> tuple[tuple[Shape, ...], int]:
+    """(shapes, cost): the ascending shapes, at most `count`, that hold `lengths` at least cost.
+
+    Every row takes the first shape that holds it; the last shape is `largest`. Exact over a grid
+    of widths, by dynamic programming over (last shape so far): with H(s) rows that fit into shape
+    s, a chain s1 < s2 < ... costs H(s1) cost(s1) + (H(s2) - H(s1)) cost(s2) + ...
+    """
+    widths = [_grid(limit, parts) for limit, parts in zip(largest, _GRID, strict=True)]
+    held = np.zeros([len(width) for width in widths], np.int64)
+    cells = tuple(np.searchsorted(widths[side], lengths[:, side]) for side in (0, 1))
+    np.add.at(held, cells, 1)
+    held = held.cumsum(0).cumsum(1).ravel()  # [nodes]
+    inputs, targets = (axis.ravel() for axis in np.meshgrid(*widths, indexing='ij'))
+    cost = _cost(inputs, targets)
+    nested = (inputs[:, None] <= inputs) & (targets[:, None] <= targets)
+    # [from, to]: what shape `to` adds if `from` is the one before it.
+    added = np.where(nested, (held - held[:, None]) * cost, np.iinfo(np.int64).max // 2)
+    total, before = held * cost, []
+    for _ in range(count - 1):
+        sums = total[:, None] + added
+        before.append(sums.argmin(0))
+        total = sums.min(0)
+    node = len(held) - 1
+    nodes = {node}
+    for back in reversed(before):
+        node = int(back[node])
+        nodes.add(node)
+    # A shape that no row takes would only be a program to compile.
+    chain, seen = [], 0
+    for node in sorted(nodes):
+        if held[node] > seen or node == len(held) - 1:
+            chain.append(Shape(int(inputs[node]), int(targets[node])))
+            seen = held[node]
+    return tuple(chain), int(total[-1])
+
+
+def choose_layout(
+    sample: np.ndarray,
+    largest: Shape,
+    limits: Shape,
+    *,
+    batch_size: int,
+    packing: bool,
+    length_buckets: int,
+    row_multiple: int | None,
+) -> Layout:
+    """The shapes of a run, from typical lengths.
+
+    Args:
+      sample: [n, 2], lengths of examples in the proportions of the mixture, at most `limits`.
+      largest: the largest lengths of all examples, at most `limits`.
+      limits: the widest row that is allowed.
+      batch_size: rows of a batch of the largest shape.
+      packing: whether rows hold several examples.
+      length_buckets: how many shapes there may be.
+      row_multiple: rows of every batch are a multiple of it; None gives each batch_size rows.
+    """
+    if length_buckets == 1:
+        return Layout((limits,), (batch_size,), (limits,) if packing else ())
+    if packing:
+        packed, shapes = _best_packed_shapes(sample, limits, length_buckets)
+    else:
+        largest = Shape(*(min(-(-a // 8) * 8, b) for a, b in zip(largest, limits, strict=True)))
+        packed, shapes = (), best_chain(sample, largest, length_buckets)[0]
+    if row_multiple is None:
+        return Layout(shapes, (batch_size,) * len(shapes), packed)
+    # Equal positions in every batch, and not more than in the largest shape, which so decides what
+    # memory is needed.
+    rows = [batch_size * sum(shapes[-1]) // sum(shape) for shape in shapes]
+    rows = [max(row_multiple, count // row_multiple * row_multiple) for count in rows[:-1]]
+    return Layout(shapes, (*rows, batch_size), packed)
+
+
+def _best_packed_shapes(
+    sample: np.ndarray, limits: Shape, count: int
+) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    """(what packing fills, shapes of batches): tried on the sample, the cheapest is taken.
+
+    Rows are packed to a size that may be below the limits (narrow rows mean cheap attention), and
+    then cut to the smallest shape that holds what came together.
+    """
+    best = None
+    for part in _PACK_INPUTS:
+        for other in _PACK_TARGETS:
+            size = Shape(max(1, int(limits.inputs * part)), max(1, int(limits.targets * other)))
+            packed = (limits,) if size == limits else (size, limits)
+            totals = row_lengths(sample, pack(sample, packed))
+            shapes, cost = best_chain(totals, limits, count)
+            if best is None or cost < best[0]:
+                best = (cost, packed, shapes)
+    return best[1:]
+
+
+# ---------------------------------------------------------------------------------------------
+# A window of the stream.
+
+
+def plan(
+    lengths: np.ndarray, layout: Layout, permutation: Callable[[int, int], np.ndarray]
+) -> list[PlannedBatch]:
+    """The batches of a window, every example in exactly one row of exactly one batch.
+
+    Rows that do not fill a last batch of their shape move up to the next one; what is left of the
+    largest shape is filled up with empty rows, spread evenly over its batches.
+
+    Args:
+      lengths: [window, 2], inputs and targets of each example, trimmed to the limits.
+      layout: shapes of rows and batches.
+      permutation: (n, purpose) -> a permutation of n, the same each time.
+    """
+    rows = pack(lengths, layout.packed) if layout.packed else [[i] for i in range(len(lengths))]
+    totals = row_lengths(lengths, rows)
+    shape_of = smallest(totals, layout.shapes)
+    size = totals.sum(1)
+    batches: list[PlannedBatch] = []
+    carried = np.zeros(0, np.int64)
+    for index, (shape, count) in enumerate(zip(layout.shapes, layout.rows, strict=True)):
+        members = np.union1d(np.flatnonzero(shape_of == index), carried)
+        last = index == len(layout.shapes) - 1
+        excess = 0 if last else len(members) % count
+        # The longest move up: they lose least in a larger row.
+        by_size = members[np.argsort(size[members], kind='stable')]
+        carried = by_size[len(by_size) - excess :]
+        members = np.setdiff1d(members, carried)
+        if layout.packed:  # Packing has sorted them by size; a batch shall have all sizes.
+            members = members[permutation(len(members), index + 1)]
+        batches += _to_batches([rows[member] for member in members], shape, count)
+    if layout.packed or len(layout.shapes) > 1:
+        batches = [batches[i] for i in permutation(len(batches), 0)]
+    return batches
+
+
+def _to_batches(rows: list[list[int]], shape: Shape, count: int) -> list[PlannedBatch]:
+    """Batches of `count` rows; the empty rows that this needs are spread evenly."""
+    slots = -(-len(rows) // count) * count
+    empty = slots - len(rows)
+    filled = np.ones(slots, bool)
+    filled[(2 * np.arange(empty) + 1) * slots // max(1, 2 * empty)] = False
+    spread: list[list[int]] = [[] for _ in range(slots)]
+    for slot, row in zip(np.flatnonzero(filled).tolist(), rows, strict=True):
+        spread[slot] = row
+    return [PlannedBatch(shape, spread[i : i + count]) for i in range(0, slots, count)]
+
+
+def real_share(lengths: np.ndarray, batches: Sequence[PlannedBatch]) -> float:
+    """Real tokens over all positions of the batches, inputs and targets together."""
+    positions = sum(sum(batch.shape) * len(batch.rows) for batch in batches)
+    return int(lengths.sum(dtype=np.int64)) / max(1, positions)

@@ -1,0 +1,579 @@
+"""What task files are written with: sources, preprocessors, the vocabulary, mixtures, look-up.
+
+A task is a plain `seqio.Task`, so `seqio.get_dataset` works on it. Three things are decided when a
+dataset is built, not when a task is declared: the data root, the vocabulary (`use_vocabulary`), and
+the split that a mixture's rates count. One registry therefore serves every model and every copy of
+the data.
+
+`register_text_task` adds a task for a file of your own; put it in tasks/<first word of its
+name>.py, in the current folder or in the one that XLBENCH_TASKS names.
+"""
+
+import contextlib
+import contextvars
+import functools
+import importlib.util
+import math
+import os
+import pathlib
+import re
+import string
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # Before TensorFlow: only its fatal errors.
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from xlbench import benchmarks, errors, readers, tokenizers
+
+# TensorFlow only reads text here; the accelerators are for the program that trains.
+with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
+    tf.config.set_visible_devices([], 'GPU')
+
+CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
+ANSWER_SEPARATOR = ' <answer> '
+_REPOSITORY_TASKS = pathlib.Path(__file__).resolve().parent.parent / 'tasks'
+
+
+# ---------------------------------------------------------------------------------------------
+# Where the data is, and the vocabulary.
+
+_bound: dict[str, Any] = {'root': None, 'tokenizer': None}
+
+
+def root() -> str:
+    """The data root: what `use_root` or `use_vocabulary` set, else XLBENCH_DATA, else data."""
+    return _bound['root'] or os.environ.get('XLBENCH_DATA') or 'data'
+
+
+def use_root(path: str | None) -> None:
+    """Sets the data root of every task; None goes back to XLBENCH_DATA."""
+    _bound['root'] = path and os.path.expanduser(path)
+
+
+def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
+    """Chooses the vocabulary of every task, and the data root if one is given."""
+    if root is not None:
+        use_root(root)
+    _bound['tokenizer'] = tokenizers.load(spec, globals()['root']())
+    return _bound['tokenizer']
+
+
+def tokenizer() -> tokenizers.Tokenizer:
+    """The vocabulary in use."""
+    if _bound['tokenizer'] is None:
+        raise errors.UserError(
+            "no vocabulary is chosen; call pipeline.use_vocabulary('sample', root) or name another"
+        )
+    return _bound['tokenizer']
+
+
+class Vocabulary(seqio.Vocabulary):
+    """SeqIO's view of whatever tokenizer is in use."""
+
+    @property
+    def bos_id(self) -> int | None:
+        """None: no text of ours starts with a token of its own."""
+        return None
+
+    @property
+    def eos_id(self) -> int:
+        """Id of the end."""
+        return tokenizer().eos_id
+
+    @property
+    def pad_id(self) -> int:
+        """Id of padding."""
+        return tokenizer().pad_id
+
+    @property
+    def unk_id(self) -> int | None:
+        """Id of unknown text."""
+        unk_id = tokenizer().unk_id
+        return None if unk_id < 0 else unk_id
+
+    @property
+    def _base_vocab_size(self) -> int:
+        return tokenizer().vocab_size
+
+    def _encode(self, s: str) -> list[int]:
+        return tokenizer().encode(s).tolist()
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return tokenizer().decode(ids)
+
+    def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
+        # Not TensorFlow Text's own operation: another release of SentencePiece breaks ties between
+        # equally likely pieces in another way (l+ll or ll+l), and one text has one list of ids.
+        chosen = tokenizer()
+        ids = tf.numpy_function(lambda text: chosen.encode(text.decode()), [s], tf.int32)
+        ids.set_shape([None])
+        return ids
+
+    def _decode_tf(self, ids: tf.Tensor) -> tf.Tensor:
+        chosen = tokenizer()
+
+        def decode(ids: np.ndarray) -> np.ndarray:
+            rows = ids.reshape(-1, ids.shape[-1])
+            texts = [text.encode() for text in chosen.decode_batch(rows)]
+            return np.array(texts, object).reshape(ids.shape[:-1])
+
+        texts = tf.numpy_function(decode, [ids], tf.string)
+        texts.set_shape(ids.shape[:-1])
+        return texts
+
+    def __str__(self) -> str:
+        chosen = _bound['tokenizer']
+        return f'Vocabulary({chosen.name if chosen else "none chosen yet"})'
+
+
+_VOCABULARY = Vocabulary()
+
+
+def vocabulary() -> Vocabulary:
+    """The one vocabulary object that every task shares."""
+    return _VOCABULARY
+
+
+def text_features() -> dict[str, seqio.Feature]:
+    """Output features of a text-to-text task: `inputs` and `targets`, each ending in eos."""
+    return {
+        name: seqio.Feature(vocabulary=vocabulary(), add_eos=True) for name in ('inputs', 'targets')
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Sources.
+
+
+_bad_records = [readers.BadRecords()]
+
+
+@contextlib.contextmanager
+def bad_records(policy: readers.BadRecords) -> Iterator[None]:
+    """Datasets that are read inside the block treat bad records by `policy`."""
+    # Not a context variable: TensorFlow reads in threads of its own.
+    _bad_records.append(policy)
+    try:
+        yield
+    finally:
+        _bad_records.remove(policy)
+
+
+class RecordSource(seqio.FunctionDataSource):
+    """A SeqIO source over a reader of `xlbench/readers.py`.
+
+    Args:
+      read: (split, *paths) -> records and bad records.
+      files: split -> the paths it is read from, absolute or below the data root.
+      splits: the splits there are.
+      fields: the fields of a record.
+      source_lang: ISO code of the inputs, None where it is not one language.
+      target_lang: ISO code of the targets.
+      count: (split, *paths) -> number of records; by default, lines of the first file.
+      hint: how to look elsewhere, for the message about a missing file.
+    """
+
+    def __init__(
+        self,
+        read: Callable[..., Iterator[readers.Record | readers.BadRecord]],
+        files: Callable[[str], Sequence[str]],
+        splits: Sequence[str],
+        fields: Sequence[str],
+        *,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+        count: Callable[..., int] | None = None,
+        hint: str = '',
+    ):
+        super().__init__(dataset_fn=self._dataset, splits=tuple(splits))
+        self._read = read
+        self._files = files
+        self._fields = tuple(fields)
+        self._count = count or (lambda split, path, *others: readers.count_lines(path))
+        self._hint = hint
+        self.source_lang = source_lang
+        self.target_lang = target_lang
+
+    def paths(self, split: str) -> list[str]:
+        """The files of a split; UserError if one is not there."""
+        paths = [os.path.join(root(), os.path.expanduser(path)) for path in self._files(split)]
+        for path in paths:
+            if not os.path.isfile(path):
+                raise errors.UserError(
+                    f'there is no file {path} (split {split!r}); the data root is {root()!r}, set '
+                    'by --root or XLBENCH_DATA' + (f'; {self._hint}' if self._hint else '')
+                )
+        return paths
+
+    def num_input_examples(self, split: str) -> int:
+        """Records of a split, bad ones included."""
+        paths = self.paths(split)
+        stamps = tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths)
+        return self._counted(split, tuple(paths), stamps)
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019 - sources live as long as the registry.
+    def _counted(self, split: str, paths: tuple[str, ...], stamps: tuple[Any, ...]) -> int:
+        return self._count(split, *paths)
+
+    def _dataset(
+        self, split: str, shuffle_files: bool = False, seed: int | None = None
+    ) -> tf.data.Dataset:
+        return self.batches(split).unbatch()
+
+    def batches(self, split: str) -> tf.data.Dataset:
+        """The records in order, in chunks: {field: [up to CHUNK] string}."""
+        paths = self.paths(split)
+        return tf.data.Dataset.from_generator(
+            lambda: self._chunks(split, paths),
+            output_signature={name: tf.TensorSpec([None], tf.string) for name in self._fields},
+        )
+
+    def _chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+        policy = _bad_records[-1]
+        columns: dict[str, list[str]] = {name: [] for name in self._fields}
+        first = columns[self._fields[0]]
+        for record in self._read(split, *paths):
+            if isinstance(record, readers.BadRecord):
+                policy.add(record)
+                continue
+            for name, column in columns.items():
+                column.append(record[name])
+            if len(first) == CHUNK:
+                yield columns
+                columns = {name: [] for name in self._fields}
+                first = columns[self._fields[0]]
+        if first:
+            yield columns
+
+
+# ---------------------------------------------------------------------------------------------
+# Preprocessors. Each works on one example, and on a batch of them: only string operations that do
+# not look at the shape. `prepare` uses this, see `works_on_batches`.
+
+
+def text_map(fn: Callable[..., dict[str, tf.Tensor]]) -> Callable[..., tf.data.Dataset]:
+    """Like seqio.map_over_dataset, for a function that is right for batches of texts, too."""
+    mapped = seqio.map_over_dataset(fn)
+    mapped.works_on_batches = True
+    return mapped
+
+
+def works_on_batches(preprocessor: Callable[..., Any]) -> bool:
+    """Whether a preprocessor was made by `text_map`."""
+    while isinstance(preprocessor, functools.partial):
+        preprocessor = preprocessor.func
+    return getattr(preprocessor, 'works_on_batches', False)
+
+
+@text_map
+def format_text(
+    example: dict[str, tf.Tensor], inputs: str, targets: str, keep: Sequence[str] = ()
+) -> dict[str, tf.Tensor]:
+    """Fills fields into templates.
+
+    Args:
+      example: the fields of a record.
+      inputs: template of the model's input.
+      targets: template of the text to generate.
+      keep: fields that stay as they are, such as an id.
+
+    Example: {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'} with
+      inputs '{passage} <answer> {answer}' and targets '{target}' ->
+      {'inputs': 'Rome is old. <answer> Rome', 'targets': 'What is old?'}
+    """
+    result = {name: example[name] for name in keep}
+    for name, template in (('inputs', inputs), ('targets', targets)):
+        parts: list[Any] = []
+        for literal, field, _, _ in string.Formatter().parse(template):
+            parts += [literal] if literal else []
+            parts += [example[field]] if field is not None else []
+        result[name] = tf.strings.join(parts)
+    return result
+
+
+@text_map
+def tag_target_language(example: dict[str, tf.Tensor], lang: str) -> dict[str, tf.Tensor]:
+    """Writes the target language at the start of the input, if the vocabulary's model reads it so.
+
+    The MTG paper (arXiv:2108.07140, section 4.1) puts the tag of the target language at the start
+    of mT5's input without saying how it is spelled. Example, lang 'de': 'Rome' -> '<de> Rome'
+    """
+    if tokenizer().tags != 'target_in_source':
+        return example
+    return example | {'inputs': tf.strings.join([f'<{lang}> ', example['inputs']])}
+
+
+def text_preprocessors(
+    inputs: str, targets: str, target_lang: str | None = None, keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a text-to-text task: templates, language tag, ids, eos."""
+    tag = [functools.partial(tag_target_language, lang=target_lang)] if target_lang else []
+    return [
+        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
+        *tag,
+        seqio.preprocessors.tokenize,
+        seqio.CacheDatasetPlaceholder(),
+        seqio.preprocessors.append_eos_after_trim,
+    ]
+
+
+def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
+    """The scores of generated text in one language: ROUGE, BLEU, chrF, distinct n-grams."""
+    from xlbench.metrics import bleu, distinct, rouge
+
+    return [
+        rouge.MultilingualRouge(lang=lang),
+        bleu.SacreBleu(tokenize='zh') if lang == 'zh' else bleu.SacreBleu(),
+        bleu.ChrF(),
+        distinct.Distinct(),
+    ]
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks of a user's own files.
+
+
+def register_text_task(
+    name: str,
+    *,
+    files: Mapping[str, str],
+    format: str,
+    fields: Mapping[str, str],
+    columns: Sequence[str] | None = None,
+    lang: str | None = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+) -> seqio.Task:
+    """Adds a text-to-text task that reads JSONL or TSV files.
+
+    Args:
+      name: of the task; its first word (up to the first _) is the name of the file it stands in.
+      files: split -> path, absolute or below the data root; .gz is read too.
+      format: 'jsonl' or 'tsv'.
+      fields: `inputs`, `targets` and any further text to keep -> JSON key or column.
+      columns: names of the columns of a TSV file without a header; None if the first line is one.
+      lang: ISO code of inputs and targets.
+      source_lang: of the inputs, if `lang` is not given.
+      target_lang: of the targets, if `lang` is not given. It is written before each input, and
+        chooses the metrics' word splitting.
+      metrics: metric functions; by default those of `text_metrics`, for a target language.
+
+    Example, tasks/news.py:
+      from xlbench import pipeline
+
+      pipeline.register_text_task(
+          'news_title_de',
+          files={'train': 'news/de/train.jsonl', 'validation': 'news/de/dev.jsonl'},
+          format='jsonl',
+          fields={'inputs': 'text', 'targets': 'headline'},
+          lang='de',
+      )
+    """
+    if format not in ('jsonl', 'tsv'):
+        raise errors.unknown('format', format, ('jsonl', 'tsv'))
+    for needed in ('inputs', 'targets'):
+        if needed not in fields:
+            raise errors.UserError(f'task {name}: fields has no {needed!r}; it has {list(fields)}')
+    if columns and (missing := [key for key in fields.values() if key not in columns]):
+        raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {list(columns)}')
+    if name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
+        raise errors.UserError(f'task {name} is there already; choose another name')
+    source_lang, target_lang = source_lang or lang, target_lang or lang
+    header = format == 'tsv' and columns is None
+
+    def read(split: str, path: str) -> Iterator[readers.Record | readers.BadRecord]:
+        if format == 'jsonl':
+            yield from readers.read_jsonl(path, fields)
+            return
+        kept = columns or list(dict.fromkeys(fields.values()))
+        for record in readers.read_tsv(path, kept, header):
+            if isinstance(record, readers.BadRecord):
+                yield record
+            else:
+                yield {field: record[key] for field, key in fields.items()}
+
+    if metrics is None:
+        metrics = text_metrics(target_lang) if target_lang else []
+    return seqio.TaskRegistry.add(
+        name,
+        source=RecordSource(
+            read,
+            lambda split: [files[split]],
+            tuple(files),
+            tuple(fields),
+            source_lang=source_lang,
+            target_lang=target_lang,
+            count=lambda split, path: max(readers.count_lines(path) - header, 0),
+        ),
+        preprocessors=text_preprocessors(
+            '{inputs}',
+            '{targets}',
+            target_lang,
+            keep=[field for field in fields if field not in ('inputs', 'targets')],
+        ),
+        output_features=text_features(),
+        metric_fns=list(metrics),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Mixtures.
+
+_split: contextvars.ContextVar[str] = contextvars.ContextVar('split', default='train')
+
+
+class Mixture(seqio.Mixture):
+    """A SeqIO mixture whose rates count the examples of the split that is asked for.
+
+    SeqIO's own rate functions see the task alone and count its training examples, which for MTG's
+    rough_train would be the wrong ones.
+    """
+
+    def get_dataset(
+        self,
+        sequence_length: Mapping[str, int] | None = None,
+        split: str = 'train',
+        *args: Any,
+        **kwargs: Any,
+    ) -> tf.data.Dataset:
+        """See seqio.Mixture.get_dataset."""
+        token = _split.set(split)
+        try:
+            return super().get_dataset(sequence_length, split, *args, **kwargs)
+        finally:
+            _split.reset(token)
+
+
+def mixing_rate(
+    kind: str, temperature: float = 2.0, maximum: int = 10_000
+) -> Callable[[seqio.Task], float]:
+    """How often a mixture draws from a task, as a function of the task.
+
+    Args:
+      kind: 'proportional': by number of examples n, so that every example is seen equally often.
+        'equal': every task as often as the others; the examples of small ones are repeated.
+        'temperature': n ** (1 / temperature). 'capped': min(n, maximum).
+      temperature: of 'temperature'.
+      maximum: of 'capped'.
+    """
+    arguments = {
+        'proportional': {},
+        'equal': {'maximum': 1},
+        'temperature': {'temperature': temperature},
+        'capped': {'maximum': maximum},
+    }
+    if kind not in arguments:
+        raise errors.unknown('mixing rate', kind, arguments)
+
+    def rate(task: seqio.Task) -> float:
+        return seqio.mixing_rate_num_examples(task, split=_split.get(), **arguments[kind])
+
+    return rate
+
+
+def add_mixture(
+    name: str, tasks: Sequence[str], rates: Iterable[str] = benchmarks.RATES
+) -> list[seqio.Mixture]:
+    """Registers a mixture in each of several mixing rates.
+
+    The first rate, 'proportional', has the plain name; the others follow a dot: mtg_multi_qg.equal.
+    """
+    added = []
+    for kind in rates:
+        full_name = name if kind == benchmarks.RATES[0] else f'{name}.{kind}'
+        rate = mixing_rate(kind)
+        added.append(
+            seqio.MixtureRegistry.add(
+                full_name, [(task, rate) for task in tasks], mixture_cls=Mixture
+            )
+        )
+    return added
+
+
+def mixture_rates(mixture: seqio.Mixture, split: str) -> dict[str, float]:
+    """The rate of each task of a mixture on one split."""
+    token = _split.set(split)
+    try:
+        rates = {task.name: float(mixture.get_rate(task)) for task in mixture.tasks}
+    finally:
+        _split.reset(token)
+    for task, rate in rates.items():
+        if not (rate > 0 and math.isfinite(rate)):
+            raise errors.UserError(
+                f'task {task} of mixture {mixture.name} has rate {rate} on split {split!r}; '
+                'is its file empty?'
+            )
+    return rates
+
+
+# ---------------------------------------------------------------------------------------------
+# Look-up.
+
+_user_files: dict[str, str] = {}
+
+
+def get(name: str) -> seqio.Task | seqio.Mixture:
+    """The task or mixture of that name; imports the task file it must stand in."""
+    if not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
+        raise errors.UserError(f'{name!r} is no name of a task or mixture')
+    _load_tasks(name.split('_')[0])
+    if name in seqio.MixtureRegistry.names():
+        return seqio.MixtureRegistry.get(name)
+    if name in seqio.TaskRegistry.names():
+        return seqio.TaskRegistry.get(name)
+    for path in _REPOSITORY_TASKS.glob('[a-z]*.py'):
+        _load_tasks(path.stem)
+    known = {*seqio.MixtureRegistry.names(), *seqio.TaskRegistry.names()}
+    raise errors.unknown(
+        'task or mixture',
+        name,
+        known,
+        'A task of your own stands in tasks/<first word of its name>.py, here or in the folder '
+        'that XLBENCH_TASKS names',
+    )
+
+
+def user_task_file(task: str) -> str | None:
+    """The file that declares a task outside this repository, None for the tasks that come along."""
+    return _user_files.get(task.split('_')[0])
+
+
+def _load_tasks(word: str) -> None:
+    """Imports the task file of a first word, if there is one."""
+    places = [os.environ.get('XLBENCH_TASKS'), _REPOSITORY_TASKS, pathlib.Path.cwd() / 'tasks']
+    for place in places:
+        if not place:
+            continue
+        folder = pathlib.Path(place).expanduser().resolve()
+        if place == os.environ.get('XLBENCH_TASKS') and not folder.is_dir():
+            raise errors.UserError(f'XLBENCH_TASKS={place} is not a folder of task files')
+        path = folder / f'{word}.py'
+        if path.is_file():
+            _import_file(path, word)
+            return
+
+
+def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
+    """Imports a task file once, whatever the current folder shadows."""
+    own = path.parent == _REPOSITORY_TASKS
+    if not own:
+        _user_files[word] = str(path)
+    name = f'tasks.{word}' if own else f'xlbench_user_tasks.{word}'
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,548 @@
+r"""Prepares tasks for training: runs their SeqIO pipeline once and writes token ids to disk.
+
+  python -m xlbench.prepare --sample --mixture=mtg_multi_qg
+  python -m xlbench.prepare --mixture=mtg_cross_qg_en,mtg_qg_en_en --split=train,validation \
+      --root=/data --vocabulary=mt5
+
+What is up to date is left as it is, so the same command goes on after an interruption. A record
+that cannot be used stops it with `file:line: reason`.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import importlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+from typing import Any
+
+import numpy as np
+
+from xlbench import errors, prepared, readers, tokenizers, workers as workers_lib
+
+BATCH = 1024  # Examples for one call of the tokenizer.
+# Below this many bytes of text, one process is done before others have imported TensorFlow.
+WORKERS_FROM_BYTES = 256 * 2**20
+MAX_DEFAULT_WORKERS = 16  # Each holds TensorFlow, about 0.7 GB.
+
+
+def _pipeline() -> Any:
+    """xlbench.pipeline. Imported late: TensorFlow takes seconds that --help need not wait for."""
+    if 'xlbench.pipeline' not in sys.modules:
+        from absl import logging
+
+        logging.set_verbosity(logging.ERROR)  # SeqIO warns about each uncached task.
+        with _hidden_stderr():
+            importlib.import_module('xlbench.pipeline')
+    return sys.modules['xlbench.pipeline']
+
+
+@contextlib.contextmanager
+def _hidden_stderr() -> Iterator[None]:
+    """Keeps back what is written to standard error, and shows it only if the block fails.
+
+    TensorFlow's C++ code speaks about CUDA and oneDNN before it has read its log level.
+    """
+    with tempfile.TemporaryFile() as hidden:
+        sys.stderr.flush()
+        saved = os.dup(2)
+        os.dup2(hidden.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            hidden.seek(0)
+            os.write(saved, hidden.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One task and split to prepare."""
+
+    task: str
+    split: str
+
+    def __str__(self) -> str:
+        return f'{self.task}/{self.split}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """A prepared job, as the summary tells it."""
+
+    job: Job
+    manifest: dict[str, Any]
+    fresh: bool  # It was up to date before.
+
+    def __str__(self) -> str:
+        count = self.manifest['num_examples']
+        tokens = self.manifest['tokens']
+        sizes = ', '.join(
+            f'{name} {tokens[name]["total"] / max(count, 1):.1f} tokens on average and '
+            f'{tokens[name]["max"]} at most'
+            for name in ('inputs', 'targets')
+        )
+        skipped = len(self.manifest.get('skipped') or [])
+        return (
+            f'{self.job}: {count:,} examples; {sizes}'
+            + (f'; {skipped} bad records skipped' if skipped else '')
+            + (' (up to date)' if self.fresh else '')
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# One task and split -> records.
+
+
+def text_steps(task: Any) -> list[Callable[..., Any]] | None:
+    """The preprocessors before tokenisation, if only tokenisation and eos come after them.
+
+    Such a task can be tokenised in large batches, with the result of SeqIO's own pipeline; another
+    gets None and goes through SeqIO's.
+    """
+    import seqio
+
+    pipeline = _pipeline()
+    steps = [s for s in task.preprocessors if not isinstance(s, seqio.CacheDatasetPlaceholder)]
+    ends = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)
+    plain = all(
+        type(feature) is seqio.Feature
+        and feature.vocabulary is pipeline.vocabulary()
+        and (feature.rank, feature.dtype.name) == (1, 'int32')
+        for feature in task.output_features.values()
+    )
+    if (
+        plain
+        and len(steps) >= 2
+        and steps[-2] is seqio.preprocessors.tokenize
+        and steps[-1] in ends
+    ):
+        return steps[:-2]
+    return None
+
+
+def _text_dataset(task: Any, split: str, steps: list[Callable[..., Any]]) -> Any:
+    """The texts of a task, in batches; None if they are not plain texts by then."""
+    import seqio
+    import tensorflow as tf
+
+    pipeline = _pipeline()
+    batched = isinstance(task.source, pipeline.RecordSource) and all(
+        pipeline.works_on_batches(step) for step in steps
+    )
+    if batched:
+        dataset = task.source.batches(split)
+    else:
+        dataset = task.source.get_dataset(split=split, shuffle=False)
+    for step in steps:
+        step = seqio.utils.add_kwargs_to_transform(
+            step, sequence_length=None, output_features=task.output_features
+        )
+        dataset = step(dataset)
+    dataset = dataset if batched else dataset.batch(BATCH)
+    spec = dataset.element_spec
+    texts = isinstance(spec, dict) and all(
+        isinstance(s, tf.TensorSpec) and s.dtype == tf.string and s.shape.rank == 1
+        for s in spec.values()
+    )
+    if not texts or not set(task.output_features) <= set(spec):
+        return None
+    return dataset.prefetch(4)
+
+
+def _fast_records(task: Any, dataset: Any) -> Iterator[list[dict[str, Any]]]:
+    """Tokenises batches of texts."""
+    tokenizer = _pipeline().tokenizer()
+    eos = np.array([tokenizer.eos_id], np.int32)
+    for batch in dataset.as_numpy_iterator():
+        columns: dict[str, list[Any]] = {}
+        for name, values in batch.items():
+            texts = [value.decode() for value in values.tolist()]
+            feature = task.output_features.get(name)
+            if feature is None:
+                columns[name] = texts
+                continue
+            ids = tokenizer.encode_batch(texts)
+            if feature.add_eos:
+                ids = [np.concatenate((row, eos)) for row in ids]
+            columns[name] = ids
+            columns[f'{name}_pretokenized'] = texts
+        names = tuple(columns)
+        yield [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _seqio_records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
+    """The examples of SeqIO's own pipeline."""
+    dataset = task.get_dataset(
+        sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
+    )
+    records = []
+    for example in dataset.as_numpy_iterator():
+        record = {}
+        for name, value in example.items():
+            if isinstance(value, bytes):
+                record[name] = value.decode()
+            elif name in task.output_features:
+                record[name] = value
+            elif np.ndim(value) == 0:
+                record[name] = str(value)
+        records.append(record)
+        if len(records) == BATCH:
+            yield records
+            records = []
+    if records:
+        yield records
+
+
+def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
+    """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
+    steps = text_steps(task)
+    dataset = None if steps is None else _text_dataset(task, split, steps)
+    yield from _seqio_records(task, split) if dataset is None else _fast_records(task, dataset)
+
+
+# ---------------------------------------------------------------------------------------------
+# One task and split -> a folder.
+
+
+@functools.lru_cache(maxsize=1024)
+def _sha256(path: str, size: int, mtime_ns: int) -> str:
+    """Of a file; many tasks read the same one, the other arguments tell its versions apart."""
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
+
+
+def _input_entry(path: str, root: str) -> dict[str, Any]:
+    status = os.stat(path)
+    return {
+        'path': _relative(path, root),
+        'bytes': status.st_size,
+        'mtime_ns': status.st_mtime_ns,
+        'sha256': _sha256(path, status.st_size, status.st_mtime_ns),
+    }
+
+
+def _relative(path: str, root: str) -> str:
+    """A path below the root without it, so that the root can move; others are absolute."""
+    path, root = os.path.abspath(path), os.path.abspath(root)
+    return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
+
+
+def _input_paths(task: Any, split: str) -> list[str]:
+    """The files a split is made from; UserError if one is missing."""
+    pipeline = _pipeline()
+    paths = task.source.paths(split) if isinstance(task.source, pipeline.RecordSource) else []
+    # A task file of the user's own is no part of the code's fingerprint.
+    own = pipeline.user_task_file(task.name)
+    return [*paths, own] if own else paths
+
+
+def _manifest(task: Any, split: str, root: str) -> dict[str, Any]:
+    """What is known before reading."""
+    from xlbench import metrics
+
+    tokenizer = _pipeline().tokenizer()
+    is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
+    return {
+        'task': task.name,
+        'split': split,
+        'features': {
+            name: {'pad_id': tokenizer.pad_id, 'eos_id': tokenizer.eos_id}
+            for name in task.output_features
+        },
+        'vocabulary': tokenizer.manifest(),
+        'source_lang': getattr(task.source, 'source_lang', None),
+        'target_lang': getattr(task.source, 'target_lang', None),
+        'metrics': [metrics.to_spec(metric) for metric in task.metric_fns],
+        'inputs': [_input_entry(path, root) for path in _input_paths(task, split)],
+        'data': 'sample' if is_sample else 'files',
+        'skipped': [],
+    }
+
+
+def prepare_one(job: Job, shared: workers_lib.Shared, *, root: str, vocabulary: str) -> Done:
+    """Prepares one task and split; `pipeline.use_vocabulary` has been called."""
+    import tensorflow as tf
+
+    pipeline = _pipeline()
+    task = pipeline.get(job.task)
+    manifest = _manifest(task, job.split, root)
+    policy = readers.BadRecords(shared.allow_skip)
+    place = prepared.folder(root, vocabulary, job.task, job.split)
+    with (
+        prepared.Writer(place, manifest=manifest) as writer,
+        futures.ThreadPoolExecutor(1) as thread,
+        pipeline.bad_records(policy),
+    ):
+        # The next batch is tokenised, outside Python's lock, while the last one is written.
+        pending, total = None, 0
+        try:
+            for batch in records(task, job.split):
+                if pending:
+                    pending.result()
+                pending = thread.submit(writer.write_batch, batch)
+                total += len(batch)
+                shared.count(len(batch))
+        except tf.errors.OpError as error:
+            if policy.error is not None:
+                raise policy.error from None
+            raise errors.UserError(f'{job} cannot be read: {_one_line(error)}') from error
+        if pending:
+            pending.result()
+        if not total:
+            raise errors.UserError(f'{job} has no usable examples')
+        manifest['skipped'] += [
+            {'path': _relative(bad.path, root), 'line': bad.line, 'reason': bad.reason}
+            for bad in policy.skipped
+        ]
+        if manifest['inputs'] != [_input_entry(p, root) for p in _input_paths(task, job.split)]:
+            raise errors.UserError(f'the files of {job} changed while they were read; run it again')
+    return Done(job, prepared.open_task(root, vocabulary, job.task, job.split).manifest, False)
+
+
+def _one_line(error: Any) -> str:
+    return ' '.join(str(getattr(error, 'message', error)).split())[:300]
+
+
+# ---------------------------------------------------------------------------------------------
+# Many of them, here or in worker processes.
+
+
+def _start_worker(root: str, vocabulary: str, threads: int) -> None:
+    """What a worker process does before its first job."""
+    tokenizers.limit_threads(threads)
+    _pipeline().use_vocabulary(vocabulary, root)
+
+
+def _resolve(
+    names: Sequence[str], splits: Sequence[str]
+) -> tuple[list[Job], list[tuple[Any, str]], dict[Job, tuple[int, int]]]:
+    """Names -> jobs without repetition, (mixture, split) pairs, and (bytes, examples) of a job."""
+    import seqio
+
+    pipeline = _pipeline()
+    sizes: dict[Job, tuple[int, int]] = {}
+    mixtures = []
+    for name in names:
+        name, colon, own_split = name.partition(':')
+        found = pipeline.get(name)
+        is_mixture = isinstance(found, seqio.Mixture)
+        for split in [own_split] if colon else splits:
+            mixtures += [(found, split)] if is_mixture else []
+            for task in found.tasks if is_mixture else [found]:
+                job = Job(task.name, split)
+                if split not in task.splits:
+                    inside = f' (in mixture {name})' if is_mixture else ''
+                    raise errors.UserError(
+                        f'task {task.name}{inside} has no split {split!r}; it has '
+                        f'{", ".join(task.splits)}'
+                    )
+                if job not in sizes:
+                    size = sum(os.path.getsize(path) for path in _input_paths(task, split))
+                    sizes[job] = (size, task.num_input_examples(split) or 0)
+    return list(sizes), mixtures, sizes
+
+
+def _up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
+    try:
+        found = prepared.open_task(root, vocabulary, job.task, job.split)
+    except prepared.NotPrepared:
+        return None
+    tokenizer = _pipeline().tokenizer()
+    if found.manifest['vocabulary'] != tokenizer.manifest():
+        return None  # Another vocabulary of the same name was there.
+    return Done(job, found.manifest, True)
+
+
+def _num_workers(workers: int | None, jobs: Sequence[Job], sizes: dict[Job, Any]) -> int:
+    if workers is None:
+        large = sum(sizes[job][0] for job in jobs) >= WORKERS_FROM_BYTES
+        workers = min(tokenizers.num_threads(), MAX_DEFAULT_WORKERS) if large else 1
+    return max(min(workers, len(jobs)), 1)
+
+
+def prepare(
+    mixtures: str | Sequence[str],
+    splits: str | Sequence[str],
+    *,
+    root: str,
+    vocabulary: str,
+    skip_bad: int = 0,
+    workers: int | None = None,
+    force: bool = False,
+) -> list[Done]:
+    """Prepares every task of some mixtures (or tasks) on some splits.
+
+    Args:
+      mixtures: names, comma-separated or a sequence; NAME:SPLIT takes that split alone.
+      splits: of the other names, likewise.
+      root: the data root.
+      vocabulary: see xlbench/tokenizers.py.
+      skip_bad: how many bad records may be skipped, in all of the run together.
+      workers: processes; by default one for each core, and none beside this one for small data.
+      force: make also what is up to date.
+
+    Returns:
+      What is prepared now, up-to-date tasks included, in the order of the names.
+    """
+    names, splits = _names(mixtures, 'mixture'), _names(splits, 'split')
+    if skip_bad < 0 or (workers is not None and workers < 1):
+        raise errors.UserError('--skip_bad must be 0 or more, and --workers 1 or more')
+    started = time.monotonic()
+    pipeline = _pipeline()
+    pipeline.use_vocabulary(vocabulary, root)
+    jobs, mixed, sizes = _resolve(names, splits)
+    fresh = {} if force else {job: _up_to_date(root, vocabulary, job) for job in jobs}
+    results = {job: done for job, done in fresh.items() if done}
+    # Large ones first, so that no worker begins the largest when the others are done.
+    todo = sorted((job for job in jobs if job not in results), key=lambda job: -sizes[job][0])
+    workers = _num_workers(workers, todo, sizes)
+    shared = workers_lib.Shared.make(skip_bad)
+    with workers_lib.Progress(shared, sum(sizes[job][1] for job in todo)) as progress:
+        for job in results:
+            progress.say(str(results[job]))
+
+        def finished(done: Done) -> None:
+            results[done.job] = done
+            progress.say(str(done))
+            for bad in done.manifest['skipped']:
+                place = f'{bad["path"]}:{bad["line"]}' if bad['line'] else bad['path']
+                progress.say(f'  skipped {place}: {bad["reason"]}')
+
+        work = functools.partial(prepare_one, root=root, vocabulary=vocabulary)
+        if workers > 1:
+            start = (_start_worker, root, vocabulary, tokenizers.num_threads() // workers)
+            workers_lib.run(work, todo, workers, start, shared, finished)
+        else:
+            for job in todo:
+                finished(work(job, shared))
+        for mixture, split in mixed:
+            rates = pipeline.mixture_rates(mixture, split)
+            prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
+    done = [results[job] for job in jobs]
+    seconds = time.monotonic() - started
+    examples = sum(d.manifest['num_examples'] for d in done if not d.fresh)
+    print(
+        f'{len(todo)} prepared, {len(done) - len(todo)} were up to date: {examples:,} examples in '
+        f'{seconds:.1f} s with {workers} process{"es" if workers > 1 else ""} -> '
+        + os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary)),
+        flush=True,
+    )
+    return done
+
+
+def _names(value: str | Sequence[str], what: str) -> list[str]:
+    parts = value.split(',') if isinstance(value, str) else list(value)
+    names = list(dict.fromkeys(part.strip() for part in parts if part.strip()))
+    if not names:
+        raise errors.UserError(f'no {what} is named; give --{what}=NAME or NAME,NAME')
+    return names
+
+
+# ---------------------------------------------------------------------------------------------
+# The command.
+
+
+def make_sample(root: str, seed: int = 0) -> None:
+    """Writes the sample corpora and their vocabulary into `root`, unless they are there."""
+    samples = importlib.import_module('tasks.samples.mtg')
+    if not os.path.isfile(os.path.join(root, 'SAMPLE.json')):
+        samples.write(root, seed)
+        print(f'wrote the sample corpora into {root}', flush=True)
+    if not os.path.isfile(os.path.join(root, tokenizers.SAMPLE_FILE)):
+        samples.write_vocabulary(root)
+        print(f'wrote the sample vocabulary into {root}', flush=True)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        """One line instead of the whole usage."""
+        raise errors.UserError(f'{message}; see python -m xlbench.prepare --help')
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog='python -m xlbench.prepare',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add('--mixture', metavar='NAMES', help='mixtures or tasks, comma-separated; NAME:SPLIT for one split of it')
+    add(
+        '--split',
+        metavar='NAMES',
+        default='train,validation',
+        help='splits, comma-separated (default: train,validation)',
+    )
+    add(
+        '--root',
+        metavar='FOLDER',
+        help='the data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
+    )
+    add(
+        '--vocabulary',
+        metavar='NAME',
+        default='sample',
+        help='sample, a SentencePiece .model, a folder with spiece.model or tokenizer.json, or a '
+        'name such as mt5 or google/mt5-base (default: sample)',
+    )
+    add('--sample', action='store_true', help='write the sample corpora first, if they are missing')
+    add(
+        '--skip_bad',
+        metavar='N',
+        type=int,
+        default=0,
+        help='skip at most N bad records in this run, and list them (default: 0, the first stops)',
+    )
+    add('--workers', metavar='N', type=int, help='processes (default: as many as it is worth)')
+    add('--force', action='store_true', help='prepare anew what is up to date, too')
+    add(
+        '--tasks',
+        metavar='FOLDER',
+        help='where task files of your own are (default: XLBENCH_TASKS, else ./tasks)',
+    )
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command; `argv[0]` is the program."""
+    flags = _parser().parse_args(list(argv[1:]))
+    root = flags.root or ('data/sample' if flags.sample else os.environ.get('XLBENCH_DATA', 'data'))
+    # This process only reads text; the accelerator may be in use by the one that trains.
+    os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
+    if flags.tasks:
+        os.environ['XLBENCH_TASKS'] = flags.tasks
+    try:
+        if flags.sample:
+            make_sample(root)
+            if not flags.mixture:
+                return 0
+        prepare(
+            flags.mixture or '',
+            flags.split,
+            root=root,
+            vocabulary=flags.vocabulary,
+            skip_bad=flags.skip_bad,
+            workers=flags.workers,
+            force=flags.force,
+        )
+    except KeyboardInterrupt:
+        print('interrupted; what is finished stays, the same command goes on', file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == '__main__':
+    with contextlib.suppress(BrokenPipeError):
+        sys.exit(errors.run_main(main, sys.argv))

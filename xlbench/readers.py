@@ -1,0 +1,398 @@
+"""Strict readers of official files: a generator of records for each format, no TensorFlow.
+
+A reader yields either a record, `{field: text}`, or a `BadRecord` that says where the file is wrong
+and why; whoever reads decides whether that stops it. A file that is not there is a UserError.
+
+Line files are read as bytes and split at \\n alone (\\r\\n is accepted), so that a form feed or a
+Unicode line separator inside a text never shifts the lines after it. One line is in memory at a
+time. A name that ends in .gz is decompressed on the way.
+"""
+
+import dataclasses
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from xlbench import errors
+
+# A longer line is not text but a file of another kind; reading on could fill the memory.
+MAX_LINE_BYTES = 64 * 2**20
+# A JSON document is held in memory as a whole.
+MAX_JSON_BYTES = 2**31
+_BOM = b'\xef\xbb\xbf'
+
+
+@dataclasses.dataclass(frozen=True)
+class BadRecord:
+    """A record that cannot be used.
+
+    Attributes:
+      path: the file.
+      line: 1-based; 0 if the reason is about the file as a whole or names a place inside.
+      reason: what is wrong, in plain words.
+      fatal: True if the rest of the file cannot be trusted either; it must not be skipped.
+    """
+
+    path: str
+    line: int
+    reason: str
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        place = f'{self.path}:{self.line}' if self.line else self.path
+        return f'{place}: {self.reason}'
+
+
+class BadRecords:
+    """What happens to records that cannot be used: at most `allowed()` of them are skipped.
+
+    Attributes:
+      skipped: the records that were skipped.
+      error: what stopped the reading; reading in another thread may hide the exception.
+    """
+
+    def __init__(self, allow: Callable[[], bool] = lambda: False):
+        self._allow = allow
+        self.skipped: list[BadRecord] = []
+        self.error: errors.UserError | None = None
+
+    def add(self, record: BadRecord) -> None:
+        """Skips the record, or raises."""
+        if not record.fatal and self._allow():
+            self.skipped.append(record)
+            return
+        hint = '' if record.fatal else '; mend it, or let --skip_bad=N skip up to N such records'
+        self.error = errors.UserError(f'{record}{hint}')
+        raise self.error
+
+
+Record = dict[str, str]
+
+
+def _open(path: str) -> IO[bytes]:
+    try:
+        return gzip.open(path, 'rb') if path.endswith('.gz') else open(path, 'rb')
+    except FileNotFoundError as error:
+        raise errors.UserError(f'there is no file {path}') from error
+    except OSError as error:
+        raise errors.UserError(f'{path} cannot be read: {error.strerror or error}') from error
+
+
+def _raw_lines(path: str) -> Iterator[bytes]:
+    """The lines of a file without their ends; OSError or EOFError if gzip data is broken."""
+    with _open(path) as file:
+        first = True
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            if len(raw) > MAX_LINE_BYTES:
+                raise OSError(f'a line is longer than {MAX_LINE_BYTES} bytes')
+            if first:
+                raw, first = raw.removeprefix(_BOM), False
+            yield raw.removesuffix(b'\n').removesuffix(b'\r')
+
+
+_BROKEN = (OSError, EOFError, zlib.error)
+
+
+def _lines(path: str) -> Iterator[str | BadRecord]:
+    """The lines of a file as text; a BadRecord in place of each that is not UTF-8."""
+    number = 0
+    try:
+        for raw in _raw_lines(path):
+            number += 1
+            try:
+                yield raw.decode()
+            except UnicodeDecodeError as error:
+                yield BadRecord(
+                    path, number, f'not UTF-8: byte 0x{raw[error.start]:02x} at byte {error.start}'
+                )
+    except _BROKEN as error:
+        yield BadRecord(path, number + 1, f'cannot be read: {error}', fatal=True)
+
+
+def count_lines(path: str) -> int:
+    """The number of lines; a last line without an end counts."""
+    count, last = 0, b'\n'
+    with _open(path) as file:
+        try:
+            while block := file.read(2**20):
+                count += block.count(b'\n')
+                last = block[-1:]
+        except _BROKEN as error:
+            raise errors.UserError(f'{path} cannot be read: {error}') from error
+    return count + (last != b'\n')
+
+
+def _fields(path: str, number: int, line: str, columns: Sequence[str]) -> Record | BadRecord:
+    """One line as TAB-separated columns; a single column may hold TABs."""
+    parts = [line] if len(columns) == 1 else line.split('\t')
+    if len(parts) != len(columns):
+        return BadRecord(
+            path,
+            number,
+            f'{len(parts)} TAB-separated columns instead of {len(columns)} ({", ".join(columns)})',
+        )
+    for name, part in zip(columns, parts, strict=True):
+        if not part.strip():
+            return BadRecord(path, number, f'{name} is empty')
+    return dict(zip(columns, parts, strict=True))
+
+
+def read_parallel(
+    source_path: str,
+    target_path: str,
+    source_columns: Sequence[str] = ('source',),
+    target_columns: Sequence[str] = ('target',),
+) -> Iterator[Record | BadRecord]:
+    """Two files of which line n belongs together.
+
+    Unequal numbers of lines are found before the first record is yielded: past a missing line every
+    pair would be wrong, and nothing would show it.
+
+    Args:
+      source_path: one example a line.
+      target_path: the same examples, in the same order.
+      source_columns: names of the TAB-separated columns of a source line. With one name the line
+        is one text, TABs and all.
+      target_columns: likewise of a target line.
+
+    Example: 'Rome is old.\\tRome' and 'What is old?', with source_columns ('passage', 'answer') ->
+      {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'}
+    """
+    counts = [count_lines(path) for path in (source_path, target_path)]
+    if counts[0] != counts[1]:
+        shorter, longer = (0, 1) if counts[0] < counts[1] else (1, 0)
+        paths = (source_path, target_path)
+        yield BadRecord(
+            paths[shorter],
+            counts[shorter] + 1,
+            f'has {counts[shorter]} lines but {paths[longer]} has {counts[longer]}; line n of both '
+            'must be the same example',
+            fatal=True,
+        )
+        return
+    # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
+    pairs = zip(_lines(source_path), _lines(target_path), strict=False)
+    for number, (source, target) in enumerate(pairs, 1):
+        record: Record = {}
+        for path, line, columns in (
+            (source_path, source, source_columns),
+            (target_path, target, target_columns),
+        ):
+            part = _fields(path, number, line, columns) if isinstance(line, str) else line
+            if isinstance(part, BadRecord):
+                yield part
+                break
+            record |= part
+        else:
+            yield record
+
+
+def _text_field(value: Any, name: str) -> str:
+    """A JSON value that must be a text with something in it; ValueError says what it is."""
+    if not isinstance(value, str):
+        raise ValueError(f'{name} is {_kind(value)}, not a text')
+    if not value.strip():
+        raise ValueError(f'{name} is empty')
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # JSON can spell half of a surrogate pair, which no UTF-8 file can hold.
+        raise ValueError(f'{name} has a lone surrogate (\\ud800 to \\udfff)') from None
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: 'an object', list: 'a list', bool: 'a boolean', type(None): 'null'}
+    return names.get(type(value), 'a number' if isinstance(value, int | float) else 'a text')
+
+
+def _parse_json(text: str | bytes) -> Any:
+    """json.loads of which every failure is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError('nested too deeply') from None
+
+
+def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRecord]:
+    """A JSON object on each line.
+
+    Args:
+      path: the file.
+      fields: record field -> key of the object. Other keys are left out.
+
+    Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
+      {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
+    """
+    for number, line in enumerate(_lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        try:
+            if not line.strip():
+                raise ValueError('the line is empty')
+            value = _parse_json(line)
+            if not isinstance(value, dict):
+                raise ValueError(f'{_kind(value)}, not an object')
+            missing = [key for key in fields.values() if key not in value]
+            if missing:
+                raise ValueError(f'no key {missing[0]!r}; it has {", ".join(map(repr, value))}')
+            yield {name: _text_field(value[key], key) for name, key in fields.items()}
+        except json.JSONDecodeError as error:
+            yield BadRecord(path, number, f'not JSON: {error.msg} at column {error.colno}')
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
+
+
+def read_tsv(
+    path: str, columns: Sequence[str], header: bool = False
+) -> Iterator[Record | BadRecord]:
+    """TAB-separated columns; quotes mean nothing, so a field holds neither a TAB nor a line end.
+
+    Args:
+      path: the file.
+      columns: without a header, the name of each column, in order, all of them. With a header, the
+        names to keep, in any order.
+      header: the first line names the columns.
+
+    Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
+      {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
+    """
+    lines: Iterator[tuple[int, str | BadRecord]] = enumerate(_lines(path), 1)
+    names = list(columns)
+    if header:
+        _, line = next(lines, (1, ''))
+        if isinstance(line, BadRecord):
+            yield dataclasses.replace(line, fatal=True)
+            return
+        names = line.split('\t')
+        for name in columns:
+            if names.count(name) != 1:
+                found = 'no' if name not in names else 'more than one'
+                yield BadRecord(
+                    path, 1, f'{found} column {name!r}; the header has {names}', fatal=True
+                )
+                return
+    for number, line in lines:
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        parts = line.split('\t')
+        if len(parts) != len(names):
+            yield BadRecord(
+                path, number, f'{len(parts)} TAB-separated columns instead of {len(names)}'
+            )
+            continue
+        record = dict(zip(names, parts, strict=True))
+        empty = [name for name in columns if not record[name].strip()]
+        if empty:
+            yield BadRecord(path, number, f'{empty[0]} is empty')
+        else:
+            yield {name: record[name] for name in columns}
+
+
+def read_squad(path: str) -> Iterator[Record | BadRecord]:
+    """Question answering in SQuAD 1.1's JSON: one record a question, with its first answer.
+
+    Reasons name the place by article, paragraph and question, counted from 1, because a JSON file
+    has no useful lines. Every text must be there, and the passage must hold the answer at
+    `answer_start`, in code points.
+
+    Example: {"data": [{"title": "Rome", "paragraphs": [{"context": "Rome is old.", "qas": [
+      {"id": "q1", "question": "What is old?", "answers": [{"text": "Rome", "answer_start": 0}]}
+      ]}]}]} ->
+      {'id': 'q1', 'title': 'Rome', 'article': '0', 'paragraph': '0', 'context': 'Rome is old.',
+       'question': 'What is old?', 'answer': 'Rome'}; article and paragraph (of the article) count
+      from 0.
+    """
+    articles = _squad_articles(path)
+    if isinstance(articles, BadRecord):
+        yield articles
+        return
+    for article_index, article in enumerate(articles):
+        place = f'article {article_index + 1}'
+        try:
+            paragraphs = _items(article, 'paragraphs', place)
+        except ValueError as error:
+            yield BadRecord(path, 0, str(error))
+            continue
+        title = str(article.get('title') or '')
+        for paragraph_index, paragraph in enumerate(paragraphs):
+            inner = f'{place} {title!r}, paragraph {paragraph_index + 1}'
+            common = {
+                'title': title,
+                'article': str(article_index),
+                'paragraph': str(paragraph_index),
+            }
+            yield from _squad_questions(path, paragraph, inner, common)
+
+
+def _squad_articles(path: str) -> list[Any] | BadRecord:
+    """The articles of a SQuAD file."""
+    try:
+        with _open(path) as file:
+            data = file.read(MAX_JSON_BYTES + 1)
+    except _BROKEN as error:
+        return BadRecord(path, 0, f'cannot be read: {error}', fatal=True)
+    if len(data) > MAX_JSON_BYTES:
+        return BadRecord(path, 0, f'larger than {MAX_JSON_BYTES} bytes', fatal=True)
+    try:
+        return _items(_parse_json(data.removeprefix(_BOM).decode()), 'data', 'the file')
+    except UnicodeDecodeError as error:
+        line = data.count(b'\n', 0, error.start) + 1
+        return BadRecord(path, line, f'not UTF-8: byte 0x{data[error.start]:02x}', fatal=True)
+    except json.JSONDecodeError as error:
+        reason = f'not JSON: {error.msg} at column {error.colno}'
+        return BadRecord(path, error.lineno, reason, fatal=True)
+    except ValueError as error:
+        return BadRecord(path, 0, str(error), fatal=True)
+
+
+def _items(value: Any, key: str, place: str) -> list[Any]:
+    """`value[key]`, which must be a list; ValueError names the place."""
+    if not isinstance(value, dict):
+        raise ValueError(f'{place} is {_kind(value)}, not an object')
+    if key not in value:
+        raise ValueError(f'{place} has no {key!r}')
+    if not isinstance(value[key], list):
+        raise ValueError(f'{key!r} of {place} is {_kind(value[key])}, not a list')
+    return value[key]
+
+
+def _squad_questions(
+    path: str, paragraph: Any, place: str, common: Record
+) -> Iterator[Record | BadRecord]:
+    """The records of one paragraph."""
+    try:
+        questions = _items(paragraph, 'qas', place)
+        context = _text_field(paragraph.get('context'), f'context of {place}')
+    except ValueError as error:
+        yield BadRecord(path, 0, str(error))
+        return
+    for index, question in enumerate(questions):
+        inner = f'{place}, question {index + 1}'
+        try:
+            yield common | _squad_question(question, context, inner)
+        except ValueError as error:
+            yield BadRecord(path, 0, str(error))
+
+
+def _squad_question(question: Any, context: str, place: str) -> Record:
+    """The fields of one question; ValueError names the place."""
+    answers = _items(question, 'answers', place)
+    record = {
+        'id': _text_field(question.get('id'), f'id of {place}'),
+        'context': context,
+        'question': _text_field(question.get('question'), f'question of {place}'),
+    }
+    if not answers or not isinstance(answers[0], dict):
+        raise ValueError(f'{place} has no answer')
+    answer = _text_field(answers[0].get('text'), f'answer of {place}')
+    start = answers[0].get('answer_start')
+    if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+        raise ValueError(f'answer_start of {place} is {start!r}, not a position')
+    if not context.startswith(answer, start):
+        raise ValueError(f'answer_start of {place} is {start}, where the context has another text')
+    return record | {'answer': answer}

@@ -1,0 +1,280 @@
+"""Reads what runs left in their workdirs. Files may be foreign or half-written: nothing is trusted.
+
+workdir/config.json                            what was run, with which data and versions
+workdir/metrics.jsonl                          one line per logged step
+workdir/eval/<step>/<task>/metrics.json        scores, signatures, number of examples
+workdir/eval/baselines/<name>/<task>/metrics.json
+"""
+
+import collections
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from xlbench import benchmarks, errors
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The scores of one system on one split of one task.
+
+    Attributes:
+        task: SeqIO task name.
+        split: The split that was scored.
+        num_examples: How many examples were scored.
+        scores: Score name to value, 0 to 100.
+        signatures: Metric name to the line that identifies its variant and version.
+        data: 'sample' for the embedded corpora, 'files' for the user's.
+        manifest: Hash of the prepared data's manifest.
+        folder: Where the metrics.json is; predictions.jsonl lies beside it.
+    """
+
+    task: str
+    split: str
+    num_examples: int
+    scores: Mapping[str, float]
+    signatures: Mapping[str, str]
+    data: str
+    manifest: str
+    decoding: Mapping[str, Any]
+    folder: pathlib.Path
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One workdir.
+
+    Attributes:
+        workdir: The folder.
+        info: config.json as it is: config, versions, git, manifests, data, devices, seed, ...
+        evaluations: Results by step, then by (task, split).
+        baselines: Results by name of the baseline, then by (task, split).
+        log: Lines of metrics.jsonl, in order of steps, without repetitions.
+        bad_log_lines: Number of its lines that could not be read.
+    """
+
+    workdir: pathlib.Path
+    info: Mapping[str, Any]
+    evaluations: Mapping[int, Mapping[tuple[str, str], Result]]
+    baselines: Mapping[str, Mapping[tuple[str, str], Result]]
+    log: tuple[Mapping[str, Any], ...]
+    bad_log_lines: int = 0
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The resolved config."""
+        config = self.info.get('config')
+        return config if isinstance(config, dict) else {}
+
+    @property
+    def seed(self) -> Any:
+        """The seed the run was started with."""
+        return self.info.get('seed', self.config.get('seed'))
+
+    @functools.cached_property
+    def config_hash(self) -> str:
+        """Hash of the config without its seed: equal for runs that differ in the seed only."""
+        text = json.dumps(_without_seed(self.config), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @functools.cached_property
+    def scenario(self) -> benchmarks.Scenario | None:
+        """The benchmark scenario the config trains on; None if it is none of ours."""
+        for name in _mixture_names(self.config):
+            try:
+                return benchmarks.parse_mixture(name)
+            except errors.UserError:
+                continue
+        return None
+
+    def splits(self) -> tuple[str, ...]:
+        """The splits that were evaluated, the one to report first: test before all others."""
+        found = {split for results in self.evaluations.values() for _, split in results}
+        order = ('test', 'validation')
+        return tuple(sorted(found, key=lambda s: (order.index(s) if s in order else 2, s)))
+
+    def at(self, step: int, split: str) -> dict[str, Result]:
+        """Results of one step and split, by task."""
+        return {task: r for (task, s), r in self.evaluations.get(step, {}).items() if s == split}
+
+    def choose_step(self, wanted: str | int, split: str, score: str) -> int:
+        """The step to report.
+
+        Args:
+            wanted: 'last', a step, or 'best': the highest mean of `score` (or, without it, the
+                lowest loss) on the validation split, or on `split` where there is no validation.
+                Only steps with all tasks compete.
+            split: Only steps with results on this split are taken.
+            score: The score that 'best' compares.
+        """
+        steps = [step for step in sorted(self.evaluations) if self.at(step, split)]
+        if not steps:
+            raise errors.UserError(
+                f'{self.workdir} has no results on the split {split!r}; it has '
+                f'{", ".join(self.splits()) or "none"}'
+            )
+        if wanted == 'last':
+            return steps[-1]
+        if wanted == 'best':
+            return max(steps, key=lambda step: self._rank(step, split, score))
+        if not str(wanted).isdigit() or int(wanted) not in steps:
+            raise errors.UserError(
+                f'{self.workdir} has no results at step {wanted!r}; allowed: best, last, '
+                f'{", ".join(map(str, steps))}'
+            )
+        return int(wanted)
+
+    def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
+        judge = 'validation' if 'validation' in self.splits() else split
+        results = self.at(step, judge).values()
+        # An evaluation that decodes nothing has the loss alone.
+        values = [r.scores.get(score, -r.scores.get('loss', math.inf)) for r in results]
+        return len(values), (sum(values) / len(values) if values else -math.inf)
+
+
+def read_run(workdir: str | pathlib.Path) -> Run:
+    """Reads one workdir; UserError if it is none, or if it has no results yet."""
+    folder = pathlib.Path(workdir)
+    if not folder.is_dir():
+        raise errors.UserError(f'{workdir} is not a folder; give the workdir of a training run')
+    if not (folder / 'config.json').is_file():
+        inner = sorted(path.parent.name for path in folder.glob('*/config.json'))
+        hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
+        raise errors.UserError(
+            f'{workdir} has no config.json, so it is no workdir of xlbench.train{hint}'
+        )
+    evaluations = {}
+    for path in sorted(folder.glob('eval/*')):
+        if path.name.isdigit() and (results := _read_results(path)):
+            evaluations[int(path.name)] = results
+    if not evaluations:
+        raise errors.UserError(
+            f'{workdir} has no evaluation results (eval/STEP/SPLIT/TASK/metrics.json); let '
+            'the training reach an evaluation, or run python -m xlbench.evaluate'
+        )
+    baselines = {
+        path.name: results
+        for path in sorted(folder.glob('eval/baselines/*'))
+        if (results := _read_results(path))
+    }
+    log, bad = _read_log(folder / 'metrics.jsonl')
+    info = _read_json(folder / 'config.json')
+    return Run(folder, info, evaluations, baselines, log, bad)
+
+
+def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
+    """The first lines of the predictions beside a result; none if the file is missing."""
+    path = result.folder / 'predictions.jsonl'
+    found = []
+    for line in _lines(path) if path.is_file() else ():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            found.append(record)
+        if len(found) == limit:
+            break
+    return found
+
+
+def _read_results(folder: pathlib.Path) -> dict[tuple[str, str], Result]:
+    paths = [*folder.glob('*/metrics.json'), *folder.glob('*/*/metrics.json')]
+    results = [_read_result(path) for path in sorted(paths)]
+    return {(result.task, result.split): result for result in results}
+
+
+def _read_result(path: pathlib.Path) -> Result:
+    record = _read_json(path)
+    scores = record.get('scores')
+    if not isinstance(scores, dict) or not all(_is_number(v) for v in scores.values()):
+        raise errors.UserError(f'{path} has no "scores" with a number each; delete it and evaluate')
+    if not isinstance(record.get('task'), str):
+        raise errors.UserError(f'{path} does not name its "task"; delete it and evaluate again')
+    num_examples = record.get('num_examples')
+    return Result(
+        task=record['task'],
+        split=str(record.get('split', 'unknown')),
+        num_examples=num_examples if isinstance(num_examples, int) else 0,
+        scores={name: float(v) for name, v in scores.items() if v is not None},
+        signatures=_strings(record.get('signatures')),
+        data=str(record.get('data', 'unknown')),
+        manifest=str(record.get('manifest', '')),
+        decoding=record['decoding'] if isinstance(record.get('decoding'), dict) else {},
+        folder=path.parent,
+    )
+
+
+def _read_json(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_bytes())
+    except OSError as error:
+        raise errors.UserError(f'cannot read {path}: {error.strerror}') from None
+    except ValueError as error:
+        raise errors.UserError(f'{path} is not JSON ({error}); delete it and run again') from None
+    if not isinstance(record, dict):
+        raise errors.UserError(f'{path} holds {type(record).__name__}, not a JSON object')
+    return record
+
+
+def _read_log(path: pathlib.Path) -> tuple[tuple[dict[str, Any], ...], int]:
+    """Lines of metrics.jsonl by step, and how many could not be read.
+
+    A run that was killed and resumed logs some steps twice: the later line holds. Its last line
+    may be cut short.
+    """
+    latest: dict[tuple, dict[str, Any]] = {}
+    bad = 0
+    for line in _lines(path) if path.is_file() else ():
+        try:
+            record = json.loads(line)
+            key = (int(record['step']), str(record['kind']), str(record.get('name', '')))
+            latest[key] = {**record, 'values': dict(record['values'])}
+        except (ValueError, TypeError, KeyError):
+            bad += 1
+    return tuple(latest[key] for key in sorted(latest)), bad
+
+
+def _lines(path: pathlib.Path) -> Iterator[str]:
+    with path.open(encoding='utf-8', errors='replace') as file:
+        yield from file
+
+
+def _strings(value: Any) -> dict[str, str]:
+    return {str(k): str(v) for k, v in value.items()} if isinstance(value, dict) else {}
+
+
+def _is_number(value: Any) -> bool:
+    # A number that is not finite is written as null.
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _without_seed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_seed(v) for k, v in value.items() if k not in ('seed', 'workdir')}
+    return [_without_seed(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _mixture_names(config: Mapping[str, Any]) -> list[str]:
+    """Strings of the config that may name what is trained on, the likeliest first.
+
+    Breadth first, and a key called mixture before one called task: evaluators name tasks too, but
+    deeper down.
+    """
+    found: dict[str, list[str]] = {'mixture': [], 'task': []}
+    queue = collections.deque([config])
+    while queue:
+        block = queue.popleft()
+        for key, value in block.items():
+            if isinstance(value, dict):
+                queue.append(value)
+            elif isinstance(value, list):
+                queue.extend(item for item in value if isinstance(item, dict))
+            elif isinstance(value, str) and key in found:
+                found[key].append(value)
+    return found['mixture'] + found['task']

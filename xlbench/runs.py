@@ -1,0 +1,230 @@
+"""What a config stands for: checked, opened and built; for training and for evaluating."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+from xlbench import (
+    batches,
+    checkpoints,
+    config as config_lib,
+    errors,
+    evaluators,
+    models,
+    objectives,
+    optimizers,
+    partitioning,
+    tokenizers,
+    train_step,
+)
+from xlbench.config import check_block, check_keys
+from xlbench.errors import UserError
+from xlbench.prepared import Prepared, ensure, open_mixture
+
+CONFIG_KEYS = (
+    'seed', 'data', 'model', 'objective', 'trainable', 'mesh', 'batches', 'accumulate', 'stages',
+    'evals', 'best', 'checkpoints', 'log_every', 'baselines', 'baseline_split',
+)  # fmt: skip
+STAGE_KEYS = ('mixture', 'split', 'num_steps', 'optimizer', 'start_from')
+EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
+
+# {(task or mixture, split): (its prepared tasks, their rates)}
+Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What a config builds, before any parameter exists.
+
+    Attributes:
+      mesh: the devices.
+      data: everything that the config's stages, evals and baselines read.
+      model: a Linen module.
+      objective: see objectives.py.
+      shapes: of the parameters.
+      shardings: of the parameters.
+      mask: tree of bools, the trainable parameters.
+      tokenizer: of the vocabulary that the data was prepared with.
+      evals: {name: (evaluator, every)}.
+    """
+
+    mesh: Mesh
+    data: Data
+    model: nn.Module
+    objective: Any
+    shapes: Any
+    shardings: Any
+    mask: Any
+    tokenizer: tokenizers.Tokenizer
+    evals: dict[str, tuple[Any, int]]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether any of the data is the embedded sample corpora."""
+        return any(t.manifest['data'] == 'sample' for tasks, _ in self.data.values() for t in tasks)
+
+    @property
+    def num_parameters(self) -> int:
+        """Trained or not."""
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.shapes))
+
+    @property
+    def num_trainable(self) -> int:
+        """Of the parameters, those that move."""
+        trainable, _ = train_step.split_params(self.shapes, self.mask)
+        return sum(math.prod(leaf.shape) for leaf in trainable.values())
+
+
+def build(config: ConfigDict) -> Parts:
+    """Builds all that a checked config names; makes missing preparations.
+
+    Raises:
+      UserError: mesh, data, model or pattern cannot work.
+    """
+    mesh = partitioning.make_mesh(**config.mesh)
+    partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
+    data = _open_data(config)
+    vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
+    model = build_model(config.model, vocabulary['size'])
+    objective = objectives.build(
+        **config.objective, batch_shards=partitioning.batch_shards(mesh)
+    )
+    shapes, shardings = train_step.params_like(model, objective, mesh)
+    tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
+    if tokenizer.sha256 != vocabulary['sha256']:
+        raise UserError(
+            f'the data was prepared with another vocabulary than {config.data.vocabulary!r} is '
+            'now; run xlbench.prepare again with --force'
+        )
+    evals = {}
+    for name, block in config.evals.items():
+        tasks = [data[task, block.split][0][0] for task in block.tasks]
+        options = {key: value for key, value in block.items() if key not in EVAL_KEYS}
+        evaluator = evaluators.build(
+            config.objective.name, tasks, model, objective, mesh, tokenizer, **options
+        )
+        evals[name] = (evaluator, block.every)
+    mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
+    return Parts(mesh, data, model, objective, shapes, shardings, mask, tokenizer, evals)
+
+
+def build_model(block: Mapping[str, Any], vocabulary_size: int) -> nn.Module:
+    """The model; a vocab_size of 0 becomes the vocabulary's, rounded up to a multiple of 128."""
+    options = dict(block)
+    rounded = -(-vocabulary_size // 128) * 128
+    options['vocab_size'] = options.get('vocab_size') or rounded
+    if options['vocab_size'] < vocabulary_size:
+        raise UserError(
+            f'config.model.vocab_size {options["vocab_size"]} is smaller than the vocabulary, '
+            f'{vocabulary_size}; set it to 0 or to {rounded}'
+        )
+    return models.build(**options)
+
+
+def _open_data(config: ConfigDict) -> Data:
+    """Opens every preparation that the config names; process 0 makes what is missing first."""
+    needed = [(stage.mixture, stage.split) for stage in config.stages.values()]
+    for block in config.evals.values():
+        needed += [(task, block.split) for task in block.tasks]
+        if not block.every and config.baselines:
+            needed += [(task, config.baseline_split) for task in block.tasks]
+    needed = list(dict.fromkeys(needed))
+    root, vocabulary = config.data.root, config.data.vocabulary
+    if jax.process_index() == 0:
+        ensure(needed, root=root, vocabulary=vocabulary, sample=config.data.sample)
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices('prepared')
+    return {pair: open_mixture(root, vocabulary, *pair) for pair in needed}
+
+
+def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
+    """What config.json says beside the config: where the numbers of this run come from."""
+    splits = {f'{t.name}/{t.split}': t for tasks, _ in parts.data.values() for t in tasks}
+    return config_lib.facts() | {
+        'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
+        'examples': {name: len(task) for name, task in sorted(splits.items())},
+        'data': 'sample' if parts.is_sample else 'files',
+        'parameters': parts.num_parameters,
+        'devices': partitioning.describe(parts.mesh),
+        'dtype': config.model.get('dtype', 'float32'),
+        'seed': config.seed,
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# Checks that need nothing built, so that a slip costs nothing.
+
+
+def check_config(config: ConfigDict) -> None:
+    """Raises UserError for a key that is wrong or missing in any block."""
+    check_keys(config, CONFIG_KEYS, 'config')
+    check_keys(config.data, ('root', 'vocabulary', 'sample'), 'config.data')
+    check_block(partitioning.make_mesh, config.mesh, 'config.mesh', 'devices')
+    check_block(
+        batches.TrainBatches, config.batches, 'config.batches', 'prepared', 'rates', 'seed',
+        'position', 'process_index', 'process_count',
+    )  # fmt: skip
+    check_block(
+        checkpoints.Checkpoints, config.checkpoints, 'config.checkpoints', 'workdir', 'best_mode'
+    )
+    objective = dict(config.objective)
+    kind = objective.pop('name', None)
+    if kind not in objectives.OBJECTIVES:
+        raise errors.unknown('objective in config.objective.name', kind, objectives.OBJECTIVES)
+    check_block(objectives.OBJECTIVES[kind], objective, 'config.objective', 'batch_shards')
+    if not config.stages:
+        raise UserError('config.stages is empty; a run has at least one stage')
+    for name, stage in config.stages.items():
+        _check_stage(f'config.stages.{name}', stage)
+    for name, block in config.evals.items():
+        where = f'config.evals.{name}'
+        for key in EVAL_KEYS:
+            if key not in block:
+                raise UserError(f'{where} lacks {key!r}; it holds {", ".join(EVAL_KEYS)}, ...')
+        if not block.tasks:
+            raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
+        options = {key: value for key, value in block.items() if key not in EVAL_KEYS}
+        given = ('prepared', 'model', 'objective', 'mesh', 'tokenizer')
+        check_block(evaluators.EVALUATORS[kind], options, where, *given)
+    _check_best(config)
+
+
+def _check_stage(where: str, stage: Mapping[str, Any]) -> None:
+    for key in stage:
+        if key not in STAGE_KEYS:
+            raise errors.unknown(f'key in {where}', key, STAGE_KEYS)
+    for key in STAGE_KEYS[:-1]:
+        if key not in stage:
+            raise UserError(f'{where} lacks {key!r}; it holds {", ".join(STAGE_KEYS)}')
+    if stage.num_steps < 1:
+        raise UserError(f'{where}.num_steps is {stage.num_steps}; it must be 1 or more')
+    if stage.get('start_from', 'last') not in ('last', 'best'):
+        raise errors.unknown(f'{where}.start_from', stage.start_from, ('last', 'best'))
+    check_block(optimizers.build, stage.optimizer, f'{where}.optimizer', 'num_steps')
+    optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
+
+
+def _check_best(config: ConfigDict) -> None:
+    """Raises UserError unless config.best names a score that some periodic evaluation gives."""
+    check_keys(config.best, ('score', 'mode', 'patience'), 'config.best')
+    score = config.best.score
+    if not score:
+        return
+    periodic = {name: block for name, block in config.evals.items() if block.every}
+    parts = score.split('/')
+    if len(parts) != 3 or parts[0] not in periodic:
+        names = ', '.join(periodic) or 'those with every > 0, of which there is none'
+        raise UserError(
+            f'config.best.score is {score!r}; it is EVAL/TASK/SCORE, such as dev/mean/loss, with '
+            f'EVAL one of {names}'
+        )
+    allowed = [*periodic[parts[0]].tasks, 'mean']
+    if parts[1] not in allowed:
+        raise errors.unknown('task in config.best.score', parts[1], allowed)
