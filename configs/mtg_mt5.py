@@ -41,7 +41,10 @@ def sample(scenario, size: str) -> ml_collections.ConfigDict:
     c = ml_collections.ConfigDict()
     c.seed = 0
     c.data = dict(root='data/sample', vocabulary='sample', sample=True)
-    c.model = dict(family='mt5', size=size, vocab_size=0, dropout_rate=0.0, dtype='float32')
+    c.model = dict(
+        family='mt5', size=size, vocab_size=0, tied_embeddings=False, dropout_rate=0.0,
+        dtype='float32',
+    )
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)
     c.mesh = dict(data=-1, fsdp=1, tensor=1)
@@ -75,7 +78,10 @@ def sample(scenario, size: str) -> ml_collections.ConfigDict:
             tasks=scenario.evaluate, split='validation', every=200, decode=False,
             num_examples=50, batch_size=50, lengths=lengths,
         ),
-        test=dict(tasks=scenario.evaluate, split='test', every=0, batch_size=64, lengths=lengths),
+        test=dict(
+            tasks=scenario.evaluate, split='test', every=0, decode=True, num_examples=0,
+            batch_size=64, lengths=lengths,
+        ),
     )
     c.best = dict(score='dev/mean/loss', mode='min', patience=0)
     c.checkpoints = dict(every=200, keep=1)
@@ -108,7 +114,7 @@ def paper(scenario, size: str) -> ml_collections.ConfigDict:
     # Without packing, so that a batch is 32 examples as in the paper.
     c.batches = dict(
         batch_size=batch_size, lengths=dict(inputs=512, targets=64), packing=False,
-        length_buckets=4,
+        length_buckets=4, equal_rows=True,
     )
     c.accumulate = 1
     optimizer = dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0)
@@ -128,7 +134,10 @@ def paper(scenario, size: str) -> ml_collections.ConfigDict:
             tasks=scenario.evaluate, split='validation', every=2000, decode=False,
             batch_size=64, lengths=lengths,
         ),
-        test=dict(tasks=scenario.evaluate, split='test', every=0, batch_size=64, lengths=lengths),
+        test=dict(
+            tasks=scenario.evaluate, split='test', every=0, decode=True, num_examples=0,
+            batch_size=64, lengths=lengths,
+        ),
     )
     c.best = dict(score='dev/mean/loss', mode='min', patience=0)
     c.checkpoints = dict(every=2000, keep=2)

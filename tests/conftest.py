@@ -1,8 +1,11 @@
-"""Where tests find real data and golden values; both are optional."""
+"""Fixtures that tests share: a tiny data root, a finished run, optional real data and goldens."""
 
+import atexit
 import json
 import os
 import pathlib
+import shutil
+import tempfile
 
 # Before jax is imported anywhere: eight fake devices, so that sharding is tested on any CPU.
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
@@ -11,7 +14,36 @@ if '--xla_force_host_platform_device_count' not in os.environ.get('XLA_FLAGS', '
         os.environ.get('XLA_FLAGS', '') + ' --xla_force_host_platform_device_count=8'
     ).strip()
 
+# What one test has compiled is there for the others of this session, and for their child processes.
+if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
+    os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='xlbench-compiled-')
+    os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.2'
+    os.environ['JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES'] = '-1'
+    atexit.register(shutil.rmtree, os.environ['JAX_COMPILATION_CACHE_DIR'], ignore_errors=True)
+
 import pytest
+
+
+@pytest.fixture(scope='session')
+def tiny_root(tmp_path_factory) -> pathlib.Path:
+    """A prepared data root of made-up examples; see tiny.py."""
+    import tiny
+
+    root = tmp_path_factory.mktemp('tiny_root')
+    tiny.write_root(root)
+    return root
+
+
+@pytest.fixture(scope='session')
+def tiny_run(tiny_root, tmp_path_factory) -> pathlib.Path:
+    """The workdir of `tiny.tiny_config`, trained to its end without interruption."""
+    import tiny
+
+    from xlbench import train
+
+    workdir = tmp_path_factory.mktemp('tiny_run') / 'run'
+    train.train(tiny.tiny_config(tiny_root), str(workdir))
+    return workdir
 
 
 @pytest.fixture(scope='session')

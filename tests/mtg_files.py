@@ -8,13 +8,14 @@ import sentencepiece
 
 from xlbench.benchmarks import MTG
 
-WORDS = {
-    'en': 'the old bridge stands over a quiet river and people walk home in light rain'.split(),
-    'de': 'die alte Brücke steht über dem stillen Fluss und Leute gehen im Regen heim'.split(),
-    'fr': 'le vieux pont domine une rivière calme et les gens rentrent sous la pluie'.split(),
-    'es': 'el viejo puente cruza un río tranquilo y la gente vuelve bajo la lluvia'.split(),
-    'zh': ['老桥', '横跨', '安静', '的', '河流', '人们', '在', '小雨', '中', '回家'],
-}
+_WORDS = """
+en the old bridge stands over a quiet river and people walk home in light rain
+de die alte Brücke steht über dem stillen Fluss und Leute gehen im Regen heim
+fr le vieux pont domine une rivière calme et les gens rentrent sous la pluie
+es el viejo puente cruza un río tranquilo y la gente vuelve bajo la lluvia
+zh 老桥 横跨 安静 的 河流 人们 在 小雨 中 回家
+"""
+WORDS = {line.split()[0]: line.split()[1:] for line in _WORDS.strip().splitlines()}
 
 
 def sentence(lang: str, seed: int, words: int) -> str:

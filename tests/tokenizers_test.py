@@ -1,14 +1,15 @@
 """Tests of xlbench/tokenizers.py."""
 
 import json
+import shutil
 import subprocess
 import sys
 
+import mtg_files
 import numpy as np
 import pytest
 import tokenizers as hf
 
-import mtg_files
 from xlbench import errors, tokenizers
 
 TEXTS = ['die alte Brücke', 'el río', '老桥横跨', '<de> Leute <answer> Regen', 'x', 'Ω≈ \U0001f600']
@@ -62,7 +63,7 @@ def test_sentencepiece_round_trip(root):
     ids = tokenizer.encode_batch(TEXTS)
     assert all(row.dtype == np.int32 and row.ndim == 1 for row in ids)
     assert all(1 not in row for row in ids)  # eos is for the pipeline.
-    assert tokenizer.decode_batch(ids) == TEXTS[:-1] + ['Ω≈ \U0001f600']
+    assert tokenizer.decode_batch(ids) == TEXTS
     for text, row in zip(TEXTS, ids, strict=True):
         np.testing.assert_array_equal(tokenizer.encode(text), row)
         assert tokenizer.decode(row) == text
@@ -83,13 +84,14 @@ def test_decode_stops_at_eos_and_drops_what_is_no_text(root):
 
 def test_vocabularies_of_public_models(root, tmp_path):
     """Embeddings are padded beyond the pieces; config.json knows, else the number of pieces."""
-    (tmp_path / 'spiece.model').write_bytes(open(f'{root}/sample.model', 'rb').read())
-    assert tokenizers.load(str(tmp_path), root).vocab_size == 420
+    shutil.copy(f'{root}/sample.model', tmp_path / 'spiece.model')
+    pieces = tokenizers.load('sample', root).vocab_size
+    assert tokenizers.load(str(tmp_path), root).vocab_size == pieces
     config = {'model_type': 'mt5', 'vocab_size': 512, 'decoder_start_token_id': 0}
     (tmp_path / 'config.json').write_text(json.dumps(config))
     tokenizers._load.cache_clear()
     found = tokenizers.load(str(tmp_path), root)
-    assert (found.vocab_size, found.num_pieces) == (512, 420)
+    assert (found.vocab_size, found.num_pieces) == (512, pieces)
     assert tokenizers._vocab_size({}, 250_100) == 250_112
     assert tokenizers._vocab_size({'vocab_size': 32_100}, 32_100) == 32_100
 
@@ -124,7 +126,7 @@ def test_unknown_names(tmp_path, root):
         tokenizers.load(str(tmp_path / 'x.model'), root)
     with pytest.raises(errors.UserError, match='--sample'):
         tokenizers.load('sample', str(tmp_path))
-    with pytest.raises(errors.UserError, match='neither'):
+    with pytest.raises(errors.UserError, match=r'has no spiece.model'):
         (tmp_path / 'empty').mkdir()
         tokenizers.load(str(tmp_path / 'empty'), root)
     (tmp_path / 'x.model').write_bytes(b'not a model')
@@ -157,7 +159,7 @@ class FakeHub:
 def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
     import huggingface_hub
 
-    (tmp_path / 'spiece.model').write_bytes(open(f'{root}/sample.model', 'rb').read())
+    shutil.copy(f'{root}/sample.model', tmp_path / 'spiece.model')
     (tmp_path / 'config.json').write_text('{"model_type": "mt5", "vocab_size": 500}')
     hub = FakeHub(tmp_path, ('spiece.model', 'config.json', 'pytorch_model.bin'))
     for name in ('try_to_load_from_cache', 'hf_hub_download'):

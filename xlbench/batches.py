@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 import grain
 import numpy as np
 
-from xlbench import features, order
-from xlbench import packing as packing_lib
+from xlbench import features, order, packing as packing_lib
 from xlbench.errors import UserError
 from xlbench.packing import Shape
 from xlbench.prepared import Prepared

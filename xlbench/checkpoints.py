@@ -19,6 +19,14 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy
 from xlbench.errors import UserError
 
 
+def check_options(*, every: int = 1000, keep: int = 2, best_mode: str = 'max') -> None:
+    """Raises UserError for options that `Checkpoints` does not take."""
+    if best_mode not in ('max', 'min'):
+        raise UserError(f"config.best.mode is {best_mode!r}; allowed: 'max', 'min'")
+    if every < 1 or keep < 1:
+        raise UserError(f'config.checkpoints: every {every} and keep {keep} must be 1 or more')
+
+
 class Checkpoints:
     """The checkpoints of one workdir.
 
@@ -30,10 +38,7 @@ class Checkpoints:
     """
 
     def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2, best_mode: str = 'max'):
-        if best_mode not in ('max', 'min'):
-            raise UserError(f"config.best.mode is {best_mode!r}; allowed: 'max', 'min'")
-        if every < 1 or keep < 1:
-            raise UserError(f'config.checkpoints: every {every} and keep {keep} must be 1 or more')
+        check_options(every=every, keep=keep, best_mode=best_mode)
         self.every = every
         self._folder = pathlib.Path(workdir).absolute() / 'checkpoints'
         self._manager = ocp.CheckpointManager(
@@ -44,8 +49,10 @@ class Checkpoints:
                     [
                         preservation_policy.LatestN(n=keep),
                         preservation_policy.BestN(
+                            # Of equal scores the first is the best, as for who compares them.
                             get_metric_fn=lambda metrics: (
-                                metrics['score'] if best_mode == 'max' else -metrics['score']
+                                metrics['score'] if best_mode == 'max' else -metrics['score'],
+                                -metrics['step'],
                             ),
                             n=1,
                             keep_checkpoints_without_metrics=False,
@@ -82,15 +89,8 @@ class Checkpoints:
             args=ocp.args.Composite(
                 state=ocp.args.StandardSave(state), progress=ocp.args.JsonSave(dict(progress))
             ),
-            metrics=None if score is None else {'score': float(score)},
+            metrics=None if score is None else {'score': float(score), 'step': step},
         )
-
-    def progress(self, step: int) -> dict[str, Any]:
-        """The progress that was saved with a step."""
-        restored = self._manager.restore(
-            step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
-        )
-        return restored['progress']
 
     def restore(self, step: int, like: Any) -> Any:
         """The state of a step, placed as `like` (arrays, or shapes with shardings) is placed."""
@@ -148,3 +148,10 @@ def steps(workdir: str) -> list[int]:
     """The steps of a workdir's complete checkpoints, in order."""
     folder = pathlib.Path(workdir) / 'checkpoints'
     return sorted(int(entry.name) for entry in folder.glob('*') if entry.name.isdigit())
+
+
+def read_progress(workdir: str, step: int) -> dict[str, Any]:
+    """The progress that was saved with a step."""
+    folder = pathlib.Path(workdir).absolute() / 'checkpoints' / str(step) / 'progress'
+    with ocp.Checkpointer(ocp.JsonCheckpointHandler()) as checkpointer:
+        return checkpointer.restore(folder)

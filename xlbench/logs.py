@@ -5,7 +5,7 @@ import json
 import math
 import pathlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from tensorboardX import SummaryWriter
@@ -55,8 +55,13 @@ class Log:
         for key, value in values.items():
             self._board.add_scalar(f'{kind}/{name}/{key}', value, step)
 
-    def rewind(self, step: int) -> None:
-        """Drops the rows after `step`: a resumed run computes and writes them again."""
+    def rewind(self, step: int, again: Collection[str] = ()) -> None:
+        """Drops what a resumed run computes and writes again.
+
+        Args:
+          step: the rows after it go.
+          again: evaluations whose rows go whatever their step is.
+        """
         path = self._folder / 'metrics.jsonl'
         if not self._active or not path.exists():
             return
@@ -66,7 +71,8 @@ class Log:
                 row = json.loads(text)
             except ValueError:
                 continue  # The line that a killed process was writing.
-            if row['step'] <= step:
+            repeated = row['kind'] == 'eval' and row['name'].partition('/')[0] in again
+            if row['step'] <= step and not repeated:
                 kept.append(text + '\n')
         temporary = path.with_suffix('.tmp')
         temporary.write_text(''.join(kept), encoding='utf-8')

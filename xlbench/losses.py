@@ -95,7 +95,7 @@ def _loss_fwd(hidden, embedding, targets, weights, options):
         more, d_logits = _chunk_loss(*chunk, table, options, with_gradient=True)
         d_logits = d_logits.astype(table.dtype)
         d_hidden = _dot(d_logits, table, (2, 0))
-        part = _dot(d_logits, chunk[0].astype(table.dtype), (1, 1), batch=(0, 0))
+        part = _dot_tokens(d_logits, chunk[0].astype(table.dtype))
         d_table = part if d_table is None else d_table + part
         return (jax.tree.map(jnp.add, sums, more), d_table), d_hidden
 
@@ -121,10 +121,20 @@ def _no_loss() -> LossSum:
     return LossSum(*(jnp.zeros((), jnp.float32) for _ in LossSum._fields))
 
 
-def _dot(a, b, contract: tuple[int, int], batch: tuple[int, int] | None = None) -> jax.Array:
-    batch_dims = ((batch[0],), (batch[1],)) if batch else ((), ())
-    dims = (((contract[0],), (contract[1],)), batch_dims)
+def _dot(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
+    dims = (((contract[0],), (contract[1],)), ((), ()))
     return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
+
+
+def _dot_tokens(d_logits: jax.Array, hidden: jax.Array) -> jax.Array:
+    """[groups, size, vocab] and [groups, size, emb_dim] -> [groups, vocab, emb_dim]."""
+    dims = (((1,), (1,)), ((0,), (0,)))
+    if d_logits.shape[0] == 1 and d_logits.dtype == jnp.bfloat16:
+        # With two axes summed over, XLA:CPU transposes d_logits first and then multiplies in
+        # bfloat16; a single one it would sum over as it lies, which it can do in float32 only.
+        dims = (((0, 1), (0, 1)), ((), ()))
+    out = lax.dot_general(d_logits, hidden, dims, preferred_element_type=jnp.float32)
+    return out.reshape(-1, *out.shape[-2:])
 
 
 def _chunks(arrays: tuple[jax.Array, ...], options: _Options) -> tuple[jax.Array, ...]:

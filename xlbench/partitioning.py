@@ -5,8 +5,9 @@ else in the project decides where an array lives: change a line of LOGICAL_AXIS_
 model follows.
 """
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -76,6 +77,17 @@ def describe(mesh: Mesh) -> str:
     return f'{sizes} on {mesh.size} {kind} device{"s" if mesh.size > 1 else ""}'
 
 
+@contextlib.contextmanager
+def activate(mesh: Mesh) -> Iterator[None]:
+    """Inside, what is traced puts the activations that models name where the table says.
+
+    Without it the compiler chooses: it cuts activations along 'embed' as the parameters are, and
+    adds them up over the devices in every layer.
+    """
+    with jax.set_mesh(mesh), nn.logical_axis_rules(LOGICAL_AXIS_RULES):
+        yield
+
+
 def replicated(mesh: Mesh) -> NamedSharding:
     """The sharding of an array that every device holds whole."""
     return NamedSharding(mesh, PartitionSpec())
@@ -115,13 +127,14 @@ def batch_shards(mesh: Mesh) -> int:
     return mesh.shape['data'] * mesh.shape['fsdp']
 
 
-def check_batch_size(batch_size: int, mesh: Mesh, accumulate: int = 1) -> None:
+def check_batch_size(rows: int, mesh: Mesh, accumulate: int = 1) -> None:
     """Raises UserError unless every device gets equally many rows of every microbatch."""
     ways = batch_shards(mesh)
-    if batch_size % (ways * accumulate):
+    if rows % (ways * accumulate):
         raise UserError(
-            f'batch_size {batch_size} cannot be split over data x fsdp = {ways} devices and '
-            f'{accumulate} accumulation step(s); it must be a multiple of {ways * accumulate}'
+            f'a batch of {rows} rows cannot be split over data x fsdp = {ways} devices and '
+            f'{accumulate} accumulation step(s); batch_size, and row_multiple where there are '
+            f'length buckets, must be multiples of {ways * accumulate}'
         )
 
 

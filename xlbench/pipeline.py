@@ -111,7 +111,12 @@ class Vocabulary(seqio.Vocabulary):
         # Not TensorFlow Text's own operation: another release of SentencePiece breaks ties between
         # equally likely pieces in another way (l+ll or ll+l), and one text has one list of ids.
         chosen = tokenizer()
-        ids = tf.numpy_function(lambda text: chosen.encode(text.decode()), [s], tf.int32)
+
+        def encode(text: bytes | np.ndarray) -> np.ndarray:
+            data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
+            return chosen.encode(data.decode())
+
+        ids = tf.numpy_function(encode, [s], tf.int32)
         ids.set_shape([None])
         return ids
 

@@ -272,6 +272,13 @@ def _manifest(task: Any, split: str, root: str) -> dict[str, Any]:
 
 def prepare_one(job: Job, shared: workers_lib.Shared, *, root: str, vocabulary: str) -> Done:
     """Prepares one task and split; `pipeline.use_vocabulary` has been called."""
+    try:
+        return _prepare_one(job, shared, root, vocabulary)
+    except OSError as error:  # A full disk, a folder that is not ours.
+        raise errors.UserError(f'{job} cannot be prepared: {error}') from error
+
+
+def _prepare_one(job: Job, shared: workers_lib.Shared, root: str, vocabulary: str) -> Done:
     import tensorflow as tf
 
     pipeline = _pipeline()
@@ -456,12 +463,13 @@ def _names(value: str | Sequence[str], what: str) -> list[str]:
 def make_sample(root: str, seed: int = 0) -> None:
     """Writes the sample corpora and their vocabulary into `root`, unless they are there."""
     samples = importlib.import_module('tasks.samples.mtg')
-    if not os.path.isfile(os.path.join(root, 'SAMPLE.json')):
-        samples.write(root, seed)
-        print(f'wrote the sample corpora into {root}', flush=True)
+    mark = os.path.join(root, 'SAMPLE.json')
+    before = os.stat(mark).st_mtime_ns if os.path.isfile(mark) else None
+    samples.write(root, seed)
     if not os.path.isfile(os.path.join(root, tokenizers.SAMPLE_FILE)):
         samples.write_vocabulary(root)
-        print(f'wrote the sample vocabulary into {root}', flush=True)
+    if os.stat(mark).st_mtime_ns != before:
+        print(f'wrote the sample corpora into {root}', flush=True)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -478,7 +486,11 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add('--mixture', metavar='NAMES', help='mixtures or tasks, comma-separated; NAME:SPLIT for one split of it')
+    add(
+        '--mixture',
+        metavar='NAMES',
+        help='mixtures or tasks, comma-separated; NAME:SPLIT for one split of it',
+    )
     add(
         '--split',
         metavar='NAMES',

@@ -25,6 +25,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -687,3 +688,19 @@ def ensure(
     code = subprocess.run(command, check=False).returncode
     if code:
         raise SystemExit(code)
+
+
+def wait_for(
+    needed: Sequence[tuple[str, str]], *, root: str, vocabulary: str, seconds: float = 2.0
+) -> None:
+    """Looks every few seconds until another process has prepared (task or mixture, split) pairs.
+
+    If that process fails, the coordination service of the run ends this one as well.
+    """
+    for name, split in needed:
+        while True:
+            try:
+                open_mixture(root, vocabulary, name, split)
+                break
+            except NotPrepared:
+                time.sleep(seconds)

@@ -7,11 +7,11 @@ from typing import Any
 
 import flax.linen as nn
 import jax
-from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import (
+    baselines,
     batches,
     checkpoints,
     config as config_lib,
@@ -26,7 +26,7 @@ from xlbench import (
 )
 from xlbench.config import check_block, check_keys
 from xlbench.errors import UserError
-from xlbench.prepared import Prepared, ensure, open_mixture
+from xlbench.prepared import Prepared, ensure, open_mixture, wait_for
 
 CONFIG_KEYS = (
     'seed', 'data', 'model', 'objective', 'trainable', 'mesh', 'batches', 'accumulate', 'stages',
@@ -91,6 +91,7 @@ def build(config: ConfigDict) -> Parts:
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     data = _open_data(config)
+    _check_batches(config, data, mesh)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'])
     objective = objectives.build(
@@ -113,6 +114,20 @@ def build(config: ConfigDict) -> Parts:
         evals[name] = (evaluator, block.every)
     mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
     return Parts(mesh, data, model, objective, shapes, shardings, mask, tokenizer, evals)
+
+
+def _check_batches(config: ConfigDict, data: Data, mesh: Mesh) -> None:
+    """Raises UserError for batches that cannot be made, in whichever stage, before the first."""
+    for stage in config.stages.values():
+        with batches.train_batches(
+            *data[stage.mixture, stage.split],
+            **dict(config.batches) | {'prefetch': 0},
+            seed=config.seed,
+            process_index=jax.process_index(),
+            process_count=jax.process_count(),
+        ) as feed:
+            for rows, _, _ in feed.shapes:
+                partitioning.check_batch_size(rows, mesh, config.accumulate)
 
 
 def build_model(block: Mapping[str, Any], vocabulary_size: int) -> nn.Module:
@@ -139,8 +154,8 @@ def _open_data(config: ConfigDict) -> Data:
     root, vocabulary = config.data.root, config.data.vocabulary
     if jax.process_index() == 0:
         ensure(needed, root=root, vocabulary=vocabulary, sample=config.data.sample)
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices('prepared')
+    else:
+        wait_for(needed, root=root, vocabulary=vocabulary)
     return {pair: open_mixture(root, vocabulary, *pair) for pair in needed}
 
 
@@ -174,6 +189,13 @@ def check_config(config: ConfigDict) -> None:
     check_block(
         checkpoints.Checkpoints, config.checkpoints, 'config.checkpoints', 'workdir', 'best_mode'
     )
+    check_block(models.build, config.model, 'config.model')
+    for key in ('accumulate', 'log_every'):
+        if config[key] < 1:
+            raise UserError(f'config.{key} is {config[key]}; it must be 1 or more')
+    for name in config.baselines:
+        if name not in baselines.NAMES:
+            raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
     objective = dict(config.objective)
     kind = objective.pop('name', None)
     if kind not in objectives.OBJECTIVES:
@@ -188,6 +210,8 @@ def check_config(config: ConfigDict) -> None:
         for key in EVAL_KEYS:
             if key not in block:
                 raise UserError(f'{where} lacks {key!r}; it holds {", ".join(EVAL_KEYS)}, ...')
+        if block.every < 0:
+            raise UserError(f'{where}.every is {block.every}; steps, or 0 for the end of the run')
         if not block.tasks:
             raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
         options = {key: value for key, value in block.items() if key not in EVAL_KEYS}
@@ -214,6 +238,7 @@ def _check_stage(where: str, stage: Mapping[str, Any]) -> None:
 def _check_best(config: ConfigDict) -> None:
     """Raises UserError unless config.best names a score that some periodic evaluation gives."""
     check_keys(config.best, ('score', 'mode', 'patience'), 'config.best')
+    checkpoints.check_options(**config.checkpoints, best_mode=config.best.mode)
     score = config.best.score
     if not score:
         return

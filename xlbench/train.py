@@ -28,6 +28,7 @@ from xlbench import (
     logs,
     optimizers,
     partitioning,
+    processes,
     report,
     runs,
     train_step as train_step_lib,
@@ -42,15 +43,17 @@ STEPS_AHEAD = 2
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir = config_lib.parse_flags(argv, doc=__doc__)
-    train(config, workdir)
+    found = processes.join()
+    train(config, workdir, found)
 
 
-def train(config: ConfigDict, workdir: str) -> None:
+def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
     """Trains every stage of the config, evaluates, and prints the benchmark's table.
 
     Args:
       config: see configs/; every block is the arguments of one function.
       workdir: made, or resumed if this config was begun in it.
+      found: how the processes of the run found each other, to say it.
 
     Raises:
       UserError: before anything is written, if config, data, mesh or workdir cannot work.
@@ -63,6 +66,8 @@ def train(config: ConfigDict, workdir: str) -> None:
     if jax.process_index() == 0:
         config_lib.claim_workdir(workdir, config, runs.facts(config, parts))
     with contextlib.closing(Trainer(config, workdir, parts)) as trainer:
+        for line in introduction(workdir, parts, found):
+            trainer.log.line(line)
         for name in config.stages:  # In the order of their names.
             trainer.train_stage(name)
         trainer.finish()
@@ -83,8 +88,6 @@ class Trainer:
         # Saved with every checkpoint. position: of the input; best: step and score, or None;
         # stale: evaluations since the best one.
         self.progress: dict[str, Any] = {'stage': '', 'position': None, 'best': None, 'stale': 0}
-        for line in introduction(workdir, parts):
-            self.log.line(line)
 
     # ------------------------------------------------------------------------------- one stage
 
@@ -106,8 +109,6 @@ class Trainer:
             process_index=jax.process_index(),
             process_count=jax.process_count(),
         )
-        for rows, _, _ in batches.shapes:
-            partitioning.check_batch_size(rows, parts.mesh, config.accumulate)
         train_step = train_step_lib.TrainStep(
             parts.model,
             parts.objective,
@@ -128,16 +129,17 @@ class Trainer:
         """Sets state and progress to where the stage begins or was left; False if it is over."""
         latest = self.checkpoints.latest_step if self.state is None else None
         if latest is not None:
-            saved = self.checkpoints.progress(latest)
+            saved = checkpoints_lib.read_progress(self.workdir, latest)
             if saved['stage'] != name:
                 return False
             like = train_step_lib.init_state(tx, self._fresh_params(), self.parts.mask)
             self.state, self.progress = self.checkpoints.restore(latest, like), saved
-            self.log.rewind(latest)
+            self.log.rewind(latest, [n for n, (_, every) in self.parts.evals.items() if not every])
             self.log.line(f'resumed at step {latest}, in stage {name}')
             return True
         best = self.progress['best']
         if self.state is None:
+            self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
             params = self._fresh_params()
         elif best and self.config.stages[name].get('start_from', 'last') == 'best':
             self.log.line(f'stage {name} starts from the best checkpoint, step {best["step"]}')
@@ -293,11 +295,11 @@ class Trainer:
 # What a run says at its start.
 
 
-def introduction(workdir: str, parts: runs.Parts) -> Iterator[str]:
+def introduction(workdir: str, parts: runs.Parts, found: str) -> Iterator[str]:
     """Versions, processes, mesh, model and data, a plain line each."""
     versions = config_lib.facts()['versions'].items()
     yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
-    yield f'process {jax.process_index()} of {jax.process_count()}, workdir {workdir}'
+    yield f'process {jax.process_index()} of {jax.process_count()} ({found}), workdir {workdir}'
     yield f'mesh {partitioning.describe(parts.mesh)}'
     size = logs.quantity(4 * parts.num_parameters, 'B')
     yield (

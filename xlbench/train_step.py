@@ -138,7 +138,8 @@ class TrainStep:
         start = time.monotonic()
         shardings = jax.tree.map(lambda leaf: leaf.sharding, state)
         step = jax.jit(self._step, donate_argnums=0, out_shardings=(shardings, None))
-        compiled = step.lower(state, batch, self._rng).compile()
+        with partitioning.activate(state.step.sharding.mesh):
+            compiled = step.lower(state, batch, self._rng).compile()
         self.compile_seconds.append(time.monotonic() - start)
         self.memory = compiled.memory_analysis()
         self.flops = (compiled.cost_analysis() or {}).get('flops')

@@ -10,81 +10,20 @@ import random
 
 LANGUAGES = ('en', 'de', 'fr', 'es')
 
-WOMEN = [
-    'Nora',
-    'Clara',
-    'Lena',
-    'Marta',
-    'Julia',
-    'Sofia',
-    'Paula',
-    'Vera',
-    'Pia',
-    'Lucia',
-    'Carla',
-    'Nina',
-    'Silvia',
-    'Teresa',
-    'Diana',
-    'Monica',
-    'Greta',
-    'Dora',
-]
-MEN = [
-    'Victor',
-    'Martin',
-    'David',
-    'Leo',
-    'Simon',
-    'Bruno',
-    'Daniel',
-    'Felix',
-    'Tomas',
-    'Pablo',
-    'Robert',
-    'Samuel',
-    'Marco',
-    'Ruben',
-    'Karl',
-    'Jonas',
-    'Milan',
-    'Boris',
-]
-NAMES = (*WOMEN, *MEN)
-
-# Invented towns.
-TOWNS = tuple(
-    [
-        'Torvik',
-        'Belmora',
-        'Kardun',
-        'Lunden',
-        'Sarvela',
-        'Pellworn',
-        'Ristova',
-        'Calvena',
-        'Dorvan',
-        'Fendrik',
-        'Galmira',
-        'Vostrum',
-        'Tilsona',
-        'Nebrun',
-        'Zelmin',
-        'Quarlo',
-        'Bresko',
-        'Lomary',
-        'Pantavi',
-        'Rondel',
-        'Tarnel',
-        'Wembra',
-        'Kestrin',
-        'Jolmar',
-        'Basleno',
-        'Corvina',
-        'Mirel',
-        'Pradosk',
-    ]
-)
+_WOMEN = """
+Nora Clara Lena Marta Julia Sofia Paula Vera Pia Lucia Carla Nina Silvia Teresa Diana Monica Greta
+Dora
+"""
+_MEN = """
+Victor Martin David Leo Simon Bruno Daniel Felix Tomas Pablo Robert Samuel Marco Ruben Karl Jonas
+Milan Boris
+"""
+# Invented.
+_TOWNS = """
+Torvik Belmora Kardun Lunden Sarvela Pellworn Ristova Calvena Dorvan Fendrik Galmira Vostrum
+Tilsona Nebrun Zelmin Quarlo Bresko Lomary Pantavi Rondel Tarnel Wembra Kestrin Jolmar Basleno
+Corvina Mirel Pradosk
+"""
 
 # en: adjective noun | de: gender stem noun | fr, es: gender phrase.
 _OBJECTS = """
@@ -290,6 +229,8 @@ def table(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(cell.strip() for cell in row) for row in rows)
 
 
+WOMEN, MEN, TOWNS = (tuple(text.split()) for text in (_WOMEN, _MEN, _TOWNS))
+NAMES = (*WOMEN, *MEN)
 OBJECTS, JOBS, THINGS, ANIMALS, TIMES, WEATHER, NUMBERS = (
     table(text) for text in (_OBJECTS, _JOBS, _THINGS, _ANIMALS, _TIMES, _WEATHER, _NUMBERS)
 )
@@ -354,24 +295,24 @@ def job_forms(lang: str, index: int, woman: bool) -> tuple[str, str]:
 
 
 def sample(rng: random.Random) -> dict[str, int]:
-    """The meanings of one example, as row numbers; a name with 2 or 3 is another one of the kind.
+    """The meanings of one example, as row numbers; a key with 2 is another one of the kind.
 
     Every task draws all of them, so that the tasks differ in their sentences only.
     """
-    name, name2, name3 = rng.sample(range(len(NAMES)), 3)
+    name, name2 = rng.sample(range(len(NAMES)), 2)
     town, town2 = rng.sample(range(len(TOWNS)), 2)
     thing, thing2 = rng.sample(range(len(OBJECTS)), 2)
     job, job2 = rng.sample(range(len(JOBS)), 2)
     return {
         'name': name,
         'name2': name2,
-        'name3': name3,
         'town': town,
         'town2': town2,
         'object': thing,
         'object2': thing2,
         'job': job,
         'job2': job2,
+        'woman2': rng.randrange(2),
         'things': rng.randrange(len(THINGS)),
         'animal': rng.randrange(len(ANIMALS)),
         'time': rng.randrange(len(TIMES)),
@@ -383,7 +324,7 @@ def sample(rng: random.Random) -> dict[str, int]:
 def forms(lang: str, meanings: dict[str, int]) -> dict[str, str]:
     """What templates are filled with: the meanings in one language."""
     column = LANGUAGES.index(lang)
-    filled = {key: NAMES[meanings[key]] for key in ('name', 'name2', 'name3')}
+    filled = {key: NAMES[meanings[key]] for key in ('name', 'name2')}
     filled |= {key: TOWNS[meanings[key]] for key in ('town', 'town2')}
     for key, rows in (
         ('animal', ANIMALS),
@@ -403,7 +344,7 @@ def forms(lang: str, meanings: dict[str, int]) -> dict[str, str]:
     # As object: Spanish puts 'a' before a person, and joins it with 'el'.
     to_job = 'a ' + filled['the_job'] if lang == 'es' else filled['the_job']
     filled['to_the_job'] = to_job.replace('a el ', 'al ')
-    filled['the_job2'], _ = job_forms(lang, meanings['job2'], meanings['name3'] < women)
+    filled['the_job2'], _ = job_forms(lang, meanings['job2'], bool(meanings['woman2']))
     return filled
 
 

@@ -9,6 +9,7 @@ bytes. The sentences are in `stories`, `questions` and `titles`, their words in 
 """
 
 import argparse
+import io
 import json
 import os
 import random
@@ -34,8 +35,20 @@ _MARK = '.sample'  # In <root>/mtg: a sample, even a half-written one, that may 
 
 # The rough split of MTG was translated by machine: so many of its lines have a slip.
 _NOISE_RATE = 0.1
-_ARTICLES = frozenset(
-    ['der', 'die', 'das', 'den', 'ein', 'eine', 'einen', 'le', 'la', 'un', 'une', 'el', 'una']
+_ARTICLES = (
+    'der',
+    'die',
+    'das',
+    'den',
+    'ein',
+    'eine',
+    'einen',
+    'le',
+    'la',
+    'un',
+    'une',
+    'el',
+    'una',
 )
 
 Example = dict[str, tuple[str, str]]  # By language: source, target.
@@ -82,26 +95,27 @@ def write_vocabulary(root: str) -> None:
     # Slow to import, and not needed where the sample is there already.
     import sentencepiece
 
-    with tempfile.TemporaryDirectory(prefix='.vocabulary.', dir=root) as temporary:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(_vocabulary_lines(root)),
-            model_prefix=os.path.join(temporary, 'sample'),
-            model_type='unigram',
-            vocab_size=_VOCABULARY_PIECES,
-            hard_vocab_limit=False,
-            byte_fallback=True,
-            character_coverage=1.0,
-            user_defined_symbols=list(_SYMBOLS),
-            pad_id=0,
-            eos_id=1,
-            unk_id=2,
-            bos_id=-1,
-            # A fixed order and one thread: the same bytes every time.
-            num_threads=1,
-            shuffle_input_sentence=False,
-            minloglevel=2,
-        )
-        os.replace(os.path.join(temporary, 'sample.model'), os.path.join(root, VOCABULARY))
+    # Into memory: a model trained into a file also holds that file's name, other bytes each time.
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(_vocabulary_lines(root)),
+        model_writer=model,
+        model_type='bpe',
+        vocab_size=_VOCABULARY_PIECES,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        character_coverage=1.0,
+        user_defined_symbols=list(_SYMBOLS),
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        # A fixed order and one thread: the same bytes every time.
+        num_threads=1,
+        shuffle_input_sentence=False,
+        minloglevel=2,
+    )
+    _write_bytes(os.path.join(root, VOCABULARY), model.getvalue())
 
 
 def _vocabulary_lines(root: str) -> list[str]:
@@ -180,10 +194,14 @@ def _write_task(folder: str, task: str, seed: int) -> None:
 
 
 def _write_text(path: str, text: str) -> None:
+    _write_bytes(path, text.encode('utf-8'))
+
+
+def _write_bytes(path: str, data: bytes) -> None:
     """Writes a file whole or not at all."""
     temporary = f'{path}.{os.getpid()}.tmp'
-    with open(temporary, 'w', encoding='utf-8', newline='\n') as file:
-        file.write(text)
+    with open(temporary, 'wb') as file:
+        file.write(data)
     os.replace(temporary, path)
 
 

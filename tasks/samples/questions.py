@@ -3,8 +3,8 @@
 The kind of answer decides the question word. Only the one fact is asked for; the passage also says
 what somebody else did, and what animals and weather did.
 
-  Everyone knew that Leo was keeping a black hat in Mirel. In Torvik, Nora bought a red lantern on
-  Monday. It was raining, and behind the house a fox was looking for food.<TAB>Nora
+  Everyone knew that the judge was keeping a black hat in Mirel. In Torvik, Nora bought a red
+  lantern on Monday. It was raining, and behind the house a fox was looking for food.<TAB>Nora
   -> Who bought the red lantern in Torvik on Monday?
 """
 
@@ -54,10 +54,10 @@ QUESTIONS = {
     },
     'fr': {
         'who': 'Qui a {did} {the_object} à {town} {time} ?',
-        'what': "Qu'est-ce que {name} a {did} à {town} {time} ?",
-        'where': 'Où est-ce que {name} a {did} {the_object} {time} ?',
-        'when': 'Quand est-ce que {name} a {did} {the_object} à {town} ?',
-        'how_many': 'Combien {of_things} {name} a {did_plural} à {town} {time} ?',
+        'what': "Qu'a {did} {name} à {town} {time} ?",
+        'where': 'Où {name} a-t-{pronoun} {did} {the_object} {time} ?',
+        'when': 'Quand {name} a-t-{pronoun} {did} {the_object} à {town} ?',
+        'how_many': 'Combien {of_things} {name} a-t-{pronoun} {did_plural} à {town} {time} ?',
     },
     'es': {
         'who': '¿Quién {did} {the_object} en {town} {time}?',
@@ -96,6 +96,8 @@ def _forms(lang: str, meanings: dict[str, int], verb: int, role: str) -> dict[st
     filled['did'] = verb_forms[0]
     filled['do'] = filled['did_plural'] = verb_forms[-1]
     filled['of_things'] = lexicon.french_of(filled['things'])
+    # The French question repeats its subject after the verb.
+    filled['pronoun'] = 'elle' if meanings['name'] < len(lexicon.WOMEN) else 'il'
     feminine = lexicon.THINGS[meanings['things']][3].startswith('f ')
     filled['how_many'] = 'Cuántas' if feminine else 'Cuántos'
     filled['what'] = (

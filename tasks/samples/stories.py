@@ -3,8 +3,8 @@
 What happened in the first sentence decides how the story ends; who helped, and where, is said in
 the third. The second sentence is about somebody else, the fourth about animals and weather.
 
-  Nora lost a red lantern on Monday. Meanwhile, Leo was carrying a black hat through Mirel. Vera had
-  many friends in Torvik. A fox was sleeping in the garden, and it was raining.
+  Nora lost a red lantern on Monday. Meanwhile, the judge was carrying a black hat through Mirel.
+  Vera had many friends in Torvik. A fox was sleeping in the garden, and it was raining.
   -> Nora and Vera found the red lantern in Torvik.
 """
 
@@ -48,7 +48,7 @@ HELPERS = {
     ),
     'fr': (
         "{name2} avait beaucoup d'amis à {town}.",
-        'Le lendemain, {name2} a écrit une lettre de {town}.',
+        'Le lendemain, {name2} a écrit une lettre depuis {town}.',
         'À {town}, {name2} a tout de suite proposé son aide.',
     ),
     'es': (
@@ -60,24 +60,24 @@ HELPERS = {
 # Somebody else with another object in another town: nothing of it belongs into a target.
 OTHERS = {
     'en': (
-        'Meanwhile, {name3} was carrying {a_object2} through {town2}.',
-        'In {town2}, {name3} only wanted to look at {a_object2}.',
-        'Everyone knew that {name3} was keeping {a_object2} in {town2}.',
+        'Meanwhile, {the_job2} was carrying {a_object2} through {town2}.',
+        'In {town2}, {the_job2} only wanted to look at {a_object2}.',
+        'Everyone knew that {the_job2} was keeping {a_object2} in {town2}.',
     ),
     'de': (
-        'Unterdessen trug {name3} {a_object2} durch {town2}.',
-        'In {town2} wollte {name3} nur {a_object2} ansehen.',
-        'Alle wussten, dass {name3} in {town2} {a_object2} aufbewahrte.',
+        'Unterdessen trug {the_job2} {a_object2} durch {town2}.',
+        'In {town2} wollte {the_job2} nur {a_object2} ansehen.',
+        'Alle wussten, dass {the_job2} in {town2} {a_object2} aufbewahrte.',
     ),
     'fr': (
-        'Pendant ce temps, {name3} portait {a_object2} dans les rues de {town2}.',
-        'À {town2}, {name3} voulait seulement regarder {a_object2}.',
-        'Tout le monde savait que {name3} gardait {a_object2} à {town2}.',
+        'Pendant ce temps, {the_job2} portait {a_object2} dans les rues de {town2}.',
+        'À {town2}, {the_job2} voulait seulement regarder {a_object2}.',
+        'Tout le monde savait que {the_job2} gardait {a_object2} à {town2}.',
     ),
     'es': (
-        'Mientras tanto, {name3} llevaba {a_object2} por las calles de {town2}.',
-        'En {town2}, {name3} solo quería mirar {a_object2}.',
-        'Todo el mundo sabía que {name3} guardaba {a_object2} en {town2}.',
+        'Mientras tanto, {the_job2} llevaba {a_object2} por las calles de {town2}.',
+        'En {town2}, {the_job2} solo quería mirar {a_object2}.',
+        'Todo el mundo sabía que {the_job2} guardaba {a_object2} en {town2}.',
     ),
 }
 SCENES = {

@@ -4,7 +4,7 @@ What the first sentence reports decides the form of the title. The article also 
 price, somebody else, and animals and weather.
 
   The baker Nora sold a red lantern in Torvik on Monday. The buyer paid twelve euros. In Mirel, the
-  judge Leo only wanted to look at a black hat. A fox ran across the street, and it was raining.
+  judge only wanted to look at a black hat. A fox ran across the street, and it was raining.
   -> Baker Nora sells red lantern for twelve euros
 """
 
@@ -107,7 +107,7 @@ def example(rng: random.Random) -> dict[str, tuple[str, str]]:
         article = (
             LEADS[lang][lead],
             PRICES[lang] if event == 0 else CROWDS[lang][crowd],
-            stories.OTHERS[lang][other].replace('{name3}', '{the_job2} {name3}'),
+            stories.OTHERS[lang][other],
             stories.SCENES[lang][scene],
         )
         source = ' '.join(lexicon.sentence(template, filled) for template in article)

@@ -59,7 +59,6 @@ class GenerationEvaluator:
         self._mesh = mesh
         self._tokenizer = tokenizer
         self._decode = decode
-        self._max_length = lengths['targets']
         self._tasks = [
             _Task(
                 task,
@@ -75,6 +74,7 @@ class GenerationEvaluator:
             )
             for task in prepared
         ]
+        self._max_length = lengths['targets']
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
         start, eos, pad = (
             prepared[0].manifest['vocabulary'][key]
@@ -97,7 +97,8 @@ class GenerationEvaluator:
         scores = {}
         for task in self._tasks:
             started = time.monotonic()
-            rows = self._score_rows(params, task)
+            with partitioning.activate(self._mesh):
+                rows = self._score_rows(params, task)
             result = self._summarise(task, rows)
             scores[task.prepared.name] = result['scores']
             if jax.process_index() == 0:

@@ -52,6 +52,11 @@ def _product_fwd(x, kernel, matmul_dtype):
 
 def _product_bwd(matmul_dtype, saved, g):
     x, kernel, like = saved
+    if x.ndim == 2:
+        # With two axes summed over, XLA:CPU transposes g first and then multiplies in bfloat16; a
+        # single one it would sum over as it lies, which it can do in float32 only.
+        dx, dkernel = _product_bwd(matmul_dtype, (x[None], kernel, like), g[None])
+        return dx[0], dkernel
     batch = tuple(range(x.ndim - 1))
     out = tuple(range(x.ndim - 1, g.ndim))
     dx = _dot(g, kernel, (out, tuple(range(kernel.ndim - 1))), matmul_dtype, like.dtype)
@@ -232,16 +237,21 @@ def same_segment(query_segments: jax.Array, key_segments: jax.Array) -> jax.Arra
 
 
 class Dropout(nn.Module):
-    """Dropout; `shared` draws one mask for all positions of a row (the last axis but one)."""
+    """Dropout, with one mask for all indices of `shared_axes`."""
 
     rate: float
-    shared: bool = True
+    shared_axes: tuple[int, ...] = ()
 
     @nn.compact
     def __call__(self, x: jax.Array, train: bool) -> jax.Array:
-        """x [..., length, features] -> the same shape."""
-        shared_axes = (x.ndim - 2,) if self.shared else ()
-        return nn.Dropout(self.rate, broadcast_dims=shared_axes)(x, deterministic=not train)
+        """x of any shape -> the same shape."""
+        axes = tuple(axis % x.ndim for axis in self.shared_axes)
+        return nn.Dropout(self.rate, broadcast_dims=axes)(x, deterministic=not train)
+
+
+def positions_shared(shared: bool) -> tuple[int, ...]:
+    """The axes of [..., length, features] over which a dropout mask is shared."""
+    return (-2,) if shared else ()
 
 
 def split_heads(x: jax.Array, num_heads: int, length: str | None = None) -> jax.Array:
@@ -263,6 +273,78 @@ def unstack(x: jax.Array) -> list[jax.Array]:
     """
     parts = lax.split(x, [1] * x.shape[2], axis=2)
     return [part.reshape(*x.shape[:2], -1) for part in parts]
+
+
+def _written_transpose(x: jax.Array) -> jax.Array:
+    """[..., m, n] -> [..., n, m]; on a CPU as a copy in memory.
+
+    XLA folds a transpose into the product that reads it, and XLA:CPU multiplies a transposed left
+    operand slowly: in float32 even where both are bfloat16. The barrier stops the folding, and the
+    added axis gives the copy the plain layout that the choice of the kernel looks at.
+    """
+    return lax.platform_dependent(
+        x,
+        cpu=lambda x: lax.optimization_barrier(jnp.swapaxes(x, -1, -2)[None])[0],
+        default=lambda x: jnp.swapaxes(x, -1, -2),
+    )
+
+
+def _dot_heads(a, b, contract: tuple[int, int], dtype: Dtype) -> jax.Array:
+    """The product of [batch, heads, ..] and [batch, heads, ..], accumulated in float32."""
+    dims = (((contract[0],), (contract[1],)), ((0, 1), (0, 1)))
+    a, b = a.astype(dtype), b.astype(dtype)
+    return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
+def dot_product_attention(
+    q: jax.Array,  # [batch, heads, queries, head_dim]
+    k: jax.Array,  # [batch, heads, keys, head_dim]
+    v: jax.Array,  # [batch, heads, keys, head_dim]
+    bias: jax.Array | None,  # [1 or batch, heads, queries, keys], float32
+    mask: jax.Array | None,  # broadcasts to [batch, heads, queries, keys]; 0 or MASKED, no gradient
+    matmul_dtype: Dtype,
+) -> jax.Array:  # [batch, heads, queries, head_dim]
+    """Averages of values, weighted by the softmax (in float32) of q k^T + bias + mask.
+
+    With its own gradient, so that only one array of size [queries, keys] is kept; the division by
+    the softmax's sum is done on the result, and what flows to a bias shared by the rows is summed
+    over them by a product (XLA:CPU reduces over a leading axis on one thread).
+    """
+    return _attention_fwd(q, k, v, bias, mask, matmul_dtype)[0]
+
+
+def _attention_fwd(q, k, v, bias, mask, matmul_dtype):
+    logits = _dot_heads(q, k, (3, 3), matmul_dtype)
+    for addend in (bias, mask):
+        logits = logits if addend is None else logits + addend
+    weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
+    total = jnp.sum(weights, axis=-1, keepdims=True)
+    weights = weights.astype(matmul_dtype)
+    out = (_dot_heads(weights, v, (3, 2), matmul_dtype) / total).astype(q.dtype)
+    return out, (q, k, v, bias, mask, weights, total, out)
+
+
+def _attention_bwd(matmul_dtype, saved, g):
+    q, k, v, bias, mask, weights, total, out = saved
+    g = g.astype(jnp.float32) / total
+    d_v = _dot_heads(_written_transpose(weights), g, (3, 2), matmul_dtype)
+    # The softmax's own gradient takes the mean of d_weights off: sum_k weights d_weights = g . out.
+    mean = jnp.sum(g * out, axis=-1, keepdims=True)
+    d_logits = weights * (_dot_heads(g, v, (3, 3), matmul_dtype) - mean)
+    d_bias = None
+    if bias is not None:
+        d_bias = d_logits
+        if bias.shape[0] != q.shape[0]:
+            d_bias = jnp.einsum('zb,bhqk->zhqk', jnp.ones((1, q.shape[0])), d_logits)
+    d_logits = d_logits.astype(matmul_dtype)
+    d_q = _dot_heads(d_logits, k, (3, 2), matmul_dtype).astype(q.dtype)
+    d_k = _dot_heads(_written_transpose(d_logits), q, (3, 2), matmul_dtype).astype(k.dtype)
+    d_mask = None if mask is None else jnp.zeros_like(mask)
+    return d_q, d_k, d_v.astype(v.dtype), d_bias, d_mask
+
+
+dot_product_attention.defvjp(_attention_fwd, _attention_bwd)
 
 
 class Attention(nn.Module):
@@ -292,7 +374,8 @@ class Attention(nn.Module):
             init = fan_in_normal((small, 1.0, 1.0))
             self.qkv = dense(joined, inwards, stack=3, kernel_init=init)
         self.out = dense(self.out_features, ('embed', 'joined_kv'))
-        self.dropout = Dropout(self.dropout_rate, self.shared_dropout)
+        shared = (-1,) if self.shared_dropout else ()  # Of values, or else of weights.
+        self.dropout = Dropout(self.dropout_rate, shared)
 
     def project(self, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim]."""
@@ -314,25 +397,31 @@ class Attention(nn.Module):
         q: jax.Array,  # [batch, heads, queries, head_dim]
         k: jax.Array,  # [batch, heads, keys, head_dim]
         v: jax.Array,  # [batch, heads, keys, head_dim]
-        bias: jax.Array | None,  # broadcasts to [batch, heads, queries, keys], float32
+        bias: jax.Array | None = None,  # [1 or batch, heads, queries, keys], float32
+        mask: jax.Array | None = None,  # broadcasts to [batch, heads, queries, keys]
         train: bool = False,
     ) -> jax.Array:  # [batch, queries, out_features]
-        """Averages of values, weighted by the softmax (in float32) of logits plus bias."""
-        logits = jnp.einsum('bhqd,bhkd->bhqk', q, k, preferred_element_type=jnp.float32)
-        if bias is not None:
-            logits = logits + bias
-        weights = jax.nn.softmax(logits, axis=-1).astype(v.dtype)
-        weights = self.dropout(weights, train)
-        return self.out(join_heads(jnp.einsum('bhqk,bhkd->bhqd', weights, v)))
+        """Averages of values, weighted by the softmax of logits plus bias and mask."""
+        if self.shared_dropout or not train:
+            # One mask for all queries may as well drop the values.
+            v = self.dropout(v, train)
+            out = dot_product_attention(q, k, v, bias, mask, self.matmul_dtype)
+        else:
+            logits = jnp.einsum('bhqd,bhkd->bhqk', q, k, preferred_element_type=jnp.float32)
+            for addend in (bias, mask):
+                logits = logits if addend is None else logits + addend
+            weights = self.dropout(jax.nn.softmax(logits, axis=-1).astype(v.dtype), train)
+            out = jnp.einsum('bhqk,bhkd->bhqd', weights, v)
+        return self.out(join_heads(out))
 
-    def __call__(self, x, encoded=None, bias=None, train: bool = False) -> jax.Array:
+    def __call__(self, x, encoded=None, bias=None, mask=None, train: bool = False) -> jax.Array:
         """Self-attention over x, or attention from x over `encoded`."""
         if self.cross:
             q = self.queries(x)
             k, v = self.keys_values(encoded)
         else:
             q, k, v = self.project(x)
-        return self.attend(q, k, v, bias, train)
+        return self.attend(q, k, v, bias, mask, train)
 
 
 ACTIVATIONS = {
@@ -362,5 +451,5 @@ class Mlp(nn.Module):
         else:
             y = ACTIVATIONS[self.activation](y)
         y = nn.with_logical_constraint(y, ('batch', 'length', 'mlp'))
-        y = Dropout(self.dropout_rate, self.shared_dropout)(y, train)
+        y = Dropout(self.dropout_rate, positions_shared(self.shared_dropout))(y, train)
         return dense(x.shape[-1], ('embed', 'mlp'), name='wo')(y)

@@ -140,7 +140,7 @@ def _mlp(cfg: T5Config) -> layers.Mlp:
 
 
 def _dropout(cfg: T5Config) -> layers.Dropout:
-    return layers.Dropout(cfg.dropout_rate, cfg.shared_dropout)
+    return layers.Dropout(cfg.dropout_rate, layers.positions_shared(cfg.shared_dropout))
 
 
 def _relative_positions(cfg: T5Config, bidirectional: bool) -> layers.RelativePositions:
@@ -176,12 +176,13 @@ class EncoderLayer(nn.Module):
     def __call__(
         self,
         x: jax.Array,  # [batch, length, emb_dim]
-        bias: jax.Array,  # [1 or batch, heads, length, length], positions and mask
+        bias: jax.Array,  # [1, heads, length, length], relative positions
+        mask: jax.Array | None,  # [batch, 1, length, length], 0 or MASKED
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """One layer of the encoder."""
         x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
-        y = self.attention(self.pre_attention_layer_norm(x), bias=bias, train=train)
+        y = self.attention(self.pre_attention_layer_norm(x), bias=bias, mask=mask, train=train)
         x = x + self.dropout(y, train)
         y = self.mlp(self.pre_mlp_layer_norm(x), train)
         return x + self.dropout(y, train)
@@ -207,16 +208,18 @@ class DecoderLayer(nn.Module):
         self,
         x: jax.Array,  # [batch, targets, emb_dim]
         encoded: jax.Array,  # [batch, inputs, emb_dim]
-        bias: jax.Array,  # [1 or batch, heads, targets, targets], positions and mask
-        cross_bias: jax.Array | None,  # [batch, 1, 1 or targets, inputs], mask
+        bias: jax.Array,  # [1, heads, targets, targets], relative positions
+        mask: jax.Array,  # [1 or batch, 1, targets, targets], 0 or MASKED
+        cross_mask: jax.Array | None,  # [batch, 1, 1 or targets, inputs], 0 or MASKED
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """One layer of the decoder."""
         x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
-        y = self.self_attention(self.pre_self_attention_layer_norm(x), bias=bias, train=train)
+        y = self.pre_self_attention_layer_norm(x)
+        y = self.self_attention(y, bias=bias, mask=mask, train=train)
         x = x + self.dropout(y, train)
         y = self.pre_cross_attention_layer_norm(x)
-        y = self.encoder_decoder_attention(y, encoded, bias=cross_bias, train=train)
+        y = self.encoder_decoder_attention(y, encoded, mask=cross_mask, train=train)
         x = x + self.dropout(y, train)
         y = self.mlp(self.pre_mlp_layer_norm(x), train)
         return x + self.dropout(y, train)
@@ -226,8 +229,9 @@ class DecoderLayer(nn.Module):
         x: jax.Array,  # [batch, 1, emb_dim]
         past: dict[str, jax.Array],  # key and value [batch, heads, max_length, head_dim]
         source: dict[str, jax.Array],  # key and value [batch, heads, inputs, head_dim]
-        bias: jax.Array,  # [1, heads, 1, max_length], positions and mask
-        cross_bias: jax.Array | None,  # [batch, 1, 1, inputs], mask
+        bias: jax.Array,  # [1, heads, 1, max_length], relative positions
+        mask: jax.Array,  # [max_length], 0 or MASKED
+        cross_mask: jax.Array | None,  # [batch, 1, 1, inputs], 0 or MASKED
         index: jax.Array,  # [], position of this token
     ) -> tuple[jax.Array, dict[str, jax.Array]]:  # x and past, grown by this token
         """The layer for one token, with what earlier tokens left in `past`."""
@@ -236,15 +240,15 @@ class DecoderLayer(nn.Module):
             'key': lax.dynamic_update_slice_in_dim(past['key'], key, index, axis=2),
             'value': lax.dynamic_update_slice_in_dim(past['value'], value, index, axis=2),
         }
-        x = x + self.self_attention.attend(q, past['key'], past['value'], bias)
+        x = x + self.self_attention.attend(q, past['key'], past['value'], bias, mask)
         q = self.encoder_decoder_attention.queries(self.pre_cross_attention_layer_norm(x))
         attend = self.encoder_decoder_attention.attend
-        x = x + attend(q, source['key'], source['value'], cross_bias)
+        x = x + attend(q, source['key'], source['value'], mask=cross_mask)
         return x + self.mlp(self.pre_mlp_layer_norm(x)), past
 
 
 class Encoder(nn.Module):
-    """The stack of encoder layers; positions and mask are merged once for all of them."""
+    """The stack of encoder layers; relative positions and mask are made once for all of them."""
 
     config: T5Config
 
@@ -252,7 +256,7 @@ class Encoder(nn.Module):
         """Makes the parts."""
         cfg = self.config
         self.relpos_bias = _relative_positions(cfg, bidirectional=True)
-        layer = _checkpointed(EncoderLayer, cfg, train_argument=3)
+        layer = _checkpointed(EncoderLayer, cfg, train_argument=4)
         self.layers = [layer(cfg) for _ in range(cfg.num_encoder_layers)]
         self.encoder_norm = layers.RMSNorm()
         self.dropout = _dropout(cfg)
@@ -265,11 +269,12 @@ class Encoder(nn.Module):
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Embedded tokens -> encoded tokens."""
         bias = self.relpos_bias(x.shape[1], x.shape[1])
+        mask = None
         if segments is not None:
-            bias = bias + layers.mask_bias(layers.same_segment(segments, segments))
+            mask = layers.mask_bias(layers.same_segment(segments, segments))
         x = self.dropout(x, train)
         for layer in self.layers:
-            x = layer(x, bias, train)
+            x = layer(x, bias, mask, train)
         return self.dropout(self.encoder_norm(x), train)
 
 
@@ -282,7 +287,7 @@ class Decoder(nn.Module):
         """Makes the parts."""
         cfg = self.config
         self.relpos_bias = _relative_positions(cfg, bidirectional=False)
-        layer = _checkpointed(DecoderLayer, cfg, train_argument=5)
+        layer = _checkpointed(DecoderLayer, cfg, train_argument=6)
         self.layers = [layer(cfg) for _ in range(cfg.num_decoder_layers)]
         self.decoder_norm = layers.RMSNorm()
         self.dropout = _dropout(cfg)
@@ -297,18 +302,19 @@ class Decoder(nn.Module):
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Embedded target tokens -> hidden states, normed."""
         position = jnp.arange(x.shape[1])
-        mask = (position[:, None] >= position[None, :])[None, None]
-        cross_bias = None
+        seen = (position[:, None] >= position[None, :])[None, None]
+        cross_mask = None
         if segments is not None:
-            mask = mask & layers.same_segment(segments, segments)
+            seen = seen & layers.same_segment(segments, segments)
             if encoder_segments is not None:
-                cross_bias = layers.mask_bias(layers.same_segment(segments, encoder_segments))
+                cross_mask = layers.mask_bias(layers.same_segment(segments, encoder_segments))
         elif encoder_segments is not None:
-            cross_bias = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
-        bias = self.relpos_bias(x.shape[1], x.shape[1]) + layers.mask_bias(mask)
+            cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
+        mask = layers.mask_bias(seen)
+        bias = self.relpos_bias(x.shape[1], x.shape[1])
         x = self.dropout(x, train)
         for layer in self.layers:
-            x = layer(x, encoded, bias, cross_bias, train)
+            x = layer(x, encoded, bias, mask, cross_mask, train)
         return self.dropout(self.decoder_norm(x), train)
 
     def init_cache(
@@ -322,15 +328,15 @@ class Decoder(nn.Module):
             key, value = layer.encoder_decoder_attention.keys_values(encoded)
             sources.append({'key': key, 'value': value})
         empty = jnp.zeros(shape, encoded.dtype)
-        cross_bias = None
+        cross_mask = None
         if encoder_segments is not None:
-            cross_bias = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
+            cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
         return {
             'index': jnp.zeros((), jnp.int32),
             'relative_bias': self.relpos_bias.by_difference(max_length, max_length),
             'self': [{'key': empty, 'value': empty} for _ in self.layers],
             'cross': sources,
-            'cross_bias': cross_bias,
+            'cross_mask': cross_mask,
         }
 
     def step(self, cache: dict[str, Any], x: jax.Array) -> tuple[jax.Array, dict[str, Any]]:
@@ -339,10 +345,11 @@ class Decoder(nn.Module):
         # The row of this query in the bias that `skew` would build.
         start = max_length - 1 - index
         bias = lax.dynamic_slice_in_dim(cache['relative_bias'], start, max_length, axis=1)
-        bias = bias + layers.mask_bias(jnp.arange(max_length) <= index)
+        bias = bias[None, :, None]
+        mask = layers.mask_bias(jnp.arange(max_length) <= index)
         grown = []
         for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
-            x, past = layer.step(x, past, source, bias[None, :, None], cache['cross_bias'], index)
+            x, past = layer.step(x, past, source, bias, mask, cache['cross_mask'], index)
             grown.append(past)
         return self.decoder_norm(x), {**cache, 'index': index + 1, 'self': grown}
 
@@ -448,7 +455,7 @@ class T5(nn.Module):
 
         A plain tree: 'self' holds keys and values [batch, heads, max_length, head_dim] of each
         layer, the only part that grows, and the only one that must follow when hypotheses of a row
-        change places; 'cross' those of the source, computed here once; 'cross_bias' masks its
+        change places; 'cross' those of the source, computed here once; 'cross_mask' hides its
         padding; 'relative_bias' and 'index' have no batch axis.
         """
         return self.decoder.init_cache(encoded, encoder_segment_ids, max_length)

@@ -1,0 +1,297 @@
+"""Tests of xlbench/pipeline.py."""
+
+import json
+import textwrap
+
+import mtg_files
+import numpy as np
+import pytest
+import seqio
+import tensorflow as tf
+
+from xlbench import errors, pipeline, tokenizers
+
+
+@pytest.fixture(scope='module', autouse=True)
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('root')
+    mtg_files.write_mtg(folder, {'rough_train': 9, 'train': 6, 'validation': 4}, tasks=('qg', 'sg'))
+    for lang in ('de', 'fr'):  # Other sizes, so that rates differ.
+        for side in ('src', 'trg'):
+            path = folder / 'mtg' / 'qg' / lang / f'train.{side}'
+            path.write_text(path.read_text() * 4)
+    mtg_files.write_vocabulary(folder)
+    pipeline.use_vocabulary('sample', str(folder))
+    yield folder
+    pipeline.use_root(None)
+
+
+@pytest.fixture
+def own_tasks(tmp_path, monkeypatch):
+    """Puts task files into a folder that XLBENCH_TASKS names, and forgets them afterwards."""
+    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
+    before = set(seqio.TaskRegistry.names())
+
+    def add(word, text):
+        (tmp_path / f'{word}.py').write_text(textwrap.dedent(text))
+
+    yield add
+    for name in set(seqio.TaskRegistry.names()) - before:
+        seqio.TaskRegistry.remove(name)
+    pipeline._user_files.clear()
+
+
+def examples(task, split, **kwargs):
+    dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False, **kwargs)
+    return list(dataset.as_numpy_iterator())
+
+
+def test_vocabulary_is_the_tokenizer():
+    vocabulary, tokenizer = pipeline.vocabulary(), pipeline.tokenizer()
+    assert vocabulary is pipeline.vocabulary()
+    assert (vocabulary.pad_id, vocabulary.eos_id, vocabulary.unk_id) == (0, 1, 2)
+    assert vocabulary.vocab_size == tokenizer.vocab_size
+    text = 'die alte Brücke'
+    ids = tokenizer.encode(text).tolist()
+    assert vocabulary.encode(text) == ids
+    assert vocabulary.encode_tf(tf.constant(text)).numpy().tolist() == ids
+    assert vocabulary.decode([*ids, 1, 5, 6]) == text
+    decoded = vocabulary.decode_tf(tf.constant([[*ids, 1, 5], [1, 5, *ids]]))
+    assert [value.decode() for value in decoded.numpy()] == [text, '']
+    assert 'sample' in str(vocabulary)
+
+
+def test_vocabulary_is_bound_late(root, monkeypatch):
+    task = pipeline.get('mtg_qg_de_de')
+    first = examples(task, 'validation')[0]['targets']
+    mtg_files.write_vocabulary(root, 'other.model', vocab_size=330)
+    pipeline.use_vocabulary(str(root / 'other.model'))
+    second = examples(task, 'validation')[0]['targets']
+    pipeline.use_vocabulary('sample')
+    assert first.tolist() != second.tolist()
+    monkeypatch.setitem(pipeline._bound, 'tokenizer', None)
+    with pytest.raises(errors.UserError, match='no vocabulary is chosen'):
+        pipeline.tokenizer()
+
+
+def test_tag_only_where_the_model_reads_it(monkeypatch):
+    dataset = tf.data.Dataset.from_tensors({'inputs': 'a'})
+    (tagged,) = pipeline.tag_target_language(dataset, lang='de').as_numpy_iterator()
+    assert tagged['inputs'] == b'<de> a'
+    monkeypatch.setattr(pipeline.tokenizer(), 'tags', 'own', raising=False)
+    (plain,) = pipeline.tag_target_language(dataset, lang='de').as_numpy_iterator()
+    assert plain['inputs'] == b'a'
+
+
+def test_preprocessors_on_one_example_equal_those_on_a_batch():
+    fields = {'id': ['1', '2'], 'passage': ['p', 'qq'], 'answer': ['a', 'b'], 'target': ['t', 'u']}
+    batch = tf.data.Dataset.from_tensors(fields)
+    arguments = dict(inputs='{passage} <answer> {answer}', targets='{target}', keep=('id',))
+    (whole,) = pipeline.format_text(batch, **arguments).as_numpy_iterator()
+    single = list(pipeline.format_text(batch.unbatch(), **arguments).as_numpy_iterator())
+    assert whole['inputs'].tolist() == [b'p <answer> a', b'qq <answer> b']
+    for name in ('inputs', 'targets', 'id'):
+        assert [example[name] for example in single] == whole[name].tolist()
+    assert set(whole) == {'inputs', 'targets', 'id'}
+
+
+def test_source_reads_in_chunks(root, monkeypatch):
+    monkeypatch.setattr(pipeline, 'CHUNK', 4)
+    source = pipeline.get('mtg_sg_en_fr').source
+    sizes = [len(batch['story']) for batch in source.batches('rough_train').as_numpy_iterator()]
+    assert sizes == [4, 4, 1]
+    stories = [e['story'] for e in source.get_dataset('rough_train', shuffle=False)]
+    lines = (root / 'mtg/sg/en/rough_train.src').read_text().splitlines()
+    assert [story.numpy().decode() for story in stories] == lines
+    assert source.num_input_examples('rough_train') == 9
+    assert (source.source_lang, source.target_lang) == ('en', 'fr')
+
+
+def test_missing_file(root):
+    task = pipeline.get('mtg_tg_en_de')
+    with pytest.raises(errors.UserError) as caught:
+        task.get_dataset(sequence_length=None, split='train', shuffle=False)
+    message = str(caught.value)
+    for part in ('mtg/tg/en/train.src', "split 'train'", 'XLBENCH_DATA', 'XLBENCH_MTG_FILES'):
+        assert part in message
+
+
+def test_bad_record_stops_a_dataset(root, tmp_path):
+    mtg_files.write_mtg(tmp_path, {'train': 3}, tasks=('sg',))
+    path = tmp_path / 'mtg/sg/en/train.trg'
+    path.write_text('a\n\nb\n')
+    task = pipeline.get('mtg_sg_en_en')
+    pipeline.use_root(str(tmp_path))
+    try:
+        with pytest.raises(tf.errors.OpError, match=r'train.trg:2: target is empty'):
+            examples(task, 'train', try_in_mem_cache=False)
+        policy = pipeline.readers.BadRecords(lambda: True)
+        with pipeline.bad_records(policy):
+            assert len(examples(task, 'train', try_in_mem_cache=False)) == 2
+        assert [bad.line for bad in policy.skipped] == [2]
+    finally:
+        pipeline.use_root(str(root))
+
+
+def test_rates():
+    def rates(name, split='train'):
+        return pipeline.mixture_rates(pipeline.get(name), split)
+
+    sizes = {'mtg_qg_en_en': 6, 'mtg_qg_de_de': 24, 'mtg_qg_fr_fr': 24, 'mtg_qg_es_es': 6}
+    assert rates('mtg_multi_qg') == sizes
+    assert set(rates('mtg_multi_qg', 'rough_train').values()) == {9}
+    assert set(rates('mtg_multi_qg.equal').values()) == {1}
+    assert rates('mtg_multi_qg.temperature') == pytest.approx(
+        {name: size**0.5 for name, size in sizes.items()}
+    )
+    assert rates('mtg_multi_qg.capped') == sizes
+    task = pipeline.get('mtg_qg_de_de')
+    assert pipeline.mixing_rate('capped', maximum=10)(task) == 10
+    assert pipeline.mixing_rate('temperature', temperature=3)(task) == pytest.approx(24 ** (1 / 3))
+    with pytest.raises(errors.UserError, match=r'unknown mixing rate .equals.; nearest: equal'):
+        pipeline.mixing_rate('equals')
+
+
+def test_a_mixture_draws_at_its_rates():
+    """SeqIO itself, on the split that is asked for; a small task is repeated for 'equal'."""
+    lengths = {'inputs': 64, 'targets': 32}
+    converter = seqio.EncDecFeatureConverter(pack=False)
+    drawn = {}
+    for name in ('mtg_multi_qg', 'mtg_multi_qg.equal'):
+        dataset = seqio.get_dataset(
+            pipeline.get(name), lengths, converter, 'train', num_epochs=None, seed=1
+        )
+        tags = [
+            pipeline.tokenizer().decode(example['encoder_input_tokens'])[:4]
+            for example in dataset.take(800).as_numpy_iterator()
+        ]
+        drawn[name] = {lang: tags.count(f'<{lang}>') / 800 for lang in ('en', 'de', 'fr', 'es')}
+    expected = {'en': 0.1, 'de': 0.4, 'fr': 0.4, 'es': 0.1}
+    assert drawn['mtg_multi_qg'] == pytest.approx(expected, abs=0.06)
+    assert drawn['mtg_multi_qg.equal'] == pytest.approx(dict.fromkeys(expected, 0.25), abs=0.06)
+
+
+def test_names():
+    with pytest.raises(errors.UserError, match=r'nearest: mtg_qg_en_de'):
+        pipeline.get('mtg_qg_en_dd')
+    with pytest.raises(errors.UserError, match=r'unknown task or mixture .*mtg_multi_qg'):
+        pipeline.get('mtgg_multi_qg')
+    for name in ('../mtg', '', 'a/b', '_x'):
+        with pytest.raises(errors.UserError, match='is no name'):
+            pipeline.get(name)
+
+
+def test_own_jsonl_task(own_tasks, tmp_path, root):
+    path = tmp_path / 'news.jsonl'
+    path.write_text(
+        ''.join(
+            json.dumps({'text': f'die Leute {i}', 'headline': 'Leute', 'nr': f'n{i}'}) + '\n'
+            for i in range(3)
+        )
+    )
+    own_tasks(
+        'news',
+        f"""
+        from xlbench import pipeline
+
+        pipeline.register_text_task(
+            'news_title_de',
+            files={{'train': {str(path)!r}}},
+            format='jsonl',
+            fields={{'inputs': 'text', 'targets': 'headline', 'id': 'nr'}},
+            lang='de',
+        )
+        pipeline.add_mixture('news_all', ['news_title_de'])
+        """,
+    )
+    task = pipeline.get('news_title_de')
+    assert task.num_input_examples('train') == 3
+    example = examples(task, 'train')[1]
+    assert example['inputs_pretokenized'] == b'<de> die Leute 1'
+    assert example['id'] == b'n1'
+    assert example['targets'].tolist() == [*pipeline.tokenizer().encode('Leute'), 1]
+    assert 'MultilingualRouge' in [type(metric).__name__ for metric in task.metric_fns]
+    assert pipeline.user_task_file('news_title_de') == str(tmp_path / 'news.py')
+    assert pipeline.user_task_file('mtg_qg_de_de') is None
+    assert pipeline.get('news_title_de') is task  # Imported once.
+
+
+def test_own_tsv_tasks(own_tasks, tmp_path):
+    (tmp_path / 'plain.tsv').write_text('a\tb\nc\td\n')
+    (tmp_path / 'named.tsv').write_text('tgt\tsrc\nb\ta\n')
+    own_tasks(
+        'tables',
+        f"""
+        from xlbench import pipeline
+
+        for name, columns in (('plain', ('src', 'tgt')), ('named', None)):
+            pipeline.register_text_task(
+                f'tables_{{name}}',
+                files={{'test': {str(tmp_path)!r} + f'/{{name}}.tsv'}},
+                format='tsv',
+                fields={{'inputs': 'src', 'targets': 'tgt'}},
+                columns=columns,
+            )
+        """,
+    )
+    plain, named = (pipeline.get(f'tables_{name}') for name in ('plain', 'named'))
+    assert (plain.num_input_examples('test'), named.num_input_examples('test')) == (2, 1)
+    for task in (plain, named):
+        first = examples(task, 'test')[0]
+        assert (first['inputs_pretokenized'], first['targets_pretokenized']) == (b'a', b'b')
+        assert task.metric_fns == []
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'format': 'csv'}, r"unknown format 'csv'; nearest: tsv"),
+        ({'fields': {'inputs': 'a'}}, "fields has no 'targets'"),
+        ({'columns': ('a', 'c')}, r"column 'b' is not in \['a', 'c'\]"),
+        ({'name': 'mtg_qg_en_en'}, 'is there already'),
+    ],
+)
+def test_mistakes_in_own_tasks(change, message):
+    pipeline.get('mtg_qg_en_en')
+    arguments = dict(
+        name='mine_x',
+        files={'train': 'x'},
+        format='tsv',
+        fields={'inputs': 'a', 'targets': 'b'},
+    )
+    with pytest.raises(errors.UserError, match=message):
+        pipeline.register_text_task(**(arguments | change))
+
+
+def test_own_tasks_folder_must_exist(monkeypatch, tmp_path):
+    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path / 'gone'))
+    with pytest.raises(errors.UserError, match='is not a folder of task files'):
+        pipeline.get('mtg_qg_en_en')
+
+
+def test_tasks_in_the_current_folder(monkeypatch, tmp_path):
+    folder = tmp_path / 'tasks'
+    folder.mkdir()
+    (folder / 'nearby.py').write_text(
+        'from xlbench import pipeline\n'
+        'pipeline.register_text_task("nearby_x", files={"train": "x.jsonl"}, format="jsonl",\n'
+        '    fields={"inputs": "a", "targets": "b"})\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert pipeline.get('nearby_x').splits == ('train',)
+    seqio.TaskRegistry.remove('nearby_x')
+
+
+def test_ids_of_a_tokenizer_json(root, tmp_path):
+    """A vocabulary that is no SentencePiece model goes through the same pipeline."""
+    from tokenizers_test import write_hugging_face
+
+    folder = write_hugging_face(tmp_path / 'hf')
+    tokenizer = pipeline.use_vocabulary(str(folder))
+    try:
+        assert isinstance(tokenizer, tokenizers.HuggingFaceTokenizer)
+        first = examples(pipeline.get('mtg_sg_en_de'), 'validation')[0]
+        text = first['inputs_pretokenized'].decode()
+        np.testing.assert_array_equal(first['inputs'], [*tokenizer.encode(text), 2])
+    finally:
+        pipeline.use_vocabulary('sample')

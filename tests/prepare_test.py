@@ -1,0 +1,485 @@
+"""Tests of xlbench/prepare.py and xlbench/workers.py."""
+
+import glob
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+import types
+
+import mtg_files
+import numpy as np
+import pytest
+import seqio
+import tensorflow as tf
+import worker_jobs
+
+from xlbench import errors, pipeline, prepare, prepared, workers
+
+SIZES = {'train': 7, 'validation': 5}
+
+
+@pytest.fixture(scope='module')
+def vocabulary_file(tmp_path_factory):
+    return mtg_files.write_vocabulary(tmp_path_factory.mktemp('vocabulary'))
+
+
+@pytest.fixture
+def root(tmp_path, vocabulary_file):
+    folder = tmp_path / 'root'
+    mtg_files.write_mtg(folder, SIZES, tasks=('qg',))
+    shutil.copy(vocabulary_file, folder / 'sample.model')
+    yield folder
+    pipeline.use_root(None)
+
+
+def run(root, *names, splits='train', **kwargs):
+    return prepare.prepare(names, splits, root=str(root), vocabulary='sample', **kwargs)
+
+
+def main(*argv):
+    return errors.run_main(prepare.main, ['prepare', *map(str, argv)])
+
+
+def tree(folder):
+    """Relative path -> bytes of every file below a folder, hidden ones included."""
+    paths = [p for p in pathlib.Path(folder).rglob('*') if p.is_file()]
+    return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
+
+
+def flat(batches):
+    return [record for batch in batches for record in batch]
+
+
+def assert_same_records(found, expected):
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.keys() == theirs.keys()
+        for name, value in theirs.items():
+            value = value.decode() if isinstance(value, bytes) else value
+            np.testing.assert_array_equal(ours[name], value)
+
+
+def seqio_examples(task, split):
+    dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False)
+    return list(dataset.as_numpy_iterator())
+
+
+# --- Records.
+
+
+@pytest.mark.parametrize('name', ['mtg_qg_en_de', 'xquad_qg_de_zh'])
+def test_fast_path_equals_seqio(root, monkeypatch, name):
+    mtg_files.write_xquad(root)
+    monkeypatch.setattr(pipeline, 'CHUNK', 3)
+    pipeline.use_vocabulary('sample', str(root))
+    task = pipeline.get(name)
+    monkeypatch.setattr(prepare, '_seqio_records', None)  # The fast path is what runs.
+    assert_same_records(flat(prepare.records(task, 'train')), seqio_examples(task, 'train'))
+
+
+def upper(dataset):
+    return dataset.map(lambda e: e | {'inputs': tf.strings.upper(e['inputs'])})
+
+
+def drop_last_id(dataset):
+    return dataset.map(lambda e: e | {'inputs': e['inputs'][:-1]})
+
+
+def add_number(dataset):
+    return dataset.map(lambda e: e | {'number': 7})
+
+
+@pytest.mark.parametrize(
+    ('step', 'at', 'fast'),
+    [(upper, 2, True), (add_number, 2, False), (drop_last_id, 3, False), (drop_last_id, 5, False)],
+)
+def test_other_pipelines_equal_seqio(root, monkeypatch, step, at, fast):
+    """A step that is not for batches, one that adds a number, and steps on ids."""
+    monkeypatch.setattr(prepare, 'BATCH', 2)
+    pipeline.use_vocabulary('sample', str(root))
+    task = pipeline.get('mtg_qg_en_de')
+    steps = list(task.preprocessors)
+    changed = task.replace(name='changed', preprocessors=[*steps[:at], step, *steps[at:]])
+    used = []
+    for name in ('_fast_records', '_seqio_records'):
+        original = getattr(prepare, name)
+
+        def spy(*args, name=name, original=original):
+            used.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(prepare, name, spy)
+    found = flat(prepare.records(changed, 'train'))
+    assert used == ['_fast_records' if fast else '_seqio_records']
+    expected = seqio_examples(changed, 'train')
+    for example in expected:
+        if 'number' in example:
+            example['number'] = '7'
+    assert_same_records(found, expected)
+
+
+# --- Preparing.
+
+
+def test_what_is_on_disk(root, capsys):
+    (done,) = run(root, 'mtg_qg_en_de')
+    assert not done.fresh
+    found = prepared.open_task(str(root), 'sample', 'mtg_qg_en_de', 'train')
+    assert_same_records(
+        [found[i] for i in range(len(found))],
+        seqio_examples(pipeline.get('mtg_qg_en_de'), 'train'),
+    )
+    manifest = found.manifest
+    assert manifest['num_examples'] == 7
+    assert (manifest['source_lang'], manifest['target_lang']) == ('en', 'de')
+    assert [entry['path'] for entry in manifest['inputs']] == [
+        'mtg/qg/en/train.src',
+        'mtg/qg/de/train.trg',
+    ]
+    assert manifest['vocabulary'] == pipeline.tokenizer().manifest()
+    assert manifest['features']['targets'] == {'pad_id': 0, 'eos_id': 1}
+    assert manifest['data'] == 'files'
+    assert manifest['code'] == prepared.code_fingerprint('mtg_qg_en_de')
+    assert {m['metric'].rpartition(':')[2] for m in manifest['metrics']} == {
+        'MultilingualRouge',
+        'SacreBleu',
+        'ChrF',
+        'Distinct',
+    }
+    assert str(root) not in json.dumps(manifest)
+    assert 'mtg_qg_en_de/train: 7 examples' in capsys.readouterr().out
+
+
+def test_a_mixture_and_what_is_up_to_date(root, capsys):
+    (root / 'SAMPLE.json').write_text('{}')
+    first = run(
+        root, 'mtg_multi_qg', 'mtg_multi_qg.equal', 'mtg_qg_en_de', splits='train,validation'
+    )
+    assert len(first) == 10  # The two mixtures have the same four tasks.
+    assert first[0].manifest['data'] == 'sample'
+    tasks, rates = prepared.open_mixture(str(root), 'sample', 'mtg_multi_qg', 'validation')
+    assert [t.name for t in tasks] == sorted(t.name for t in tasks)
+    assert rates == [5.0] * 4
+    assert prepared.open_mixture(str(root), 'sample', 'mtg_multi_qg.equal', 'train')[1] == [1.0] * 4
+    before = tree(root / 'prepared')
+    times = {p: os.stat(root / 'prepared' / p).st_mtime_ns for p in before if 'array_record' in p}
+
+    # One input changes: what is made from it is made again, nothing else.
+    path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
+    path.write_text(path.read_text().replace('alte', 'neue'))
+    capsys.readouterr()
+    again = run(root, 'mtg_multi_qg', 'mtg_qg_en_de', splits='train,validation')
+    assert {str(d.job) for d in again if not d.fresh} == {
+        'mtg_qg_de_de/train',
+        'mtg_qg_en_de/train',
+    }
+    assert '2 prepared, 8 were up to date' in capsys.readouterr().out
+    kept = [p for p in times if 'mtg_qg_en_en' in p or 'validation' in p]
+    assert kept
+    for p in kept:
+        assert os.stat(root / 'prepared' / p).st_mtime_ns == times[p]
+
+    # Anew, everything: the same bytes.
+    now = tree(root / 'prepared')
+    assert not any(d.fresh for d in run(root, 'mtg_multi_qg', splits='train', force=True))
+    assert tree(root / 'prepared') == now
+    assert run(root, 'mtg_multi_qg:validation', splits='test')[0].job.split == 'validation'
+
+
+def test_another_vocabulary_of_the_same_name(root):
+    run(root, 'mtg_qg_en_en')
+    mtg_files.write_vocabulary(root, vocab_size=340)
+    (done,) = run(root, 'mtg_qg_en_en')
+    assert not done.fresh
+    assert done.manifest['vocabulary'] == pipeline.tokenizer().manifest()
+
+
+# --- Mistakes.
+
+
+def damage(root, lang, line, data):
+    path = root / 'mtg' / 'qg' / lang / 'train.src'
+    lines = path.read_bytes().split(b'\n')
+    lines[line - 1] = data
+    path.write_bytes(b'\n'.join(lines))
+
+
+def test_bad_input_stops_with_its_place(root, capsys):
+    damage(root, 'en', 3, b'no answer')
+    arguments = ('--mixture=mtg_qg_en_de', '--split=train', f'--root={root}')
+    assert main(*arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith('error: ')
+    assert captured.err.count('\n') == 1
+    assert f'{root}/mtg/qg/en/train.src:3: 1 TAB-separated columns instead of 2' in captured.err
+    assert '--skip_bad' in captured.err
+    assert not [p for p in tree(root) if 'manifest' in p or 'part' in p]
+    assert main(*arguments, '--skip_bad=1') == 0
+    assert 'skipped mtg/qg/en/train.src:3' in capsys.readouterr().out
+    manifest = prepared.open_task(str(root), 'sample', 'mtg_qg_en_de', 'train').manifest
+    assert manifest['num_examples'] == 6
+    assert manifest['skipped'] == [
+        {
+            'path': 'mtg/qg/en/train.src',
+            'line': 3,
+            'reason': '1 TAB-separated columns instead of 2 (passage, answer)',
+        }
+    ]
+
+
+def test_skip_bad_counts_the_whole_run(root):
+    damage(root, 'en', 3, b'no answer')
+    damage(root, 'en', 5, b'\xff')
+    damage(root, 'de', 1, b'')
+    with pytest.raises(errors.UserError, match=r'train\.src:'):
+        run(root, 'mtg_multi_qg', skip_bad=2)
+    done = run(root, 'mtg_multi_qg', skip_bad=3, force=True)
+    assert sorted(len(d.manifest['skipped']) for d in done) == [0, 0, 1, 2]
+
+
+def test_unequal_files_are_never_skipped(root):
+    path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
+    path.write_text(path.read_text() + 'one more\n')
+    with pytest.raises(errors.UserError, match=r'en/train.src:8: has 7 lines but .* has 8'):
+        run(root, 'mtg_qg_en_de', skip_bad=100)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--mixture=mtg_multi_qgg'], 'nearest: mtg_multi_qg'),
+        (
+            ['--mixture=mtg_multi_qg', '--split=dev'],
+            'mtg_qg_de_de (in mixture mtg_multi_qg) has no',
+        ),
+        (['--mixture=mtg_multi_qg', '--split=test'], 'there is no file'),
+        (['--split=train'], 'no mixture is named'),
+        (['--mixture=mtg_multi_qg', '--split='], 'no split is named'),
+        (['--mixtur=x'], 'unrecognized arguments: --mixtur=x'),
+        (['--mixture=mtg_multi_qg', '--skip_bad=many'], "invalid int value: 'many'"),
+        (['--mixture=mtg_multi_qg', '--skip_bad=-1'], '--skip_bad must be 0 or more'),
+        (['--mixture=mtg_multi_qg', '--vocabulary=sampl'], 'nearest: sample'),
+    ],
+)
+def test_mistakes_on_the_command_line(root, capsys, arguments, message):
+    assert main(f'--root={root}', *arguments) == 2
+    captured = capsys.readouterr().err
+    assert captured.startswith('error: ')
+    assert captured.count('\n') == 1
+    assert message in captured
+
+
+def test_help_needs_no_tensorflow():
+    code = (
+        'import sys\nfrom xlbench import prepare\n'
+        'try: prepare.main(["prepare", "--help"])\n'
+        'except SystemExit as stop: assert not stop.code\n'
+        'assert "tensorflow" not in sys.modules and "jax" not in sys.modules\n'
+    )
+    result = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, check=True
+    )
+    assert '--skip_bad' in result.stdout
+
+
+def test_input_that_changes_while_it_is_read(root, monkeypatch):
+    original = prepare.records
+
+    def records(task, split):
+        yield from original(task, split)
+        path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
+        path.write_text(path.read_text() + 'more\n')
+
+    monkeypatch.setattr(prepare, 'records', records)
+    with pytest.raises(errors.UserError, match='changed while they were read'):
+        run(root, 'mtg_qg_en_de')
+    assert not [p for p in tree(root) if 'manifest' in p]
+
+
+# --- Samples and own tasks.
+
+
+def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, capsys):
+    def write(root, seed=0):
+        if not os.path.exists(f'{root}/SAMPLE.json'):
+            mtg_files.write_mtg(root, SIZES, tasks=('sg',))
+            pathlib.Path(root, 'SAMPLE.json').write_text('{}')
+
+    module = types.ModuleType('tasks.samples.mtg')
+    module.write = write
+    module.write_vocabulary = lambda root: shutil.copy(vocabulary_file, f'{root}/sample.model')
+    monkeypatch.setitem(sys.modules, 'tasks.samples.mtg', module)
+    root = tmp_path / 'sample'
+    assert main('--sample', f'--root={root}') == 0
+    assert capsys.readouterr().out == f'wrote the sample corpora into {root}\n'
+    assert main('--sample', f'--root={root}', '--mixture=mtg_sg_en_en', '--split=train') == 0
+    assert 'wrote' not in capsys.readouterr().out
+    found = prepared.open_task(str(root), 'sample', 'mtg_sg_en_en', 'train')
+    assert (found.num_examples, found.manifest['data']) == (7, 'sample')
+    pipeline.use_root(None)
+
+
+def test_a_task_file_of_ones_own_counts_as_input(root, tmp_path, monkeypatch):
+    text = """
+        from xlbench import pipeline
+
+        pipeline.register_text_task(
+            'mine_x',
+            files={'train': 'mine.jsonl'},
+            format='jsonl',
+            fields={'inputs': 'a', 'targets': 'b'},
+            lang='en',
+        )
+        """
+    folder = tmp_path / 'own'
+    folder.mkdir()
+    (folder / 'mine.py').write_text(textwrap.dedent(text))
+    (root / 'mine.jsonl').write_text('{"a": "the river", "b": "old"}\n')
+    monkeypatch.setenv('XLBENCH_TASKS', str(folder))
+    try:
+        (done,) = run(root, 'mine_x')
+        assert [entry['path'] for entry in done.manifest['inputs']] == [
+            'mine.jsonl',
+            str(folder / 'mine.py'),
+        ]
+        assert run(root, 'mine_x')[0].fresh
+        (folder / 'mine.py').write_text(textwrap.dedent(text) + '# changed\n')
+        assert not run(root, 'mine_x')[0].fresh
+    finally:
+        seqio.TaskRegistry.remove('mine_x')
+        pipeline._user_files.clear()
+        sys.modules.pop('xlbench_user_tasks.mine')
+
+
+def test_real_xquad(dev_data, tmp_path, vocabulary_file):
+    os.symlink(dev_data / 'xquad', tmp_path / 'xquad')
+    shutil.copy(vocabulary_file, tmp_path / 'sample.model')
+    done = run(tmp_path, 'xquad_multi_qg', 'xquad_qg_en_zh', splits='train,validation,test')
+    total = sum(d.manifest['num_examples'] for d in done if d.job.task == 'xquad_qg_en_zh')
+    assert total == 1190
+    tasks, rates = prepared.open_mixture(str(tmp_path), 'sample', 'xquad_multi_qg', 'test')
+    assert len(tasks) == 4
+    assert rates == [float(task.num_examples) for task in tasks]
+    ids = [{task[i]['id'] for i in range(len(task))} for task in tasks]
+    assert all(found == ids[0] for found in ids)
+    pipeline.use_root(None)
+
+
+# --- Processes.
+
+
+def wait_for(condition, seconds=90):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, 'waited in vain'
+        time.sleep(0.02)
+
+
+def start(command, **environment):
+    """A process in the repository, so that `python -m xlbench...` finds it."""
+    return subprocess.Popen(
+        command,
+        cwd=pathlib.Path(prepare.__file__).parent.parent,
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def is_running(pid):
+    try:
+        with open(f'/proc/{pid}/stat') as file:
+            return file.read().rpartition(')')[2].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
+    mtg_files.write_mtg(root, {'train': 12_000}, tasks=('qg',))
+    command = [sys.executable, '-m', 'xlbench.prepare', '--mixture=mtg_cross_qg_en']
+    command += ['--split=train', f'--root={root}']
+    process = start(command)
+    try:
+        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*/*.part'))
+    finally:
+        process.kill()
+        process.wait()
+    opened = []
+    for lang in ('de', 'fr', 'es'):
+        try:
+            name = f'mtg_qg_en_{lang}'
+            opened.append(prepared.open_task(str(root), 'sample', name, 'train'))
+        except prepared.NotPrepared:
+            continue
+    assert len(opened) < 3  # It was killed in the middle, ...
+    for found in opened:  # ... and what was complete by then is whole.
+        found.verify()
+    with pytest.raises(prepared.NotPrepared):
+        prepared.open_mixture(str(root), 'sample', 'mtg_cross_qg_en', 'train')
+    run(root, 'mtg_cross_qg_en')
+    rerun = tree(root / 'prepared')
+    assert not [path for path in rerun if '/.' in path]  # What was half written is gone.
+    shutil.rmtree(root / 'prepared')
+    run(root, 'mtg_cross_qg_en')
+    assert tree(root / 'prepared') == rerun
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='looks into /proc')
+def test_workers_end_with_their_parent():
+    code = (
+        'import time, worker_jobs\n'
+        'from xlbench import workers\n'
+        'if __name__ == "__main__":\n'
+        '    shared = workers.Shared.make()\n'
+        '    workers.run(worker_jobs.wait, [60, 60], 2, (len, ""), shared, print)\n'
+    )
+    path = pathlib.Path(worker_jobs.__file__).parent
+    process = start([sys.executable, '-c', code], PYTHONPATH=str(path))
+    children = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children')
+    try:
+        # Two workers and multiprocessing's resource tracker.
+        wait_for(lambda: len(children.read_text().split()) == 3)
+        time.sleep(0.5)
+        found = [int(pid) for pid in children.read_text().split()]
+    finally:
+        process.kill()
+        process.wait()
+    wait_for(lambda: not any(map(is_running, found)), seconds=30)
+
+
+def test_number_of_workers(monkeypatch):
+    jobs = [prepare.Job('a', str(i)) for i in range(5)]
+    monkeypatch.setattr(prepare.tokenizers, 'num_threads', lambda: 8)
+    small = dict.fromkeys(jobs, (1000, 10))
+    large = dict.fromkeys(jobs, (2**28, 10**6))
+    assert prepare._num_workers(None, jobs, small) == 1
+    assert prepare._num_workers(None, jobs, large) == 5
+    assert prepare._num_workers(3, jobs, small) == 3
+    assert prepare._num_workers(3, [], small) == 1
+
+
+def test_an_error_in_a_worker_comes_out():
+    shared = workers.Shared.make()
+    with pytest.raises(errors.UserError, match='job 2 is bad'):
+        workers.run(worker_jobs.job, [2, 2], 1, (len, ''), shared, print)
+    results = []
+    workers.run(worker_jobs.job, [1, 3, 4], 2, (len, ''), shared, results.append)
+    assert sorted(results) == [1, 3, 4]
+    assert shared.examples.value >= 4
+
+
+def test_skips_are_shared():
+    shared = workers.Shared.make(2)
+    assert [shared.allow_skip() for _ in range(4)] == [True, True, False, False]
+
+
+def test_progress_line():
+    progress = workers.Progress(workers.Shared.make(), 71_819, io.StringIO())
+    assert progress.line(12_000, 0.6) == '12,000 of 71,819 examples, 20,000/s, 3 s left'
+    assert 'starting' in progress.line(0, 3)

@@ -1,0 +1,289 @@
+"""The sample corpora of MTG: shape, leaks, sameness of bytes, grammar, vocabulary."""
+
+import functools
+import hashlib
+import json
+import pathlib
+import random
+import re
+
+import pytest
+import sentencepiece
+
+from tasks.samples import lexicon, mtg, questions, stories, titles
+from xlbench import errors
+
+CLEAN = ('train', 'validation', 'test')
+HELD_OUT = ('validation', 'test')
+PAIRS = [(task, lang) for task in mtg.TASKS for lang in lexicon.LANGUAGES]
+
+
+@functools.cache  # Most tests read all of it.
+def read(root: pathlib.Path, task: str, lang: str, split: str, side: str) -> list[str]:
+    data = (root / 'mtg' / task / lang / f'{split}.{side}').read_bytes()
+    assert data.endswith(b'\n')
+    return data.decode('utf-8').split('\n')[:-1]
+
+
+def digests(root: pathlib.Path) -> dict[str, str]:
+    files = sorted(path for path in root.rglob('*') if path.is_file())
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('sample') / 'new'
+    mtg.write(str(folder), seed=0)
+    return folder
+
+
+def test_counts_and_parallel_lines(root):
+    minimum = {'rough_train': 4000, 'train': 2500, 'validation': 250, 'test': 250}
+    for task, lang in PAIRS:
+        for split, size in mtg.SPLITS.items():
+            assert size >= minimum[split]
+            for side in ('src', 'trg'):
+                assert len(read(root, task, lang, split, side)) == size
+
+
+def test_inputs_are_distinct_and_held_out_ones_unseen(root):
+    for task, lang in PAIRS:
+        inputs = {split: read(root, task, lang, split, 'src') for split in mtg.SPLITS}
+        # Of a question, the passage alone: another answer to a known passage would leak it.
+        passages = {split: [s.split('\t')[0] for s in sources] for split, sources in inputs.items()}
+        for sources in passages.values():
+            assert len(set(sources)) == len(sources)
+        training = {*passages['train'], *passages['rough_train']}
+        assert not training & {*passages['validation'], *passages['test']}
+        assert not set(passages['validation']) & set(passages['test'])
+
+
+def test_format(root):
+    for task, lang in PAIRS:
+        for split in mtg.SPLITS:
+            for source in read(root, task, lang, split, 'src'):
+                fields = source.split('\t')
+                assert len(fields) == (2 if task == 'qg' else 1), source
+                assert all(field and field == ' '.join(field.split(' ')) for field in fields)
+                assert not re.search(r'[{}\r]|  |^ | $| \t|\t ', source), source
+            for target in read(root, task, lang, split, 'trg'):
+                assert target and not re.search(r'[{}\r\t]|  |^ | $', target), target
+
+
+def test_lines_are_parallel_in_meaning(root):
+    """Names and towns are spelled alike in all languages, so they must agree line by line."""
+    words = {*lexicon.NAMES, *lexicon.TOWNS}
+    for task in mtg.TASKS:
+        for side in ('src', 'trg'):
+            told = [
+                [
+                    sorted(words.intersection(re.findall(r'\w+', line)))
+                    for line in read(root, task, lang, 'train', side)
+                ]
+                for lang in lexicon.LANGUAGES
+            ]
+            assert all(other == told[0] for other in told[1:])
+            assert all(told[0])
+
+
+def test_answers_are_in_their_passages_and_not_in_the_questions(root):
+    for lang in lexicon.LANGUAGES:
+        sources = read(root, 'qg', lang, 'train', 'src')
+        for source, question in zip(sources, read(root, 'qg', lang, 'train', 'trg'), strict=True):
+            passage, answer = source.split('\t')
+            assert answer.lower() in passage.lower()
+            assert not re.search(rf'(?<!\w){re.escape(answer)}(?!\w)', question), question
+
+
+def test_targets_follow_from_inputs(root):
+    """Every name, town and number of a target is said in its input."""
+    known = {*lexicon.NAMES, *lexicon.TOWNS, *(row[0] for row in lexicon.NUMBERS)}
+    for task in mtg.TASKS:
+        sources = read(root, task, 'en', 'train', 'src')
+        for source, target in zip(sources, read(root, task, 'en', 'train', 'trg'), strict=True):
+            said = known.intersection(re.findall(r'\w+', target))
+            assert said <= {*re.findall(r'\w+', source)}, (source, target)
+            assert len(target.split()) >= 4
+
+
+def test_same_seed_same_bytes_and_another_seed_other_bytes(root, tmp_path):
+    again = tmp_path / 'again'
+    mtg.write(str(again), seed=0)
+    assert digests(again) == digests(root)
+    assert 'sample.model' in digests(again)
+    other = mtg.make_splits('tg', seed=1)
+    assert [e['de'][0] for e in other['test']] != read(root, 'tg', 'de', 'test', 'src')
+
+
+def test_what_is_there_is_kept_and_replaced_only_by_another_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(mtg, 'SPLITS', dict.fromkeys(mtg.SPLITS, 150))
+    monkeypatch.setattr(mtg, '_VOCABULARY_PIECES', 500)
+    mtg.write(str(tmp_path), seed=3)
+    first = digests(tmp_path)
+    assert json.loads((tmp_path / 'SAMPLE.json').read_text())['seed'] == 3
+    assert not list(tmp_path.glob('.[mv]*'))
+    (tmp_path / 'mtg/sg/en/test.src').write_text('changed\n')
+    mtg.write(str(tmp_path), seed=3)
+    assert (tmp_path / 'mtg/sg/en/test.src').read_text() == 'changed\n'
+    # An interrupted writing lacks the description; the next one starts anew.
+    (tmp_path / 'SAMPLE.json').unlink()
+    mtg.write(str(tmp_path), seed=3)
+    assert digests(tmp_path) == first
+    mtg.write(str(tmp_path), seed=4)
+    assert digests(tmp_path).keys() == first.keys() and digests(tmp_path) != first
+
+
+def test_official_files_are_never_replaced(tmp_path, capsys):
+    official = tmp_path / 'mtg' / 'sg' / 'en' / 'train.src'
+    official.parent.mkdir(parents=True)
+    official.write_text('real\n')
+    assert errors.run_main(mtg.main, ['mtg', f'--root={tmp_path}']) == 2
+    assert 'no sample' in capsys.readouterr().err
+    assert official.read_text() == 'real\n'
+    assert not (tmp_path / 'SAMPLE.json').exists()
+
+
+def clean_lines(root: pathlib.Path, lang: str):
+    """All text that a person should find correct: targets, and inputs without machine slips."""
+    for task in mtg.TASKS:
+        for split in mtg.SPLITS:
+            yield from read(root, task, lang, split, 'trg')
+            if split in CLEAN:
+                yield from read(root, task, lang, split, 'src')
+
+
+VOWEL = '[aeiouyàâéèêëîïôœAEIOUYÀÂÉÈÊÎÔŒ]'
+WRONG = {
+    'en': r'\ba [aeio]\w|\ban (?![aeio])|\b(in|on|at) (in|on|at)\b',
+    'de': r'\b(zu|in|an|von) dem\b|\b(zu) der\b|\b(einen|den) [a-zäöüß]+(?<!n)\b'
+    r'|\bein [a-zäöüß]+(?<!s) [A-ZÄÖÜ]|\beine [a-zäöüß]+(?<!e) [A-ZÄÖÜ]',
+    'fr': rf"\b(?:[Dd]e les?|[Àà] les?|[Dd]u l'|que ils?|que elles?)\b"
+    rf"|(?<!\w)(?:[Ll]e|[Ll]a|[Dd]e|[Qq]ue|[Ll]'|[Dd]'|[Ss]e|[Nn]e) {VOWEL}"
+    rf"|(?<!\w)[LlDd]'(?!{VOWEL})|\w\?",
+    'es': r'\b[Dd]e el\b|\b[Aa] el\b|\b[Aa]l la\b|\by h?i\w|\bun[oa]? (?:un|una)\b',
+}
+
+
+@pytest.mark.parametrize('lang', lexicon.LANGUAGES)
+def test_no_wrong_form(root, lang):
+    wrong = re.compile(WRONG[lang])
+    for line in clean_lines(root, lang):
+        found = wrong.search(line)
+        # A title in German has its object without article; everything else is caught above.
+        assert not found, (found[0], line)
+        assert line[1 if line.startswith('¿') else 0].isupper(), line
+
+
+@pytest.mark.parametrize(
+    ('lang', 'text'),
+    [
+        ('en', 'a old clock'),
+        ('de', 'in dem Garten'),
+        ('de', 'trug einen rote Hut'),
+        ('fr', 'le ingénieur'),
+        ('fr', 'rue de le lac'),
+        ('fr', "l'boulanger"),
+        ('es', 'detiene a el pintor'),
+        ('es', 'cerca de el río'),
+    ],
+)
+def test_the_wrong_forms_would_be_found(lang, text):
+    assert re.search(WRONG[lang], text)
+
+
+def test_questions(root):
+    first = {
+        'en': r'(Who|What did|Where did|When did|How many) .*[^ ]\?$',
+        'de': r'(Wer|Was|Wo|Wann|Wie viele) .*[^ ]\?$',
+        'fr': r"(Qui a|Qu'a|Où|Quand|Combien (de |d'))\b.* \?$",
+        'es': r'¿(Quién|Qué|Dónde|Cuándo|Cuántos|Cuántas) .*[^ ]\?$',
+    }
+    for lang, pattern in first.items():
+        for question in read(root, 'qg', lang, 'train', 'trg'):
+            assert re.match(pattern, question), question
+
+
+def test_objects_and_jobs_are_inflected():
+    forms = {
+        (lang, i): lexicon.object_forms(lang, i)
+        for lang in ('en', 'de', 'fr', 'es')
+        for i in range(len(lexicon.OBJECTS))
+    }
+    assert ('einen schwarzen Hut', 'den schwarzen Hut', 'schwarzen Hut') in forms.values()
+    assert ('ein scharfes Messer', 'das scharfe Messer', 'scharfes Messer') in forms.values()
+    assert ('une écharpe chaude', "l'écharpe chaude", 'une écharpe chaude') in forms.values()
+    assert ('an empty barrel', 'the empty barrel', 'empty barrel') in forms.values()
+    engineer = next(i for i, row in enumerate(lexicon.JOBS) if row[0] == 'engineer')
+    assert lexicon.job_forms('fr', engineer, woman=True) == ("l'ingénieure", 'ingénieure')
+    assert lexicon.job_forms('de', engineer, woman=False) == ('der Ingenieur', 'Ingenieur')
+
+
+def test_tables_are_complete():
+    for rows in (
+        lexicon.OBJECTS,
+        lexicon.JOBS,
+        lexicon.THINGS,
+        lexicon.ANIMALS,
+        lexicon.TIMES,
+        lexicon.WEATHER,
+        lexicon.NUMBERS,
+        questions.VERBS,
+    ):
+        assert {len(row) for row in rows} == {4}
+        assert all(all(row) for row in rows)
+        # A word for two meanings would make a target ambiguous.
+        assert all(len(set(column)) == len(rows) for column in zip(*rows, strict=True))
+    for templates in (
+        stories.OPENINGS,
+        stories.HELPERS,
+        stories.OTHERS,
+        stories.SCENES,
+        stories.EVENTS,
+        questions.FACTS,
+        questions.QUESTIONS,
+        titles.LEADS,
+        titles.CROWDS,
+        titles.EVENTS,
+    ):
+        assert {len(templates[lang]) for lang in lexicon.LANGUAGES} == {len(templates['en'])}
+    assert not {*lexicon.NAMES} & {*lexicon.TOWNS}
+
+
+def test_a_slip_changes_a_word_or_two():
+    text = 'Nora verlor am Montag einen roten Hut.'
+    slips = [mtg._slip(text, random.Random(i)) for i in range(100)]
+    assert 'Nora verlor am Montag roten Hut.' in slips
+    assert 'Nora verlor am am Montag einen roten Hut.' in slips
+    assert 'Nora am verlor Montag einen roten Hut.' in slips
+    assert text not in slips
+
+
+def test_only_rough_sources_that_are_not_english_have_slips(root):
+    doubled = re.compile(r'\b(\w+) \1\b')
+    for task, lang in PAIRS:
+        for split in mtg.SPLITS:
+            sources = read(root, task, lang, split, 'src')
+            rate = sum(map(bool, map(doubled.search, sources))) / len(sources)
+            if split == 'rough_train' and lang != 'en':
+                # A third of the slips double a word.
+                assert 0.02 < rate < 0.05
+            else:
+                assert rate == 0.0
+
+
+def test_vocabulary(root):
+    model = sentencepiece.SentencePieceProcessor(model_file=str(root / 'sample.model'))
+    assert [model.pad_id(), model.eos_id(), model.unk_id(), model.bos_id()] == [0, 1, 2, -1]
+    assert 1500 <= model.vocab_size() <= 4500
+    for symbol in ('<en>', '<de>', '<fr>', '<es>', '<zh>', '<answer>'):
+        assert model.encode(f'{symbol} x', out_type=str).count(symbol) == 1
+    for task, lang in PAIRS:
+        for side in ('src', 'trg'):
+            lines = read(root, task, lang, 'train', side)[::3]
+            lines = [line.replace('\t', ' ') for line in lines]
+            ids = model.encode(lines)
+            assert model.decode(ids) == lines
+            assert max(map(len, ids)) <= (80 if side == 'src' else 24)
+    assert model.decode(model.encode('日本語 café')) == '日本語 café'

@@ -1,0 +1,118 @@
+"""Tests of tasks/mtg.py."""
+
+import mtg_files
+import pytest
+import seqio
+
+from xlbench import errors, pipeline
+from xlbench.benchmarks import MTG
+
+LENGTHS = {'inputs': 48, 'targets': 16}
+
+
+@pytest.fixture(scope='module', autouse=True)
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('root')
+    mtg_files.write_mtg(folder, {'rough_train': 4, 'train': 3, 'validation': 2, 'test': 2})
+    mtg_files.write_vocabulary(folder)
+    pipeline.use_vocabulary('sample', str(folder))
+    yield folder
+    pipeline.use_root(None)
+
+
+def lines(root, task, lang, split, side):
+    return (root / 'mtg' / task / lang / f'{split}.{side}').read_text().splitlines()
+
+
+def first(name, split='train'):
+    task = pipeline.get(name)
+    dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False)
+    return next(iter(dataset.as_numpy_iterator()))
+
+
+def test_there_are_48_tasks():
+    pipeline.get('mtg_qg_en_en')
+    names = [n for n in seqio.TaskRegistry.names() if n.startswith('mtg_')]
+    assert sorted(names) == sorted(MTG.task_names())
+    assert len(names) == 48
+
+
+def test_question_generation_across_languages(root):
+    example = first('mtg_qg_en_de')
+    passage, answer = lines(root, 'qg', 'en', 'train', 'src')[0].split('\t')
+    question = lines(root, 'qg', 'de', 'train', 'trg')[0]
+    tokenizer = pipeline.tokenizer()
+    text = f'<de> {passage} <answer> {answer}'
+    assert example['inputs_pretokenized'].decode() == text
+    assert example['targets_pretokenized'].decode() == question
+    assert example['inputs'].tolist() == [*tokenizer.encode(text), 1]
+    assert example['targets'].tolist() == [*tokenizer.encode(question), 1]
+
+
+@pytest.mark.parametrize('task', ['sg', 'tg'])
+def test_other_tasks(root, task):
+    example = first(f'mtg_{task}_fr_fr', 'rough_train')
+    text = lines(root, task, 'fr', 'rough_train', 'src')[0]
+    assert example['inputs_pretokenized'].decode() == f'<fr> {text}'
+    assert (
+        example['targets_pretokenized'].decode() == lines(root, task, 'fr', 'rough_train', 'trg')[0]
+    )
+
+
+def test_tasks_work_with_seqio():
+    converter = seqio.EncDecFeatureConverter(pack=False)
+    for name in MTG.task_names()[::5]:  # Every task, source and target is among them.
+        dataset = seqio.get_dataset(name, LENGTHS, converter, 'validation')
+        batch = next(iter(dataset.batch(2).as_numpy_iterator()))
+        assert batch['encoder_input_tokens'].shape == (2, 48)
+        assert batch['decoder_target_tokens'].shape == (2, 16)
+
+
+def test_every_scenario_has_its_mixtures():
+    pipeline.get('mtg_qg_en_en')
+    for scenario in MTG.scenarios():
+        for rate in ('proportional', 'equal', 'temperature', 'capped'):
+            name = scenario.mixture + ('' if rate == 'proportional' else f'.{rate}')
+            mixture = pipeline.get(name)
+            assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
+            rates = pipeline.mixture_rates(mixture, 'train')
+            assert len(set(rates.values())) == 1  # All files have the same length here.
+    assert len(pipeline.get('mtg_cross_qg').tasks) == 12
+    assert len(pipeline.get('mtg_multi_multitask').tasks) == 12
+    assert [t.name for t in pipeline.get('mtg_zero_shot_qg').tasks] == ['mtg_qg_en_en']
+
+
+@pytest.mark.parametrize(
+    'name',
+    ['mtg_mono_qg_de', 'mtg_mono_multitask_fr.equal', 'mtg_cross_tg_en', 'mtg_zero_shot_sg.capped'],
+)
+def test_mixtures_work_with_seqio(name):
+    converter = seqio.EncDecFeatureConverter(pack=True)
+    dataset = seqio.get_dataset(pipeline.get(name), LENGTHS, converter, 'train', num_epochs=None)
+    batch = next(iter(dataset.batch(2).as_numpy_iterator()))
+    assert batch['encoder_input_tokens'].shape == (2, 48)
+
+
+def test_metrics_know_the_target_language():
+    metrics = {type(m).__name__: m for m in pipeline.get('mtg_qg_en_de').metric_fns}
+    assert set(metrics) == {'MultilingualRouge', 'SacreBleu', 'ChrF', 'Distinct'}
+    assert metrics['MultilingualRouge'].lang == 'de'
+    scores = {}
+    for metric in metrics.values():
+        scores |= metric(['eine alte Stadt am Fluss'], ['eine alte Stadt am Fluss'])
+    assert scores['rouge_l'] == pytest.approx(100)
+    assert scores['bleu'] == pytest.approx(100)
+
+
+def test_another_layout(root, tmp_path, monkeypatch):
+    for side in ('src', 'trg'):
+        text = (root / 'mtg' / 'sg' / 'es' / f'test.{side}').read_text()
+        (tmp_path / f'test-es-sg.{side}').write_text(text)
+    monkeypatch.setenv('XLBENCH_MTG_FILES', str(tmp_path / '{split}-{lang}-{task}.{side}'))
+    assert (
+        first('mtg_sg_es_es', 'test')['targets_pretokenized'].decode()
+        == (lines(root, 'sg', 'es', 'test', 'trg')[0])
+    )
+    monkeypatch.setenv('XLBENCH_MTG_FILES', '{language}/x')
+    with pytest.raises(errors.UserError, match='is not a pattern of'):
+        first('mtg_sg_es_es', 'test')
