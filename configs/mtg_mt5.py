@@ -49,33 +49,28 @@ def sample(scenario, size: str) -> ml_collections.ConfigDict:
     c.trainable = ('.*',)
     c.mesh = dict(data=-1, fsdp=1, tensor=1)
     c.batches = dict(
-        batch_size=16, lengths=dict(inputs=192, targets=48), packing=True, length_buckets=1
+        batch_size=8, lengths=dict(inputs=192, targets=48), packing=True, length_buckets=1
     )
     c.accumulate = 1
+    # Steps relative to the parameters suit T5's wide initial values: on this corpus Adafactor needs
+    # about half of the examples that AdamW needs for the same loss.
+    optimizer = dict(
+        name='adafactor', learning_rate=3e-2, schedule='linear', warmup_steps=50,
+        final_fraction=0.3,
+    )
     c.stages = dict(
         stage1=dict(
-            mixture=scenario.mixture,
-            split='rough_train',
-            num_steps=900,
-            optimizer=dict(
-                name='adamw', learning_rate=3e-3, schedule='linear', warmup_steps=50,
-                final_fraction=0.3, clip_norm=1.0,
-            ),
+            mixture=scenario.mixture, split='rough_train', num_steps=900, optimizer=optimizer
         ),
         stage2=dict(
-            mixture=scenario.mixture,
-            split='train',
-            num_steps=500,
-            start_from='best',
-            optimizer=dict(
-                name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=10, clip_norm=1.0
-            ),
+            mixture=scenario.mixture, split='train', num_steps=300, start_from='best',
+            optimizer=optimizer | dict(learning_rate=9e-3, final_fraction=0.0),
         ),
     )
     lengths = dict(inputs=128, targets=32)
     c.evals = dict(
         dev=dict(
-            tasks=scenario.evaluate, split='validation', every=200, decode=False,
+            tasks=scenario.evaluate, split='validation', every=300, decode=False,
             num_examples=50, batch_size=50, lengths=lengths,
         ),
         test=dict(
@@ -84,8 +79,8 @@ def sample(scenario, size: str) -> ml_collections.ConfigDict:
         ),
     )
     c.best = dict(score='dev/mean/loss', mode='min', patience=0)
-    c.checkpoints = dict(every=200, keep=1)
-    c.log_every = 50
+    c.checkpoints = dict(every=300, keep=1)
+    c.log_every = 100
     c.baselines = ('copy_input', 'most_frequent', 'nearest_input')
     c.baseline_split = 'train'
     return c

@@ -4,11 +4,13 @@ Every function here is a thin name over optax; a new optimizer is a new function
 OPTIMIZERS.
 """
 
+import inspect
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from xlbench.errors import UserError, unknown
@@ -44,10 +46,14 @@ def build(
     if name not in OPTIMIZERS:
         raise unknown('optimizer', name, OPTIMIZERS)
     rate = make_schedule(schedule, learning_rate, warmup_steps, num_steps, final_fraction)
-    try:
-        tx = OPTIMIZERS[name](rate, **options)
-    except TypeError as error:
-        raise UserError(f'config.optimizer for {name!r}: {error}') from error
+    own, common = (
+        list(inspect.signature(f).parameters)[1:] for f in (OPTIMIZERS[name], build)
+    )
+    allowed = {*own, *common} - {'num_steps', 'options'}
+    for key in options:
+        if key not in own:
+            raise unknown(f'key of optimizer {name!r}', key, allowed)
+    tx = OPTIMIZERS[name](rate, **options)
     if clip_norm:
         tx = optax.chain(optax.clip_by_global_norm(clip_norm), tx)
     return tx, rate
@@ -63,7 +69,8 @@ def make_schedule(
         'linear': lambda: optax.linear_schedule(peak, peak * final_fraction, decay_steps),
         'cosine': lambda: optax.cosine_decay_schedule(peak, decay_steps, final_fraction),
         'inverse_sqrt': lambda: lambda step: (
-            peak * (max(1, warmup_steps) / (step + max(1, warmup_steps))) ** 0.5
+            # Asked for steps before the warm-up's end as well; what it says there is not used.
+            peak * (max(1, warmup_steps) / (jnp.maximum(step, 0) + max(1, warmup_steps))) ** 0.5
         ),
     }
     if name not in schedules:

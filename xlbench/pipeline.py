@@ -64,6 +64,13 @@ def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
     return _bound['tokenizer']
 
 
+def use_no_vocabulary(root: str | None = None) -> None:
+    """Tasks give their texts as they are, without the tags of a vocabulary's model."""
+    if root is not None:
+        use_root(root)
+    _bound['tokenizer'] = types.SimpleNamespace(tags='', name='none')
+
+
 def tokenizer() -> tokenizers.Tokenizer:
     """The vocabulary in use."""
     if _bound['tokenizer'] is None:

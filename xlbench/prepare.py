@@ -211,6 +211,56 @@ def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
     yield from _seqio_records(task, split) if dataset is None else _fast_records(task, dataset)
 
 
+def texts(task: Any, split: str) -> Iterator[str]:
+    """Inputs and targets of a task and split as text, without language tags."""
+    steps = text_steps(task)
+    dataset = None if steps is None else _text_dataset(task, split, steps)
+    if dataset is None:
+        raise errors.UserError(
+            f'task {task.name} does not end in tokenisation of plain text, so that a vocabulary '
+            'cannot be trained on it; name other tasks in --mixture'
+        )
+    for batch in dataset.as_numpy_iterator():
+        for name in task.output_features:
+            yield from (value.decode() for value in batch[name].tolist())
+
+
+def make_vocabulary(
+    mixtures: str | Sequence[str], splits: str | Sequence[str], path: str, *, root: str, size: int
+) -> None:
+    """Trains a SentencePiece vocabulary on the texts of tasks, into a new file.
+
+    Args:
+      mixtures: names, comma-separated or a sequence; NAME:SPLIT takes that split alone.
+      splits: of the other names, likewise.
+      path: of the model file; one that is there is kept, and the command stops.
+      root: the data root.
+      size: pieces at most.
+    """
+    if os.path.exists(path):
+        raise errors.UserError(f'{path} exists and is kept; name another --new_vocabulary')
+    pipeline = _pipeline()
+    pipeline.use_no_vocabulary(root)
+    jobs, _, _ = _resolve(_names(mixtures, 'mixture'), _names(splits, 'split'))
+    tasks = {job: pipeline.get(job.task) for job in jobs}
+    langs = {
+        lang
+        for task in tasks.values()
+        for side in ('source_lang', 'target_lang')
+        if (lang := getattr(task.source, side, None))
+    }
+    # The same text stands in many tasks, such as one for each target language.
+    lines = dict.fromkeys(text for job, task in tasks.items() for text in texts(task, job.split))
+    symbols = [*(f'<{lang}>' for lang in sorted(langs)), pipeline.ANSWER_SEPARATOR.strip()]
+    model = tokenizers.train_sentencepiece(lines, size=size, symbols=symbols)
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    temporary = f'{path}.tmp-{os.getpid()}'
+    with open(temporary, 'wb') as file:
+        file.write(model)
+    os.replace(temporary, path)
+    print(f'a vocabulary of at most {size} pieces from {len(lines):,} texts -> {path}')
+
+
 # ---------------------------------------------------------------------------------------------
 # One task and split -> a folder.
 
@@ -517,6 +567,12 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help='skip at most N bad records in this run, and list them (default: 0, the first stops)',
     )
+    add(
+        '--new_vocabulary',
+        metavar='FILE.model',
+        help='train a SentencePiece vocabulary on the texts of the tasks; prepare nothing',
+    )
+    add('--vocabulary_size', metavar='N', type=int, default=8000, help='of it (default: 8000)')
     add('--workers', metavar='N', type=int, help='processes (default: as many as it is worth)')
     add('--force', action='store_true', help='prepare anew what is up to date, too')
     add(
@@ -540,6 +596,15 @@ def main(argv: Sequence[str]) -> int:
             make_sample(root)
             if not flags.mixture:
                 return 0
+        if flags.new_vocabulary:
+            make_vocabulary(
+                flags.mixture or '',
+                flags.split,
+                flags.new_vocabulary,
+                root=root,
+                size=flags.vocabulary_size,
+            )
+            return 0
         prepare(
             flags.mixture or '',
             flags.split,

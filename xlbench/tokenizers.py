@@ -13,6 +13,7 @@ From the hub only the named small files below are fetched, never weights, pickle
 import abc
 import functools
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -380,3 +381,42 @@ def _load(path: str, name: str, stamp: tuple[int, ...]) -> Tokenizer:
     if path.endswith('.json'):
         return HuggingFaceTokenizer(path, name, config)
     return SentencePieceTokenizer(path, name, config)
+
+
+def train_sentencepiece(
+    lines: Iterable[str], *, size: int, symbols: Sequence[str] = (), model_type: str = 'unigram'
+) -> bytes:
+    """Trains a SentencePiece model with T5's special ids; the same lines give the same bytes.
+
+    Args:
+      lines: texts, in a fixed order.
+      size: pieces at most; bytes spell what they cannot, in any script.
+      symbols: words that are one piece each, such as '<de>'.
+      model_type: 'unigram' or 'bpe'.
+
+    Returns:
+      The content of a `.model` file.
+    """
+    import sentencepiece
+
+    # Into memory: a model trained into a file also holds that file's name, other bytes each time.
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type=model_type,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        character_coverage=1.0,
+        user_defined_symbols=list(symbols),
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        num_threads=1,
+        shuffle_input_sentence=False,
+        max_sentence_length=1 << 20,
+        minloglevel=2,
+    )
+    return model.getvalue()

@@ -1,0 +1,220 @@
+"""From the command line to checked blocks, and whose a workdir is."""
+
+import json
+
+import pytest
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, optimizers
+from xlbench.errors import UserError
+
+FILE = """
+import ml_collections
+
+from xlbench import config as config_lib
+
+
+def get_config(variant=''):
+    chosen = config_lib.variant(variant, ('small', 'large'), task=None)
+    return ml_collections.ConfigDict(dict(
+        seed=0, rate=0.5, name='a', flag=True, tasks=('x', 'y'),
+        model=dict(size=chosen['size'], task=chosen['task'] or 'none', inner=dict(depth=2)),
+    ))
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / 'demo.py'
+    file.write_text(FILE)
+    return str(file)
+
+
+def parse(path, *arguments):
+    return config_lib.parse_flags(['train', f'--config={path}', *arguments], doc='What it does.')
+
+
+def test_overrides_have_the_types_of_the_file(path):
+    config, workdir = parse(
+        f'{path}:large,task=qg', '--config.seed=3', '--config.rate=1e-2', '--noconfig.flag',
+        '--config.model.inner.depth=5', "--config.tasks=('z',)", '--workdir=somewhere',
+    )  # fmt: skip
+    assert workdir == 'somewhere'
+    assert (config.seed, config.rate, config.flag, config.tasks) == (3, 0.01, False, ('z',))
+    assert config.model.to_dict() == {'size': 'large', 'task': 'qg', 'inner': {'depth': 5}}
+    assert config_lib.to_dict(config)['tasks'] == ['z']
+    with pytest.raises(AttributeError):
+        config.sede = 1
+
+
+def test_the_config_may_stand_after_a_space(path):
+    config, _ = config_lib.parse_flags(['train', '--config', path, '--config.seed=4'], doc='')
+    assert config.seed == 4
+
+
+def test_the_same_command_has_the_same_workdir(path):
+    names = [
+        parse(path, *arguments)[1]
+        for arguments in ([], [], ['--config.seed=0'], ['--config.seed=1'], ['--config.rate=2'])
+    ]
+    assert names[0] == names[1] == names[2]  # Setting a key to what it is changes nothing.
+    assert len(set(names)) == 3
+    assert all(name.startswith('runs/demo-') for name in names)
+    assert parse(f'{path}:large,task=qg')[1].startswith('runs/demo-large-task-qg-')
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--config.sed=1'], "unknown key in config 'sed'; nearest: seed"),
+        (['-config.model.siez=1'], "unknown key in config.model 'siez'; nearest: size"),
+        (['--noconfig.flga'], "unknown key in config 'flga'; nearest: flag"),
+        (['--config.model.size.x=1'], "config.model.size is 'small' and has no keys"),
+        (['--config.model=1'], 'config.model is a block; set one of size, task, inner in it'),
+        (['--config.seed=1.5'], '1.5'),
+        (['--config.flag=perhaps'], 'perhaps'),
+        (['--nonsense=1'], "Unknown command line flag 'nonsense'"),
+        (['left', 'over'], "unexpected argument 'left'; flags begin with --"),
+    ],
+)
+def test_slips_on_the_command_line(path, arguments, message):
+    with pytest.raises(UserError) as error:
+        parse(path, *arguments)
+    assert message in str(error.value)
+    assert '\n' not in str(error.value)
+
+
+def test_slips_in_the_path(path, tmp_path):
+    with pytest.raises(UserError, match=r'unknown config file .*nearest: .*demo\.py'):
+        parse(str(tmp_path / 'dmeo.py'))
+    with pytest.raises(UserError, match=r'no config; try --config='):
+        config_lib.parse_flags(['train'], doc='')
+    with pytest.raises(UserError, match=r"unknown size .*'lagre'; nearest: large"):
+        parse(f'{path}:lagre')
+
+
+def test_help(path, capsys):
+    with pytest.raises(SystemExit) as end:
+        config_lib.parse_flags(['train', '--help'], doc='What it does.')
+    assert end.value.code == 0 and 'What it does.' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    'text, expected',
+    [
+        ('', {'size': 'sample', 'task': None, 'rate': 'proportional'}),
+        ('base', {'size': 'base', 'task': None, 'rate': 'proportional'}),
+        ('task=qg,base', {'size': 'base', 'task': 'qg', 'rate': 'proportional'}),
+        ('size=base,rate=equal,', {'size': 'base', 'task': None, 'rate': 'equal'}),
+    ],
+)
+def test_variants(text, expected):
+    defaults = dict(task=None, rate='proportional')
+    assert config_lib.variant(text, ('sample', 'base'), **defaults) == expected
+
+
+def test_unknown_variants():
+    with pytest.raises(UserError, match="unknown key after the colon of --config 'taks'.*: task"):
+        config_lib.variant('taks=qg', ('sample',), task=None)
+    with pytest.raises(UserError, match="unknown size after the colon .*'task'"):
+        config_lib.variant('task', ('sample',), task=None)
+
+
+def takes(first, *, second=2, third):
+    return first, second, third
+
+
+@pytest.mark.parametrize(
+    'block, given, message',
+    [
+        ({'third': 3}, ('first',), None),
+        ({'first': 1, 'second': 2, 'third': 3}, (), None),
+        ({'secnd': 1, 'third': 3}, ('first',), "unknown key in b 'secnd'; nearest: second"),
+        ({'first': 1, 'third': 3}, ('first',), "unknown key in b 'first'"),
+        ({'second': 1}, ('first',), "b lacks 'third', which takes needs"),
+    ],
+)
+def test_a_block_is_a_function_s_arguments(block, given, message):
+    if message is None:
+        assert config_lib.check_block(takes, block, 'b', *given) == block
+        return
+    with pytest.raises(UserError) as error:
+        config_lib.check_block(takes, block, 'b', *given)
+    assert message in str(error.value)
+
+
+def test_a_function_of_any_keywords_takes_any_key():
+    block = {'learning_rate': 1.0, 'weight_decay': 0.1}
+    assert config_lib.check_block(optimizers.build, block, 'b', 'num_steps') == block
+    with pytest.raises(UserError, match="unknown key in b 'num_steps'"):
+        config_lib.check_block(optimizers.build, {'num_steps': 1}, 'b', 'num_steps')
+
+
+def test_keys_must_be_there_and_known():
+    config_lib.check_keys({'a': 1, 'b': 2}, ('a', 'b'), 'x')
+    with pytest.raises(UserError, match="unknown key in x 'c'; allowed: a, b"):
+        config_lib.check_keys({'a': 1, 'b': 2, 'c': 3}, ('a', 'b'), 'x')
+    with pytest.raises(UserError, match="x lacks 'b'; it holds a, b"):
+        config_lib.check_keys({'a': 1}, ('a', 'b'), 'x')
+
+
+def config(**changes) -> ConfigDict:
+    return ConfigDict({'seed': 0, 'tasks': ('x', 'y'), 'optimizer': {'rate': 0.1}} | changes)
+
+
+def test_a_workdir_belongs_to_one_config(tmp_path):
+    workdir = str(tmp_path / 'new' / 'run')
+    assert config_lib.check_workdir(workdir, config()) is False
+    assert not (tmp_path / 'new').exists()
+    config_lib.claim_workdir(workdir, config(), {'parameters': 7})
+    path = tmp_path / 'new' / 'run' / 'config.json'
+    content = json.loads(path.read_text())
+    assert content['config']['tasks'] == ['x', 'y'] and content['parameters'] == 7
+    before = path.stat().st_mtime_ns
+    config_lib.claim_workdir(workdir, config(), {'parameters': 8})  # Begun before: left alone.
+    assert path.stat().st_mtime_ns == before
+    assert config_lib.check_workdir(workdir, config()) is True
+    (path.parent / 'log.txt').write_text('hello')
+    assert config_lib.check_workdir(workdir, config()) is True
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        (dict(seed=1), 'seed was 0, now 1'),
+        (dict(optimizer={'rate': 0.2}), 'optimizer.rate was 0.1, now 0.2'),
+        (dict(tasks=('x',)), "tasks was ['x', 'y'], now ['x']"),
+        (dict(extra=5), "extra was 'absent', now 5"),
+        ({f'k{i}': i for i in range(9)}, 'and 4 more'),
+    ],
+)
+def test_the_difference_of_two_configs_is_shown(tmp_path, changes, message):
+    config_lib.claim_workdir(str(tmp_path), config(), {})
+    for check in (
+        lambda: config_lib.check_workdir(str(tmp_path), config(**changes)),
+        lambda: config_lib.claim_workdir(str(tmp_path), config(**changes), {}),
+    ):
+        with pytest.raises(UserError) as error:
+            check()
+        assert message in str(error.value) and 'choose another --workdir' in str(error.value)
+
+
+def test_somebody_else_s_folder_is_left_alone(tmp_path):
+    (tmp_path / '.config.json.tmp').write_text('{')  # Ours, of a process that was killed.
+    assert config_lib.check_workdir(str(tmp_path), config()) is False
+    (tmp_path / 'thesis.tex').write_text('mine')
+    with pytest.raises(UserError, match='is not empty and holds no run of ours'):
+        config_lib.claim_workdir(str(tmp_path), config(), {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['.config.json.tmp', 'thesis.tex']
+
+
+def test_a_broken_config_json_is_named(tmp_path):
+    (tmp_path / 'config.json').write_text('{"config": ')
+    with pytest.raises(UserError, match=r'config\.json'):
+        config_lib.check_workdir(str(tmp_path), config())
+
+
+def test_where_a_result_comes_from():
+    facts = config_lib.facts()
+    assert {'python', 'jax', 'flax', 'orbax-checkpoint'} <= set(facts['versions'])
+    assert isinstance(facts['git'], str) and facts['argv']

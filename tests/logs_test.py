@@ -1,0 +1,119 @@
+"""What a run says: rows, torn lines, seconds."""
+
+import json
+import math
+
+import pytest
+
+from xlbench import logs
+
+
+def read(path):
+    return [json.loads(line) for line in (path / 'metrics.jsonl').read_text().splitlines()]
+
+
+def test_lines_and_rows(tmp_path, capsys):
+    log = logs.Log(str(tmp_path))
+    log.line('hello')
+    log.write(3, 'train', 'stage1', {'loss': 2.5, 'mfu': math.inf, 'other': math.nan})
+    # Both can be read at once, not only at the end.
+    assert read(tmp_path) == [
+        {
+            'step': 3, 'kind': 'train', 'name': 'stage1',
+            'values': {'loss': 2.5, 'mfu': None, 'other': None},
+        }
+    ]  # fmt: skip
+    assert (tmp_path / 'log.txt').read_text() == 'hello\n' == capsys.readouterr().out
+    log.close()
+    again = logs.Log(str(tmp_path))
+    again.line('once more')
+    again.write(4, 'train', 'stage1', {'loss': 2.0})
+    again.close()
+    assert [row['step'] for row in read(tmp_path)] == [3, 4]
+    assert (tmp_path / 'log.txt').read_text() == 'hello\nonce more\n'
+    assert list((tmp_path / 'tensorboard').glob('events*'))
+
+
+def test_other_processes_are_silent(tmp_path, capsys):
+    log = logs.Log(str(tmp_path / 'nowhere'), active=False)
+    log.line('hello')
+    log.write(1, 'train', 'stage1', {'loss': 1.0})
+    log.rewind(0)
+    log.close()
+    assert capsys.readouterr().out == '' and not (tmp_path / 'nowhere').exists()
+
+
+def test_rewinding_drops_later_rows_torn_lines_and_what_is_done_again(tmp_path):
+    log = logs.Log(str(tmp_path))
+    log.rewind(5)  # There is nothing yet.
+    for step in (1, 2, 3):
+        log.write(step, 'train', 'test', {'loss': float(step)})
+    log.write(2, 'eval', 'dev/mtg_qg_en_en', {'loss': 1.0})
+    log.write(2, 'eval', 'test/mtg_qg_en_en', {'loss': 1.0})
+    log.write(2, 'eval', 'tests/mtg_qg_en_en', {'loss': 1.0})
+    log.close()
+    with open(tmp_path / 'metrics.jsonl', 'a') as file:
+        file.write('{"step": 4, "kind": "tr')  # A process was killed here.
+    log = logs.Log(str(tmp_path))
+    log.rewind(2, again=['test'])
+    log.write(3, 'train', 'test', {'loss': 30.0})
+    log.close()
+    found = [(row['step'], row['name'], row['values']['loss']) for row in read(tmp_path)]
+    assert found == [
+        (1, 'test', 1.0), (2, 'test', 2.0), (2, 'dev/mtg_qg_en_en', 1.0),
+        (2, 'tests/mtg_qg_en_en', 1.0), (3, 'test', 30.0),
+    ]  # fmt: skip
+    assert not list(tmp_path.glob('*.tmp'))
+
+
+def test_the_clock_leaves_out_evaluation_and_counts_waiting(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(logs.time, 'monotonic', lambda: now[0])
+
+    def sleep(seconds):
+        now[0] += seconds
+
+    clock = logs.Clock()
+    sleep(6)
+    with clock.waiting():
+        sleep(2)
+    with clock.paused():
+        sleep(50)
+    assert clock.window() == (8.0, 0.25)
+    sleep(5)
+    assert clock.window() == (5.0, 0.0)
+    assert clock.window()[0] > 0  # Nobody divides by zero.
+
+
+@pytest.mark.parametrize(
+    'seconds, words',
+    [(0, '0.0s'), (7.24, '7.2s'), (59.4, '59.4s'), (60, '1m00s'), (125, '2m05s'),
+     (3599, '59m59s'), (3600, '1h00m'), (3723, '1h02m'), (360_000, '100h00m')],
+)  # fmt: skip
+def test_durations(seconds, words):
+    assert logs.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    'number, unit, words',
+    [(0, '', '0'), (999, '', '999'), (12_345, '', '12.3k'), (4.2e9, 'B', '4.2GB'),
+     (4 * 300_176_768, 'B', '1.2GB'), (2.5e13, '', '25T'), (7.391, '', '7.39')],
+)  # fmt: skip
+def test_quantities(number, unit, words):
+    assert logs.quantity(number, unit) == words
+
+
+def test_the_progress_line():
+    values = {
+        'loss': 3.14159, 'learning_rate': 1e-3, 'tokens_per_second': 45_678.0,
+        'examples_per_second': 123.4, 'input_wait': 0.0123,
+    }  # fmt: skip
+    assert logs.progress(50, 900, 'stage1', values, 125) == (
+        'stage1 50/900 | loss 3.1416 | lr 1.00e-03 | 45.7k tokens/s | 123.4 examples/s | '
+        'input wait 1.2% | 2m05s left'
+    )
+    assert '| MFU 41.5% |' in logs.progress(50, 900, 'stage1', values | {'mfu': 0.415}, 1)
+
+
+def test_json_is_readable():
+    assert logs.as_json({'b': 'für', 'a': [1]}) == '{\n "b": "für",\n "a": [\n  1\n ]\n}\n'

@@ -1,0 +1,204 @@
+"""Schedules at hand-computed steps; Adafactor against its paper's formulas; who is decayed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from xlbench import optimizers
+from xlbench.errors import UserError
+
+
+def rates(steps, **options):
+    _, schedule = optimizers.build('sgd', learning_rate=8.0, **options)
+    return [round(float(schedule(step)), 5) for step in steps]
+
+
+@pytest.mark.parametrize(
+    'options, steps, expected',
+    [
+        (dict(schedule='constant', num_steps=10), [0, 5, 99], [8, 8, 8]),
+        (dict(schedule='constant', warmup_steps=4, num_steps=10), [0, 1, 3, 4, 9], [2, 4, 8, 8, 8]),
+        (dict(schedule='constant', warmup_steps=1, num_steps=10), [0, 1], [8, 8]),
+        (dict(schedule='linear', num_steps=8), [0, 1, 4, 7, 8], [8, 7, 4, 1, 0]),
+        (
+            dict(schedule='linear', warmup_steps=2, num_steps=10, final_fraction=0.5),
+            [0, 1, 2, 6, 10, 20],
+            [4, 8, 8, 6, 4, 4],
+        ),
+        # Half a cosine: 8 * (1 + cos(pi * t)) / 2 at t = 0, 1/4, 1/2, 1.
+        (dict(schedule='cosine', num_steps=4), [0, 1, 2, 4], [8, 6.82843, 4, 0]),
+        (
+            dict(schedule='cosine', warmup_steps=4, num_steps=8, final_fraction=0.25),
+            [0, 3, 4, 6, 8],
+            [2, 8, 8, 5, 2],
+        ),
+        # 8 * sqrt(4 / step) after a warm-up of 4.
+        (
+            dict(schedule='inverse_sqrt', warmup_steps=4, num_steps=9),
+            [0, 3, 4, 16, 64],
+            [2, 8, 8, 4, 2],
+        ),
+        (dict(schedule='inverse_sqrt', num_steps=9), [0, 3, 15], [8, 4, 2]),
+    ],
+)
+def test_schedules_by_hand(options, steps, expected):
+    assert rates(steps, **options) == expected
+
+
+def test_schedules_work_inside_jit():
+    _, schedule = optimizers.build('adamw', schedule='inverse_sqrt', warmup_steps=4, num_steps=9)
+    values = jax.jit(jax.vmap(schedule))(jnp.arange(20))
+    np.testing.assert_allclose(values, [float(schedule(i)) for i in range(20)], rtol=1e-6)
+
+
+def apply(tx, params, *gradients):
+    """The parameters after a step with each of the gradients."""
+    state = tx.init(params)
+    for gradient in gradients:
+        updates, state = tx.update(gradient, state, params)
+        params = optax.apply_updates(params, updates)
+    return params
+
+
+def test_clipping_is_by_the_norm_of_all_gradients_together():
+    params = {'a': jnp.zeros(2), 'b': jnp.zeros(1)}
+    gradients = {'a': jnp.array([3.0, 0.0]), 'b': jnp.array([4.0])}  # Of norm 5.
+    options = dict(learning_rate=1.0, schedule='constant', num_steps=1)
+    clipped, _ = optimizers.build('sgd', clip_norm=2.5, **options)
+    assert apply(clipped, params, gradients)['a'].tolist() == [-1.5, 0]
+    assert apply(clipped, params, gradients)['b'].tolist() == [-2]
+    for norm in (0.0, 5.5):
+        free, _ = optimizers.build('sgd', clip_norm=norm, **options)
+        assert apply(free, params, gradients)['a'].tolist() == [-3, 0]
+
+
+def adafactor_by_hand(param, gradients, rate, factored):
+    """Algorithms 4 and 5 of arXiv:1804.04235 with T5's settings, in float64."""
+    param = param.astype(np.float64)
+    rows = columns = second = 0.0
+    for t, gradient in enumerate(gradients, start=1):
+        gradient = gradient.astype(np.float64)
+        beta = 1 - t**-0.8
+        square = gradient**2 + 1e-30
+        if factored:
+            rows = beta * rows + (1 - beta) * square.sum(1)
+            columns = beta * columns + (1 - beta) * square.sum(0)
+            second = np.outer(rows, columns) / rows.sum()
+        else:
+            second = beta * second + (1 - beta) * square
+        update = gradient / np.sqrt(second)
+        update /= max(1.0, np.sqrt((update**2).mean()) / 1.0)
+        scale = max(1e-3, np.sqrt((param**2).mean()))
+        param = param - rate * scale * update
+    return param
+
+
+def test_adafactor_is_the_paper_s():
+    rng = np.random.default_rng(0)
+    params = {
+        'matrix': rng.normal(size=(4, 6)),
+        'vector': 1e-5 * rng.normal(size=5),  # Below the least scale of a step.
+        'thin': rng.normal(size=(3, 6)),  # Too thin to be factored.
+    }
+    params = {name: value.astype(np.float32) for name, value in params.items()}
+    gradients = [
+        {name: rng.normal(size=p.shape).astype(np.float32) * 10**i for name, p in params.items()}
+        for i in range(3)
+    ]
+    tx, _ = optimizers.build(
+        'adafactor', learning_rate=0.01, schedule='constant', num_steps=9, min_dim_size_to_factor=4
+    )
+    found = apply(tx, params, *gradients)
+    for name, param in params.items():
+        expected = adafactor_by_hand(param, [g[name] for g in gradients], 0.01, name == 'matrix')
+        np.testing.assert_allclose(found[name], expected, rtol=2e-5, err_msg=name)
+        assert not np.allclose(found[name], param, rtol=1e-3)
+    statistics = sorted(leaf.shape for leaf in jax.tree.leaves(tx.init(params)) if leaf.size > 1)
+    assert statistics == [(3, 6), (4,), (5,), (6,)]
+
+
+def test_adafactor_factors_each_part_of_a_fused_kernel_alone():
+    """Second moments of q, k and v in one array are those of three arrays."""
+    rng = np.random.default_rng(1)
+    fused = {'qkv': jnp.asarray(rng.normal(size=(3, 8, 8)), jnp.float32)}
+    gradient = {'qkv': jnp.asarray(rng.normal(size=(3, 8, 8)) * [[[1]], [[5]], [[25]]])}
+    options = dict(min_dim_size_to_factor=4, clipping_threshold=None)
+    options['multiply_by_parameter_scale'] = False
+    tx, _ = optimizers.build(
+        'adafactor', learning_rate=1.0, schedule='constant', num_steps=9, **options
+    )
+    found = apply(tx, fused, gradient)['qkv']
+    for i in range(3):
+        single = apply(tx, {'x': fused['qkv'][i]}, {'x': gradient['qkv'][i]})['x']
+        np.testing.assert_allclose(found[i], single, rtol=1e-5)
+
+
+def test_adamw_decays_matrices_only():
+    params = {'kernel': np.full((2, 2), 3.0), 'scale': np.full(2, 3.0), 'stack': np.ones((2, 2, 2))}
+    params = jax.tree.map(jnp.asarray, params)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    tx, _ = optimizers.build(
+        'adamw', learning_rate=0.1, schedule='constant', num_steps=9, weight_decay=0.5
+    )
+    found = apply(tx, params, zeros)
+    np.testing.assert_allclose(found['kernel'], 3.0 * (1 - 0.1 * 0.5))
+    np.testing.assert_allclose(found['stack'], 0.95)
+    assert (found['scale'] == 3.0).all()
+
+
+def test_adam_s_first_step_is_the_rate_and_sgd_remembers():
+    params, gradient = {'x': jnp.array([1.0, 1.0])}, {'x': jnp.array([4.0, -0.01])}
+    options = dict(learning_rate=0.1, schedule='constant', num_steps=9)
+    for name in ('adam', 'adamw'):
+        tx, _ = optimizers.build(name, **options)
+        np.testing.assert_allclose(apply(tx, params, gradient)['x'], [0.9, 1.1], rtol=1e-5)
+    tx, _ = optimizers.build('sgd', momentum=0.5, **options)
+    found = apply(tx, params, gradient, gradient)['x']  # 0.1 * (g + 1.5 g)
+    np.testing.assert_allclose(found, [0.0, 1.0025], atol=1e-6)
+
+
+PARAMS = {'encoder': {'kernel': 1, 'scale': 2}, 'decoder': {'kernel': 3}, 'table': 4}
+
+
+@pytest.mark.parametrize(
+    'patterns, expected',
+    [
+        (('.*',), [True, True, True, True]),
+        (('decoder/.*',), [True, False, False, False]),
+        (('.*/kernel',), [True, True, False, False]),
+        (('table', 'encoder/scale'), [False, False, True, True]),
+        (('(?!decoder).*',), [False, True, True, True]),
+    ],
+)
+def test_trainable_patterns(patterns, expected):
+    """The order of the leaves: decoder/kernel, encoder/kernel, encoder/scale, table."""
+    assert jax.tree.leaves(optimizers.trainable_mask(PARAMS, patterns)) == expected
+
+
+@pytest.mark.parametrize('patterns', [('decoder',), ('.*', 'tabel'), ('kernel',)])
+def test_a_pattern_must_match_something(patterns):
+    with pytest.raises(UserError, match=f"unknown parameter pattern .*'{patterns[-1]}'"):
+        optimizers.trainable_mask(PARAMS, patterns)
+
+
+def test_a_pattern_must_be_a_regular_expression():
+    with pytest.raises(UserError, match=r'config.trainable: .*unterminated'):
+        optimizers.trainable_mask(PARAMS, ('(decoder',))
+
+
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (dict(name='adamm'), "unknown optimizer 'adamm'; nearest: adam, adamw"),
+        (dict(schedule='liner'), "unknown schedule 'liner'; nearest: linear"),
+        (dict(name='adam', weight_decay=0.1), "unknown key of optimizer 'adam' 'weight_decay'"),
+        (dict(warmup=3), "unknown key of optimizer 'adamw' 'warmup'; nearest: warmup_steps"),
+        (dict(learn_rate=3), "key of optimizer 'adamw' 'learn_rate'; nearest: learning_rate"),
+    ],
+)
+def test_unknown_names(options, message):
+    with pytest.raises(UserError) as error:
+        optimizers.build(**options, num_steps=3)
+    assert message in str(error.value)

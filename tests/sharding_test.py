@@ -1,0 +1,165 @@
+"""Eight devices, two along each mesh axis, compute what one device computes."""
+
+import functools
+import logging
+
+import jax
+import numpy as np
+import pytest
+import tiny
+
+from xlbench import features, losses, partitioning, prepared
+from xlbench.evaluators import generation
+
+# One optimizer and loss with everything switched on, beside the plain one.
+RICH = dict(
+    optimizer=dict(name='adafactor', min_dim_size_to_factor=8, clip_norm=1.0),
+    objective=dict(label_smoothing=0.1, z_loss=1e-3),
+    model=dict(dropout_rate=0.1),
+)
+
+
+def one_device():
+    return partitioning.make_mesh(devices=jax.devices()[:1])
+
+
+def eight_devices():
+    return partitioning.make_mesh(data=2, fsdp=2, tensor=2)
+
+
+@pytest.fixture(scope='module')
+def packed(tiny_root):
+    batches = tiny.packed_batches(tiny_root, 3)
+    assert all(batch['decoder_segment_ids'].max() > 1 for batch in batches)
+    return batches
+
+
+@pytest.fixture(scope='module')
+def single(packed):
+    return tiny.Training(one_device()).run(packed)
+
+
+@pytest.fixture(scope='module')
+def sharded(packed):
+    return tiny.Training(eight_devices()).run(packed)
+
+
+def assert_same_training(one: tiny.Training, other: tiny.Training, rtol=1e-4) -> None:
+    np.testing.assert_allclose(one.losses(), other.losses(), rtol=1e-5)
+    for name in ('weight', 'tokens', 'examples', 'positions', 'accuracy'):
+        assert [m[name] for m in one.metrics] == [m[name] for m in other.metrics], name
+    norms = [[m['grad_norm'] for m in training.metrics] for training in (one, other)]
+    np.testing.assert_allclose(*norms, rtol=1e-4)
+    left, right = one.gradients, other.gradients
+    assert left.keys() == right.keys()
+    for name in left:
+        # Where a sum nearly cancels, its rounding is that of its terms.
+        floor = rtol * max(np.abs(left[name]).max(), 1e-3)
+        np.testing.assert_allclose(left[name], right[name], rtol=rtol, atol=floor, err_msg=name)
+    assert max(np.abs(g).max() for g in left.values()) > 1e-2
+
+
+def test_losses_and_gradients_equal_those_of_one_device(single, sharded):
+    assert_same_training(single, sharded)
+    assert single.losses()[0] != single.losses()[-1]
+
+
+def test_adafactor_smoothing_z_loss_dropout_and_chunks_too(packed, monkeypatch):
+    monkeypatch.setattr(losses, 'LOGITS_AT_ONCE', 128 * 24)  # 64 target tokens are 3 chunks.
+    one = tiny.Training(one_device(), **RICH).run(packed)
+    eight = tiny.Training(eight_devices(), **RICH).run(packed)
+    assert_same_training(one, eight)
+    assert all(float(m['z_loss']) > 0 for m in one.metrics)
+
+
+def test_accumulation_changes_nothing(packed, sharded):
+    assert_same_training(tiny.Training(eight_devices(), accumulate=2).run(packed), sharded)
+
+
+def test_recomputation_changes_nothing(packed, sharded):
+    assert_same_training(
+        tiny.Training(eight_devices(), model=dict(remat='full')).run(packed), sharded
+    )
+
+
+def test_parameters_and_their_statistics_are_really_cut(sharded):
+    shapes = {
+        'token_embedder/embedding': ((128, 16), (64, 8)),
+        'encoder/layers_0/mlp/wi/kernel': ((2, 32, 16), (2, 16, 8)),
+        'decoder/layers_0/self_attention/out/kernel': ((16, 16), (8, 8)),
+        'decoder/layers_0/pre_mlp_layer_norm/scale': ((16,), (8,)),
+    }
+    trainable, _ = tiny.train_step.split_params(sharded.state.params, sharded.mask)
+    adam = next(
+        state for state in jax.tree.leaves(sharded.state.opt_state, is_leaf=is_adam)
+        if is_adam(state)
+    )  # fmt: skip
+    for name, (whole, part) in shapes.items():
+        for leaf in (trainable[name], adam.mu[name], adam.nu[name]):
+            assert leaf.shape == whole, name
+            assert {shard.data.shape for shard in leaf.addressable_shards} == {part}, name
+    kept = {shard.device for shard in sharded.state.step.addressable_shards}
+    assert len(kept) == 8
+
+
+def is_adam(state) -> bool:
+    return hasattr(state, 'mu') and hasattr(state, 'nu')
+
+
+def test_one_compilation_and_the_old_state_is_consumed(packed, caplog):
+    training = tiny.Training(eight_devices())
+    first = owned(training)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        training.run(packed)
+        second = owned(training)
+        training.run(packed)
+    finished = [r.getMessage() for r in caplog.records if 'Finished XLA' in r.getMessage()]
+    assert sum('train_step' in line for line in finished) == 1, finished
+    assert len(training.step.compile_seconds) == 1
+    assert len(first) > 60 and all(leaf.is_deleted() for leaf in (*first, *second))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(training.state))
+    assert int(training.state.step) == 6
+
+
+def owned(training: tiny.Training) -> list[jax.Array]:
+    """All that a step reads of the state; it does not read the gradients kept for the tests."""
+    state = training.state
+    return jax.tree.leaves((state.step, state.params, state.opt_state[1]))
+
+
+def test_activations_are_cut_along_the_batch(tiny_root):
+    """With the parameters cut along 'embed', a layer's sums stay on the device of their row."""
+    training = tiny.Training(partitioning.make_mesh(data=1, fsdp=8))
+    training.run(tiny.packed_batches(tiny_root, 1))
+    (program,) = training.step._compiled.values()
+    # [rows, length, embed] of all 8 rows would be an activation that every device holds.
+    assert 'f32[1,24,16]' in program.as_text()
+    assert 'f32[8,24,16]' not in program.as_text()
+
+
+def test_predictions_and_row_losses_equal_those_of_one_device(tiny_root, sharded):
+    task = prepared.open_task(str(tiny_root), 'sample', tiny.QUESTIONS[0], 'test')
+    rows = [[record] for record in task.read(range(13))] + [[], [], []]
+    conventions = features.Conventions.of(task.manifest)
+    batch = features.generation(rows, lengths=tiny.LENGTHS, conventions=conventions)
+    params = jax.device_get(sharded.state.params)
+    found = []
+    for mesh in (one_device(), eight_devices()):
+        training = tiny.Training(mesh)
+        placed = jax.device_put(params, training.shardings)
+        predict = functools.partial(
+            generation.predict, training.model, max_length=8, start_id=0, eos_id=1, pad_id=0
+        )
+        row_losses = functools.partial(training.objective.row_losses, training.model)
+        with partitioning.activate(mesh):
+            features_placed = partitioning.put_batch(batch, mesh)
+            result = jax.jit(predict)(placed, features_placed)
+            sums = jax.jit(row_losses)(placed, features_placed)
+        found.append(jax.device_get((*result, sums['loss'], sums['weight'])))
+    (tokens, scores, nats, weights), others = found
+    np.testing.assert_array_equal(tokens, others[0])
+    assert len(np.unique(tokens[:13], axis=0)) > 1  # The inputs matter to what is predicted.
+    np.testing.assert_allclose(scores[:13], others[1][:13], rtol=1e-5)
+    np.testing.assert_allclose(nats, others[2], rtol=1e-5)
+    np.testing.assert_array_equal(weights, others[3])
+    assert (weights[:13] > 0).all() and (nats[13:] == 0).all()
