@@ -22,42 +22,48 @@ def state_of(value: float, mesh=None) -> train_step.TrainState:
     )
 
 
-def save_all(workdir, scores, **options):
-    """Saves steps 1, 2, ... with these scores; the steps that are left."""
+def save_all(workdir, best, **options):
+    """Saves steps 1, 2, ..., with the step that is the best by then; the steps that are left."""
     saver = checkpoints.Checkpoints(str(workdir), **options)
-    for step, score in enumerate(scores, start=1):
-        saver.save(step, state_of(step), {'stage': 's', 'at': step}, score)
+    for step, best_step in enumerate(best, start=1):
+        saver.save(step, state_of(step), progress_of(step, best_step))
     saver.close()
     return checkpoints.steps(str(workdir))
 
 
+def progress_of(step, best_step=None):
+    best = best_step and {'step': best_step, 'score': 0.5}
+    return {'stage': 's', 'at': step, 'best': best}
+
+
 @pytest.mark.parametrize(
-    'scores, options, expected',
+    'best, options, expected',
     [
         ([None] * 5, dict(keep=2), [4, 5]),
         ([None] * 3, dict(keep=5), [1, 2, 3]),
-        ([0.1, 0.9, 0.5, 0.2], dict(keep=1), [2, 4]),
-        ([0.1, 0.9, 0.5, 0.2], dict(keep=1, best_mode='min'), [1, 4]),
-        ([None, 0.5, None, 0.1, None], dict(keep=1), [2, 5]),
-        ([0.5, None, 0.9, None], dict(keep=2), [3, 4]),
-        # Of equal scores the first is the best: that is the one that training remembers.
-        ([0.0, 0.0, 0.0, 0.0], dict(keep=1), [1, 4]),
-        ([0.2, 0.3, 0.3, 0.1, 0.1], dict(keep=1), [2, 5]),
-        ([0.2, 0.1, 0.1, 0.3], dict(keep=1, best_mode='min'), [2, 4]),
+        ([1, 2, 2, 2], dict(keep=1), [2, 4]),
+        ([1, 1, 1, 1], dict(keep=1), [1, 4]),
+        ([1, 2, 3, 4], dict(keep=1), [4]),
+        ([None, 2, 2, 4, 4], dict(keep=1), [4, 5]),
+        ([1, 1, 3, 3], dict(keep=2), [3, 4]),
+        ([1, 2, 2, 2, 2], dict(keep=2), [2, 4, 5]),
     ],
 )
-def test_which_checkpoints_stay(tmp_path, scores, options, expected):
-    assert save_all(tmp_path, scores, **options) == expected
+def test_which_checkpoints_stay(tmp_path, best, options, expected):
+    assert save_all(tmp_path, best, **options) == expected
 
 
 def test_the_best_stays_over_restarts(tmp_path):
-    save_all(tmp_path, [0.5, 0.9], keep=1)
+    assert save_all(tmp_path, [1, 1, 1], keep=1) == [1, 3]
     saver = checkpoints.Checkpoints(str(tmp_path), keep=1)
-    assert saver.latest_step == 2
-    for step, score in ((3, 0.9), (4, 0.1)):
-        saver.save(step, state_of(step), {}, score)
+    assert saver.latest_step == 3
+    for step in (4, 5):
+        saver.save(step, state_of(step), progress_of(step, 1))
+    saver.wait()
+    assert checkpoints.steps(str(tmp_path)) == [1, 5]
+    saver.save(6, state_of(6), progress_of(6, 6))
     saver.close()
-    assert checkpoints.steps(str(tmp_path)) == [2, 4]
+    assert checkpoints.steps(str(tmp_path)) == [6]
 
 
 def test_what_was_saved_comes_back(tmp_path):
@@ -68,7 +74,7 @@ def test_what_was_saved_comes_back(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, found, state_of(1))
     jax.tree.map(lambda a, b: np.testing.assert_(a.sharding == b.sharding), found, like)
     saver.close()
-    assert checkpoints.read_progress(str(tmp_path), 1) == {'stage': 's', 'at': 1}
+    assert checkpoints.read_progress(str(tmp_path), 1) == progress_of(1)
 
 
 def test_progress_keeps_whole_numbers_and_nothing(tmp_path):
@@ -77,11 +83,11 @@ def test_progress_keeps_whole_numbers_and_nothing(tmp_path):
         'stage': 'stage1', 'position': {'window': 3, 'batch': 1, 'feed': 2**32 - 1},
         'best': {'step': 4, 'score': 0.1 + 0.2}, 'stale': 0,
     }  # fmt: skip
-    saver.save(1, state_of(1), progress, 0.1 + 0.2)
-    saver.save(2, state_of(2), progress | {'best': None, 'position': None}, None)
+    saver.save(4, state_of(4), progress)
+    saver.save(5, state_of(5), progress | {'best': None, 'position': None})
     saver.close()
-    assert checkpoints.read_progress(str(tmp_path), 1) == progress
-    assert checkpoints.read_progress(str(tmp_path), 2)['best'] is None
+    assert checkpoints.read_progress(str(tmp_path), 4) == progress
+    assert checkpoints.read_progress(str(tmp_path), 5)['best'] is None
 
 
 def test_the_arrays_may_be_overwritten_while_they_are_written(tmp_path):
@@ -90,12 +96,13 @@ def test_the_arrays_may_be_overwritten_while_they_are_written(tmp_path):
     saver = checkpoints.Checkpoints(str(tmp_path), keep=9)
     for step in range(1, 6):
         state = state_of(step)
-        saver.save(step, state, {}, None)
+        saver.save(step, state, progress_of(step))
         consume(state)
         assert state.params['layer']['table'].is_deleted()
     saver.wait()
     for step in range(1, 6):
-        jax.tree.map(np.testing.assert_array_equal, saver.restore(step, state_of(0)), state_of(step))
+        found = saver.restore(step, state_of(0))
+        jax.tree.map(np.testing.assert_array_equal, found, state_of(step))
     saver.close()
 
 
@@ -108,19 +115,19 @@ def test_a_half_written_checkpoint_is_none(tmp_path):
     assert checkpoints.steps(str(tmp_path)) == [1, 2]
     saver = checkpoints.Checkpoints(str(tmp_path))
     assert saver.latest_step == 2
-    saver.save(3, state_of(3), {'at': 3}, None)  # The same step, done again.
+    saver.save(3, state_of(3), progress_of(3))  # The same step, done again.
     saver.close()
     assert checkpoints.steps(str(tmp_path)) == [2, 3]
-    assert checkpoints.read_progress(str(tmp_path), 3) == {'at': 3}
+    assert checkpoints.read_progress(str(tmp_path), 3) == progress_of(3)
     assert not list((tmp_path / 'checkpoints').glob('*tmp*'))
 
 
 def test_saving_a_step_again_changes_nothing(tmp_path):
     saver = checkpoints.Checkpoints(str(tmp_path))
-    saver.save(1, state_of(1), {'at': 1}, None)
-    saver.save(1, state_of(5), {'at': 5}, 0.5)
+    saver.save(1, state_of(1), progress_of(1))
+    saver.save(1, state_of(5), progress_of(5))
     saver.close()
-    assert checkpoints.read_progress(str(tmp_path), 1) == {'at': 1}
+    assert checkpoints.read_progress(str(tmp_path), 1) == progress_of(1)
 
 
 @pytest.mark.parametrize('sizes', [dict(data=8), dict(data=1, fsdp=4, tensor=2), None])
@@ -147,7 +154,7 @@ def test_a_checkpoint_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize(
     'options, message',
-    [(dict(best_mode='least'), "is 'least'"), (dict(every=0), 'every 0'), (dict(keep=0), 'keep 0')],
+    [(dict(every=0), 'every 0'), (dict(keep=0), 'keep 0')],
 )
 def test_options_that_are_refused(tmp_path, options, message):
     with pytest.raises(UserError, match=message):

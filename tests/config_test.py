@@ -70,7 +70,7 @@ def test_the_same_command_has_the_same_workdir(path):
         (['-config.model.siez=1'], "unknown key in config.model 'siez'; nearest: size"),
         (['--noconfig.flga'], "unknown key in config 'flga'; nearest: flag"),
         (['--config.model.size.x=1'], "config.model.size is 'small' and has no keys"),
-        (['--config.model=1'], 'config.model is a block; set one of size, task, inner in it'),
+        (['--config.model=1'], 'config.model is a block; set one of inner, size, task in it'),
         (['--config.seed=1.5'], '1.5'),
         (['--config.flag=perhaps'], 'perhaps'),
         (['--nonsense=1'], "Unknown command line flag 'nonsense'"),
@@ -114,9 +114,9 @@ def test_variants(text, expected):
 
 
 def test_unknown_variants():
-    with pytest.raises(UserError, match="unknown key after the colon of --config 'taks'.*: task"):
+    with pytest.raises(UserError, match=r"unknown key after the colon of --config 'taks'.*: task"):
         config_lib.variant('taks=qg', ('sample',), task=None)
-    with pytest.raises(UserError, match="unknown size after the colon .*'task'"):
+    with pytest.raises(UserError, match=r"unknown size after the colon .*'task'"):
         config_lib.variant('task', ('sample',), task=None)
 
 

@@ -7,12 +7,12 @@ import pathlib
 import shutil
 import tempfile
 
-# Before jax is imported anywhere: eight fake devices, so that sharding is tested on any CPU.
+# Before jax is imported anywhere: eight fake devices, so that sharding is tested on any CPU; and
+# little optimization, because tests compile much more than they compute.
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
-if '--xla_force_host_platform_device_count' not in os.environ.get('XLA_FLAGS', ''):
-    os.environ['XLA_FLAGS'] = (
-        os.environ.get('XLA_FLAGS', '') + ' --xla_force_host_platform_device_count=8'
-    ).strip()
+for flag in ('--xla_force_host_platform_device_count=8', '--xla_backend_optimization_level=0'):
+    if flag.partition('=')[0] not in os.environ.get('XLA_FLAGS', ''):
+        os.environ['XLA_FLAGS'] = f'{os.environ.get("XLA_FLAGS", "")} {flag}'.strip()
 
 # What one test has compiled is there for the others of this session, and for their child processes.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 import tiny
+from ml_collections import ConfigDict
 
 from xlbench import checkpoints, errors, train
 
@@ -113,14 +114,14 @@ def start(command: list[str], **options) -> subprocess.Popen:
     )
 
 
-def flags(tmp_path: pathlib.Path, root: pathlib.Path, workdir: pathlib.Path) -> list[str]:
-    path = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(root))
+def flags(tmp_path: pathlib.Path, config: ConfigDict, workdir: pathlib.Path) -> list[str]:
+    path = tiny.write_config(tmp_path / 'tiny_run.py', config)
     return [f'--config={path}', f'--workdir={workdir}']
 
 
 def test_killed_from_outside_and_started_again(tiny_root, tiny_run, tmp_path):
     workdir = tmp_path / 'run'
-    command = ['-m', 'xlbench.train', *flags(tmp_path, tiny_root, workdir)]
+    command = ['-m', 'xlbench.train', *flags(tmp_path, tiny.tiny_config(tiny_root), workdir)]
     process = start(command)
     metrics = workdir / 'metrics.jsonl'
     while not (metrics.exists() and len(metrics.read_text().splitlines()) >= 2):
@@ -140,7 +141,7 @@ def test_killed_at_every_awkward_place(tiny_root, tiny_run, tmp_path):
     workdir = tmp_path / 'run'
     driver = tmp_path / 'driver.py'
     driver.write_text(DRIVER, encoding='utf-8')
-    arguments = flags(tmp_path, tiny_root, workdir)
+    arguments = flags(tmp_path, tiny.tiny_config(tiny_root), workdir)
     last_steps = []
     for place in (
         'train:2',  # Before there is any checkpoint.
@@ -173,7 +174,7 @@ def test_another_seed_is_another_run(tiny_root, tiny_run, tmp_path):
 
 def test_a_finished_run_prints_its_table_and_changes_nothing(tiny_root, tiny_run, tmp_path, capsys):
     before = snapshot(tiny_run)
-    argv = ['train', *flags(tmp_path, tiny_root, tiny_run)]
+    argv = ['train', *flags(tmp_path, tiny.tiny_config(tiny_root), tiny_run)]
     assert errors.run_main(train.main, argv) == 0
     screen = capsys.readouterr().out
     assert 'finished already' in screen
@@ -190,6 +191,11 @@ def test_patience_ends_a_stage_and_the_best_checkpoint_is_used(tiny_root, tmp_pa
         tiny_root, best__mode='max', best__patience=2, evals__dev__every=1, checkpoints__every=100
     )
     workdir = tmp_path / 'run'
+    driver = tmp_path / 'driver.py'
+    driver.write_text(DRIVER, encoding='utf-8')
+    # The best checkpoint outlives a process, too.
+    process = start([str(driver), 'eval:9', *flags(tmp_path, config, workdir)])
+    assert process.communicate()[1] == '' and process.returncode == -signal.SIGKILL
     train.train(config, str(workdir))
     assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9]
     log = (workdir / 'log.txt').read_text()

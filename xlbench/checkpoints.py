@@ -7,8 +7,9 @@ A checkpoint appears under its final name only when it is complete, so a process
 it saves leaves the one before as the newest.
 """
 
+import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -19,12 +20,29 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy
 from xlbench.errors import UserError
 
 
-def check_options(*, every: int = 1000, keep: int = 2, best_mode: str = 'max') -> None:
+def check_options(*, every: int = 1000, keep: int = 2) -> None:
     """Raises UserError for options that `Checkpoints` does not take."""
-    if best_mode not in ('max', 'min'):
-        raise UserError(f"config.best.mode is {best_mode!r}; allowed: 'max', 'min'")
     if every < 1 or keep < 1:
         raise UserError(f'config.checkpoints: every {every} and keep {keep} must be 1 or more')
+
+
+@dataclasses.dataclass
+class _Kept(preservation_policy.PreservationPolicy):
+    """Keeps the newest checkpoints and the best one.
+
+    Orbax could find the best one itself, but keeps the scores of a process in memory alone.
+    """
+
+    newest: int
+    best: int | None = None  # A step.
+
+    def should_preserve(
+        self, checkpoints: Sequence[Any], *, context: preservation_policy.PreservationContext
+    ) -> list[bool]:
+        """True for each of the checkpoints, oldest first, that stays."""
+        del context
+        steps = [checkpoint.step for checkpoint in checkpoints]
+        return [step in (self.best, *steps[-self.newest :]) for step in steps]
 
 
 class Checkpoints:
@@ -33,32 +51,19 @@ class Checkpoints:
     Args:
       workdir: of the run.
       every: steps between two of them; the run's last step is always saved.
-      keep: how many of the newest stay; the best one by the config's score stays besides.
-      best_mode: 'max' or 'min': what makes a score the best.
+      keep: how many of the newest stay; the one that `progress` calls the best stays besides.
     """
 
-    def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2, best_mode: str = 'max'):
-        check_options(every=every, keep=keep, best_mode=best_mode)
+    def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
+        check_options(every=every, keep=keep)
         self.every = every
+        self._kept = _Kept(keep)
         self._folder = pathlib.Path(workdir).absolute() / 'checkpoints'
         self._manager = ocp.CheckpointManager(
             self._folder,
             item_names=('state', 'progress'),
             options=ocp.CheckpointManagerOptions(
-                preservation_policy=preservation_policy.AnyPreservationPolicy(
-                    [
-                        preservation_policy.LatestN(n=keep),
-                        preservation_policy.BestN(
-                            # Of equal scores the first is the best, as for who compares them.
-                            get_metric_fn=lambda metrics: (
-                                metrics['score'] if best_mode == 'max' else -metrics['score'],
-                                -metrics['step'],
-                            ),
-                            n=1,
-                            keep_checkpoints_without_metrics=False,
-                        ),
-                    ]
-                ),
+                preservation_policy=self._kept,
                 cleanup_tmp_directories=True,
                 enable_async_checkpointing=True,
             ),
@@ -69,14 +74,13 @@ class Checkpoints:
         """The newest complete checkpoint."""
         return self._manager.latest_step()
 
-    def save(self, step: int, state: Any, progress: Mapping[str, Any], score: float | None) -> None:
+    def save(self, step: int, state: Any, progress: Mapping[str, Any]) -> None:
         """Begins to save; the files are written while training goes on.
 
         Args:
           step: the global step.
           state: a TrainState; its arrays may be donated as soon as this returns.
-          progress: what JSON can hold.
-          score: the score of the config's choice, if this step was evaluated.
+          progress: what JSON can hold; its 'best' is None or holds the 'step' that is to stay.
         """
         if step == self.latest_step:
             return
@@ -84,12 +88,13 @@ class Checkpoints:
             # On a CPU the writer would see the arrays themselves, and the next step reuses their
             # memory; accelerators are copied to the host before `save` returns.
             state = jax.tree.map(jnp.copy, state)
+        best = progress['best']
+        self._kept.best = best and best['step']
         self._manager.save(
             step,
             args=ocp.args.Composite(
                 state=ocp.args.StandardSave(state), progress=ocp.args.JsonSave(dict(progress))
             ),
-            metrics=None if score is None else {'score': float(score), 'step': step},
         )
 
     def restore(self, step: int, like: Any) -> Any:

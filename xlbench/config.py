@@ -172,7 +172,10 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
                 'choose another --workdir'
             )
         return False
-    before = json.loads(path.read_text(encoding='utf-8'))['config']
+    try:
+        before = json.loads(path.read_text(encoding='utf-8'))['config']
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f'{path} is broken ({error}); choose another --workdir') from None
     difference = _difference(before, to_dict(config))
     if difference:
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''

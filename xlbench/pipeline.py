@@ -341,9 +341,9 @@ def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
 
     return [
         rouge.MultilingualRouge(lang=lang),
-        bleu.SacreBleu(tokenize='zh') if lang == 'zh' else bleu.SacreBleu(),
+        bleu.SacreBleu.for_language(lang),
         bleu.ChrF(),
-        distinct.Distinct(),
+        distinct.Distinct.for_language(lang),
     ]
 
 

@@ -186,9 +186,8 @@ def check_config(config: ConfigDict) -> None:
         batches.TrainBatches, config.batches, 'config.batches', 'prepared', 'rates', 'seed',
         'position', 'process_index', 'process_count',
     )  # fmt: skip
-    check_block(
-        checkpoints.Checkpoints, config.checkpoints, 'config.checkpoints', 'workdir', 'best_mode'
-    )
+    check_block(checkpoints.check_options, config.checkpoints, 'config.checkpoints')
+    checkpoints.check_options(**config.checkpoints)
     check_block(models.build, config.model, 'config.model')
     for key in ('accumulate', 'log_every'):
         if config[key] < 1:
@@ -238,7 +237,8 @@ def _check_stage(where: str, stage: Mapping[str, Any]) -> None:
 def _check_best(config: ConfigDict) -> None:
     """Raises UserError unless config.best names a score that some periodic evaluation gives."""
     check_keys(config.best, ('score', 'mode', 'patience'), 'config.best')
-    checkpoints.check_options(**config.checkpoints, best_mode=config.best.mode)
+    if config.best.mode not in ('max', 'min'):
+        raise UserError(f"config.best.mode is {config.best.mode!r}; allowed: 'max', 'min'")
     score = config.best.score
     if not score:
         return

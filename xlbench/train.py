@@ -79,9 +79,7 @@ class Trainer:
     def __init__(self, config: ConfigDict, workdir: str, parts: runs.Parts):
         self.config, self.workdir, self.parts = config, workdir, parts
         self.log = logs.Log(workdir, active=jax.process_index() == 0)
-        self.checkpoints = checkpoints_lib.Checkpoints(
-            workdir, **config.checkpoints, best_mode=config.best.mode
-        )
+        self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
         self.num_steps = sum(stage.num_steps for stage in config.stages.values())
         self.state: train_step_lib.TrainState | None = None
@@ -194,7 +192,7 @@ class Trainer:
             self.progress['position'] = batches.position()
             score = self._evaluate(name, step, last, clock)
             if score is not None or step % self.checkpoints.every == 0 or last:
-                self.checkpoints.save(step, self.state, self.progress, score)
+                self.checkpoints.save(step, self.state, self.progress)
 
     def _log_window(
         self, name: str, step: int, window: list[Any], clock: logs.Clock, flops: float | None

@@ -275,24 +275,27 @@ def unstack(x: jax.Array) -> list[jax.Array]:
     return [part.reshape(*x.shape[:2], -1) for part in parts]
 
 
-def _written_transpose(x: jax.Array) -> jax.Array:
-    """[..., m, n] -> [..., n, m]; on a CPU as a copy in memory.
+def _plain(x: jax.Array) -> jax.Array:
+    """x, on a CPU laid out in the order of its axes before anything reads it.
 
-    XLA folds a transpose into the product that reads it, and XLA:CPU multiplies a transposed left
-    operand slowly: in float32 even where both are bfloat16. The barrier stops the folding, and the
-    added axis gives the copy the plain layout that the choice of the kernel looks at.
+    XLA turns a transpose into another layout or folds it into the product that reads it, and
+    XLA:CPU multiplies what is not laid out plainly slowly: in float32 even where both operands are
+    bfloat16. The barrier stops the folding, and the added axis makes the layout plain in time for
+    the choice of the kernel.
     """
     return lax.platform_dependent(
-        x,
-        cpu=lambda x: lax.optimization_barrier(jnp.swapaxes(x, -1, -2)[None])[0],
-        default=lambda x: jnp.swapaxes(x, -1, -2),
+        x, cpu=lambda x: lax.optimization_barrier(x[None])[0], default=lambda x: x
     )
 
 
-def _dot_heads(a, b, contract: tuple[int, int], dtype: Dtype) -> jax.Array:
+def _written_transpose(x: jax.Array) -> jax.Array:
+    """[..., m, n] -> [..., n, m]; on a CPU as a copy in memory."""
+    return _plain(jnp.swapaxes(x, -1, -2))
+
+
+def _dot_heads(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
     """The product of [batch, heads, ..] and [batch, heads, ..], accumulated in float32."""
     dims = (((contract[0],), (contract[1],)), ((0, 1), (0, 1)))
-    a, b = a.astype(dtype), b.astype(dtype)
     return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
 
 
@@ -315,33 +318,36 @@ def dot_product_attention(
 
 
 def _attention_fwd(q, k, v, bias, mask, matmul_dtype):
-    logits = _dot_heads(q, k, (3, 3), matmul_dtype)
+    like = jnp.zeros((0,), q.dtype)
+    q, k, v = (_plain(x.astype(matmul_dtype)) for x in (q, k, v))
+    logits = _dot_heads(q, k, (3, 3))
     for addend in (bias, mask):
         logits = logits if addend is None else logits + addend
     weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
     total = jnp.sum(weights, axis=-1, keepdims=True)
     weights = weights.astype(matmul_dtype)
-    out = (_dot_heads(weights, v, (3, 2), matmul_dtype) / total).astype(q.dtype)
-    return out, (q, k, v, bias, mask, weights, total, out)
+    out = (_dot_heads(weights, v, (3, 2)) / total).astype(like.dtype)
+    return out, (q, k, v, bias, mask, weights, total, out, like)
 
 
 def _attention_bwd(matmul_dtype, saved, g):
-    q, k, v, bias, mask, weights, total, out = saved
+    q, k, v, bias, mask, weights, total, out, like = saved
     g = g.astype(jnp.float32) / total
-    d_v = _dot_heads(_written_transpose(weights), g, (3, 2), matmul_dtype)
     # The softmax's own gradient takes the mean of d_weights off: sum_k weights d_weights = g . out.
     mean = jnp.sum(g * out, axis=-1, keepdims=True)
-    d_logits = weights * (_dot_heads(g, v, (3, 3), matmul_dtype) - mean)
+    g = _plain(g.astype(matmul_dtype))
+    d_v = _dot_heads(_written_transpose(weights), g, (3, 2))
+    d_logits = weights * (_dot_heads(g, v, (3, 3)) - mean)
     d_bias = None
     if bias is not None:
         d_bias = d_logits
         if bias.shape[0] != q.shape[0]:
             d_bias = jnp.einsum('zb,bhqk->zhqk', jnp.ones((1, q.shape[0])), d_logits)
     d_logits = d_logits.astype(matmul_dtype)
-    d_q = _dot_heads(d_logits, k, (3, 2), matmul_dtype).astype(q.dtype)
-    d_k = _dot_heads(_written_transpose(d_logits), q, (3, 2), matmul_dtype).astype(k.dtype)
+    d_q = _dot_heads(d_logits, k, (3, 2))
+    d_k = _dot_heads(_written_transpose(d_logits), q, (3, 2))
     d_mask = None if mask is None else jnp.zeros_like(mask)
-    return d_q, d_k, d_v.astype(v.dtype), d_bias, d_mask
+    return *(x.astype(like.dtype) for x in (d_q, d_k, d_v)), d_bias, d_mask
 
 
 dot_product_attention.defvjp(_attention_fwd, _attention_bwd)

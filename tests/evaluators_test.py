@@ -1,0 +1,220 @@
+"""Every example is scored once, and what is written is what was predicted."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tiny
+
+from xlbench import evaluators, metrics, partitioning, prepared, tokenizers
+from xlbench.errors import UserError
+from xlbench.evaluators import baselines, generation
+
+
+class Copier:
+    """Stands in for a model: it predicts its input, token by token."""
+
+    def apply(self, variables, *args, method):
+        return getattr(self, method)(*args)
+
+    def encode(self, tokens, segments, positions):
+        return tokens
+
+    def init_cache(self, encoded, segments, max_length):
+        spread = jnp.pad(encoded, ((0, 0), (0, max_length)))
+        return {'tokens': spread, 'at': jnp.zeros((), jnp.int32)}
+
+    def decode_step(self, cache, tokens):
+        now = jax.lax.dynamic_index_in_dim(cache['tokens'], cache['at'], 1, keepdims=False)
+        return 5.0 * jax.nn.one_hot(now, 128), cache | {'at': cache['at'] + 1}
+
+
+class IdsAsLoss:
+    """Stands in for an objective: the loss of a row is the sum of its target ids."""
+
+    def row_losses(self, model, params, batch):
+        ids = batch['decoder_target_tokens'] * batch['decoder_loss_weights']
+        return {'loss': ids.sum(-1), 'weight': batch['decoder_loss_weights'].sum(-1)}
+
+
+@pytest.fixture(scope='module')
+def tasks(tiny_root):
+    names = (*tiny.QUESTIONS, tiny.TITLES[0])
+    return [prepared.open_task(str(tiny_root), 'sample', name, 'test') for name in names]
+
+
+@pytest.fixture
+def make(tiny_root, tasks):
+    """Builds an evaluator on two devices."""
+
+    def build(**options):
+        options = dict(batch_size=6, lengths=tiny.LENGTHS) | options
+        return evaluators.build(
+            'generation',
+            options.pop('tasks', tasks),
+            Copier(),
+            IdsAsLoss(),
+            partitioning.make_mesh(devices=jax.devices()[:2]),
+            tokenizers.load('sample', str(tiny_root)),
+            **options,
+        )
+
+    return build
+
+
+def read(workdir, task, step=7):
+    folder = workdir / 'eval' / str(step) / 'test' / task.name
+    result = json.loads((folder / 'metrics.json').read_text())
+    lines = (folder / 'predictions.jsonl').read_text().splitlines()
+    return result, [json.loads(line) for line in lines]
+
+
+def test_every_example_is_scored_once_and_in_order(make, tasks, tmp_path):
+    """33 examples in batches of 6: nothing divides anything."""
+    evaluator = make()
+    scores = evaluator.run({}, 7, str(tmp_path), 'stage1')
+    assert evaluator.num_programs > 2  # Batches of more than one width were made.
+    tokenizer = evaluator._tokenizer
+    for task in tasks:
+        result, rows = read(tmp_path, task)
+        records = task.read(range(len(task)))
+        assert [row['id'] for row in rows] == list(range(33))
+        assert [row['input'] for row in rows] == [r['inputs_pretokenized'] for r in records]
+        targets = [record['targets_pretokenized'] for record in records]
+        assert [row['target'] for row in rows] == targets
+        # Longer inputs are cut to 24, and predictions to 8 tokens.
+        copies = [record['inputs'][:8] for record in records]
+        assert [row['prediction'] for row in rows] == tokenizer.decode_batch(copies)
+        ids = [record['targets'][:8] for record in records]
+        nats = [float(np.sum(row) / len(row)) for row in ids]
+        np.testing.assert_allclose([row['scores']['loss'] for row in rows], nats, rtol=1e-6)
+        expected = {'loss': np.concatenate(ids).sum() / sum(map(len, ids))}
+        for spec in task.manifest['metrics']:
+            expected |= metrics.from_spec(spec)(targets, [row['prediction'] for row in rows])
+        expected['perplexity'] = np.exp(expected['loss'])
+        assert result['scores'] == pytest.approx(expected, rel=1e-6)
+        assert scores[task.name] == result['scores']
+        assert result['num_examples'] == 33
+        assert result['trimmed'] == {
+            'inputs': sum(len(record['inputs']) > 24 for record in records),
+            'targets': sum(len(record['targets']) > 8 for record in records),
+        }
+    means = {
+        name: np.mean([scores[task.name][name] for task in tasks])
+        for name in scores[tasks[0].name]
+    }
+    assert scores['mean'] == pytest.approx(means)
+
+
+def test_the_written_facts(make, tasks, tmp_path):
+    make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1')
+    result, rows = read(tmp_path, tasks[0])
+    assert (result['task'], result['split']) == (tasks[0].name, 'test')
+    assert (result['step'], result['stage'], result['data']) == (7, 'stage1', 'sample')
+    assert result['manifest'] == tasks[0].sha256
+    assert result['decoding'] == {'method': 'greedy', 'max_length': 8}
+    assert set(result['signatures']) == {'MultilingualRouge', 'Distinct'}
+    assert result['seconds'] >= 0
+    assert {'loss', 'log_probability', 'rouge_l'} <= set(rows[0]['scores'])
+    # The logit of the copied token is 5, of the 127 others 0, at each of its steps.
+    step = -np.log1p(127 * np.exp(-5))
+    lengths = [min(8, len(record['inputs'])) for record in tasks[0].read(range(33))]
+    found = [row['scores']['log_probability'] for row in rows]
+    np.testing.assert_allclose(found, step * np.array(lengths), rtol=1e-5)
+    assert not list(tmp_path.rglob('*.tmp'))
+
+
+def test_a_score_that_only_some_tasks_have_is_averaged_over_those(make, tasks, tmp_path):
+    poor = prepared.Prepared(tasks[1].folder, tasks[1].manifest | {'metrics': []})
+    scores = make(tasks=[tasks[0], poor]).run({}, 7, str(tmp_path), 'stage1')
+    assert 'rouge_l' not in scores[poor.name]
+    assert scores['mean']['rouge_l'] == scores[tasks[0].name]['rouge_l']
+    losses = [scores[task.name]['loss'] for task in (tasks[0], poor)]
+    assert scores['mean']['loss'] == pytest.approx(np.mean(losses))
+
+
+@pytest.mark.parametrize('number, expected', [(1, 1), (7, 7), (33, 33), (99, 33), (0, 33)])
+def test_the_first_examples_alone(make, tasks, tmp_path, number, expected):
+    scores = make(tasks=tasks[:1], num_examples=number).run({}, 7, str(tmp_path), 'stage1')
+    result, rows = read(tmp_path, tasks[0])
+    assert result['num_examples'] == len(rows) == expected
+    ids = np.concatenate([r['targets'][:8] for r in tasks[0].read(range(expected))])
+    assert scores[tasks[0].name]['loss'] == pytest.approx(ids.mean())
+
+
+def test_the_loss_alone(make, tasks, tmp_path):
+    scores = make(decode=False).run({}, 7, str(tmp_path), 'stage1')
+    assert all(set(values) == {'loss', 'perplexity'} for values in scores.values())
+    folder = tmp_path / 'eval' / '7' / 'test' / tasks[0].name
+    assert [path.name for path in folder.iterdir()] == ['metrics.json']
+    assert json.loads((folder / 'metrics.json').read_text())['decoding'] == {}
+
+
+def test_the_same_evaluator_runs_again(make, tasks, tmp_path):
+    evaluator = make(tasks=tasks[:1])
+    first = evaluator.run({}, 7, str(tmp_path), 'stage1')
+    assert evaluator.run({}, 8, str(tmp_path), 'stage1') == first
+    assert read(tmp_path, tasks[0], 7)[1] == read(tmp_path, tasks[0], 8)[1]
+
+
+def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):
+    evaluator = make(tasks=tasks[:1])
+    reader = generation.batches_lib.EvalBatches
+    lost = reader.build
+
+    def lose(self, index):
+        batch = lost(self, index)
+        where = batch['example_index']
+        return batch | {'example_index': np.where(where == 4, -1, where)}
+
+    monkeypatch.setattr(reader, 'build', lose)
+    with pytest.raises(RuntimeError, match='32 rows were scored, not each of 33 examples once'):
+        evaluator.run({}, 7, str(tmp_path), 'stage1')
+    assert not (tmp_path / 'eval').exists()
+
+
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (dict(batch_size=5), 'a batch of 5 rows cannot be split over data x fsdp = 2 devices'),
+        (dict(lengths={'inputs': 24}), 'it needs inputs and targets'),
+        (dict(num_examples=-1), 'num_examples is -1'),
+    ],
+)
+def test_mistakes(make, options, message):
+    with pytest.raises(UserError) as error:
+        make(**options)
+    assert message in str(error.value)
+
+
+def test_an_unknown_evaluator():
+    with pytest.raises(UserError, match="unknown evaluator 'generatoin'; nearest: generation"):
+        evaluators.build('generatoin')
+
+
+def test_baselines_are_scored_like_a_model(tiny_root, tasks, tmp_path):
+    """The tag of the target language is no part of what copying says."""
+    task = tasks[1]
+    train = prepared.open_task(str(tiny_root), 'sample', task.name, 'train')
+    baselines.score(str(tmp_path), ('copy_input', 'most_frequent'), task, train)
+    targets = [record['targets_pretokenized'] for record in task.read(range(33))]
+    copies = [r['inputs_pretokenized'].removeprefix('<de> ') for r in task.read(range(33))]
+    seen = [record['targets_pretokenized'] for record in train.read(range(len(train)))]
+    frequent = max(seen, key=seen.count)
+    for name, texts in (('copy_input', copies), ('most_frequent', [frequent] * 33)):
+        folder = tmp_path / 'eval' / 'baselines' / name / 'test' / task.name
+        result = json.loads((folder / 'metrics.json').read_text())
+        expected = {}
+        for spec in task.manifest['metrics']:
+            expected |= metrics.from_spec(spec)(targets, texts)
+        assert result['scores'] == pytest.approx(expected)
+        assert (result['step'], result['num_examples'], result['data']) == (None, 33, 'sample')
+        assert result['manifest'] == task.sha256
+    assert not copies[0].startswith('<')
+
+
+def test_a_baseline_without_training_data(tasks, tmp_path):
+    baselines.score(str(tmp_path), ('copy_input',), tasks[0], None)
+    assert (tmp_path / 'eval' / 'baselines' / 'copy_input').is_dir()

@@ -1,0 +1,109 @@
+"""Who may import what, seen in fresh interpreters; and a whole run where TensorFlow cannot be."""
+
+import os
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+import tiny
+
+import xlbench
+
+PROJECT = pathlib.Path(__file__).parent.parent
+TENSORFLOW = {'tensorflow', 'seqio', 'tensorflow_datasets', 'tensorflow_text', 'keras', 't5'}
+SLOW = {'torch', 'transformers'}  # Nobody needs them to start.
+BEYOND_THE_WALL = {'xlbench.pipeline', 'xlbench.prepare'}
+WITHOUT_JAX = (
+    'metrics', 'report', 'results', 'tables', 'page', 'benchmarks', 'languages', 'baselines',
+    'readers', 'tokenizers', 'prepared', 'errors',
+)  # fmt: skip
+
+
+def modules() -> list[str]:
+    """Every module of the package."""
+    return [module.name for module in pkgutil.walk_packages(xlbench.__path__, 'xlbench.')]
+
+
+def imported(*lines: str) -> set[str]:
+    """The top-level packages that a fresh interpreter has after these lines."""
+    code = '\n'.join([*lines, 'import sys', 'print(" ".join(sys.modules))'])
+    run = subprocess.run(
+        [sys.executable, '-c', code], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return {name.partition('.')[0] for name in run.stdout.splitlines()[-1].split()}
+
+
+def test_all_but_two_modules_start_without_tensorflow():
+    names = [name for name in modules() if name not in BEYOND_THE_WALL]
+    assert {'xlbench.train', 'xlbench.evaluators.generation', 'xlbench.models.t5'} <= set(names)
+    found = imported(f'import {", ".join(names)}', 'import tasks.samples.mtg, configs.mtg_mt5')
+    assert 'jax' in found
+    assert not found & (TENSORFLOW | SLOW)
+
+
+def test_texts_scores_and_tables_need_no_jax(tiny_root):
+    names = [name for name in modules() if name.split('.')[1] in WITHOUT_JAX]
+    assert len(names) > len(WITHOUT_JAX)
+    found = imported(
+        f'import {", ".join(names)}',
+        'import tasks.samples.mtg',
+        # Nor does using them.
+        'from xlbench.metrics import bleu, distinct, rouge',
+        'for metric in (rouge.MultilingualRouge("de"), bleu.SacreBleu(), distinct.Distinct()):',
+        '    assert metric(["ein Haus am See"], ["ein Haus am Fluss"])',
+        f'tokenizer = xlbench.tokenizers.load("sample", {str(tiny_root)!r})',
+        'assert tokenizer.decode_batch(tokenizer.encode_batch(["old bridge"])) == ["old bridge"]',
+        f'task = xlbench.prepared.open_task({str(tiny_root)!r}, "sample", "mtg_qg_en_en", "test")',
+        'assert task[3]["inputs"].size',
+    )
+    assert not found & (TENSORFLOW | SLOW | {'jax', 'flax', 'grain', 'optax'})
+
+
+def test_the_tests_of_the_wall_can_fail():
+    assert 'seqio' in imported('import sys, types', 'sys.modules["seqio"] = types.ModuleType("s")')
+    with pytest.raises(AssertionError, match='no_such_module'):
+        imported('import no_such_module')
+
+
+WALLED = """
+import sys
+
+asked = []
+
+class Wall:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in BLOCKED:
+            asked.append(name)
+            raise ImportError(f'{name} is behind the wall')
+
+sys.meta_path.insert(0, Wall())
+from xlbench import errors, train
+
+code = errors.run_main(train.main, sys.argv)
+sys.exit(f'{asked} were asked for' if asked else code)
+"""
+
+
+def test_a_whole_run_without_tensorflow_repeats_the_run_of_this_process(
+    tiny_root, tiny_run, tmp_path
+):
+    """Compiled anew, in another process: the same numbers to the last bit, the same files."""
+    script = tmp_path / 'walled.py'
+    script.write_text(WALLED.replace('BLOCKED', repr(TENSORFLOW | SLOW)), encoding='utf-8')
+    config = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(tiny_root))
+    workdir = tmp_path / 'run'
+    run = subprocess.run(
+        [sys.executable, str(script), f'--config={config}', f'--workdir={workdir}'],
+        cwd=PROJECT,
+        env=os.environ | {'JAX_ENABLE_COMPILATION_CACHE': 'false'},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, '')
+    for kind in ('train', 'eval'):
+        assert tiny.rows(workdir, kind) == tiny.rows(tiny_run, kind)
+    assert tiny.results(workdir) == tiny.results(tiny_run)
