@@ -71,7 +71,7 @@ def sample(scenario, size: str) -> ml_collections.ConfigDict:
     c.evals = dict(
         dev=dict(
             tasks=scenario.evaluate, split='validation', every=300, decode=False,
-            num_examples=50, batch_size=50, lengths=lengths,
+            num_examples=48, batch_size=48, lengths=lengths,
         ),
         test=dict(
             tasks=scenario.evaluate, split='test', every=0, decode=True, num_examples=0,

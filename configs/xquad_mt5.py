@@ -41,7 +41,8 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     c.trainable = ('.*',)
     c.mesh = dict(data=-1, fsdp=1, tensor=1)
     c.batches = dict(
-        batch_size=8, lengths=dict(inputs=512, targets=64), packing=True, length_buckets=2
+        batch_size=8, lengths=dict(inputs=512, targets=64), packing=True, length_buckets=2,
+        row_multiple=8,
     )
     c.accumulate = 1
     c.stages = dict(

@@ -35,14 +35,14 @@ def documented(name: str, key: str) -> list[str]:
 
 
 def variants() -> list[tuple[str, str]]:
+    """(file, what follows the colon) for each size, scenario and rate."""
     found = []
     for name in FILES:
-        keys = documented(name, 'size') and importlib.import_module(f'configs.{name}').__doc__
-        has_tasks = ' task (' in keys.replace('\n', ' ')
         found += [(name, size) for size in documented(name, 'size')]
         for scenario in documented(name, 'scenario'):
-            needs = NEEDS[scenario] if has_tasks else NEEDS[scenario].replace('task=qg', '')
-            words = ['base', f'scenario={scenario}', *needs.split(',')]
+            words = ['base', f'scenario={scenario}', *NEEDS[scenario].split(',')]
+            if not documented(name, 'task'):
+                words = [word for word in words if not word.startswith('task=')]
             found.append((name, ','.join(filter(None, words))))
         found += [(name, f'rate={rate}') for rate in documented(name, 'rate')]
     return found
@@ -69,7 +69,7 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     if config.batches.length_buckets > 1 and not config.batches.get('equal_rows'):
-        # Batches of the other shapes have as many rows as a multiple of this.
+        # The rows of the other shapes are multiples of this.
         partitioning.check_batch_size(config.batches.row_multiple, mesh, config.accumulate)
     for block in config.evals.values():
         partitioning.check_batch_size(block.batch_size, mesh)

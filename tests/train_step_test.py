@@ -39,8 +39,11 @@ class Squares:
     def loss(self, model, params, batch, rng):
         self.rules.append(nn.get_logical_axis_rules())
         errors = model.apply({'params': params}, batch['x']) - batch['y']
-        weight = jnp.sum(batch['weights'])
-        return {'loss': jnp.sum(batch['weights'] * errors**2), 'weight': weight, 'tokens': weight}
+        return {
+            'loss': jnp.sum(batch['weights'] * errors**2),
+            'weight': jnp.sum(batch['weights']),
+            'noise': jax.random.uniform(rng),
+        }
 
 
 def batch(rows: int = 16, seed: int = 0) -> dict[str, np.ndarray]:
@@ -92,6 +95,24 @@ def test_steps_are_gradient_descent_on_the_mean(accumulate):
     np.testing.assert_allclose(state.params['kernel'], kernel, rtol=1e-5)
     np.testing.assert_allclose(state.params['offset'], offset, rtol=1e-5)
     assert int(state.step) == 103
+
+
+@pytest.mark.parametrize('accumulate', [1, 2])
+def test_dropout_s_key_is_of_the_step_and_not_of_the_process(accumulate):
+    def noise(first_step, count):
+        state, step, _, mesh = make(first_step=first_step, accumulate=accumulate)
+        found = []
+        for _ in range(count):
+            state, metrics = step(state, partitioning.put_batch(batch(), mesh))
+            found.append(float(metrics['noise']))
+        return found
+
+    everything = noise(0, 4)
+    assert len(set(everything)) == 4
+    assert noise(2, 2) == everything[2:]  # As after a restart.
+    parts = accumulate * [jax.random.uniform(jax.random.fold_in(jax.random.key(1), 0))]
+    if accumulate > 1:  # Each part has a key of its own.
+        assert abs(everything[0] - float(sum(parts))) > 1e-3
 
 
 def test_each_shape_is_compiled_once_under_the_rules_of_the_mesh():

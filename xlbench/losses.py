@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-# Logits held at once, unless a chunk size is given: 2^25 float32 are 134 MB.
-LOGITS_AT_ONCE = 2**25
+# Logits that a device holds at once, unless a chunk size is given: 2^27 float32 are 0.5 GB. Each
+# chunk reads and writes the table's gradient once more, so few large chunks are faster: with 4096
+# tokens, 250112 words and emb_dim 512, chunks of 512 took 0.73 of the time of chunks of 128 on a
+# CPU, and 0.69 of slicing the vocabulary instead, which has to compute the logits twice.
+LOGITS_AT_ONCE = 2**27
 
 
 class LossSum(NamedTuple):
@@ -43,9 +46,9 @@ def softmax_cross_entropy(
 ) -> LossSum:
     """Cross-entropy of softmax(hidden @ embedding.T) against targets, in chunks of tokens.
 
-    The logits of all tokens never exist at once. Asked for gradients, the forward pass makes both
-    of them chunk by chunk: three products in all, and nothing of size [tokens, vocab] is kept;
-    without gradients it is one product. `weights` and `targets` get no gradient.
+    However many tokens there are, only one chunk's logits exist at a time. Asked for gradients, the
+    forward pass makes both of them chunk by chunk: three products in all, and nothing of size
+    [tokens, vocab] is kept; without gradients it is one product. `weights` and `targets` get none.
 
     As in t5x/losses.py: with smoothing e, the target has probability 1 - e and every other token
     e / (vocab - 1), and the entropy of that distribution is subtracted, so that the best loss is 0;
@@ -58,7 +61,7 @@ def softmax_cross_entropy(
       weights: what each token counts for.
       label_smoothing: e above.
       z_loss: factor above; 1e-4 in T5X's pre-training.
-      chunk_size: tokens in a chunk; None keeps LOGITS_AT_ONCE logits at most.
+      chunk_size: tokens in a chunk, of all groups together; None: LOGITS_AT_ONCE in each group.
       groups: into how many equal blocks a mesh splits the tokens (the product of the axes that
         'batch' lies on). Each block then sums its own gradient of the table, and the devices add
         them up once; with 1 they would add up after every chunk.
@@ -68,7 +71,7 @@ def softmax_cross_entropy(
       LossSum.
     """
     if chunk_size is None:
-        chunk_size = max(8, LOGITS_AT_ONCE // embedding.shape[0])
+        chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     if hidden.shape[0] % groups:
         raise ValueError(f'{hidden.shape[0]} tokens do not divide into groups={groups}')
     options = _Options(label_smoothing, z_loss, chunk_size, groups, jnp.dtype(matmul_dtype))
@@ -215,7 +218,7 @@ def token_losses(
 ) -> jax.Array:  # [tokens]
     """-log softmax(hidden @ embedding.T)[target] in nats, for evaluation; arguments as above."""
     if chunk_size is None:
-        chunk_size = max(8, LOGITS_AT_ONCE // embedding.shape[0])
+        chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype))
     table = embedding.astype(options.matmul_dtype)
 
