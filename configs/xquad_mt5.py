@@ -21,7 +21,11 @@ from xlbench.benchmarks import XQUAD
 def get_config(variant: str = '') -> ml_collections.ConfigDict:
     """The config of one size and scenario."""
     chosen = config_lib.variant(
-        variant, ('sample', 'small', 'base'), scenario='multi', source=None, target=None,
+        variant,
+        ('sample', 'small', 'base'),
+        scenario='multi',
+        source=None,
+        target=None,
         rate='proportional',
     )
     scenario = XQUAD.scenario(
@@ -34,20 +38,28 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         root='data', vocabulary='data/xquad/xquad.model' if small else 'mt5', sample=False
     )
     c.model = dict(
-        family='mt5', size=chosen['size'], vocab_size=0 if small else 250112, dropout_rate=0.1,
+        family='mt5',
+        size=chosen['size'],
+        vocab_size=0 if small else 250112,
+        dropout_rate=0.1,
         dtype='float32' if small else 'bfloat16',
     )
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)
     c.mesh = dict(data=-1, fsdp=1, tensor=1)
     c.batches = dict(
-        batch_size=8, lengths=dict(inputs=512, targets=64), packing=True, length_buckets=2,
+        batch_size=8,
+        lengths=dict(inputs=512, targets=64),
+        packing=True,
+        length_buckets=2,
         row_multiple=8,
     )
     c.accumulate = 1
     c.stages = dict(
         stage1=dict(
-            mixture=scenario.mixture, split='train', num_steps=400 if small else 5_000,
+            mixture=scenario.mixture,
+            split='train',
+            num_steps=400 if small else 5_000,
             optimizer=dict(
                 name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
             ),
@@ -56,11 +68,19 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     lengths = dict(inputs=512, targets=64)
     c.evals = dict(
         dev=dict(
-            tasks=scenario.evaluate, split='validation', every=100, decode=False,
-            batch_size=16, lengths=lengths,
+            tasks=scenario.evaluate,
+            split='validation',
+            every=100,
+            decode=False,
+            batch_size=16,
+            lengths=lengths,
         ),
         test=dict(
-            tasks=scenario.evaluate, split='test', every=0, num_examples=0, batch_size=16,
+            tasks=scenario.evaluate,
+            split='test',
+            every=0,
+            num_examples=0,
+            batch_size=16,
             lengths=lengths,
         ),
     )

@@ -102,8 +102,7 @@ def test_every_example_is_scored_once_and_in_order(make, tasks, tmp_path):
             'targets': sum(len(record['targets']) > 8 for record in records),
         }
     means = {
-        name: np.mean([scores[task.name][name] for task in tasks])
-        for name in scores[tasks[0].name]
+        name: np.mean([scores[task.name][name] for task in tasks]) for name in scores[tasks[0].name]
     }
     assert scores['mean'] == pytest.approx(means)
 

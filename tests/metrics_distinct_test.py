@@ -1,8 +1,7 @@
 """Distinct-n: both readings of the paper, by hand."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from xlbench import errors
 from xlbench.metrics import distinct

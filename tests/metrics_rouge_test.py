@@ -1,8 +1,7 @@
 """Multilingual ROUGE: by hand, and against what the official scorer printed."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from xlbench import errors
 from xlbench.metrics import rouge, segmenters, stemmers

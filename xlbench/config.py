@@ -140,7 +140,8 @@ def check_block(
             raise errors.unknown(f'key in {name}', key, allowed)
     for key, parameter in parameters.items():
         needed = parameter.default is parameter.empty and parameter.kind not in (
-            parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL
+            parameter.VAR_KEYWORD,
+            parameter.VAR_POSITIONAL,
         )
         if needed and key not in block and key not in given:
             raise UserError(f'{name} lacks {key!r}, which {function.__name__} needs')

@@ -163,7 +163,6 @@ def progress(
     return ' | '.join([*parts, f'{duration(seconds_left)} left'])
 
 
-
 def as_json(value: Any) -> str:
     """Indented JSON in the order given, readable in any editor."""
     return json.dumps(value, indent=1, ensure_ascii=False) + '\n'

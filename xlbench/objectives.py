@@ -28,12 +28,21 @@ class Generation:
     Args:
       label_smoothing: probability mass spread over the whole vocabulary (arXiv:1512.00567).
       z_loss: weight of the squared log-partition, 1e-4 in T5X; keeps logits near normalised.
+      chunk_size: target tokens whose logits exist at once; None: as many as 0.5 GB hold.
       batch_shards: devices that share the rows of a batch, see losses.softmax_cross_entropy.
     """
 
-    def __init__(self, label_smoothing: float = 0.0, z_loss: float = 0.0, *, batch_shards: int = 1):
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        z_loss: float = 0.0,
+        chunk_size: int | None = None,
+        *,
+        batch_shards: int = 1,
+    ):
         self.label_smoothing = label_smoothing
         self.z_loss = z_loss
+        self.chunk_size = chunk_size
         self.batch_shards = batch_shards
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
@@ -56,6 +65,7 @@ class Generation:
             batch['decoder_loss_weights'].reshape(-1),
             label_smoothing=self.label_smoothing,
             z_loss=self.z_loss,
+            chunk_size=self.chunk_size,
             groups=self.batch_shards,
             matmul_dtype=model.config.operands,
         )
@@ -80,6 +90,7 @@ class Generation:
             hidden.reshape(-1, hidden.shape[-1]),
             embedding,
             batch['decoder_target_tokens'].reshape(-1),
+            chunk_size=self.chunk_size,
             groups=self.batch_shards,
             matmul_dtype=model.config.operands,
         ).reshape(weights.shape)

@@ -46,9 +46,7 @@ def build(
     if name not in OPTIMIZERS:
         raise unknown('optimizer', name, OPTIMIZERS)
     rate = make_schedule(schedule, learning_rate, warmup_steps, num_steps, final_fraction)
-    own, common = (
-        list(inspect.signature(f).parameters)[1:] for f in (OPTIMIZERS[name], build)
-    )
+    own, common = (list(inspect.signature(f).parameters)[1:] for f in (OPTIMIZERS[name], build))
     allowed = {*own, *common} - {'num_steps', 'options'}
     for key in options:
         if key not in own:
@@ -68,9 +66,11 @@ def make_schedule(
         'constant': lambda: optax.constant_schedule(peak),
         'linear': lambda: optax.linear_schedule(peak, peak * final_fraction, decay_steps),
         'cosine': lambda: optax.cosine_decay_schedule(peak, decay_steps, final_fraction),
-        'inverse_sqrt': lambda: lambda step: (
-            # Asked for steps before the warm-up's end as well; what it says there is not used.
-            peak * (max(1, warmup_steps) / (jnp.maximum(step, 0) + max(1, warmup_steps))) ** 0.5
+        'inverse_sqrt': lambda: (
+            lambda step: (
+                # Asked for steps before the warm-up's end as well; what it says there is not used.
+                peak * (max(1, warmup_steps) / (jnp.maximum(step, 0) + max(1, warmup_steps))) ** 0.5
+            )
         ),
     }
     if name not in schedules:
@@ -92,9 +92,7 @@ def adamw(
     weight_decay: float = 0.01,
 ) -> optax.GradientTransformation:
     """AdamW (arXiv:1711.05101); biases and norms, the vectors, are not decayed."""
-    return optax.adamw(
-        learning_rate, b1, b2, eps, weight_decay=weight_decay, mask=_matrices_only
-    )
+    return optax.adamw(learning_rate, b1, b2, eps, weight_decay=weight_decay, mask=_matrices_only)
 
 
 def adam(

@@ -94,9 +94,7 @@ def build(config: ConfigDict) -> Parts:
     _check_batches(config, data, mesh)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'])
-    objective = objectives.build(
-        **config.objective, batch_shards=partitioning.batch_shards(mesh)
-    )
+    objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
     shapes, shardings = train_step.params_like(model, objective, mesh)
     tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
     if tokenizer.sha256 != vocabulary['sha256']:

@@ -191,7 +191,9 @@ def make_train_step(
         else:
             grads, sums = _accumulate(
                 lambda part, key: gradients(trainable, frozen, part, key, weight),
-                batch, rng, accumulate,
+                batch,
+                rng,
+                accumulate,
             )
         updates, opt_state = tx.update(grads, state.opt_state, trainable)
         trainable = optax.apply_updates(trainable, updates)
@@ -237,4 +239,3 @@ def window_metrics(steps: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         'examples': examples,
         'real_token_share': tokens / max(positions, 1.0),
     }
-

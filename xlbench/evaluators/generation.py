@@ -208,7 +208,10 @@ def predict(
     variables = {'params': params}
     segments = batch['encoder_segment_ids']
     encoded = model.apply(
-        variables, batch['encoder_input_tokens'], segments, batch['encoder_positions'],
+        variables,
+        batch['encoder_input_tokens'],
+        segments,
+        batch['encoder_positions'],
         method='encode',
     )
     cache = model.apply(variables, encoded, segments, max_length, method='init_cache')
@@ -255,4 +258,3 @@ def write_result(
         temporary = folder / f'.{name}.tmp'
         temporary.write_text(text, encoding='utf-8')
         temporary.replace(folder / name)
-
