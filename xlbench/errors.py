@@ -1,5 +1,6 @@
 """What a user got wrong, said in one plain line."""
 
+import argparse
 import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,22 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
     else:
         choice = f'{len(allowed)} are known, for example {", ".join(allowed[:4])}'
     return UserError(f'unknown {kind} {name!r}; {choice}' + (f'. {hint}' if hint else ''))
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A command line whose mistakes are UserErrors: one line, without the whole usage."""
+
+    def __init__(self, prog: str, description: str):
+        super().__init__(
+            prog=prog,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> None:
+        """Raises it; argparse would print and exit."""
+        raise UserError(f'{message}; see {self.prog} --help')
 
 
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:

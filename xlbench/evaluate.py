@@ -88,12 +88,7 @@ def _eval_name(config: ConfigDict, wanted: str | None) -> str:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='python -m xlbench.evaluate',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = errors.ArgumentParser('python -m xlbench.evaluate', __doc__)
     parser.add_argument('--workdir', required=True, help='of the run')
     parser.add_argument('--tasks', help="comma-separated; default: the final evaluation's")
     parser.add_argument('--split', help="default: the final evaluation's, usually test")

@@ -522,19 +522,8 @@ def make_sample(root: str, seed: int = 0) -> None:
         print(f'wrote the sample corpora into {root}', flush=True)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
-        """One line instead of the whole usage."""
-        raise errors.UserError(f'{message}; see python -m xlbench.prepare --help')
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog='python -m xlbench.prepare',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = errors.ArgumentParser('python -m xlbench.prepare', __doc__)
     add = parser.add_argument
     add(
         '--mixture',

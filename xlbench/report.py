@@ -162,12 +162,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='python -m xlbench.report',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = errors.ArgumentParser('python -m xlbench.report', __doc__)
     parser.add_argument('workdir', nargs='+', help='folder of a training run')
     parser.add_argument('--output', help='folder to write the report into')
     parser.add_argument('--format', help='markdown, csv, latex, html: one or several, with commas')

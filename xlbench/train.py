@@ -247,7 +247,7 @@ class Trainer:
             raise errors.unknown('score in config.best.score', key, scores[task])
         score, best = scores[task][key], self.progress['best']
         sign = 1 if self.config.best.mode == 'max' else -1
-        if best is None or sign * score > sign * best['score']:
+        if math.isfinite(score) and (best is None or sign * score > sign * best['score']):
             self.progress |= {'best': {'step': step, 'score': score}, 'stale': 0}
         else:
             self.progress['stale'] += 1
