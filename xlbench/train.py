@@ -10,6 +10,7 @@ The config file says what there is to set; any of it can be set on the command l
 import collections
 import contextlib
 import math
+import os
 import pathlib
 import sys
 import time
@@ -38,12 +39,16 @@ from xlbench.evaluators import baselines
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
+# Compiled programs are kept here, so that the same run starts or resumes without compiling anew.
+COMPILED = '~/.cache/xlbench/compiled'
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir = config_lib.parse_flags(argv, doc=__doc__)
     found = processes.join()
+    if jax.config.jax_compilation_cache_dir is None:  # JAX_COMPILATION_CACHE_DIR sets another.
+        jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
     train(config, workdir, found)
 
 
