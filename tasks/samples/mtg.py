@@ -9,7 +9,6 @@ bytes. The sentences are in `stories`, `questions` and `titles`, their words in 
 """
 
 import argparse
-import io
 import json
 import os
 import random
@@ -18,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 
 from tasks.samples import lexicon, questions, stories, titles
-from xlbench import errors
+from xlbench import errors, tokenizers
 
 # Raise it when any text or the vocabulary changes: older samples are then written anew.
 GENERATOR = 2
@@ -92,30 +91,10 @@ def write_vocabulary(root: str) -> None:
 
     The words are few, so most become one piece; bytes spell everything else, in any script.
     """
-    # Slow to import, and not needed where the sample is there already.
-    import sentencepiece
-
-    # Into memory: a model trained into a file also holds that file's name, other bytes each time.
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(_vocabulary_lines(root)),
-        model_writer=model,
-        model_type='bpe',
-        vocab_size=_VOCABULARY_PIECES,
-        hard_vocab_limit=False,
-        byte_fallback=True,
-        character_coverage=1.0,
-        user_defined_symbols=list(_SYMBOLS),
-        pad_id=0,
-        eos_id=1,
-        unk_id=2,
-        bos_id=-1,
-        # A fixed order and one thread: the same bytes every time.
-        num_threads=1,
-        shuffle_input_sentence=False,
-        minloglevel=2,
+    model = tokenizers.train_sentencepiece(
+        _vocabulary_lines(root), size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
     )
-    _write_bytes(os.path.join(root, VOCABULARY), model.getvalue())
+    _write_bytes(os.path.join(root, VOCABULARY), model)
 
 
 def _vocabulary_lines(root: str) -> list[str]:
