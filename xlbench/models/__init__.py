@@ -11,26 +11,45 @@ FAMILIES = {
     't5': ('t5', 'T5Config', 'T5'),
     't5_1_1': ('t5', 'T5Config', 'T5'),
     'mt5': ('t5', 'T5Config', 'T5'),
+    'bart': ('bart', 'BartConfig', 'Bart'),
+    'mbart': ('bart', 'BartConfig', 'Bart'),
+    'pegasus': ('bart', 'BartConfig', 'Bart'),
+    'marian': ('bart', 'BartConfig', 'Bart'),
+    'bert': ('bert', 'BertConfig', 'Bert'),
+    'encoder_decoder': ('encoder_decoder', 'EncoderDecoderConfig', 'EncoderDecoder'),
+    'dual_encoder': ('dual_encoder', 'DualEncoderConfig', 'DualEncoder'),
+    'sequence_classifier': ('heads', 'HeadConfig', 'SequenceClassifier'),
+    'token_classifier': ('heads', 'HeadConfig', 'TokenClassifier'),
 }
 
 
-def config(family: str, size: str, **overrides: Any) -> Any:
-    """The config of one size with some of its fields replaced; see the family's config class."""
+def config(family: str, size: str = '', **overrides: Any) -> Any:
+    """The config of one size with some of its fields replaced; see the family's config class.
+
+    Without a size every field that has no default has to be given.
+    """
     if family not in FAMILIES:
         raise errors.unknown('model family', family, FAMILIES)
     module_name, config_name, _ = FAMILIES[family]
     module = importlib.import_module(f'xlbench.models.{module_name}')
-    if size not in module.SIZES[family]:
+    if size and size not in module.SIZES[family]:
         raise errors.unknown(f'size of {family}', size, module.SIZES[family])
     config_class = getattr(module, config_name)
     fields = [field.name for field in dataclasses.fields(config_class)]
     for name in overrides:
         if name not in fields:
             raise errors.unknown(f'field of the {family} model', name, fields)
-    return config_class(**{**module.SIZES[family][size], **overrides})
+    values = {**(module.SIZES[family][size] if size else {}), **overrides}
+    for field in dataclasses.fields(config_class):
+        if field.name not in values and field.default is dataclasses.MISSING:
+            raise errors.UserError(
+                f'a {family} model without a size needs {field.name}; or give one of the sizes '
+                f'{", ".join(module.SIZES[family])}'
+            )
+    return config_class(**values)
 
 
-def build(family: str, size: str, **overrides: Any) -> Any:
+def build(family: str, size: str = '', **overrides: Any) -> Any:
     """The model of a family and size: build('mt5', 'small', dropout_rate=0.0, dtype='bfloat16')."""
     cfg = config(family, size, **overrides)
     module_name, _, model_name = FAMILIES[family]

@@ -1,4 +1,4 @@
-"""Layers that the model families share: products, norms, relative positions, attention, MLP.
+"""Layers that the model families share: products, norms, positions, attention, MLP.
 
 Kernels are stored [out, in] and fused along a leading 'stack' axis (q/k/v, k/v, gated MLP), which
 is what XLA:CPU multiplies fastest and what tensor parallelism shards on one axis. Parameters are
@@ -17,12 +17,45 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from xlbench.errors import UserError
+
 Dtype = Any
 Initializer = Callable[..., jax.Array]
 
 # Added to the logits of what a query may not see. Finite, so that a row that sees nothing (padding)
 # gives some average and not NaN; far above any real logit in float32.
 MASKED = -1e9
+
+REMAT = {
+    'full': jax.checkpoint_policies.nothing_saveable,
+    'dots': jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+}
+
+
+def check_config(config: Any) -> None:
+    """Raises UserError for a model config with an impossible type, remat or dropout rate."""
+    allowed = ('float32', 'bfloat16')
+    for name in ('dtype', 'matmul_dtype'):
+        if getattr(config, name) not in (*allowed, *([None] if name == 'matmul_dtype' else [])):
+            raise UserError(f'{name}={getattr(config, name)!r}; allowed: {", ".join(allowed)}')
+    if config.remat not in ('none', *REMAT):
+        raise UserError(f'remat={config.remat!r}; allowed: none, {", ".join(REMAT)}')
+    for name, rate in vars(config).items():
+        if name.endswith('dropout_rate') and not 0.0 <= rate < 1.0:
+            raise UserError(f'{name}={rate}; allowed: 0 up to below 1')
+
+
+def checkpointed(layer: type[nn.Module], remat: str, train_argument: int) -> type[nn.Module]:
+    """The layer, recomputed in the backward pass as `remat` says ('none', 'dots', 'full').
+
+    Args:
+      layer: called with positional arguments only.
+      remat: 'none' keeps everything, 'dots' recomputes all but products, 'full' everything.
+      train_argument: which argument of the call (self is 0) is the Python bool `train`.
+    """
+    if remat == 'none':
+        return layer
+    return nn.remat(layer, policy=REMAT[remat], prevent_cse=True, static_argnums=(train_argument,))
 
 
 # ----------------------------------------------------------------------------------------- products
@@ -80,11 +113,12 @@ def fan_in_normal(scale: float | Sequence[float] = 1.0) -> Initializer:
 
 
 class Dense(nn.Module):
-    """A product with one kernel [features, in], or with `stack` of them at once; no offset."""
+    """A product with one kernel [features, in], or with `stack` of them at once."""
 
     features: int
     axes: tuple[str, str]  # logical axes of (features, in)
     stack: int = 0  # 0: the kernel is [features, in]; n: [n, features, in]
+    use_bias: bool = False
     matmul_dtype: Dtype = jnp.float32
     kernel_init: Initializer = fan_in_normal()
 
@@ -95,7 +129,11 @@ class Dense(nn.Module):
         if self.stack:
             shape, axes = (self.stack, *shape), ('stack', *axes)
         init = nn.with_logical_partitioning(self.kernel_init, axes)
-        return product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype)
+        y = product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype)
+        if self.use_bias:
+            init = nn.with_logical_partitioning(nn.initializers.zeros, axes[:-1])
+            y = y + self.param('bias', init, shape[:-1], jnp.float32).astype(y.dtype)
+        return y
 
 
 # ----------------------------------------------------------------------------- embeddings and norms
@@ -151,6 +189,25 @@ class RMSNorm(nn.Module):
         wide = x.astype(jnp.float32)
         mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
         return (wide * lax.rsqrt(mean_square + self.epsilon) * scale).astype(x.dtype)
+
+
+class LayerNorm(nn.Module):
+    """Subtracts the mean, divides by the standard deviation, in float32; scales and shifts."""
+
+    epsilon: float = 1e-5
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """x [..., embed] -> the same shape and type."""
+        axes, shape = ('embed',), (x.shape[-1],)
+        ones = nn.with_logical_partitioning(nn.initializers.ones, axes)
+        zeros = nn.with_logical_partitioning(nn.initializers.zeros, axes)
+        scale = self.param('scale', ones, shape, jnp.float32)
+        bias = self.param('bias', zeros, shape, jnp.float32)
+        wide = x.astype(jnp.float32)
+        centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
+        variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
+        return (centred * lax.rsqrt(variance + self.epsilon) * scale + bias).astype(x.dtype)
 
 
 # ----------------------------------------------------------------------------- biases and positions
@@ -354,32 +411,39 @@ dot_product_attention.defvjp(_attention_fwd, _attention_bwd)
 
 
 class Attention(nn.Module):
-    """Multi-head attention with T5's conventions: no offsets, logits not divided by sqrt(head_dim).
+    """Multi-head attention; `cross` takes keys and values from elsewhere: query apart, k/v fused.
 
-    `cross` attention takes its keys and values from elsewhere: query apart, k/v fused.
+    T5 has no biases and does not divide the logits by sqrt(head_dim): `use_bias` and `scaled` are
+    False there and True in all other families.
     """
 
     num_heads: int
     head_dim: int
     out_features: int
     cross: bool = False
+    use_bias: bool = False
+    scaled: bool = False
     dropout_rate: float = 0.0
     shared_dropout: bool = True
     matmul_dtype: Dtype = jnp.float32
+    kernel_init: Initializer | None = None  # None: fan_in_normal, smaller for unscaled queries.
 
     def setup(self):
         """Makes the parts."""
         joined = self.num_heads * self.head_dim
-        dense = functools.partial(Dense, matmul_dtype=self.matmul_dtype)
+        dense = functools.partial(Dense, matmul_dtype=self.matmul_dtype, use_bias=self.use_bias)
         inwards = ('joined_kv', 'embed')
-        small = self.head_dim**-0.5  # In place of dividing the logits.
+        small = 1.0 if self.scaled else self.head_dim**-0.5  # In place of dividing the logits.
         if self.cross:
-            self.query = dense(joined, inwards, kernel_init=fan_in_normal(small))
-            self.kv = dense(joined, inwards, stack=2)
+            init = self.kernel_init or fan_in_normal(small)
+            self.query = dense(joined, inwards, kernel_init=init)
+            init = self.kernel_init or fan_in_normal()
+            self.kv = dense(joined, inwards, stack=2, kernel_init=init)
         else:
-            init = fan_in_normal((small, 1.0, 1.0))
+            init = self.kernel_init or fan_in_normal((small, 1.0, 1.0))
             self.qkv = dense(joined, inwards, stack=3, kernel_init=init)
-        self.out = dense(self.out_features, ('embed', 'joined_kv'))
+        init = self.kernel_init or fan_in_normal()
+        self.out = dense(self.out_features, ('embed', 'joined_kv'), kernel_init=init)
         shared = (-1,) if self.shared_dropout else ()  # Of values, or else of weights.
         self.dropout = Dropout(self.dropout_rate, shared)
 
@@ -387,7 +451,7 @@ class Attention(nn.Module):
         """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim]."""
         q, k, v = unstack(self.qkv(x))
         heads = self.num_heads
-        return split_heads(q, heads, 'length'), split_heads(k, heads), split_heads(v, heads)
+        return self._heads_of(q), split_heads(k, heads), split_heads(v, heads)
 
     def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
         """encoded [batch, length, embed] -> k, v, each [batch, heads, length, head_dim]."""
@@ -396,7 +460,11 @@ class Attention(nn.Module):
 
     def queries(self, x: jax.Array) -> jax.Array:
         """x [batch, length, embed] -> q [batch, heads, length, head_dim]."""
-        return split_heads(self.query(x), self.num_heads, 'length')
+        return self._heads_of(self.query(x))
+
+    def _heads_of(self, q: jax.Array) -> jax.Array:
+        q = q * self.head_dim**-0.5 if self.scaled else q
+        return split_heads(q, self.num_heads, 'length')
 
     def attend(
         self,
@@ -429,10 +497,45 @@ class Attention(nn.Module):
             q, k, v = self.project(x)
         return self.attend(q, k, v, bias, mask, train)
 
+    def step(
+        self,
+        x: jax.Array,  # [rows, 1, embed]
+        past: dict[str, jax.Array],  # key and value [rows, heads, max_length, head_dim]
+        index: jax.Array,  # [], position of this token
+        bias: jax.Array | None = None,  # [1, heads, 1, max_length], float32
+        mask: jax.Array | None = None,  # broadcasts to [rows, heads, 1, max_length]
+    ) -> tuple[jax.Array, dict[str, jax.Array]]:  # [rows, 1, out_features] and past, grown
+        """Self-attention of one new token over earlier ones and itself."""
+        q, key, value = self.project(x)
+        past = {
+            'key': lax.dynamic_update_slice_in_dim(past['key'], key, index, axis=2),
+            'value': lax.dynamic_update_slice_in_dim(past['value'], value, index, axis=2),
+        }
+        return self.attend(q, past['key'], past['value'], bias, mask), past
+
+    def cross_step(
+        self,
+        x: jax.Array,  # [rows, 1, embed]
+        source: dict[str, jax.Array],  # key and value [batch, heads, inputs, head_dim]
+        mask: jax.Array | None = None,  # [batch, 1, 1, inputs], 0 or MASKED
+    ) -> jax.Array:  # [rows, 1, out_features]
+        """Attention of one new token over the source.
+
+        There may be several rows (hypotheses) for each source, one after another: they are its
+        queries, so that its keys and values exist, and are read, once.
+        """
+        batch = source['key'].shape[0]
+        q = self.queries(x.reshape(batch, -1, x.shape[-1]))
+        y = self.attend(q, source['key'], source['value'], mask=mask)
+        return y.reshape(x.shape[0], 1, -1)
+
 
 ACTIVATIONS = {
     'relu': jax.nn.relu,
-    'gelu': functools.partial(jax.nn.gelu, approximate=True),  # T5's is the tanh form.
+    'gelu': functools.partial(jax.nn.gelu, approximate=False),
+    'gelu_tanh': functools.partial(jax.nn.gelu, approximate=True),  # T5's, 'gelu_new' elsewhere.
+    'swish': jax.nn.swish,
+    'tanh': jnp.tanh,
 }
 
 
@@ -442,14 +545,21 @@ class Mlp(nn.Module):
     features: int
     activation: str = 'relu'
     gated: bool = False
+    use_bias: bool = False
     dropout_rate: float = 0.0
     shared_dropout: bool = True
     matmul_dtype: Dtype = jnp.float32
+    kernel_init: Initializer = fan_in_normal()
 
     @nn.compact
     def __call__(self, x: jax.Array, train: bool = False) -> jax.Array:
         """x [batch, length, embed] -> the same shape."""
-        dense = functools.partial(Dense, matmul_dtype=self.matmul_dtype)
+        dense = functools.partial(
+            Dense,
+            use_bias=self.use_bias,
+            matmul_dtype=self.matmul_dtype,
+            kernel_init=self.kernel_init,
+        )
         y = dense(self.features, ('mlp', 'embed'), stack=2 if self.gated else 0, name='wi')(x)
         if self.gated:
             gate, y = unstack(y)

@@ -13,16 +13,9 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
-from xlbench.errors import UserError
-from xlbench.models import layers
-
-REMAT = {
-    'full': jax.checkpoint_policies.nothing_saveable,
-    'dots': jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
-}
+from xlbench.models import generator, layers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,14 +52,7 @@ class T5Config:
     remat: str = 'none'
 
     def __post_init__(self):
-        allowed = ('float32', 'bfloat16')
-        for name in ('dtype', 'matmul_dtype'):
-            if getattr(self, name) not in (*allowed, *([None] if name == 'matmul_dtype' else [])):
-                raise UserError(f'{name}={getattr(self, name)!r}; allowed: {", ".join(allowed)}')
-        if self.remat not in ('none', *REMAT):
-            raise UserError(f'remat={self.remat!r}; allowed: none, {", ".join(REMAT)}')
-        if not 0.0 <= self.dropout_rate < 1.0:
-            raise UserError(f'dropout_rate={self.dropout_rate}; allowed: 0 up to below 1')
+        layers.check_config(self)
 
     @property
     def operands(self) -> str:
@@ -131,7 +117,7 @@ def _attention(cfg: T5Config, cross: bool = False) -> layers.Attention:
 def _mlp(cfg: T5Config) -> layers.Mlp:
     return layers.Mlp(
         features=cfg.mlp_dim,
-        activation='gelu' if cfg.gated_mlp else 'relu',
+        activation='gelu_tanh' if cfg.gated_mlp else 'relu',
         gated=cfg.gated_mlp,
         dropout_rate=cfg.dropout_rate,
         shared_dropout=cfg.shared_dropout,
@@ -150,13 +136,6 @@ def _relative_positions(cfg: T5Config, bidirectional: bool) -> layers.RelativePo
         max_distance=cfg.relpos_max_distance,
         bidirectional=bidirectional,
     )
-
-
-def _checkpointed(layer: type[nn.Module], cfg: T5Config, train_argument: int) -> type[nn.Module]:
-    if cfg.remat == 'none':
-        return layer
-    static = (train_argument,)
-    return nn.remat(layer, policy=REMAT[cfg.remat], prevent_cse=True, static_argnums=static)
 
 
 class EncoderLayer(nn.Module):
@@ -226,8 +205,8 @@ class DecoderLayer(nn.Module):
 
     def step(
         self,
-        x: jax.Array,  # [batch, 1, emb_dim]
-        past: dict[str, jax.Array],  # key and value [batch, heads, max_length, head_dim]
+        x: jax.Array,  # [rows, 1, emb_dim]
+        past: dict[str, jax.Array],  # key and value [rows, heads, max_length, head_dim]
         source: dict[str, jax.Array],  # key and value [batch, heads, inputs, head_dim]
         bias: jax.Array,  # [1, heads, 1, max_length], relative positions
         mask: jax.Array,  # [max_length], 0 or MASKED
@@ -235,15 +214,11 @@ class DecoderLayer(nn.Module):
         index: jax.Array,  # [], position of this token
     ) -> tuple[jax.Array, dict[str, jax.Array]]:  # x and past, grown by this token
         """The layer for one token, with what earlier tokens left in `past`."""
-        q, key, value = self.self_attention.project(self.pre_self_attention_layer_norm(x))
-        past = {
-            'key': lax.dynamic_update_slice_in_dim(past['key'], key, index, axis=2),
-            'value': lax.dynamic_update_slice_in_dim(past['value'], value, index, axis=2),
-        }
-        x = x + self.self_attention.attend(q, past['key'], past['value'], bias, mask)
-        q = self.encoder_decoder_attention.queries(self.pre_cross_attention_layer_norm(x))
-        attend = self.encoder_decoder_attention.attend
-        x = x + attend(q, source['key'], source['value'], mask=cross_mask)
+        y = self.pre_self_attention_layer_norm(x)
+        y, past = self.self_attention.step(y, past, index, bias, mask)
+        x = x + y
+        y = self.pre_cross_attention_layer_norm(x)
+        x = x + self.encoder_decoder_attention.cross_step(y, source, cross_mask)
         return x + self.mlp(self.pre_mlp_layer_norm(x)), past
 
 
@@ -256,7 +231,7 @@ class Encoder(nn.Module):
         """Makes the parts."""
         cfg = self.config
         self.relpos_bias = _relative_positions(cfg, bidirectional=True)
-        layer = _checkpointed(EncoderLayer, cfg, train_argument=4)
+        layer = layers.checkpointed(EncoderLayer, cfg.remat, train_argument=4)
         self.layers = [layer(cfg) for _ in range(cfg.num_encoder_layers)]
         self.encoder_norm = layers.RMSNorm()
         self.dropout = _dropout(cfg)
@@ -287,7 +262,7 @@ class Decoder(nn.Module):
         """Makes the parts."""
         cfg = self.config
         self.relpos_bias = _relative_positions(cfg, bidirectional=False)
-        layer = _checkpointed(DecoderLayer, cfg, train_argument=6)
+        layer = layers.checkpointed(DecoderLayer, cfg.remat, train_argument=6)
         self.layers = [layer(cfg) for _ in range(cfg.num_decoder_layers)]
         self.decoder_norm = layers.RMSNorm()
         self.dropout = _dropout(cfg)
@@ -318,29 +293,15 @@ class Decoder(nn.Module):
         return self.dropout(self.decoder_norm(x), train)
 
     def init_cache(
-        self, encoded: jax.Array, encoder_segments: jax.Array | None, max_length: int
+        self, encoded: jax.Array, encoder_segments: jax.Array | None, max_length: int, beams: int
     ) -> dict[str, Any]:
-        """See T5.init_cache."""
-        cfg = self.config
-        shape = (encoded.shape[0], cfg.num_heads, max_length, cfg.head_dim)
-        sources = []
-        for layer in self.layers:
-            key, value = layer.encoder_decoder_attention.keys_values(encoded)
-            sources.append({'key': key, 'value': value})
-        empty = jnp.zeros(shape, encoded.dtype)
-        cross_mask = None
-        if encoder_segments is not None:
-            cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
-        return {
-            'index': jnp.zeros((), jnp.int32),
-            'relative_bias': self.relpos_bias.by_difference(max_length, max_length),
-            'self': [{'key': empty, 'value': empty} for _ in self.layers],
-            'cross': sources,
-            'cross_mask': cross_mask,
-        }
+        """See generator.Generator.init_cache."""
+        attentions = [layer.encoder_decoder_attention for layer in self.layers]
+        cache = generator.empty_cache(encoded, encoder_segments, attentions, max_length, beams)
+        return cache | {'relative_bias': self.relpos_bias.by_difference(max_length, max_length)}
 
     def step(self, cache: dict[str, Any], x: jax.Array) -> tuple[jax.Array, dict[str, Any]]:
-        """One embedded token [batch, 1, emb_dim] -> hidden [batch, 1, emb_dim], and the cache."""
+        """One embedded token [rows, 1, emb_dim] -> hidden [rows, 1, emb_dim], and the cache."""
         index, max_length = cache['index'], cache['self'][0]['key'].shape[2]
         # The row of this query in the bias that `skew` would build.
         start = max_length - 1 - index
@@ -354,23 +315,7 @@ class Decoder(nn.Module):
         return self.decoder_norm(x), {**cache, 'index': index + 1, 'self': grown}
 
 
-class OutputEmbedding(nn.Module):
-    """An output table of its own, [vocab, embed] like the input table."""
-
-    size: int
-    features: int
-
-    def setup(self):
-        """Makes the parts."""
-        init = nn.with_logical_partitioning(layers.fan_in_normal(), ('vocab', 'embed'))
-        self.kernel = self.param('kernel', init, (self.size, self.features), jnp.float32)
-
-    def __call__(self) -> jax.Array:
-        """The table [vocab, embed]."""
-        return self.kernel
-
-
-class T5(nn.Module):
+class T5(generator.Generator):
     """Encoder-decoder over token ids; see the module's docstring for the variants."""
 
     config: T5Config
@@ -382,7 +327,7 @@ class T5(nn.Module):
         self.encoder = Encoder(cfg)
         self.decoder = Decoder(cfg)
         if not cfg.tied_embeddings:
-            self.logits_dense = OutputEmbedding(cfg.vocab_size, cfg.emb_dim)
+            self.logits_dense = generator.OutputEmbedding(cfg.vocab_size, cfg.emb_dim)
 
     def encode(
         self,
@@ -413,35 +358,6 @@ class T5(nn.Module):
             self.decoder(x, encoded, encoder_segment_ids, decoder_segment_ids, train)
         )
 
-    def hidden(
-        self,
-        encoder_input_tokens: jax.Array,  # [batch, inputs]
-        decoder_input_tokens: jax.Array,  # [batch, targets]
-        encoder_segment_ids: jax.Array | None = None,
-        decoder_segment_ids: jax.Array | None = None,
-        encoder_positions: jax.Array | None = None,
-        decoder_positions: jax.Array | None = None,
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Encode and decode."""
-        encoded = self.encode(
-            encoder_input_tokens, encoder_segment_ids, encoder_positions, train=train
-        )
-        return self.decode(
-            encoded,
-            decoder_input_tokens,
-            encoder_segment_ids,
-            decoder_segment_ids,
-            decoder_positions,
-            train=train,
-        )
-
-    def __call__(self, *tokens_and_segments, train: bool = False, **named) -> jax.Array:
-        """Takes what `hidden` takes -> logits [batch, targets, vocab], float32. For small uses."""
-        hidden = self.hidden(*tokens_and_segments, train=train, **named)
-        return self._logits(hidden)
-
     def output_embedding(self) -> jax.Array:
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         if self.config.tied_embeddings:
@@ -449,122 +365,22 @@ class T5(nn.Module):
         return self.logits_dense()
 
     def init_cache(
-        self, encoded: jax.Array, encoder_segment_ids: jax.Array | None, max_length: int
+        self,
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
+        max_length: int,
+        beams: int = 1,
     ) -> dict[str, Any]:
-        """What decoding up to max_length tokens carries from step to step; rows hold one example.
+        """See Generator.init_cache."""
+        return self.decoder.init_cache(encoded, encoder_segment_ids, max_length, beams)
 
-        A plain tree: 'self' holds keys and values [batch, heads, max_length, head_dim] of each
-        layer, the only part that grows, and the only one that must follow when hypotheses of a row
-        change places; 'cross' those of the source, computed here once; 'cross_mask' hides its
-        padding; 'relative_bias' and 'index' have no batch axis.
-        """
-        return self.decoder.init_cache(encoded, encoder_segment_ids, max_length)
-
-    def decode_step(
+    def hidden_step(
         self, cache: dict[str, Any], tokens: jax.Array
     ) -> tuple[jax.Array, dict[str, Any]]:
-        """Tokens [batch] at the cache's position -> logits [batch, vocab], float32, and cache."""
+        """See Generator.hidden_step."""
         hidden, cache = self.decoder.step(cache, self.token_embedder(tokens[:, None]))
-        return self._logits(self._scaled(hidden)[:, 0]), cache
+        return self._scaled(hidden)[:, 0], cache
 
     def _scaled(self, hidden: jax.Array) -> jax.Array:
         # T5 shares one table between input (scale 1) and logits (scale emb_dim^-0.5).
         return hidden * self.config.emb_dim**-0.5 if self.config.tied_embeddings else hidden
-
-    def _logits(self, hidden: jax.Array) -> jax.Array:
-        table = self.output_embedding()
-        logits = layers.product(hidden.astype(jnp.float32), table, self.config.operands)
-        axes = ('batch', *(['length'] if hidden.ndim == 3 else []), 'vocab')
-        return nn.with_logical_constraint(logits, axes)
-
-
-# ------------------------------------------------------------------------------- public checkpoints
-
-
-def _names(cfg: T5Config) -> dict[str, tuple[str, ...]]:
-    """Our parameter -> its tensors in transformers' T5ForConditionalGeneration.
-
-    Several tensors are stacked along a leading axis; relative biases are transposed.
-    """
-    names = {'token_embedder/embedding': ('shared.weight',)}
-    if not cfg.tied_embeddings:
-        names['logits_dense/kernel'] = ('lm_head.weight',)
-    attentions = {
-        'encoder': {'attention': 'SelfAttention'},
-        'decoder': {
-            'self_attention': 'SelfAttention',
-            'encoder_decoder_attention': 'EncDecAttention',
-        },
-    }
-    depths = {'encoder': cfg.num_encoder_layers, 'decoder': cfg.num_decoder_layers}
-    for stack, depth in depths.items():
-        first = f'{stack}.block.0.layer.0.SelfAttention'
-        names[f'{stack}/relpos_bias/rel_embedding'] = (f'{first}.relative_attention_bias.weight',)
-        names[f'{stack}/{stack}_norm/scale'] = (f'{stack}.final_layer_norm.weight',)
-        for i in range(depth):
-            ours, theirs = f'{stack}/layers_{i}', f'{stack}.block.{i}.layer'
-            for j, (name, their_name) in enumerate(attentions[stack].items()):
-                norm = name.replace('encoder_decoder', 'cross')
-                q, k, v, o = (f'{theirs}.{j}.{their_name}.{x}.weight' for x in 'qkvo')
-                names[f'{ours}/pre_{norm}_layer_norm/scale'] = (f'{theirs}.{j}.layer_norm.weight',)
-                if name == 'encoder_decoder_attention':
-                    names[f'{ours}/{name}/query/kernel'] = (q,)
-                    names[f'{ours}/{name}/kv/kernel'] = (k, v)
-                else:
-                    names[f'{ours}/{name}/qkv/kernel'] = (q, k, v)
-                names[f'{ours}/{name}/out/kernel'] = (o,)
-            mlp = f'{theirs}.{len(attentions[stack])}'
-            wi = ('wi_0', 'wi_1') if cfg.gated_mlp else ('wi',)
-            names[f'{ours}/pre_mlp_layer_norm/scale'] = (f'{mlp}.layer_norm.weight',)
-            names[f'{ours}/mlp/wi/kernel'] = tuple(f'{mlp}.DenseReluDense.{x}.weight' for x in wi)
-            names[f'{ours}/mlp/wo/kernel'] = (f'{mlp}.DenseReluDense.wo.weight',)
-    return names
-
-
-def from_huggingface(state: dict[str, np.ndarray], config: T5Config) -> dict[str, Any]:
-    """transformers' tensors by name -> the 'params' of T5(config), float32.
-
-    Tensors that only repeat others (the stacks' own names of the input table, and the output
-    table of a tied model) are passed over; any other surplus or lack is an error.
-    """
-    repeated = {'encoder.embed_tokens.weight', 'decoder.embed_tokens.weight'}
-    # Old public checkpoints hold a relative bias of cross-attention, which no T5 uses.
-    repeated.add('decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight')
-    if config.tied_embeddings:
-        repeated.add('lm_head.weight')
-    names = _names(config)
-    needed = {name for tensors in names.values() for name in tensors}
-    for problem, found in {
-        'lacks': needed - set(state),
-        'has, and this model does not': set(state) - needed - repeated,
-    }.items():
-        if found:
-            raise UserError(
-                f'the checkpoint {problem}: {", ".join(sorted(found)[:4])} ({len(found)} in all); '
-                'check the model family, size and number of layers'
-            )
-    params: dict[str, Any] = {}
-    for path, tensors in names.items():
-        parts = [np.asarray(state[name], np.float32) for name in tensors]
-        value = np.stack(parts) if len(parts) > 1 else parts[0]
-        *folders, leaf = path.split('/')
-        node = params
-        for folder in folders:
-            node = node.setdefault(folder, {})
-        node[leaf] = value.T.copy() if leaf == 'rel_embedding' else value
-    return params
-
-
-def to_huggingface(params: dict[str, Any], config: T5Config) -> dict[str, np.ndarray]:
-    """The inverse of from_huggingface, without the tensors that only repeat others."""
-    state = {}
-    for path, tensors in _names(config).items():
-        value: Any = params
-        for key in path.split('/'):
-            value = value[key]
-        value = np.asarray(value, np.float32)
-        if path.endswith('rel_embedding'):
-            value = value.T.copy()
-        parts = value if len(tensors) > 1 else [value]
-        state |= {name: np.asarray(part) for name, part in zip(tensors, parts, strict=True)}
-    return state

@@ -1,0 +1,1 @@
+"""Hugging Face checkpoints: one file for the files, one for each family's names."""
