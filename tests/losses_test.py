@@ -10,9 +10,9 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 from xlbench import losses
 
 
-def plain(hidden, embedding, targets, weights, label_smoothing=0.0, z_loss=0.0):
+def plain(hidden, embedding, targets, weights, bias=0.0, label_smoothing=0.0, z_loss=0.0):
     """The definition, with all logits and target probabilities written out."""
-    logits = hidden @ embedding.T
+    logits = hidden @ embedding.T + bias
     vocab = embedding.shape[0]
     log_z = jax.nn.logsumexp(logits, axis=-1)
     low = label_smoothing / (vocab - 1)
@@ -46,26 +46,36 @@ def relative_error(actual, expected):
 
 @pytest.mark.parametrize('chunk_size', [1, 8, 37, 64, None])
 @pytest.mark.parametrize('options', [{}, {'label_smoothing': 0.1, 'z_loss': 0.01}])
-def test_value_and_gradients_equal_the_definition(chunk_size, options):
-    arrays = example()
+@pytest.mark.parametrize('with_bias', [False, True])
+def test_value_and_gradients_equal_the_definition(chunk_size, options, with_bias):
+    hidden, embedding, *targets_and_weights = example()
+    learnt = [hidden, embedding]
+    if with_bias:
+        learnt.append(np.linspace(-2.0, 2.0, len(embedding), dtype=np.float32))
 
-    def ours(hidden, embedding):
+    def ours(hidden, embedding, bias=None):
         out = losses.softmax_cross_entropy(
-            hidden, embedding, *arrays[2:], chunk_size=chunk_size, **options
+            hidden, embedding, *targets_and_weights, bias=bias, chunk_size=chunk_size, **options
         )
         return out.loss / out.weight, out
 
-    def definition(hidden, embedding):
-        out = plain(hidden, embedding, *arrays[2:], **options)
+    def definition(hidden, embedding, bias=0.0):
+        out = plain(hidden, embedding, *targets_and_weights, bias, **options)
         return out.loss / out.weight, out
 
-    (_, out), gradients = jax.value_and_grad(ours, (0, 1), has_aux=True)(*arrays[:2])
-    (_, expected), slopes = jax.value_and_grad(definition, (0, 1), has_aux=True)(*arrays[:2])
-    evaluated = losses.softmax_cross_entropy(*arrays, chunk_size=chunk_size, **options)
-    for ours_sums in (out, evaluated):
+    arguments = tuple(range(len(learnt)))
+    (_, out), gradients = jax.value_and_grad(ours, arguments, has_aux=True)(*learnt)
+    (_, expected), slopes = jax.value_and_grad(definition, arguments, has_aux=True)(*learnt)
+    for ours_sums in (out, ours(*learnt)[1]):
         np.testing.assert_allclose(ours_sums, expected, rtol=1e-5)
-    assert relative_error(gradients[0], slopes[0]) < 1e-5
-    assert relative_error(gradients[1], slopes[1]) < 1e-5
+    for gradient, slope in zip(gradients, slopes, strict=True):
+        assert relative_error(gradient, slope) < 1e-5
+    if not options:
+        nats = losses.token_losses(
+            hidden, embedding, targets_and_weights[0], bias=learnt[2] if with_bias else None,
+            chunk_size=chunk_size,
+        )  # fmt: skip
+        np.testing.assert_allclose(nats @ targets_and_weights[1], out.loss, rtol=1e-5)
 
 
 def test_hand_worked_numbers():

@@ -38,16 +38,17 @@ def softmax_cross_entropy(
     targets: jax.Array,  # [tokens], ids
     weights: jax.Array,  # [tokens], 0 for padding
     *,
+    bias: jax.Array | None = None,  # [vocab]
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     chunk_size: int | None = None,
     groups: int = 1,
     matmul_dtype: Any = jnp.float32,
 ) -> LossSum:
-    """Cross-entropy of softmax(hidden @ embedding.T) against targets, in chunks of tokens.
+    """Cross-entropy of softmax(hidden @ embedding.T + bias) against targets, in chunks of tokens.
 
     However many tokens there are, only one chunk's logits exist at a time. Asked for gradients, the
-    forward pass makes both of them chunk by chunk: three products in all, and nothing of size
+    forward pass makes them chunk by chunk: three products in all, and nothing of size
     [tokens, vocab] is kept; without gradients it is one product. `weights` and `targets` get none.
 
     As in t5x/losses.py: with smoothing e, the target has probability 1 - e and every other token
@@ -59,6 +60,7 @@ def softmax_cross_entropy(
       embedding: the output table, float32.
       targets: ids.
       weights: what each token counts for.
+      bias: added to the logits.
       label_smoothing: e above.
       z_loss: factor above; 1e-4 in T5X's pre-training.
       chunk_size: tokens in a chunk, of all groups together; None: LOGITS_AT_ONCE in each group.
@@ -75,46 +77,50 @@ def softmax_cross_entropy(
     if hidden.shape[0] % groups:
         raise ValueError(f'{hidden.shape[0]} tokens do not divide into groups={groups}')
     options = _Options(label_smoothing, z_loss, chunk_size, groups, jnp.dtype(matmul_dtype))
-    return _loss(hidden, embedding, targets, weights.astype(jnp.float32), options)
+    return _loss(hidden, embedding, bias, targets, weights.astype(jnp.float32), options)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
-def _loss(hidden, embedding, targets, weights, options):
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
+def _loss(hidden, embedding, bias, targets, weights, options):
     table = embedding.astype(options.matmul_dtype)
 
     def add_chunk(sums, chunk):
-        more, _ = _chunk_loss(*chunk, table, options)
+        more, _ = _chunk_loss(*chunk, table, bias, options)
         return jax.tree.map(jnp.add, sums, more), None
 
     chunks = _chunks((hidden, targets, weights), options)
     return _over_chunks(add_chunk, _no_loss(), chunks)[0]
 
 
-def _loss_fwd(hidden, embedding, targets, weights, options):
+def _loss_fwd(hidden, embedding, bias, targets, weights, options):
     table = embedding.astype(options.matmul_dtype)
 
     def add_chunk(carry, chunk):
-        sums, d_table = carry
-        more, d_logits = _chunk_loss(*chunk, table, options, with_gradient=True)
+        sums, d_output = carry
+        more, d_logits = _chunk_loss(*chunk, table, bias, options, with_gradient=True)
+        part = {} if bias is None else {'bias': jnp.sum(d_logits, axis=1)}
         d_logits = d_logits.astype(table.dtype)
         d_hidden = _dot(d_logits, table, (2, 0))
-        part = _dot_tokens(d_logits, chunk[0].astype(table.dtype))
-        d_table = part if d_table is None else d_table + part
-        return (jax.tree.map(jnp.add, sums, more), d_table), d_hidden
+        part['table'] = _dot_tokens(d_logits, chunk[0].astype(table.dtype))
+        d_output = part if d_output is None else jax.tree.map(jnp.add, d_output, part)
+        return (jax.tree.map(jnp.add, sums, more), d_output), d_hidden
 
     chunks = _chunks((hidden, targets, weights), options)
     start = None  # With one chunk there is nothing to add up.
     if chunks[0].shape[0] > 1:
-        start = jnp.zeros((options.groups, *embedding.shape), jnp.float32)
-    (sums, d_table), d_hidden = _over_chunks(add_chunk, (_no_loss(), start), chunks)
+        start = {'table': embedding} if bias is None else {'table': embedding, 'bias': bias}
+        start = jax.tree.map(lambda x: jnp.zeros((options.groups, *x.shape), jnp.float32), start)
+    (sums, d_output), d_hidden = _over_chunks(add_chunk, (_no_loss(), start), chunks)
     d_hidden = _unchunk(d_hidden, hidden.shape[0]).astype(hidden.dtype)
-    return sums, (d_hidden, jnp.sum(d_table, axis=0), weights)
+    return sums, (d_hidden, jax.tree.map(lambda x: jnp.sum(x, axis=0), d_output), weights)
 
 
 def _loss_bwd(options, saved, cotangent):
-    d_hidden, d_table, weights = saved
+    d_hidden, d_output, weights = saved
     g = cotangent.loss
-    return (d_hidden * g.astype(d_hidden.dtype)), d_table * g, None, jnp.zeros_like(weights)
+    d_output = jax.tree.map(lambda x: x * g, d_output)
+    d_hidden = d_hidden * g.astype(d_hidden.dtype)
+    return d_hidden, d_output['table'], d_output.get('bias'), None, jnp.zeros_like(weights)
 
 
 _loss.defvjp(_loss_fwd, _loss_bwd)
@@ -174,9 +180,15 @@ def _over_chunks(body, start, chunks):
     return carry, None if out is None else out[None]
 
 
-def _chunk_loss(hidden, targets, weights, table, options, with_gradient=False):
-    """The sums of one chunk, and its loss's gradient for the logits [groups, size, vocab]."""
+def _logits(hidden, table, bias):
+    """[groups, size, emb_dim] -> [groups, size, vocab], float32."""
     logits = _dot(hidden.astype(table.dtype), table, (2, 1))
+    return logits if bias is None else logits + bias
+
+
+def _chunk_loss(hidden, targets, weights, table, bias, options, with_gradient=False):
+    """The sums of one chunk, and its loss's gradient for the logits [groups, size, vocab]."""
+    logits = _logits(hidden, table, bias)
     vocab = logits.shape[-1]
     top = jnp.max(logits, axis=-1)
     normaliser = jnp.sum(jnp.exp(logits - top[..., None]), axis=-1)
@@ -212,11 +224,12 @@ def token_losses(
     embedding: jax.Array,  # [vocab, emb_dim]
     targets: jax.Array,  # [tokens], ids
     *,
+    bias: jax.Array | None = None,  # [vocab]
     chunk_size: int | None = None,
     groups: int = 1,
     matmul_dtype: Any = jnp.float32,
 ) -> jax.Array:  # [tokens]
-    """-log softmax(hidden @ embedding.T)[target] in nats, for evaluation; arguments as above."""
+    """-log softmax(hidden @ embedding.T + bias)[target] in nats, for evaluation; arguments as above."""
     if chunk_size is None:
         chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype))
@@ -224,7 +237,7 @@ def token_losses(
 
     def of_chunk(carry, chunk):
         states, ids = chunk
-        logits = _dot(states.astype(table.dtype), table, (2, 1))
+        logits = _logits(states, table, bias)
         gold = jnp.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
         return carry, jax.nn.logsumexp(logits, axis=-1) - gold
 

@@ -57,12 +57,13 @@ class Generation:
         self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
         """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ..."""
-        hidden, embedding = self._hidden(model, params, batch, rng)
+        hidden, embedding, bias = self._hidden(model, params, batch, rng)
         result = losses.softmax_cross_entropy(
             hidden.reshape(-1, hidden.shape[-1]),
             embedding,
             batch['decoder_target_tokens'].reshape(-1),
             batch['decoder_loss_weights'].reshape(-1),
+            bias=bias,
             label_smoothing=self.label_smoothing,
             z_loss=self.z_loss,
             chunk_size=self.chunk_size,
@@ -84,12 +85,13 @@ class Generation:
 
     def row_losses(self, model: nn.Module, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens)."""
-        hidden, embedding = self._hidden(model, params, batch, None)
+        hidden, embedding, bias = self._hidden(model, params, batch, None)
         weights = batch['decoder_loss_weights']
         nats = losses.token_losses(
             hidden.reshape(-1, hidden.shape[-1]),
             embedding,
             batch['decoder_target_tokens'].reshape(-1),
+            bias=bias,
             chunk_size=self.chunk_size,
             groups=self.batch_shards,
             matmul_dtype=model.config.operands,
@@ -110,7 +112,8 @@ class Generation:
             rngs=None if rng is None else {'dropout': rng},
             method='hidden',
         )
-        return hidden, model.apply(variables, method='output_embedding')
+        embedding = model.apply(variables, method='output_embedding')
+        return hidden, embedding, model.apply(variables, method='output_bias')
 
 
 OBJECTIVES = {'generation': Generation}
