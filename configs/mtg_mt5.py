@@ -47,6 +47,7 @@ def sample(scenario, size: str) -> ml_collections.ConfigDict:
     c.seed = 0
     c.data = dict(root='data/sample', vocabulary='sample', sample=True)
     c.model = dict(family='mt5', size=size, vocab_size=0, dropout_rate=0.0, dtype='float32')
+    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)
     c.mesh = dict(data=-1, fsdp=1, tensor=1)
@@ -119,6 +120,7 @@ def paper(scenario, size: str) -> ml_collections.ConfigDict:
     c.seed = 0
     c.data = dict(root='data', vocabulary='mt5', sample=False)
     c.model = dict(family='mt5', size=size, vocab_size=250112, dropout_rate=0.1, dtype='bfloat16')
+    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=1e-4)
     c.trainable = ('.*',)
     c.mesh = dict(data=1, fsdp=-1, tensor=1)

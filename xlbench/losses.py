@@ -229,7 +229,7 @@ def token_losses(
     groups: int = 1,
     matmul_dtype: Any = jnp.float32,
 ) -> jax.Array:  # [tokens]
-    """-log softmax(hidden @ embedding.T + bias)[target] in nats, for evaluation; arguments as above."""
+    """-log softmax(hidden @ embedding.T + bias)[target] in nats, for evaluation; see above."""
     if chunk_size is None:
         chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype))

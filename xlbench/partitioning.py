@@ -31,6 +31,7 @@ LOGICAL_AXIS_RULES = (
     ('length', None),
     ('stack', None),  # The leading axis of fused kernels: q, k and v; k and v; gate and value.
     ('relpos_buckets', None),
+    ('lora_rank', None),
 )
 
 BATCH_SPEC = PartitionSpec(('data', 'fsdp'))

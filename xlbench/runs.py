@@ -26,11 +26,12 @@ from xlbench import (
 )
 from xlbench.config import check_block, check_keys
 from xlbench.errors import UserError
+from xlbench.lora import Lora
 from xlbench.prepared import Prepared, ensure, open_mixture, wait_for
 
 CONFIG_KEYS = (
-    'seed', 'data', 'model', 'objective', 'trainable', 'mesh', 'batches', 'accumulate', 'stages',
-    'evals', 'best', 'checkpoints', 'log_every', 'baselines', 'baseline_split',
+    'seed', 'data', 'model', 'lora', 'objective', 'trainable', 'mesh', 'batches', 'accumulate',
+    'stages', 'evals', 'best', 'checkpoints', 'log_every', 'baselines', 'baseline_split',
 )  # fmt: skip
 STAGE_KEYS = ('mixture', 'split', 'num_steps', 'optimizer', 'start_from')
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
@@ -47,6 +48,7 @@ class Parts:
       mesh: the devices.
       data: everything that the config's stages, evals and baselines read.
       model: a Linen module.
+      lora: what is adapted, if anything.
       objective: see objectives.py.
       shapes: of the parameters.
       shardings: of the parameters.
@@ -58,6 +60,7 @@ class Parts:
     mesh: Mesh
     data: Data
     model: nn.Module
+    lora: Lora
     objective: Any
     shapes: Any
     shardings: Any
@@ -95,7 +98,8 @@ def build(config: ConfigDict) -> Parts:
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'])
     objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
-    shapes, shardings = train_step.params_like(model, objective, mesh)
+    lora = Lora(**config.lora)
+    shapes, shardings = train_step.params_like(model, objective, mesh, lora)
     tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
     if tokenizer.sha256 != vocabulary['sha256']:
         raise UserError(
@@ -110,8 +114,8 @@ def build(config: ConfigDict) -> Parts:
             config.objective.name, tasks, model, objective, mesh, tokenizer, **options
         )
         evals[name] = (evaluator, block.every)
-    mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
-    return Parts(mesh, data, model, objective, shapes, shardings, mask, tokenizer, evals)
+    mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
+    return Parts(mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals)
 
 
 def _check_batches(config: ConfigDict, data: Data, mesh: Mesh) -> None:
@@ -187,6 +191,8 @@ def check_config(config: ConfigDict) -> None:
     check_block(checkpoints.check_options, config.checkpoints, 'config.checkpoints')
     checkpoints.check_options(**config.checkpoints)
     check_block(models.build, config.model, 'config.model')
+    check_block(Lora, config.lora, 'config.lora')
+    Lora(**config.lora)
     for key in ('accumulate', 'log_every'):
         if config[key] < 1:
             raise UserError(f'config.{key} is {config[key]}; it must be 1 or more')

@@ -156,7 +156,7 @@ class Trainer:
     def _fresh_params(self) -> Any:
         rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
         return train_step_lib.init_params(
-            self.parts.model, self.parts.objective, self.parts.mesh, rng
+            self.parts.model, self.parts.objective, self.parts.mesh, rng, self.parts.lora
         )
 
     def _load_params(self, step: int) -> Any:

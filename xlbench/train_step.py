@@ -12,6 +12,7 @@ from flax import struct, traverse_util
 from jax.sharding import Mesh
 
 from xlbench import partitioning
+from xlbench.lora import Lora
 
 Batch = Mapping[str, jax.Array]
 
@@ -44,23 +45,28 @@ def merge_params(trainable: Mapping[str, Any], frozen: Mapping[str, Any]) -> Any
     return traverse_util.unflatten_dict({**trainable, **frozen}, sep='/')
 
 
-def init_params(model: nn.Module, objective: Any, mesh: Mesh, rng: jax.Array) -> Any:
+def init_params(
+    model: nn.Module, objective: Any, mesh: Mesh, rng: jax.Array, lora: Lora | None = None
+) -> Any:
     """Fresh parameters, each device filling only its own part."""
-    shardings = params_like(model, objective, mesh)[1]
+    shardings = params_like(model, objective, mesh, lora)[1]
     init = jax.jit(
-        lambda key: nn.unbox(_boxed_params(model, objective, key)), out_shardings=shardings
+        lambda key: nn.unbox(_boxed_params(model, objective, key, lora)), out_shardings=shardings
     )
     return init(rng)
 
 
-def params_like(model: nn.Module, objective: Any, mesh: Mesh) -> tuple[Any, Any]:
+def params_like(
+    model: nn.Module, objective: Any, mesh: Mesh, lora: Lora | None = None
+) -> tuple[Any, Any]:
     """(shapes, shardings) of the model's parameters; computes nothing on a device."""
-    boxed = jax.eval_shape(lambda: _boxed_params(model, objective, jax.random.key(0)))
+    boxed = jax.eval_shape(lambda: _boxed_params(model, objective, jax.random.key(0), lora))
     return nn.unbox(boxed), partitioning.param_shardings(boxed, mesh)
 
 
-def _boxed_params(model: nn.Module, objective: Any, rng: jax.Array) -> Any:
-    return model.init(rng, *objective.example_inputs())['params']
+def _boxed_params(model: nn.Module, objective: Any, rng: jax.Array, lora: Lora | None) -> Any:
+    params = model.init(rng, *objective.example_inputs())['params']
+    return params if lora is None else lora.add(params, jax.random.fold_in(rng, 1))
 
 
 def init_opt_state(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:

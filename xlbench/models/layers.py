@@ -133,7 +133,20 @@ class Dense(nn.Module):
         if self.use_bias:
             init = nn.with_logical_partitioning(nn.initializers.zeros, axes[:-1])
             y = y + self.param('bias', init, shape[:-1], jnp.float32).astype(y.dtype)
-        return y
+        # Parameters decide whether the layer is adapted: see xlbench/lora.py.
+        return y + self._adapted(x) if self.has_variable('params', 'lora_a') else y
+
+    def _adapted(self, x: jax.Array) -> jax.Array:
+        """scale B A x of LoRA (arXiv:2106.09685, equation 3), for each part of a stack."""
+        a, b, scale = (self.get_variable('params', f'lora_{name}') for name in ('a', 'b', 'scale'))
+        x = product(x, a, self.matmul_dtype)  # [..., rank] or [..., stack, rank]
+        if not self.stack:
+            return scale.astype(x.dtype) * product(x, b, self.matmul_dtype)
+        parts = [
+            product(part, part_b, self.matmul_dtype)
+            for part, part_b in zip(jnp.moveaxis(x, -2, 0), b, strict=True)
+        ]
+        return scale.astype(x.dtype) * jnp.stack(parts, axis=-2)
 
 
 # ----------------------------------------------------------------------------- embeddings and norms
