@@ -1,0 +1,60 @@
+"""LoRA adapters as the PEFT library stores them: two matrices for each adapted linear layer.
+
+A folder with `adapter_config.json` and `adapter_model.safetensors`; `PeftModel.from_pretrained`
+puts it onto the base model. What a fused kernel of ours holds becomes one adapter a part.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from xlbench.errors import UserError
+from xlbench.huggingface.mapping import Entry
+
+CONFIG_FILE = 'adapter_config.json'
+TENSORS_FILE = 'adapter_model.safetensors'
+
+
+def adapter(
+    entries: Mapping[str, Entry], adapters: Mapping[str, Mapping[str, np.ndarray]], base: str
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The tensors and the config of an adapter.
+
+    Args:
+      entries: the family's table, our parameter -> its tensors.
+      adapters: name of a kernel -> lora_a [parts?, rank, in], lora_b [parts?, out, rank] and
+        lora_scale [], as `lora.split` gives them.
+      base: name or folder of the model that the adapter belongs to.
+
+    Raises:
+      UserError: an adapted kernel is no linear layer of the public model.
+    """
+    tensors: dict[str, np.ndarray] = {}
+    modules: list[str] = []
+    rank, scale = 0, 0.0
+    for name, leaves in sorted(adapters.items()):
+        if name not in entries or entries[name].form != 'same':
+            raise UserError(f'the adapter of {name} has no counterpart in the public model')
+        parts = entries[name].tensors
+        a, b = (
+            list(leaves[leaf]) if len(parts) > 1 else [leaves[leaf]]
+            for leaf in ('lora_a', 'lora_b')
+        )
+        rank, scale = a[0].shape[0], float(leaves['lora_scale'])
+        for tensor, part_a, part_b in zip(parts, a, b, strict=True):
+            module = tensor.removesuffix('.weight')
+            modules.append(module)
+            tensors[f'base_model.model.{module}.lora_A.weight'] = np.asarray(part_a)
+            tensors[f'base_model.model.{module}.lora_B.weight'] = np.asarray(part_b)
+    config = {
+        'peft_type': 'LORA',
+        'base_model_name_or_path': base,
+        'r': rank,
+        'lora_alpha': scale * rank,
+        'lora_dropout': 0.0,
+        'bias': 'none',
+        'target_modules': modules,
+        'inference_mode': True,
+    }
+    return tensors, config
