@@ -18,16 +18,23 @@ equal, temperature, capped).
 import ml_collections
 
 from xlbench import config as config_lib
-from xlbench.benchmarks import MTG
+from xlbench.benchmarks import MTG, Scenario
 
 SIZES = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
 
 
 def get_config(variant: str = '') -> ml_collections.ConfigDict:
     """The config of one size and scenario."""
+    scenario, size = choose(variant, SIZES)
+    build = sample if size == 'sample' else paper
+    return build(scenario, size)
+
+
+def choose(variant: str, sizes: tuple[str, ...]) -> tuple[Scenario, str]:
+    """What the text after the colon selects: the scenario, and one of the sizes."""
     chosen = config_lib.variant(
         variant,
-        SIZES,
+        sizes,
         scenario='multi_multitask',
         task=None,
         source=None,
@@ -37,16 +44,16 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     scenario = MTG.scenario(
         chosen['scenario'], chosen['task'], chosen['source'], chosen['target']
     ).with_rate(chosen['rate'])
-    build = sample if chosen['size'] == 'sample' else paper
-    return build(scenario, chosen['size'])
+    return scenario, chosen['size']
 
 
-def sample(scenario, size: str) -> ml_collections.ConfigDict:
+def sample(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     """The embedded corpora and a model of a few million parameters."""
     c = ml_collections.ConfigDict()
     c.seed = 0
     c.data = dict(root='data/sample', vocabulary='sample', sample=True)
     c.model = dict(family='mt5', size=size, vocab_size=0, dropout_rate=0.0, dtype='float32')
+    c.init_from = ''  # Fresh parameters.
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)
@@ -105,7 +112,7 @@ def sample(scenario, size: str) -> ml_collections.ConfigDict:
     return c
 
 
-def paper(scenario, size: str) -> ml_collections.ConfigDict:
+def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     """The paper's setting; where it is silent (lengths, optimizer) the choice is ours.
 
     Epochs become steps by the sizes of the paper's Table 2: 20 epochs of the rough data, 10 of the
@@ -120,6 +127,7 @@ def paper(scenario, size: str) -> ml_collections.ConfigDict:
     c.seed = 0
     c.data = dict(root='data', vocabulary='mt5', sample=False)
     c.model = dict(family='mt5', size=size, vocab_size=250112, dropout_rate=0.1, dtype='bfloat16')
+    c.init_from = f'google/mt5-{size}'
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=1e-4)
     c.trainable = ('.*',)

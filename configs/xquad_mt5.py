@@ -44,6 +44,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         dropout_rate=0.1,
         dtype='float32' if small else 'bfloat16',
     )
+    c.init_from = '' if small else f'google/mt5-{chosen["size"]}'
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)

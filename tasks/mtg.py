@@ -71,7 +71,7 @@ def register(task: str, source: str, target: str) -> seqio.Task:
             target_lang=target,
             hint=f'the pattern below it is {FILES}, set by XLBENCH_MTG_FILES',
         ),
-        preprocessors=pipeline.text_preprocessors(template, '{target}', target),
+        preprocessors=pipeline.text_preprocessors(template, '{target}', target, source_lang=source),
         output_features=pipeline.text_features(),
         metric_fns=pipeline.text_metrics(target),
     )

@@ -87,7 +87,11 @@ def register(source: str, target: str) -> seqio.Task:
             hint='put xquad.<lang>.json or xquad.<lang>.json.gz into the folder xquad below it',
         ),
         preprocessors=pipeline.text_preprocessors(
-            '{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}', '{question}', target, keep=['id']
+            '{passage}' + pipeline.ANSWER_SEPARATOR + '{answer}',
+            '{question}',
+            target,
+            keep=['id'],
+            source_lang=source,
         ),
         output_features=pipeline.text_features(),
         metric_fns=pipeline.text_metrics(target),

@@ -22,13 +22,23 @@ class Copier:
     def encode(self, tokens, segments, positions):
         return tokens
 
-    def init_cache(self, encoded, segments, max_length):
+    def init_cache(self, encoded, segments, max_length, beams=1):
         spread = jnp.pad(encoded, ((0, 0), (0, max_length)))
         return {'tokens': spread, 'at': jnp.zeros((), jnp.int32)}
 
     def decode_step(self, cache, tokens):
         now = jax.lax.dynamic_index_in_dim(cache['tokens'], cache['at'], 1, keepdims=False)
         return 5.0 * jax.nn.one_hot(now, 128), cache | {'at': cache['at'] + 1}
+
+
+class Babbler(Copier):
+    """Stands in for a model: it adds 3 to the last id, or else 4."""
+
+    def init_cache(self, encoded, segments, max_length, beams=1):
+        return {'self': jnp.zeros((encoded.shape[0] * beams, 1))}
+
+    def decode_step(self, cache, tokens):
+        return 9.0 * jax.nn.one_hot(tokens + 3, 128) + 8.0 * jax.nn.one_hot(tokens + 4, 128), cache
 
 
 class IdsAsLoss:
@@ -54,7 +64,7 @@ def make(tiny_root, tasks):
         return evaluators.build(
             'generation',
             options.pop('tasks', tasks),
-            Copier(),
+            options.pop('model', Copier()),
             IdsAsLoss(),
             partitioning.make_mesh(devices=jax.devices()[:2]),
             tokenizers.load('sample', str(tiny_root)),
@@ -125,6 +135,48 @@ def test_the_written_facts(make, tasks, tmp_path):
     assert not list(tmp_path.rglob('*.tmp'))
 
 
+def test_several_texts_an_example(make, tasks, tmp_path):
+    decoding = dict(method='beam', num_beams=4, num_return=3, max_length=3, length_penalty=0.0)
+    evaluator = make(tasks=tasks[:1], model=Babbler(), decoding=decoding, num_examples=5)
+    evaluator.run({}, 7, str(tmp_path), 'stage1')
+    result, rows = read(tmp_path, tasks[0])
+    assert result['decoding'] == decoding
+    likely, less = (x - np.log(126 + np.exp(9) + np.exp(8)) for x in (9, 8))
+    tokenizer = evaluator._tokenizer
+    texts = tokenizer.decode_batch([[3, 6, 9], [3, 6, 10], [3, 7, 10]])
+    for row in rows:
+        assert [found['prediction'] for found in row['n_best']] == texts
+        assert row['prediction'] == texts[0]
+        scores = [[found[key] for found in row['n_best']] for key in ('score', 'log_probability')]
+        expected = [3 * likely, 2 * likely + less, 2 * likely + less]
+        np.testing.assert_allclose(scores, [expected] * 2, rtol=1e-5)
+
+
+def test_the_first_token_is_the_language(make, tasks, tmp_path, monkeypatch):
+    evaluator = make(tasks=tasks[:2], decoding=dict(max_length=4), num_examples=5)
+    languages = {'en': 40, 'de': 41}
+    monkeypatch.setattr(type(evaluator._tokenizer), 'forced_first', lambda _, lang: languages[lang])
+    evaluator.run({}, 7, str(tmp_path), 'stage1')
+    for task, first in zip(tasks, languages.values(), strict=False):
+        copies = [[first, *record['inputs'][1:4]] for record in task.read(range(5))]
+        _, rows = read(tmp_path, task)
+        found = [row['prediction'] for row in rows]
+        assert found == evaluator._tokenizer.decode_batch(copies)
+
+
+@pytest.mark.parametrize(
+    'decoding, message',
+    [
+        (dict(num_beam=3), "unknown decoding option 'num_beam'; nearest: num_beams"),
+        (dict(method='beams'), "unknown decoding method 'beams'; nearest: beam"),
+        (dict(num_beams=3), 'num_beams is for beam and diverse_beam, and the method is greedy'),
+    ],
+)
+def test_mistakes_in_the_decoding_block(make, decoding, message):
+    with pytest.raises(UserError, match=message):
+        make(decoding=decoding)
+
+
 def test_a_score_that_only_some_tasks_have_is_averaged_over_those(make, tasks, tmp_path):
     poor = prepared.Prepared(tasks[1].folder, tasks[1].manifest | {'metrics': []})
     scores = make(tasks=[tasks[0], poor]).run({}, 7, str(tmp_path), 'stage1')
@@ -180,6 +232,11 @@ def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):
         (dict(batch_size=5), 'a batch of 5 rows cannot be split over data x fsdp = 2 devices'),
         (dict(lengths={'inputs': 24}), 'it needs inputs and targets'),
         (dict(num_examples=-1), 'num_examples is -1'),
+        (
+            dict(decoding={'num_beans': 2}),
+            "unknown decoding option 'num_beans'; nearest: num_beams",
+        ),
+        (dict(decoding={'num_beams': 2}), 'num_beams is for beam and diverse_beam, and the method'),
     ],
 )
 def test_mistakes(make, options, message):

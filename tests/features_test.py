@@ -56,6 +56,24 @@ def test_trimming_keeps_the_end():
     np.testing.assert_array_equal(batch['decoder_input_tokens'], [[0, 5]])
 
 
+def test_trimming_keeps_a_prefix():
+    """Language tokens stand first, so that the text between them and the end gets shorter."""
+    np.testing.assert_array_equal(
+        features.trim(np.array([90, 7, 8, 9, 1], np.int32), 3, 1), [90, 7, 1]
+    )
+    batch = generation([example([90, 7, 8, 1], [91, 5, 6, 1])], 3, 2)
+    np.testing.assert_array_equal(batch['encoder_input_tokens'], [[90, 7, 1]])
+    np.testing.assert_array_equal(batch['decoder_target_tokens'], [[91, 1]])
+    np.testing.assert_array_equal(batch['decoder_input_tokens'], [[0, 91]])
+
+
+def test_padding_and_end_inside_a_text_are_text():
+    """A text may hold the ids of padding and end: lengths tell where it stops, not ids."""
+    batch = generation([[example([5, 0, 1, 6, 1], [8, 1, 1]), example([7, 1], [1])]], 8, 5)
+    np.testing.assert_array_equal(batch['encoder_segment_ids'], [[1, 1, 1, 1, 1, 2, 2, 0]])
+    np.testing.assert_array_equal(batch['decoder_loss_weights'], [[1, 1, 1, 1, 0]])
+
+
 def test_limits_trim_more_than_the_width():
     batch = generation([example([7, 8, 9, 1], [5, 1])], 6, 4, limits={'inputs': 2, 'targets': 4})
     np.testing.assert_array_equal(batch['encoder_input_tokens'], [[7, 1, 0, 0, 0, 0]])

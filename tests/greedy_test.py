@@ -65,7 +65,9 @@ def test_other_choices_fit_in():
     tokens, scores = one_by_one(
         chain,
         0,
-        lambda logits, position: jnp.argmin(logits, -1).astype(jnp.int32) + 6 + 0 * position,
+        lambda logits, tokens, position: (
+            jnp.argmin(logits, -1).astype(jnp.int32) + 6 + 0 * position
+        ),
         batch_size=1,
         max_length=3,
         **IDS,

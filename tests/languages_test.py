@@ -39,6 +39,19 @@ def test_codes_and_names_are_unique():
     assert len({row.mbart for row in rows} - {None}) == 52
 
 
+def test_iso_639_3_codes():
+    known = {'de': 'deu', 'zh': 'zho', 'fa': 'fas', 'nl': 'nld', 'el': 'ell', 'ja': 'jpn'}
+    assert {code: languages.get(code).alpha3 for code in known} == known
+    assert len({row.alpha3 for row in languages.LANGUAGES.values()}) == len(languages.LANGUAGES)
+
+
+def test_new_languages_go_to_the_end():
+    """A language's place is its [unusedN] in multilingual BERT, of checkpoints that are there."""
+    codes = list(languages.LANGUAGES)
+    assert (codes[0], codes[7], codes[15], codes[60]) == ('af', 'de', 'fr', 'zh')
+    assert codes[:61] == sorted(codes[:61])
+
+
 def test_stemmer_names_are_known():
     # NLTK's Snowball stemmers and the scorer's own, which are chosen by these names.
     stemmed = 'arabic danish dutch english finnish french german hungarian italian norwegian'

@@ -59,6 +59,14 @@ def test_vocabulary_is_the_tokenizer():
     decoded = vocabulary.decode_tf(tf.constant([[*ids, 1, 5], [1, 5, *ids]]))
     assert [value.decode() for value in decoded.numpy()] == [text, '']
     assert 'sample' in str(vocabulary)
+    assert pipeline.vocabulary('targets') is not vocabulary
+    assert {
+        n: f.vocabulary is pipeline.vocabulary(n) for n, f in pipeline.text_features().items()
+    } == {
+        'inputs': True,
+        'targets': True,
+    }
+    assert vocabulary.bos_id is None
 
 
 def test_vocabulary_is_bound_late(root, monkeypatch):

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 import seqio
 import tensorflow as tf
+import tokenizer_files
 import worker_jobs
 
-from xlbench import errors, pipeline, prepare, prepared, workers
+from xlbench import errors, features, pipeline, prepare, prepared, tokenizers, workers
 
 SIZES = {'train': 7, 'validation': 5}
 
@@ -83,6 +84,78 @@ def test_fast_path_equals_seqio(root, monkeypatch, name):
     assert_same_records(flat(prepare.records(task, 'train')), seqio_examples(task, 'train'))
 
 
+@pytest.mark.parametrize(
+    'family', ['mbart50', 'marian-multilingual', 'bert-cased', 'bart', 'xlm-roberta', 'pegasus']
+)
+def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
+    """Prefix, ids of each side, end: written alike by the fast path, by SeqIO's, and when cut."""
+    monkeypatch.setattr(pipeline, 'CHUNK', 3)
+    folder = tokenizer_files.write(tmp_path / family, family)
+    tokenizer = pipeline.use_vocabulary(folder, str(root))
+    task = pipeline.get('mtg_qg_en_de')
+    found = seqio_examples(task, 'train')
+    monkeypatch.setattr(prepare, '_seqio_records', None)  # The fast path is what runs.
+    assert_same_records(flat(prepare.records(task, 'train')), found)
+    before = dict(zip(('inputs', 'targets'), tokenizer.prefix_ids('en', 'de'), strict=True))
+    for name, prefix in before.items():
+        text = found[0][f'{name}_pretokenized'].decode()
+        assert text.startswith('<de> ') == (
+            name == 'inputs' and tokenizer.tags == 'target_in_source'
+        )
+        ids = tokenizer.encode(text, target=name == 'targets')
+        np.testing.assert_array_equal(found[0][name], [*prefix, *ids, tokenizer.eos_id])
+    lengths = {'inputs': 7, 'targets': 4}
+    converter = seqio.EncDecFeatureConverter(pack=False)
+    cut = seqio.get_dataset(
+        'mtg_qg_en_de', lengths, converter, dataset_split='train', shuffle=False
+    )
+    names = {'inputs': 'encoder_input_tokens', 'targets': 'decoder_target_tokens'}
+    for example, whole in zip(cut.as_numpy_iterator(), found, strict=True):
+        for name, length in lengths.items():
+            ids = features.trim(whole[name], length, tokenizer.eos_id)
+            assert ids[: len(before[name])].tolist() == before[name].tolist()
+            assert ids[-1] == tokenizer.eos_id
+            np.testing.assert_array_equal(example[names[name]][: len(ids)], ids)
+
+
+def test_preparing_with_language_tokens(root, tmp_path):
+    folder = tokenizer_files.write(tmp_path / 'mbart', 'mbart50')
+    (done,) = prepare.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
+    tokenizer = pipeline.tokenizer()
+    found = prepared.open_task(str(root), folder, 'mtg_qg_en_de', 'train')
+    assert found[0]['inputs'][0] == tokenizer.forced_first('en')
+    assert found[0]['targets'][0] == tokenizer.forced_first('de')
+    assert tokenizer.decode(found[0]['inputs']) == tokenizer.decode(
+        tokenizer.encode(found[0]['inputs_pretokenized'])
+    )
+    assert done.manifest['vocabulary'] == tokenizer.manifest()
+    # The loss covers the language token: [lang] X eos, behind the start.
+    conventions = features.Conventions.of(found.manifest)
+    batch = features.generation(
+        [found[0]], lengths={'inputs': 99, 'targets': 99}, conventions=conventions
+    )
+    assert batch['decoder_input_tokens'][0, :2].tolist() == [2, tokenizer.forced_first('de')]
+    assert batch['decoder_target_tokens'][0, 0] == tokenizer.forced_first('de')
+    assert batch['decoder_loss_weights'][0, 0] == 1
+
+    # Other ids for the same files: what was prepared is not up to date.
+    config = {'tokenizer_class': 'XLMRobertaTokenizer'}
+    pathlib.Path(folder, 'config.json').write_text(json.dumps({'model_type': 'xlm-roberta'}))
+    pathlib.Path(folder, 'tokenizer_config.json').write_text(json.dumps(config))
+    tokenizers._load.cache_clear()
+    (again,) = prepare.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
+    assert not again.fresh
+
+
+def test_a_language_that_the_model_has_no_token_for(root, tmp_path, capsys):
+    folder = tokenizer_files.write(tmp_path / 'marian', 'marian-multilingual')
+    assert main('--mixture=mtg_qg_de_en', '--split=train', f'--root={root}',
+                f'--vocabulary={folder}') == 2  # fmt: skip
+    error = capsys.readouterr().err
+    assert "has no token for language 'en' (english); of the germanic ones it has de" in error
+    assert len(error.strip().splitlines()) == 1
+
+
 def upper(dataset):
     return dataset.map(lambda e: e | {'inputs': tf.strings.upper(e['inputs'])})
 
@@ -97,7 +170,7 @@ def add_number(dataset):
 
 @pytest.mark.parametrize(
     ('step', 'at', 'fast'),
-    [(upper, 2, True), (add_number, 2, False), (drop_last_id, 3, False), (drop_last_id, 5, False)],
+    [(upper, 2, True), (add_number, 2, False), (drop_last_id, 3, False), (drop_last_id, 6, False)],
 )
 def test_other_pipelines_equal_seqio(root, monkeypatch, step, at, fast):
     """A step that is not for batches, one that adds a number, and steps on ids."""

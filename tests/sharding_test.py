@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import features, losses, partitioning, prepared
-from xlbench.evaluators import generation
+from xlbench import decoding, features, losses, partitioning, prepared
 
 # One optimizer and loss with everything switched on, beside the plain one.
 RICH = dict(
@@ -143,18 +142,20 @@ def test_predictions_and_row_losses_equal_those_of_one_device(tiny_root, sharded
     conventions = features.Conventions.of(task.manifest)
     batch = features.generation(rows, lengths=tiny.LENGTHS, conventions=conventions)
     params = jax.device_get(sharded.state.params)
+    options = decoding.Options(max_length=8)
     found = []
     for mesh in (one_device(), eight_devices()):
         training = tiny.Training(mesh)
         placed = jax.device_put(params, training.shardings)
         predict = functools.partial(
-            generation.predict, training.model, max_length=8, start_id=0, eos_id=1, pad_id=0
+            decoding.decode, training.model, options=options, start_id=0, eos_id=1, pad_id=0
         )
         row_losses = functools.partial(training.objective.row_losses, training.model)
         with partitioning.activate(mesh):
             features_placed = partitioning.put_batch(batch, mesh)
             result = jax.jit(predict)(placed, features_placed)
             sums = jax.jit(row_losses)(placed, features_placed)
+        result = result.tokens[:, 0], result.scores[:, 0]
         found.append(jax.device_get((*result, sums['loss'], sums['weight'])))
     (tokens, scores, nats, weights), others = found
     np.testing.assert_array_equal(tokens, others[0])

@@ -1,16 +1,19 @@
 """Tests of xlbench/tokenizers.py."""
 
+import functools
 import json
 import shutil
 import subprocess
 import sys
+import warnings
 
 import mtg_files
 import numpy as np
 import pytest
+import tokenizer_files
 import tokenizers as hf
 
-from xlbench import errors, tokenizers
+from xlbench import errors, languages, tokenizers
 
 TEXTS = ['die alte Brücke', 'el río', '老桥横跨', '<de> Leute <answer> Regen', 'x', 'Ω≈ \U0001f600']
 
@@ -22,8 +25,8 @@ def root(tmp_path_factory):
     return str(folder)
 
 
-def write_hugging_face(folder, **config):
-    """A tokenizer.json with its two configuration files."""
+def write_hugging_face(folder, config=None, **special):
+    """A tokenizer.json of no known family, with its configuration files."""
     tokenizer = hf.Tokenizer(hf.models.BPE(unk_token='<unk>', byte_fallback=False))
     tokenizer.pre_tokenizer = hf.pre_tokenizers.Metaspace()
     tokenizer.decoder = hf.decoders.Metaspace()
@@ -38,9 +41,41 @@ def write_hugging_face(folder, **config):
     tokenizer.enable_truncation(4)
     folder.mkdir(exist_ok=True)
     tokenizer.save(str(folder / 'tokenizer.json'))
-    config = {'pad_token': '<pad>', 'eos_token': {'content': '</s>', 'lstrip': False}} | config
-    (folder / 'special_tokens_map.json').write_text(json.dumps(config))
+    special = {'pad_token': '<pad>', 'eos_token': {'content': '</s>', 'lstrip': False}} | special
+    (folder / 'special_tokens_map.json').write_text(json.dumps(special))
+    (folder / 'config.json').write_text(json.dumps(config or {}))
     return folder
+
+
+@functools.cache
+def reference(folder):
+    """transformers' tokeniser of a folder."""
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # That sacremoses, which it does not use, is not there.
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def assert_equals_reference(folder, texts=tokenizer_files.TEXTS):
+    """Same ids, for inputs and for targets; the tokenizer."""
+    ours = tokenizers.load(str(folder), '')
+    for side in ('text', 'text_target'):
+        expected = reference(str(folder))(**{side: list(texts)}, add_special_tokens=False)
+        found = ours.encode_batch(texts, target=side == 'text_target')
+        for text, ids, wanted in zip(texts, found, expected['input_ids'], strict=True):
+            assert ids.dtype == np.int32
+            assert ids.tolist() == wanted, (side, text)
+    return ours
+
+
+@pytest.fixture(scope='module')
+def folder_of(tmp_path_factory):
+    """A function from a family to a folder of its files, written once."""
+    base = tmp_path_factory.mktemp('families')
+    return functools.cache(lambda name: tokenizer_files.write(base / name, name))
 
 
 def test_sample(root):
@@ -82,33 +117,325 @@ def test_decode_stops_at_eos_and_drops_what_is_no_text(root):
     assert tokenizer.decode_batch([]) == []
 
 
-def test_vocabularies_of_public_models(root, tmp_path):
+def test_sizes_of_public_models(root, tmp_path):
     """Embeddings are padded beyond the pieces; config.json knows, else the number of pieces."""
     shutil.copy(f'{root}/sample.model', tmp_path / 'spiece.model')
     pieces = tokenizers.load('sample', root).vocab_size
-    assert tokenizers.load(str(tmp_path), root).vocab_size == pieces
-    config = {'model_type': 'mt5', 'vocab_size': 512, 'decoder_start_token_id': 0}
+    assert tokenizers.load(str(tmp_path), root).vocab_size == pieces + 100  # T5's sentinels.
+    config = {'model_type': 'mt5', 'vocab_size': 448, 'decoder_start_token_id': 0}
     (tmp_path / 'config.json').write_text(json.dumps(config))
     tokenizers._load.cache_clear()
     found = tokenizers.load(str(tmp_path), root)
-    assert (found.vocab_size, found.num_pieces) == (512, pieces)
+    assert (found.vocab_size, found.num_pieces) == (448, pieces)  # No room for sentinels.
     assert tokenizers._vocab_size({}, 250_100) == 250_112
     assert tokenizers._vocab_size({'vocab_size': 32_100}, 32_100) == 32_100
+    assert tokenizers._vocab_size({'encoder': {'vocab_size': 99}}, 90) == 99
 
 
-def test_hugging_face(tmp_path, root):
-    folder = write_hugging_face(tmp_path / 'bart', decoder_start_token_id=2, model_type='mbart')
+# --- Equal to transformers.
+
+
+@pytest.mark.parametrize('family', tokenizer_files.FAMILIES)
+def test_ids_equal_transformers(folder_of, family):
+    ours = assert_equals_reference(folder_of(family))
+    theirs = reference(folder_of(family))
+    eos = theirs.eos_token_id if theirs.eos_token else theirs.sep_token_id
+    assert (ours.pad_id, ours.eos_id, ours.unk_id) == (
+        theirs.pad_token_id,
+        eos,
+        theirs.unk_token_id,
+    )
+    assert ours.bos_id == (theirs.bos_token_id if theirs.bos_token else theirs.cls_token_id)
+    assert ours.num_pieces == len(theirs)
+    # Something is known and something is not, else equal ids say little.
+    ids = np.concatenate(ours.encode_batch(tokenizer_files.TEXTS))
+    assert len(set(ids.tolist())) > (70 if 'marian' in family else 400)
+    assert (ids == ours.unk_id).any()
+
+
+@pytest.mark.parametrize('family', ['t5', 'pegasus', 'mbart50', 'xlm-roberta', 'marian'])
+def test_ids_equal_transformers_without_normalisation(tmp_path, family):
+    assert_equals_reference(tokenizer_files.write(tmp_path, family, 'identity'))
+
+
+@pytest.mark.parametrize(
+    'family', ['t5', 'pegasus', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased', 'bart']
+)
+def test_tokenizer_json_gives_the_same_ids(folder_of, tmp_path, family):
+    """What transformers saves has a tokenizer.json and no ordinary files."""
+    reference(folder_of(family)).save_pretrained(tmp_path)
+    shutil.copy(f'{folder_of(family)}/config.json', tmp_path)
+    assert not {'spiece.model', 'vocab.txt', 'merges.txt'} & {p.name for p in tmp_path.iterdir()}
+    saved, built = assert_equals_reference(tmp_path), tokenizers.load(folder_of(family), '')
+    texts = tokenizer_files.TEXTS
+    for one, other in zip(saved.encode_batch(texts), built.encode_batch(texts), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert saved.family == built.family
+    assert saved.languages() == built.languages()
+    for lang in ('de', 'fr'):
+        for one, other in zip(
+            saved.prefix_ids('en', lang), built.prefix_ids('en', lang), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_flags_in_a_tokenizer_json_stay(folder_of, tmp_path):
+    """XLM-R's public file takes the space before the mask away, its ordinary files do not."""
+    reference(folder_of('xlm-roberta')).save_pretrained(tmp_path)
+    content = json.loads((tmp_path / 'tokenizer.json').read_text())
+    (mask,) = (token for token in content['added_tokens'] if token['content'] == '<mask>')
+    mask['lstrip'] = True
+    (tmp_path / 'tokenizer.json').write_text(json.dumps(content))
+    (tmp_path / 'tokenizer_config.json').write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
+    ours = assert_equals_reference(tmp_path)
+    plain = tokenizers.load(folder_of('xlm-roberta'), '')
+    assert len(ours.encode('a  <mask>')) <= len(plain.encode('a  <mask>'))
+
+
+SUMMARIZE = {'content': '[summarize]', 'special': True, 'normalized': False} | dict.fromkeys(
+    ('lstrip', 'rstrip', 'single_word'), False
+)
+
+
+@pytest.mark.parametrize('family', ['t5', 'mbart50', 'bert-cased', 'bart', 'marian-multilingual'])
+@pytest.mark.parametrize('place', ['added_tokens', 'added_tokens_decoder', 'extra', 'map'])
+def test_added_tokens(folder_of, tmp_path, family, place):
+    size = tokenizers.load(folder_of(family), '').num_pieces
+    numbered = {'added_tokens': {'[summarize]': size}}
+    files = {
+        'added_tokens': numbered,
+        'added_tokens_decoder': {'config': {'added_tokens_decoder': {str(size): SUMMARIZE}}},
+        'extra': {'config': {'extra_special_tokens': ['[summarize]']}} | numbered,
+        'map': {'special_tokens_map': {'additional_special_tokens': ['[summarize]']}} | numbered,
+    }[place]
+    ours = assert_equals_reference(tokenizer_files.write(tmp_path, family, **files))
+    assert size in ours.encode('[summarize] the old bridge')
+    assert ours.num_pieces == ours.vocab_size == size + 1
+
+
+def test_an_added_token_of_another_vocabulary(tmp_path):
+    folder = tokenizer_files.write(tmp_path, 'bert-cased', added_tokens={'[summarize]': 5000})
+    with pytest.raises(errors.UserError, match=r"token '\[summarize\]' has id 5000 in its files"):
+        tokenizers.load(folder, '')
+
+
+def test_pegasus_keeps_its_ids_whatever_names_its_masks(folder_of, tmp_path):
+    """transformers 5.23 gives all pieces other ids when a mask is named, as public files do."""
+    named = {'mask_token': '<mask_2>', 'additional_special_tokens': ['<mask_1>', '<unk_2>']}
+    folder = tokenizer_files.write(tmp_path, 'pegasus', special_tokens_map=named)
+    plain, named = tokenizers.load(folder_of('pegasus'), ''), tokenizers.load(folder, '')
+    assert plain.unk_id == named.unk_id == 2 + 103
+    for text in tokenizer_files.TEXTS:
+        np.testing.assert_array_equal(plain.encode(text), named.encode(text))
+    assert plain.encode('<mask_1><mask_2>').tolist() == [2, 3]
+
+
+def test_a_model_file_alone_is_run_by_sentencepiece(folder_of):
+    """Bytes are spelled, special tokens are text; and the folder's decoder reads the bytes."""
+    folder = folder_of('mt5')
+    model, whole = tokenizers.load(f'{folder}/spiece.model', ''), tokenizers.load(folder, '')
+    text = 'die alte Brücke \U0001f600'
+    ids = model.encode(text)
+    assert model.unk_id not in ids
+    assert whole.unk_id in whole.encode(text)
+    assert model.decode(ids) == whole.decode(ids) == text
+    assert 1 not in model.encode('a </s> b')
+    assert 1 in whole.encode('a </s> b')
+
+
+# --- Languages, prefixes, decoding.
+
+
+def prefixes(tokenizer, source, target):
+    return [ids.tolist() for ids in tokenizer.prefix_ids(source, target)]
+
+
+@pytest.mark.parametrize(
+    ('family', 'source', 'target', 'start', 'tags'),
+    [
+        ('t5', [], [], '<pad>', 'target_in_source'),
+        ('pegasus', [], [], '<pad>', 'target_in_source'),
+        ('mbart50', ['en_XX'], ['de_DE'], '</s>', 'own'),
+        ('xlm-roberta', ['<s>'], [], '<s>', 'target_in_source'),
+        ('bert-cased', ['[CLS]', '[unused8]'], ['[unused8]'], '[CLS]', 'own'),
+        ('bart', ['<s>'], ['<s>'], '</s>', 'target_in_source'),
+        ('roberta', ['<s>'], [], '<s>', 'target_in_source'),
+        ('marian', [], [], '<pad>', 'own'),
+        ('marian-multilingual', ['>>deu<<'], [], '<pad>', 'own'),
+    ],
+)
+def test_prefixes(folder_of, family, source, target, start, tags):
+    ours, to_id = (
+        tokenizers.load(folder_of(family), ''),
+        reference(folder_of(family)).convert_tokens_to_ids,
+    )
+    assert prefixes(ours, 'en', 'de') == [to_id(source), to_id(target)]
+    assert all(ids.dtype == np.int32 for ids in ours.prefix_ids('en', 'de'))
+    assert ours.forced_first('de') == (to_id(target)[0] if target else None)
+    assert ours.decoder_start_id == to_id(start)
+    assert ours.tags == tags
+
+
+def test_mbart_writes_what_transformers_writes(folder_of):
+    ours, theirs = tokenizers.load(folder_of('mbart50'), ''), reference(folder_of('mbart50'))
+    theirs.src_lang, theirs.tgt_lang = 'fr_XX', 'zh_CN'
+    text = 'Le vieux pont'
+    expected = theirs(text, text_target=text)
+    ids, eos = ours.encode(text).tolist(), [ours.eos_id]
+    source, target = prefixes(ours, 'fr', 'zh')
+    assert source + ids + eos == expected['input_ids']
+    assert target + ids + eos == expected['labels']
+
+
+def test_fairseq_ids(folder_of):
+    """Four special tokens, the pieces one further, 52 languages in their order, the mask."""
+    ours = tokenizers.load(folder_of('mbart50'), '')
+    model = tokenizers.load(f'{folder_of("mbart50")}/sentencepiece.bpe.model', '')
+    to_id = reference(folder_of('mbart50')).convert_tokens_to_ids
+    assert to_id(['<s>', '<pad>', '</s>', '<unk>']) == [0, 1, 2, 3]
+    assert (ours.encode('pont') == model.encode('pont') + 1).all()
+    assert len(ours.languages()) == 52
+    first, last = model.num_pieces + 1, model.num_pieces + 52
+    assert (to_id('ar_AR'), to_id('sl_SI'), to_id('<mask>')) == (first, last, last + 1)
+    assert ours.num_pieces == last + 2
+
+
+def test_languages(folder_of):
+    bert = tokenizers.load(folder_of('bert-cased'), '')
+    assert bert.languages() == tuple(languages.LANGUAGES)
+    assert bert.forced_first('zh') == 61  # [unused61] has id 61, in mBERT, too.
+    assert prefixes(bert, None, None) == [[bert.bos_id], []]
+    assert not set(range(1, 100)) & set(bert.encode('[unused3] [unused 8]').tolist())
+    marian = tokenizers.load(folder_of('marian-multilingual'), '')
+    assert set(marian.languages()) == {'de', 'fr', 'zh', 'es'}
+    assert prefixes(marian, None, 'zh')[0] == marian.encode('>>cmn_Hans<<').tolist()
+    assert tokenizers.load(folder_of('marian'), '').languages() == ()
+    assert tokenizers.load(folder_of('xlm-roberta'), '').languages() == ()
+
+
+@pytest.mark.parametrize(
+    ('family', 'langs', 'message'),
+    [
+        ('mbart50', ('en', 'bg'), r"no token for language 'bg' \(bulgarian\); of the slavic ones"),
+        ('mbart50', ('el', 'en'), r"no token for language 'el' \(greek\); it has af, ar, az"),
+        ('mbart50', (None, 'en'), r'needs source_lang, for its language token; name it in the ta'),
+        ('mbart50', ('english', 'en'), r"unknown language 'english'"),
+        ('marian-multilingual', ('en', 'it'), r'of the romance ones it has es, fr'),
+        ('marian-multilingual', ('en', None), r'needs target_lang'),
+        ('bert-cased', ('en', 'xx'), r"unknown language 'xx'"),
+    ],
+)
+def test_a_language_without_a_token(folder_of, family, langs, message):
+    with pytest.raises(errors.UserError, match=message) as caught:
+        tokenizers.load(folder_of(family), '').prefix_ids(*langs)
+    assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('family', tokenizer_files.FAMILIES)
+def test_decoding_drops_special_and_language_tokens(folder_of, family):
+    ours = tokenizers.load(folder_of(family), '')
+    text = 'the old bridge.'
+    ids = ours.encode(text, target=True).tolist()
+    source, target = prefixes(ours, 'en', 'de')
+    noisy = [ours.decoder_start_id] * (ours.decoder_start_id != ours.eos_id)
+    noisy += [*source, *target, *ids, ours.eos_id, *ids, ours.pad_id]
+    assert ours.decode(noisy) == text
+    assert ours.decode_batch([[], [ours.eos_id]]) == ['', '']
+
+
+@pytest.mark.parametrize('family', tokenizer_files.FAMILIES)
+def test_texts_equal_transformers(folder_of, family):
+    ours, theirs = tokenizers.load(folder_of(family), ''), reference(folder_of(family))
+    ids = [row.tolist() for row in ours.encode_batch(list(tokenizer_files.SENTENCES.values()))]
+    expected = [theirs.decode(row, skip_special_tokens=True) for row in ids]
+    assert ours.decode_batch(ids) == expected
+
+
+def test_manifests_tell_vocabularies_apart(folder_of, tmp_path):
+    """The same vocabulary file with another setting, or in another family."""
+    first = tokenizers.load(folder_of('bert-cased'), '')
+    folder = shutil.copytree(folder_of('bert-cased'), tmp_path / 'lower')
+    config = {'tokenizer_class': 'BertTokenizer', 'do_lower_case': True}
+    (folder / 'tokenizer_config.json').write_text(json.dumps(config))
+    second = tokenizers.load(str(folder), '')
+    assert first.manifest()['sha256'] != second.manifest()['sha256']
+    assert first.encode('Bridge').tolist() != second.encode('Bridge').tolist()
+    again = shutil.copytree(folder_of('bert-cased'), tmp_path / 'again')
+    assert tokenizers.load(str(again), '').sha256 == first.sha256
+    digests = {tokenizers.load(folder_of(name), '').sha256 for name in tokenizer_files.FAMILIES}
+    assert len(digests) == len(tokenizer_files.FAMILIES)
+    assert (first.manifest()['bos_id'], first.manifest()['family']) == (101, 'bert')
+
+
+def test_families_are_told_by_their_files(folder_of, tmp_path):
+    cases = {'bert-cased': 'bert', 't5': 't5', 'marian': 'marian'}
+    for name, family in cases.items():
+        folder = shutil.copytree(folder_of(name), tmp_path / name)
+        (folder / 'config.json').unlink()
+        (folder / 'tokenizer_config.json').unlink()
+        assert tokenizers.load(str(folder), '').family == family
+    config = {'model_type': 'encoder-decoder', 'encoder': {'model_type': 'xlm-roberta'}}
+    folder = tokenizer_files.write(tmp_path / 'x', 'xlm-roberta', config={'tokenizer_class': None})
+    (tmp_path / 'x' / 'config.json').write_text(json.dumps(config))
+    assert tokenizers.load(folder, '').family == 'xlm-roberta'
+    (tmp_path / 'x' / 'config.json').unlink()
+    tokenizers._load.cache_clear()
+    with pytest.raises(errors.UserError, match=r'config.json beside the files would tell'):
+        tokenizers.load(folder, '')
+
+
+@pytest.mark.parametrize(
+    ('family', 'config', 'message'),
+    [
+        ('mbart50', {'tokenizer_class': 'MBartTokenizer'}, 'is of mBART-cc25'),
+        ('marian', {'separate_vocabs': True}, 'separate vocabularies'),
+    ],
+)
+def test_what_is_not_supported(tmp_path, family, config, message):
+    with pytest.raises(errors.UserError, match=message):
+        tokenizers.load(tokenizer_files.write(tmp_path, family, config=config), '')
+
+
+@pytest.mark.parametrize(
+    ('family', 'file', 'content', 'message'),
+    [
+        ('t5', 'spiece.model', b'no', 'spiece.model is not a SentencePiece model'),
+        ('bert-cased', 'vocab.txt', b'\xff\xfe', 'is not a WordPiece vocabulary'),
+        ('bart', 'merges.txt', b'a b c d\n', 'are no BPE model'),
+        ('marian', 'target.spm', b'no', 'target.spm is not a SentencePiece model'),
+        ('marian', 'vocab.json', b'{', 'vocab.json is not JSON'),
+        ('t5', 'added_tokens.json', b'[]', 'added_tokens.json is not a JSON object'),
+        ('mbart50', 'tokenizer.json', b'{}', 'is not a tokenizer.json'),
+        ('marian', 'vocab.json', b'{"</s>": 0, "<unk>": 1000000000000}', 'from 0 without gaps'),
+        ('t5', 'tokenizer_config.json', b'{"extra_ids": "x"}', 'not as transformers writes them'),
+        ('bart', 'added_tokens.json', b'{"[summarize]": {}}', 'are not as transformers'),
+        ('bert-cased', 'config.json', b'{"model_type": ["bert"]}', 'are not as transformers'),
+    ],
+)
+def test_broken_files(tmp_path, family, file, content, message):
+    folder = tokenizer_files.write(tmp_path, family)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(errors.UserError, match=message) as caught:
+        tokenizers.load(folder, '')
+    assert '\n' not in str(caught.value)
+
+
+def test_a_tokenizer_json_of_no_known_family(tmp_path, root):
+    folder = write_hugging_face(tmp_path / 'x', config={'decoder_start_token_id': 2})
     tokenizer = tokenizers.load(str(folder), root)
     assert isinstance(tokenizer, tokenizers.HuggingFaceTokenizer)
     assert (tokenizer.pad_id, tokenizer.eos_id, tokenizer.unk_id) == (1, 2, 3)
-    assert tokenizer.decoder_start_id == 2
-    assert tokenizer.tags == 'own'
+    assert (tokenizer.bos_id, tokenizer.decoder_start_id) == (0, 2)
+    assert (tokenizer.family, tokenizer.tags) == ('other', 'target_in_source')
+    assert prefixes(tokenizer, 'en', 'de') == [[], []]
     texts = ['die alte Brücke steht über dem Fluss', 'the old bridge']
     ids = tokenizer.encode_batch(texts)
     assert all(row.dtype == np.int32 for row in ids)
     assert all(0 not in row and 2 not in row for row in ids)  # No <s>, no </s>, ...
     assert len(ids[0]) > 4  # ... and the file's truncation is off.
     assert tokenizer.decode_batch([[*row, 2, 1, 1] for row in ids]) == texts
+    path = tokenizers.load(str(folder / 'tokenizer.json'), root)
+    assert path.encode(texts[0]).tolist() == ids[0].tolist()
 
 
 def test_hugging_face_without_special_tokens(tmp_path, root):
@@ -126,7 +453,7 @@ def test_unknown_names(tmp_path, root):
         tokenizers.load(str(tmp_path / 'x.model'), root)
     with pytest.raises(errors.UserError, match='--sample'):
         tokenizers.load('sample', str(tmp_path))
-    with pytest.raises(errors.UserError, match=r'has no spiece.model'):
+    with pytest.raises(errors.UserError, match=r'has no tokenizer.json and no spiece.model of T5'):
         (tmp_path / 'empty').mkdir()
         tokenizers.load(str(tmp_path / 'empty'), root)
     (tmp_path / 'x.model').write_bytes(b'not a model')
@@ -167,12 +494,8 @@ def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
     tokenizer = tokenizers.load('google/mt5-base@abc', root)
     assert (tokenizer.name, tokenizer.vocab_size) == ('google/mt5-base@abc', 500)
     assert {asked[1] for asked in hub.asked} == {
-        'spiece.model',
-        'sentencepiece.bpe.model',
-        'tokenizer.json',
-        'tokenizer_config.json',
-        'special_tokens_map.json',
-        'config.json',
+        *('tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'config.json'),
+        *('added_tokens.json', 'spiece.model'),
     }
     assert {(asked[0], asked[2]) for asked in hub.asked} == {('google/mt5-base', 'abc')}
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
+from flax import traverse_util
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from xlbench.errors import UserError
@@ -127,11 +129,6 @@ def load_params(workdir: str, step: int, shapes: Any, shardings: Any) -> Any:
     Raises:
       UserError: there is no such checkpoint.
     """
-    folder = pathlib.Path(workdir).absolute() / 'checkpoints' / str(step) / 'state'
-    if not folder.is_dir():
-        raise UserError(
-            f'{workdir} has no checkpoint of step {step}; it has {steps(workdir) or "none"}'
-        )
     abstract = {
         'params': jax.tree.map(
             lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
@@ -142,11 +139,96 @@ def load_params(workdir: str, step: int, shapes: Any, shardings: Any) -> Any:
     arguments = ocp.checkpoint_utils.construct_restore_args(abstract)
     with ocp.PyTreeCheckpointer() as checkpointer:
         return checkpointer.restore(
-            folder,
+            _state_folder(workdir, step),
             args=ocp.args.PyTreeRestore(
                 item=abstract, restore_args=arguments, partial_restore=True
             ),
         )['params']
+
+
+def save_params(workdir: str, step: int, params: Any) -> None:
+    """Parameters that no run of ours has trained, as the checkpoint of a step.
+
+    Args:
+      workdir: without checkpoints.
+      step: what to call it.
+      params: tree of arrays.
+    """
+    largest = max(leaf.nbytes for leaf in jax.tree.leaves(params))
+    options = ocp.CheckpointManagerOptions(enable_async_checkpointing=False)
+    # What Orbax copies is one large parameter at a time, or a few small ones. Numbers that nobody
+    # rounded hardly get smaller by compression, which would need the same memory again.
+    handler = ocp.PyTreeCheckpointHandler(
+        save_concurrent_gb=1.01 * largest / 10**9,
+        enable_pinned_host_transfer=False,
+        use_compression=False,
+    )
+    with ocp.CheckpointManager(
+        pathlib.Path(workdir).absolute() / 'checkpoints',
+        options=options,
+        item_handlers={'state': handler, 'progress': ocp.JsonCheckpointHandler()},
+    ) as manager:
+        progress = {'stage': '', 'position': None, 'best': None, 'stale': 0}
+        manager.save(
+            step,
+            args=ocp.args.Composite(
+                state=ocp.args.PyTreeSave({'params': params}), progress=ocp.args.JsonSave(progress)
+            ),
+        )
+
+
+def param_shapes(workdir: str, step: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter of a checkpoint, by its 'a/b/c' name; reads no numbers."""
+    handler = ocp.PyTreeCheckpointHandler()
+    tree = handler.metadata(_state_folder(workdir, step)).tree['params']
+    return {name: leaf.shape for name, leaf in traverse_util.flatten_dict(tree, sep='/').items()}
+
+
+def read_params(workdir: str, step: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Some of a checkpoint's parameters, by their 'a/b/c' names, in the host's memory."""
+
+    def tree_of(leaf):
+        return {'params': traverse_util.unflatten_dict(dict.fromkeys(names, leaf), sep='/')}
+
+    with ocp.PyTreeCheckpointer() as checkpointer:
+        arguments = ocp.args.PyTreeRestore(
+            item=tree_of(0),
+            restore_args=tree_of(ocp.RestoreArgs(restore_type=np.ndarray)),
+            partial_restore=True,
+        )
+        tree = checkpointer.restore(_state_folder(workdir, step), args=arguments)['params']
+    return traverse_util.flatten_dict(tree, sep='/')
+
+
+def _state_folder(workdir: str, step: int) -> pathlib.Path:
+    folder = pathlib.Path(workdir).absolute() / 'checkpoints' / str(step) / 'state'
+    if not folder.is_dir():
+        raise UserError(
+            f'{workdir} has no checkpoint of step {step}; it has {steps(workdir) or "none"}'
+        )
+    return folder
+
+
+def find_step(workdir: str, wanted: str) -> int:
+    """The checkpoint that 'best', 'last' or a number means.
+
+    Raises:
+      UserError: there is none, with those that there are.
+    """
+    there = steps(workdir)
+    if not there:
+        raise UserError(f'{workdir} has no checkpoint yet')
+    if wanted == 'last':
+        return there[-1]
+    if wanted == 'best':
+        best = read_progress(workdir, there[-1])['best']
+        return best['step'] if best else there[-1]
+    if not wanted.isdigit() or int(wanted) not in there:
+        raise UserError(
+            f'{workdir} has no checkpoint {wanted!r}; it has best, last, '
+            f'{", ".join(map(str, there))}'
+        )
+    return int(wanted)
 
 
 def steps(workdir: str) -> list[int]:

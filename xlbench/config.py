@@ -187,6 +187,14 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     return True
 
 
+def read_config(workdir: str) -> ConfigDict:
+    """The config that a run was started with."""
+    path = pathlib.Path(workdir) / 'config.json'
+    if not path.is_file():
+        raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
+    return ConfigDict(json.loads(path.read_text(encoding='utf-8'))['config'])
+
+
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
     """Makes the workdir this config's own: writes config.json, unless it did so before."""
     if check_workdir(workdir, config):

@@ -2,78 +2,85 @@ r"""Scores a checkpoint of a run on any prepared (or preparable) tasks.
 
   python -m xlbench.evaluate --workdir=RUNS/mtg --split=test
   python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de,mtg_qg_en_fr --step=last
+  python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=4 --length_penalty=0.6
 
 The scores go where the run's own evaluations are, WORKDIR/eval/STEP/SPLIT/TASK/, and as a table on
-the screen. By default: the best checkpoint by the run's own choice, the tasks of its final
-evaluation.
+the screen. By default: the best checkpoint by the run's own choice, and tasks, number of examples
+and decoding as the final evaluation has them.
+
+What is evaluated in another way than the config says is filed, and reported, as a split of its own,
+and never replaces or joins the run's own results: --num_examples=20 as SPLIT-first20,
+--num_examples=0 as SPLIT-all where the config takes less, --num_beams=4 as SPLIT-beam-num_beams4;
+`python -m xlbench.report WORKDIR --split=test-first20` shows them again.
 """
 
 import argparse
-import json
-import pathlib
+import dataclasses
+import re
 import sys
 from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from xlbench import checkpoints as checkpoints_lib, errors, report, runs
+from xlbench import checkpoints as checkpoints_lib, decoding, errors, report, runs
+from xlbench.checkpoints import find_step
+from xlbench.config import read_config
+from xlbench.decoding import flags
 from xlbench.errors import UserError
+from xlbench.evaluators import generation
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     args = _parse(argv[1:])
     config = read_config(args.workdir)
+    step = find_step(args.workdir, args.step)
     name = _eval_name(config, args.like)
     block = config.evals[name]
+    split = args.split or block.split
+    own = generation.options(block.lengths, block.get('decoding'))
+    options = flags.changed(own, flags.given(args))
+    own_number = _own_number(config, block, split)
+    number = own_number if args.num_examples is None else args.num_examples
     changes = {
         'tasks': tuple(args.tasks.split(',')) if args.tasks else tuple(block.tasks),
-        'split': args.split or block.split,
+        'split': split,
         'every': 0,
         'batch_size': args.batch_size or block.batch_size,
-        'num_examples': args.num_examples,
+        'num_examples': number,
         'decode': True,
+        'decoding': dataclasses.asdict(options),
     }
     config.evals = {name: dict(block) | changes}
     config.stages = {}
     config.baselines = ()
     parts = runs.build(config)
-    step = find_step(args.workdir, args.step)
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
-    print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {changes["split"]}')
-    evaluator.run(params, step, args.workdir, 'evaluate')
-    print('\n' + report.table(args.workdir, step, changes['split']))
+    filed = '-'.join([split, *_differences(number, own_number, options, own)])
+    print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
+    evaluator.run(params, step, args.workdir, 'evaluate', filed)
+    print('\n' + report.table(args.workdir, step, filed))
 
 
-def read_config(workdir: str) -> ConfigDict:
-    """The config that a run was started with."""
-    path = pathlib.Path(workdir) / 'config.json'
-    if not path.is_file():
-        raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
-    return ConfigDict(json.loads(path.read_text(encoding='utf-8'))['config'])
+def _own_number(config: ConfigDict, block: ConfigDict, split: str) -> int:
+    """Of how many examples the run's own result on a split is; 0 is all of them."""
+    blocks = [b for b in (block, *config.evals.values()) if b.split == split]
+    return blocks[0].get('num_examples', 0) if blocks else 0
 
 
-def find_step(workdir: str, wanted: str) -> int:
-    """The checkpoint that 'best', 'last' or a number means.
-
-    Raises:
-      UserError: there is none, with those that there are.
-    """
-    steps = checkpoints_lib.steps(workdir)
-    if not steps:
-        raise UserError(f'{workdir} has no checkpoint yet')
-    if wanted == 'last':
-        return steps[-1]
-    if wanted == 'best':
-        best = checkpoints_lib.read_progress(workdir, steps[-1])['best']
-        return best['step'] if best else steps[-1]
-    if not wanted.isdigit() or int(wanted) not in steps:
-        raise UserError(
-            f'{workdir} has no checkpoint {wanted!r}; it has best, last, '
-            f'{", ".join(map(str, steps))}'
-        )
-    return int(wanted)
+def _differences(
+    number: int, own_number: int, options: decoding.Options, own: decoding.Options
+) -> list[str]:
+    """What sets a result apart from the run's own, as words of a folder's name."""
+    words = [f'first{number}' if number else 'all'] if number != own_number else []
+    after, before = dataclasses.asdict(options), dataclasses.asdict(own)
+    changed = [name for name in after if after[name] != before[name]]
+    words += [
+        f'{"" if name == "method" else name}{re.sub("[^A-Za-z0-9.]+", "_", str(after[name]))}'
+        for name in changed
+    ]
+    return words
 
 
 def _eval_name(config: ConfigDict, wanted: str | None) -> str:
@@ -95,7 +102,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--step', default='best', help='best, last or a number (default: best)')
     parser.add_argument('--like', help='the eval block of the config to take settings from')
     parser.add_argument('--batch_size', type=int, default=0, help="default: the block's")
-    parser.add_argument('--num_examples', type=int, default=0, help='of each task; 0: all')
+    parser.add_argument(
+        '--num_examples', type=int, help="of each task, 0 is all; default: the config's"
+    )
+    flags.add_flags(parser)
     return parser.parse_args(argv)
 
 

@@ -3,7 +3,7 @@
   LANGUAGES['de'].name -> 'german', as the multilingual ROUGE scorer and NLTK call it
   LANGUAGES['de'].mbart -> 'de_DE', its token in mBART-50
 
-A new language is one more line in `_ROWS`.
+A new language is one more line at the end of `_ROWS`.
 """
 
 import dataclasses
@@ -21,6 +21,7 @@ class Language:
         script: ISO 15924 name of the script it is usually written in.
         family: Language family, and the branch of the Indo-European ones.
         mbart: Its language token in mBART-50 (arXiv:2008.00401, table 6); None if it has none.
+        alpha3: ISO 639-3 code, of the macrolanguage where there is one; in Marian's tokens.
         direction: 'ltr' or 'rtl', the direction of its script.
         spaces: Whether words are separated by spaces.
     """
@@ -30,6 +31,7 @@ class Language:
     script: str
     family: str
     mbart: str | None
+    alpha3: str
     direction: str
     spaces: bool
 
@@ -37,80 +39,82 @@ class Language:
 _RIGHT_TO_LEFT = ('arabic', 'hebrew')  # Scripts.
 _NO_SPACES = ('zh', 'ja', 'th', 'my', 'km')  # Korean and Vietnamese do write spaces.
 
-# code, name, script, family, mBART-50 token or -
+# code, name, script, family, mBART-50 token or -, ISO 639-3 code. A new language goes to the end:
+# multilingual BERT's language tokens (xlbench/tokenizers.py) count the rows.
 _ROWS = """
-af  afrikaans    latin       germanic       af_ZA
-ar  arabic       arabic      semitic        ar_AR
-az  azerbaijani  latin       turkic         az_AZ
-bg  bulgarian    cyrillic    slavic         -
-bn  bengali      bengali     indo-aryan     bn_IN
-cs  czech        latin       slavic         cs_CZ
-da  danish       latin       germanic       -
-de  german       latin       germanic       de_DE
-el  greek        greek       hellenic       -
-en  english      latin       germanic       en_XX
-es  spanish      latin       romance        es_XX
-et  estonian     latin       uralic         et_EE
-eu  basque       latin       isolate        -
-fa  persian      arabic      iranian        fa_IR
-fi  finnish      latin       uralic         fi_FI
-fr  french       latin       romance        fr_XX
-gl  galician     latin       romance        gl_ES
-gu  gujarati     gujarati    indo-aryan     gu_IN
-he  hebrew       hebrew      semitic        he_IL
-hi  hindi        devanagari  indo-aryan     hi_IN
-hr  croatian     latin       slavic         hr_HR
-hu  hungarian    latin       uralic         -
-id  indonesian   latin       austronesian   id_ID
-it  italian      latin       romance        it_IT
-ja  japanese     japanese    japonic        ja_XX
-jv  javanese     latin       austronesian   -
-ka  georgian     georgian    kartvelian     ka_GE
-kk  kazakh       cyrillic    turkic         kk_KZ
-km  khmer        khmer       austroasiatic  km_KH
-ko  korean       hangul      koreanic       ko_KR
-lt  lithuanian   latin       baltic         lt_LT
-lv  latvian      latin       baltic         lv_LV
-mk  macedonian   cyrillic    slavic         mk_MK
-ml  malayalam    malayalam   dravidian      ml_IN
-mn  mongolian    cyrillic    mongolic       mn_MN
-mr  marathi      devanagari  indo-aryan     mr_IN
-ms  malay        latin       austronesian   -
-my  burmese      myanmar     sino-tibetan   my_MM
-ne  nepali       devanagari  indo-aryan     ne_NP
-nl  dutch        latin       germanic       nl_XX
-no  norwegian    latin       germanic       -
-pl  polish       latin       slavic         pl_PL
-ps  pashto       arabic      iranian        ps_AF
-pt  portuguese   latin       romance        pt_XX
-ro  romanian     latin       romance        ro_RO
-ru  russian      cyrillic    slavic         ru_RU
-si  sinhala      sinhala     indo-aryan     si_LK
-sl  slovene      latin       slavic         sl_SI
-sv  swedish      latin       germanic       sv_SE
-sw  swahili      latin       bantu          sw_KE
-ta  tamil        tamil       dravidian      ta_IN
-te  telugu       telugu      dravidian      te_IN
-th  thai         thai        kra-dai        th_TH
-tl  tagalog      latin       austronesian   tl_XX
-tr  turkish      latin       turkic         tr_TR
-uk  ukrainian    cyrillic    slavic         uk_UA
-ur  urdu         arabic      indo-aryan     ur_PK
-vi  vietnamese   latin       austroasiatic  vi_VN
-xh  xhosa        latin       bantu          xh_ZA
-yo  yoruba       latin       volta-niger    -
-zh  chinese      han         sino-tibetan   zh_CN
+af  afrikaans    latin       germanic       af_ZA  afr
+ar  arabic       arabic      semitic        ar_AR  ara
+az  azerbaijani  latin       turkic         az_AZ  aze
+bg  bulgarian    cyrillic    slavic         -      bul
+bn  bengali      bengali     indo-aryan     bn_IN  ben
+cs  czech        latin       slavic         cs_CZ  ces
+da  danish       latin       germanic       -      dan
+de  german       latin       germanic       de_DE  deu
+el  greek        greek       hellenic       -      ell
+en  english      latin       germanic       en_XX  eng
+es  spanish      latin       romance        es_XX  spa
+et  estonian     latin       uralic         et_EE  est
+eu  basque       latin       isolate        -      eus
+fa  persian      arabic      iranian        fa_IR  fas
+fi  finnish      latin       uralic         fi_FI  fin
+fr  french       latin       romance        fr_XX  fra
+gl  galician     latin       romance        gl_ES  glg
+gu  gujarati     gujarati    indo-aryan     gu_IN  guj
+he  hebrew       hebrew      semitic        he_IL  heb
+hi  hindi        devanagari  indo-aryan     hi_IN  hin
+hr  croatian     latin       slavic         hr_HR  hrv
+hu  hungarian    latin       uralic         -      hun
+id  indonesian   latin       austronesian   id_ID  ind
+it  italian      latin       romance        it_IT  ita
+ja  japanese     japanese    japonic        ja_XX  jpn
+jv  javanese     latin       austronesian   -      jav
+ka  georgian     georgian    kartvelian     ka_GE  kat
+kk  kazakh       cyrillic    turkic         kk_KZ  kaz
+km  khmer        khmer       austroasiatic  km_KH  khm
+ko  korean       hangul      koreanic       ko_KR  kor
+lt  lithuanian   latin       baltic         lt_LT  lit
+lv  latvian      latin       baltic         lv_LV  lav
+mk  macedonian   cyrillic    slavic         mk_MK  mkd
+ml  malayalam    malayalam   dravidian      ml_IN  mal
+mn  mongolian    cyrillic    mongolic       mn_MN  mon
+mr  marathi      devanagari  indo-aryan     mr_IN  mar
+ms  malay        latin       austronesian   -      msa
+my  burmese      myanmar     sino-tibetan   my_MM  mya
+ne  nepali       devanagari  indo-aryan     ne_NP  nep
+nl  dutch        latin       germanic       nl_XX  nld
+no  norwegian    latin       germanic       -      nor
+pl  polish       latin       slavic         pl_PL  pol
+ps  pashto       arabic      iranian        ps_AF  pus
+pt  portuguese   latin       romance        pt_XX  por
+ro  romanian     latin       romance        ro_RO  ron
+ru  russian      cyrillic    slavic         ru_RU  rus
+si  sinhala      sinhala     indo-aryan     si_LK  sin
+sl  slovene      latin       slavic         sl_SI  slv
+sv  swedish      latin       germanic       sv_SE  swe
+sw  swahili      latin       bantu          sw_KE  swa
+ta  tamil        tamil       dravidian      ta_IN  tam
+te  telugu       telugu      dravidian      te_IN  tel
+th  thai         thai        kra-dai        th_TH  tha
+tl  tagalog      latin       austronesian   tl_XX  tgl
+tr  turkish      latin       turkic         tr_TR  tur
+uk  ukrainian    cyrillic    slavic         uk_UA  ukr
+ur  urdu         arabic      indo-aryan     ur_PK  urd
+vi  vietnamese   latin       austroasiatic  vi_VN  vie
+xh  xhosa        latin       bantu          xh_ZA  xho
+yo  yoruba       latin       volta-niger    -      yor
+zh  chinese      han         sino-tibetan   zh_CN  zho
 """
 
 
 def _parse(row: str) -> Language:
-    code, name, script, family, mbart = row.split()
+    code, name, script, family, mbart, alpha3 = row.split()
     return Language(
         code=code,
         name=name,
         script=script,
         family=family,
         mbart=None if mbart == '-' else mbart,
+        alpha3=alpha3,
         direction='rtl' if script in _RIGHT_TO_LEFT else 'ltr',
         spaces=code not in _NO_SPACES,
     )

@@ -81,12 +81,20 @@ def tokenizer() -> tokenizers.Tokenizer:
 
 
 class Vocabulary(seqio.Vocabulary):
-    """SeqIO's view of whatever tokenizer is in use."""
+    """SeqIO's view of whatever tokenizer is in use.
+
+    Args:
+      feature: the side it encodes, 'inputs' or 'targets'.
+    """
+
+    def __init__(self, feature: str):
+        super().__init__()
+        self._target = feature == 'targets'
 
     @property
     def bos_id(self) -> int | None:
-        """None: no text of ours starts with a token of its own."""
-        return None
+        """Id of the token that opens a text; `add_prefix` writes it where the model reads it."""
+        return tokenizer().bos_id
 
     @property
     def eos_id(self) -> int:
@@ -109,7 +117,7 @@ class Vocabulary(seqio.Vocabulary):
         return tokenizer().vocab_size
 
     def _encode(self, s: str) -> list[int]:
-        return tokenizer().encode(s).tolist()
+        return tokenizer().encode(s, self._target).tolist()
 
     def _decode(self, ids: Sequence[int]) -> str:
         return tokenizer().decode(ids)
@@ -121,7 +129,7 @@ class Vocabulary(seqio.Vocabulary):
 
         def encode(text: bytes | np.ndarray) -> np.ndarray:
             data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
-            return chosen.encode(data.decode())
+            return chosen.encode(data.decode(), self._target)
 
         ids = tf.numpy_function(encode, [s], tf.int32)
         ids.set_shape([None])
@@ -144,18 +152,18 @@ class Vocabulary(seqio.Vocabulary):
         return f'Vocabulary({chosen.name if chosen else "none chosen yet"})'
 
 
-_VOCABULARY = Vocabulary()
+_VOCABULARIES = {feature: Vocabulary(feature) for feature in ('inputs', 'targets')}
 
 
-def vocabulary() -> Vocabulary:
-    """The one vocabulary object that every task shares."""
-    return _VOCABULARY
+def vocabulary(feature: str = 'inputs') -> Vocabulary:
+    """The vocabulary object of a feature, which every task shares."""
+    return _VOCABULARIES[feature]
 
 
 def text_features() -> dict[str, seqio.Feature]:
     """Output features of a text-to-text task: `inputs` and `targets`, each ending in eos."""
     return {
-        name: seqio.Feature(vocabulary=vocabulary(), add_eos=True) for name in ('inputs', 'targets')
+        name: seqio.Feature(vocabulary=vocabulary(name), add_eos=True) for name in _VOCABULARIES
     }
 
 
@@ -321,15 +329,53 @@ def tag_target_language(example: dict[str, tf.Tensor], lang: str) -> dict[str, t
     return example | {'inputs': tf.strings.join([f'<{lang}> ', example['inputs']])}
 
 
+def prefixes(source_lang: str | None, target_lang: str | None) -> dict[str, np.ndarray]:
+    """What `add_prefix` puts before each feature, [length] int32, for the vocabulary in use."""
+    return dict(zip(_VOCABULARIES, tokenizer().prefix_ids(source_lang, target_lang), strict=True))
+
+
+def add_prefix(
+    dataset: tf.data.Dataset, source_lang: str | None, target_lang: str | None
+) -> tf.data.Dataset:
+    """Puts the model's own tokens before the ids: of the language, or of the start of a text.
+
+    Example, mBART-50, 'en' to 'de': inputs [5, 6], targets [7] -> [en_XX, 5, 6], [de_DE, 7]. The
+    loss covers them, as in mBART's pretraining, so that a decoder that is told its first token and
+    one that is not go on alike.
+    """
+    found = {name: ids for name, ids in prefixes(source_lang, target_lang).items() if ids.size}
+
+    def prepend(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return example | {
+            name: tf.concat([ids, example[name]], 0)
+            for name, ids in found.items()
+            if name in example
+        }
+
+    return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if found else dataset
+
+
 def text_preprocessors(
-    inputs: str, targets: str, target_lang: str | None = None, keep: Sequence[str] = ()
+    inputs: str,
+    targets: str,
+    target_lang: str | None = None,
+    keep: Sequence[str] = (),
+    source_lang: str | None = None,
 ) -> list[Callable[..., tf.data.Dataset]]:
-    """The steps of a text-to-text task: templates, language tag, ids, eos."""
+    """The steps of a text-to-text task: templates, language tag, ids, language tokens, eos.
+
+    Args:
+      inputs, targets: templates, see `format_text`.
+      target_lang: ISO code of the targets, None where it is not one language.
+      keep: fields that stay as they are.
+      source_lang: ISO code of the inputs, likewise.
+    """
     tag = [functools.partial(tag_target_language, lang=target_lang)] if target_lang else []
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
         *tag,
         seqio.preprocessors.tokenize,
+        functools.partial(add_prefix, source_lang=source_lang, target_lang=target_lang),
         seqio.CacheDatasetPlaceholder(),
         seqio.preprocessors.append_eos_after_trim,
     ]
@@ -429,6 +475,7 @@ def register_text_task(
             '{targets}',
             target_lang,
             keep=[field for field in fields if field not in ('inputs', 'targets')],
+            source_lang=source_lang,
         ),
         output_features=text_features(),
         metric_fns=list(metrics),

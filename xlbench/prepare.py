@@ -18,7 +18,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -104,11 +104,14 @@ class Done:
 # One task and split -> records.
 
 
-def text_steps(task: Any) -> list[Callable[..., Any]] | None:
-    """The preprocessors before tokenisation, if only tokenisation and eos come after them.
+def text_steps(task: Any) -> tuple[list[Callable[..., Any]], dict[str, Any]] | None:
+    """The preprocessors before tokenisation, if only prefix and eos come after it.
 
     Such a task can be tokenised in large batches, with the result of SeqIO's own pipeline; another
     gets None and goes through SeqIO's.
+
+    Returns:
+      The preprocessors, and the languages that `pipeline.add_prefix` is told; none without it.
     """
     import seqio
 
@@ -117,18 +120,21 @@ def text_steps(task: Any) -> list[Callable[..., Any]] | None:
     ends = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)
     plain = all(
         type(feature) is seqio.Feature
-        and feature.vocabulary is pipeline.vocabulary()
+        and name in ('inputs', 'targets')
+        and feature.vocabulary is pipeline.vocabulary(name)
         and (feature.rank, feature.dtype.name) == (1, 'int32')
-        for feature in task.output_features.values()
+        for name, feature in task.output_features.items()
     )
-    if (
-        plain
-        and len(steps) >= 2
-        and steps[-2] is seqio.preprocessors.tokenize
-        and steps[-1] in ends
-    ):
-        return steps[:-2]
-    return None
+    if not plain or not steps or steps[-1] not in ends:
+        return None
+    steps, langs = steps[:-1], {}
+    if steps and getattr(steps[-1], 'func', None) is pipeline.add_prefix:
+        langs = steps.pop().keywords
+        if set(langs) != {'source_lang', 'target_lang'}:
+            return None
+    if not steps or steps[-1] is not seqio.preprocessors.tokenize:
+        return None
+    return steps[:-1], langs
 
 
 def _text_dataset(task: Any, split: str, steps: list[Callable[..., Any]]) -> Any:
@@ -160,10 +166,13 @@ def _text_dataset(task: Any, split: str, steps: list[Callable[..., Any]]) -> Any
     return dataset.prefetch(4)
 
 
-def _fast_records(task: Any, dataset: Any) -> Iterator[list[dict[str, Any]]]:
-    """Tokenises batches of texts."""
+def _fast_records(
+    task: Any, dataset: Any, prefixes: Mapping[str, np.ndarray]
+) -> Iterator[list[dict[str, Any]]]:
+    """Tokenises batches of texts; `prefixes` stand before the ids of a feature."""
     tokenizer = _pipeline().tokenizer()
     eos = np.array([tokenizer.eos_id], np.int32)
+    none = np.zeros(0, np.int32)
     for batch in dataset.as_numpy_iterator():
         columns: dict[str, list[Any]] = {}
         for name, values in batch.items():
@@ -172,10 +181,9 @@ def _fast_records(task: Any, dataset: Any) -> Iterator[list[dict[str, Any]]]:
             if feature is None:
                 columns[name] = texts
                 continue
-            ids = tokenizer.encode_batch(texts)
-            if feature.add_eos:
-                ids = [np.concatenate((row, eos)) for row in ids]
-            columns[name] = ids
+            ends = prefixes.get(name, none), eos if feature.add_eos else none
+            ids = tokenizer.encode_batch(texts, target=name == 'targets')
+            columns[name] = [np.concatenate((ends[0], row, ends[1])) for row in ids]
             columns[f'{name}_pretokenized'] = texts
         names = tuple(columns)
         yield [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -206,14 +214,18 @@ def _seqio_records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
 
 def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
     """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
-    steps = text_steps(task)
+    steps, langs = text_steps(task) or (None, {})
     dataset = None if steps is None else _text_dataset(task, split, steps)
-    yield from _seqio_records(task, split) if dataset is None else _fast_records(task, dataset)
+    if dataset is None:
+        yield from _seqio_records(task, split)
+    else:
+        prefixes = _pipeline().prefixes(**langs) if langs else {}
+        yield from _fast_records(task, dataset, prefixes)
 
 
 def texts(task: Any, split: str) -> Iterator[str]:
     """Inputs and targets of a task and split as text, without language tags."""
-    steps = text_steps(task)
+    steps, _ = text_steps(task) or (None, {})
     dataset = None if steps is None else _text_dataset(task, split, steps)
     if dataset is None:
         raise errors.UserError(
@@ -545,7 +557,7 @@ def _parser() -> argparse.ArgumentParser:
         '--vocabulary',
         metavar='NAME',
         default='sample',
-        help='sample, a SentencePiece .model, a folder with spiece.model or tokenizer.json, or a '
+        help='sample, a SentencePiece .model, a folder with the vocabulary files of a model, or a '
         'name such as mt5 or google/mt5-base (default: sample)',
     )
     add('--sample', action='store_true', help='write the sample corpora first, if they are missing')

@@ -47,7 +47,15 @@ _READER_OPTIONS = 'readahead_buffer_size:0'
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]*')
 _MIXTURE_KEYS = frozenset({'name', 'code'})
 # What a preparation depends on beside its task file and its input files.
-_CODE_FILES = ('benchmarks.py', 'pipeline.py', 'prepare.py', 'readers.py', 'tokenizers.py')
+_CODE_FILES = (
+    'benchmarks.py',
+    'languages.py',
+    'pipeline.py',
+    'prepare.py',
+    'readers.py',
+    'tokenizers.py',
+    'vocabularies.py',
+)
 
 
 class NotPrepared(Exception):

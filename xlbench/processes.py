@@ -10,6 +10,8 @@ import jax
 
 from xlbench.errors import UserError
 
+# Compiled programs are kept here, so that the same run starts or resumes without compiling anew.
+COMPILED = '~/.cache/xlbench/compiled'
 VARIABLES = ('XLBENCH_COORDINATOR', 'XLBENCH_PROCESSES', 'XLBENCH_PROCESS')
 
 
@@ -40,3 +42,9 @@ def join() -> str:
         text = ' '.join(str(error).split())[:300]
         raise UserError(f'the processes of this run did not find each other: {text}') from error
     return f'named by {VARIABLES[0]}'
+
+
+def keep_programs() -> None:
+    """Compiled programs go to COMPILED, unless JAX_COMPILATION_CACHE_DIR names another folder."""
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))

@@ -30,8 +30,9 @@ from xlbench.lora import Lora
 from xlbench.prepared import Prepared, ensure, open_mixture, wait_for
 
 CONFIG_KEYS = (
-    'seed', 'data', 'model', 'lora', 'objective', 'trainable', 'mesh', 'batches', 'accumulate',
-    'stages', 'evals', 'best', 'checkpoints', 'log_every', 'baselines', 'baseline_split',
+    'seed', 'data', 'model', 'init_from', 'lora', 'objective', 'trainable', 'mesh', 'batches',
+    'accumulate', 'stages', 'evals', 'best', 'checkpoints', 'log_every', 'baselines',
+    'baseline_split',
 )  # fmt: skip
 STAGE_KEYS = ('mixture', 'split', 'num_steps', 'optimizer', 'start_from')
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
@@ -164,7 +165,19 @@ def _open_data(config: ConfigDict) -> Data:
 def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
     """What config.json says beside the config: where the numbers of this run come from."""
     splits = {f'{t.name}/{t.split}': t for tasks, _ in parts.data.values() for t in tasks}
+    trained = {
+        task.name
+        for stage in config.stages.values()
+        for task in parts.data[stage.mixture, stage.split][0]
+    }
     return config_lib.facts() | {
+        # What the model can be asked for, known where the data is not.
+        'tasks': {
+            task.name: {key: task.manifest.get(key) for key in ('source_lang', 'target_lang')}
+            | {'trained': task.name in trained}
+            for task in sorted(splits.values(), key=lambda task: task.name)
+        },
+        'vocabulary': parts.tokenizer.manifest(),
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if parts.is_sample else 'files',
@@ -191,6 +204,8 @@ def check_config(config: ConfigDict) -> None:
     check_block(checkpoints.check_options, config.checkpoints, 'config.checkpoints')
     checkpoints.check_options(**config.checkpoints)
     check_block(models.build, config.model, 'config.model')
+    if not isinstance(config.init_from, str):
+        raise UserError(f"config.init_from is {config.init_from!r}; '' or a checkpoint's name")
     check_block(Lora, config.lora, 'config.lora')
     Lora(**config.lora)
     for key in ('accumulate', 'log_every'):

@@ -3,41 +3,51 @@
 `load` takes what a user writes for a vocabulary:
 
   sample                 the sample corpora's own, <root>/sample.model
-  path/to/x.model        a SentencePiece model
-  path/to/folder         with spiece.model or tokenizer.json, as Hugging Face lays them out
+  path/to/x.model        a SentencePiece model, run by SentencePiece itself
+  path/to/folder         a model's vocabulary files, as Hugging Face lays them out
   mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version
+
+A folder and a hub name give the ids of transformers' fast tokenisers, see `vocabularies`. They
+differ from SentencePiece's own in rare text: transformers gives mT5 `<unk>` where SentencePiece
+spells bytes. The path of the spiece.model itself gives the bytes.
 
 From the hub only the named small files below are fetched, never weights, pickles or code.
 """
 
 import abc
+import dataclasses
 import functools
 import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from xlbench import errors
+from xlbench import errors, languages, vocabularies
 
 # Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
 HUB_NAMES = {
     'mt5': 'google/mt5-base',
     't5': 'google/t5-v1_1-base',
 }
-SENTENCEPIECE_FILES = ('spiece.model', 'sentencepiece.bpe.model')
-TOKENIZER_FILE = 'tokenizer.json'
-CONFIG_FILES = ('tokenizer_config.json', 'special_tokens_map.json', 'config.json')
 SAMPLE_FILE = 'sample.model'
+VOCABULARY_FILES = tuple(
+    dict.fromkeys(file for family in vocabularies.FAMILIES.values() for file in family.files)
+)
 
 # Rows of the public checkpoints' embeddings, which are padded beyond the pieces (mT5: 250100 ->
 # 250112, huggingface.co/google/mt5-base config.json; T5: 32000 + 100 sentinels -> 32128).
 _MODEL_VOCAB_SIZES = {250_100: 250_112, 32_000: 32_128, 32_100: 32_128}
-# Families whose decoder is told the target language by a token of their own.
-_OWN_LANGUAGE_TOKENS = ('mbart', 'm2m_100', 'nllb', 'plbart', 'seamless_m4t')
+# What tells ids apart beside the vocabulary files, in tokenizer_config.json.
+_SETTINGS = (
+    'do_lower_case', 'strip_accents', 'tokenize_chinese_chars', 'add_prefix_space', 'extra_ids'
+)  # fmt: skip
+# Codes in Marian's vocabularies beside ISO 639-1 and ISO 639-3, as in `>>cmn_Hans<<`.
+_MARIAN_CODES = {'zh': ('cmn_Hans', 'cmn'), 'no': ('nob',), 'fa': ('pes',), 'ms': ('zsm_Latn',)}
 
 
 _threads: list[int] = []
@@ -66,12 +76,15 @@ class Tokenizer(abc.ABC):
       name: what the user called it; prepared data is filed under it.
       vocab_size: rows of the embedding of a model with this vocabulary; every id is below it.
       num_pieces: ids that stand for something, the first ones.
-      pad_id, eos_id: ids of padding and of the end.
+      pad_id, eos_id: ids of padding and of the end; BERT's end is [SEP].
+      bos_id: id of the token that opens a text (<s>, BERT's [CLS]); None if there is none.
       unk_id: id of unknown text, -1 if there is none.
       decoder_start_id: the first decoder input.
-      sha256: over the bytes that define the ids.
+      sha256: over everything that defines the ids.
+      family: key of `vocabularies.FAMILIES`.
       tags: how the model learns the target language. 'target_in_source': the pipeline writes
-        `<de> ` at the start of the input. 'own': the model's own tokens say it.
+        `<de> ` at the start of the input. 'own': the model's own tokens say it, or it has one
+        target language only.
     """
 
     name: str
@@ -79,52 +92,120 @@ class Tokenizer(abc.ABC):
     num_pieces: int
     pad_id: int
     eos_id: int
+    bos_id: int | None = None
     unk_id: int
     decoder_start_id: int
     sha256: str
+    family: str = 'other'
     tags: str = 'target_in_source'
+    _language_ids: Mapping[str, int] = {}
+    _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
 
     @abc.abstractmethod
-    def encode_batch(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Texts -> ids, each [length] int32, without the end token."""
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Texts -> ids, each [length] int32, without prefix and end.
+
+        Args:
+          texts: any Unicode text.
+          target: whether they are targets, which Marian spells with a model of their own.
+        """
 
     @abc.abstractmethod
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
-        """Ids without the end, padding and what is no piece -> texts."""
+        """Ids of text alone -> texts."""
 
     def decode_batch(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Ids -> texts: up to the first end token, without padding and ids that are no piece."""
+        """Ids -> texts: up to the first end token, without special and language tokens."""
         return self._decode_clean([self._clean(row) for row in ids])
 
     def _clean(self, row: Sequence[int]) -> list[int]:
         row = np.asarray(row, np.int64).reshape(-1)
         ends = np.flatnonzero(row == self.eos_id)
         row = row[: ends[0]] if ends.size else row
-        return row[(row != self.pad_id) & (row >= 0) & (row < self.num_pieces)].tolist()
+        row = row[(row != self.pad_id) & (row >= 0) & (row < self.num_pieces)]
+        return (row[~np.isin(row, self._silent)] if len(self._silent) else row).tolist()
 
-    def encode(self, text: str) -> np.ndarray:
+    def encode(self, text: str, target: bool = False) -> np.ndarray:
         """One text -> ids, [length] int32."""
-        return self.encode_batch([text])[0]
+        return self.encode_batch([text], target)[0]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Ids -> one text."""
         return self.decode_batch([ids])[0]
 
+    def languages(self) -> tuple[str, ...]:
+        """ISO codes of the languages it has tokens for; empty if it tells none apart."""
+        return tuple(self._language_ids)
+
+    def prefix_ids(
+        self, source_lang: str | None, target_lang: str | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What stands before the ids of inputs and of targets, each [length] int32.
+
+        mBART-50 puts the language of each side first, Marian's multilingual models `>>xxx<<` of the
+        target before the input, BART <s> before both, XLM-R and BERT <s> or [CLS] before the input.
+        Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
+        it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
+        `languages.LANGUAGES` is [unusedN], if the vocabulary has such tokens, which text never
+        becomes.
+
+        Args:
+          source_lang: ISO code; None where there is not one language.
+          target_lang: likewise; without it BERT gets no language token.
+        """
+        family = vocabularies.FAMILIES[self.family]
+        langs = {'source_lang': source_lang, 'target_lang': target_lang}
+        return self._prefix(family.source, langs), self._prefix(family.target, langs)
+
+    def forced_first(self, target_lang: str | None) -> int | None:
+        """The id that decoding has to begin with, the first of the targets' prefix, or None."""
+        words = vocabularies.FAMILIES[self.family].target
+        ids = self._prefix(words, {'target_lang': target_lang})
+        return int(ids[0]) if ids.size else None
+
+    def _prefix(self, words: Sequence[str], langs: Mapping[str, str | None]) -> np.ndarray:
+        ids = [self.bos_id if w == 'bos' else self._language_id(w, langs[w]) for w in words]
+        return np.array([i for i in ids if i is not None], np.int32)
+
+    def _language_id(self, side: str, lang: str | None) -> int | None:
+        if not self._language_ids:
+            return None
+        if lang is None:
+            if not vocabularies.FAMILIES[self.family].needs_languages:
+                return None
+            raise errors.UserError(
+                f'vocabulary {self.name} needs {side}, for its language token; name it in the task '
+                f'(it has {", ".join(self._language_ids)})'
+            )
+        if lang in self._language_ids:
+            return self._language_ids[lang]
+        row = languages.get(lang)
+        kin = [c for c in self._language_ids if languages.LANGUAGES[c].family == row.family]
+        some = f'of the {row.family} ones it has {", ".join(kin)}' if kin else ''
+        raise errors.UserError(
+            f'vocabulary {self.name} has no token for language {lang!r} ({row.name}); '
+            + (some or f'it has {", ".join(self._language_ids)}')
+        )
+
     def manifest(self) -> dict[str, Any]:
         """What a preparation writes down about its vocabulary."""
         return {
             'name': self.name,
+            'family': self.family,
             'sha256': self.sha256,
             'size': self.vocab_size,
             'pad_id': self.pad_id,
             'eos_id': self.eos_id,
+            'bos_id': self.bos_id,
             'unk_id': self.unk_id,
             'decoder_start_id': self.decoder_start_id,
         }
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """A SentencePiece model: T5, mT5 and the samples.
+    """A SentencePiece model with T5's conventions, by SentencePiece itself.
+
+    Special tokens in a text are text to it, and bytes spell what it does not know.
 
     Args:
       path: the model file.
@@ -132,7 +213,9 @@ class SentencePieceTokenizer(Tokenizer):
       config: the content of config.json beside it, if there is one.
     """
 
-    def __init__(self, path: str, name: str, config: dict[str, Any] | None = None):
+    family = 't5'
+
+    def __init__(self, path: str, name: str, config: Mapping[str, Any] | None = None):
         import sentencepiece
 
         config = config or {}
@@ -153,17 +236,16 @@ class SentencePieceTokenizer(Tokenizer):
         self.unk_id = processor.unk_id()
         self.decoder_start_id = int(config.get('decoder_start_token_id') or self.pad_id)
         self.vocab_size = _vocab_size(config, self.num_pieces)
-        self.tags = _tags(config)
         self.sha256 = hashlib.sha256(self.model_proto).hexdigest()
 
-    def encode_batch(self, texts: Sequence[str]) -> list[np.ndarray]:
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Texts -> ids, each [length] int32, over all cores."""
         texts = list(texts)
         if not texts:
             return []
         return self._processor.encode(texts, return_type='numpy', num_threads=num_threads())
 
-    def encode(self, text: str) -> np.ndarray:
+    def encode(self, text: str, target: bool = False) -> np.ndarray:
         """One text -> ids, [length] int32; starts no threads."""
         return self._processor.encode(text, return_type='numpy')
 
@@ -172,58 +254,66 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 class HuggingFaceTokenizer(Tokenizer):
-    """A tokenizer.json, run by the `tokenizers` library.
+    """The vocabulary files of a model, run by the `tokenizers` library.
 
     Args:
-      path: the tokenizer.json.
+      files: the folder they are in.
       name: what to call it.
-      config: config.json, tokenizer_config.json and special_tokens_map.json beside it, merged.
+      family: key of `vocabularies.FAMILIES`; its files or a tokenizer.json are there.
     """
 
-    def __init__(self, path: str, name: str, config: dict[str, Any] | None = None):
-        import tokenizers
-
-        config = config or {}
-        with open(path, 'rb') as file:
-            data = file.read()
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_str(data.decode())
-        except Exception as error:  # The library raises a bare Exception.
-            raise errors.UserError(f'{path} is not a tokenizer.json: {error}') from error
-        # The file may ask for both; examples are prepared whole.
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self.name = name
+    def __init__(self, files: vocabularies.Files, name: str, family: str):
+        self._tokenizer, data = vocabularies.load(files, family)
+        self.name, self.family = name, family
         self.num_pieces = self._tokenizer.get_vocab_size(with_added_tokens=True)
-        self.vocab_size = _vocab_size(config, self.num_pieces)
-        self.pad_id = self._special(config, 'pad_token', ('<pad>', '[PAD]'), path)
-        self.eos_id = self._special(config, 'eos_token', ('</s>', '[SEP]', '<|endoftext|>'), path)
-        self.unk_id = self._special(config, 'unk_token', ('<unk>', '[UNK]'), None)
-        start = config.get('decoder_start_token_id')
-        self.decoder_start_id = self.pad_id if start is None else int(start)
-        self.tags = _tags(config)
-        ids = f'{self.pad_id} {self.eos_id} {self.decoder_start_id}'.encode()
-        self.sha256 = hashlib.sha256(data + ids).hexdigest()
+        self.vocab_size = _vocab_size(files.model, self.num_pieces)
+        added = self._tokenizer.get_added_tokens_decoder()
+        if family == 'bert':
+            names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.LANGUAGES, 1)}
+        else:
+            rows = languages.LANGUAGES.items() if family == 'mbart50' else ()
+            names = {lang: row.mbart for lang, row in rows if row.mbart}
+        self._set_special(files, self._tokenizer.token_to_id, names)
+        self._silent += [number for number, token in added.items() if token.special]
+        self.sha256 = _digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
 
-    def _special(
-        self, config: dict[str, Any], key: str, usual: tuple[str, ...], path: str | None
-    ) -> int:
-        """The id of a special token; -1 if there is none and no `path` to complain about."""
-        token = config.get(key)
-        if isinstance(token, dict):
-            token = token.get('content')
-        for candidate in (token,) if isinstance(token, str) else usual:
-            found = self._tokenizer.token_to_id(candidate)
-            if found is not None:
-                return found
-        if path is None:
-            return -1
-        raise errors.UserError(
-            f'{path} has no {key}: neither tokenizer_config.json nor special_tokens_map.json '
-            f'beside it names one that it knows, and it has none of {", ".join(usual)}'
-        )
+    def _set_special(self, files: vocabularies.Files, to_id: Any, names: Mapping[str, str]) -> None:
+        """Sets the special ids, the languages' and how the target language is told.
 
-    def encode_batch(self, texts: Sequence[str]) -> list[np.ndarray]:
+        Args:
+          files: they say which tokens are special.
+          to_id: token -> its id, or None.
+          names: ISO code -> language token.
+        """
+        roles = {
+            'pad': (('pad_token',), ('<pad>', '[PAD]')),
+            'eos': (('eos_token', 'sep_token'), ('</s>', '[SEP]', '<|endoftext|>')),
+            'bos': (('bos_token', 'cls_token'), ('<s>', '[CLS]')),
+            'unk': (('unk_token',), ('<unk>', '[UNK]')),
+        }
+        found: dict[str, int] = {}
+        for role, (keys, usual) in roles.items():
+            tokens = [vocabularies.content(t) for key in keys if (t := files.setting(key))]
+            ids = [number for t in tokens or usual if (number := to_id(t)) is not None]
+            if not ids and role in ('pad', 'eos'):
+                raise errors.UserError(
+                    f'{files.folder} has no {keys[0]}: neither tokenizer_config.json nor '
+                    'special_tokens_map.json names one that the vocabulary has, and it has none '
+                    f'of {", ".join(usual)}'
+                )
+            found |= {role: ids[0]} if ids else {}
+        self.pad_id, self.eos_id = found['pad'], found['eos']
+        self.bos_id, self.unk_id = found.get('bos'), found.get('unk', -1)
+        start = files.model.get('decoder_start_token_id')
+        default = found[vocabularies.FAMILIES[self.family].start]
+        self.decoder_start_id = default if start is None else int(start)
+        numbers = {lang: to_id(token) for lang, token in names.items()}
+        self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
+        self._silent = [*self._language_ids.values(), *found.values()]
+        if self._language_ids or self.family == 'marian':
+            self.tags = 'own'
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Texts -> ids, each [length] int32, over all cores."""
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
@@ -232,48 +322,126 @@ class HuggingFaceTokenizer(Tokenizer):
         return self._tokenizer.decode_batch(ids, skip_special_tokens=True)
 
 
-def _vocab_size(config: dict[str, Any], num_pieces: int) -> int:
-    size = config.get('vocab_size')
+class MarianTokenizer(HuggingFaceTokenizer):
+    """Marian's two SentencePiece models, one for each side, over one list of pieces.
+
+    transformers has no fast tokeniser of it; ids equal those of its Python one. Text that begins
+    with `>>xxx<<` gives that token, or the unknown one.
+
+    Args:
+      files: the folder with source.spm, target.spm and vocab.json.
+      name: what to call it.
+    """
+
+    family = 'marian'
+
+    def __init__(self, files: vocabularies.Files, name: str):
+        import sentencepiece
+
+        if files.setting('separate_vocabs'):
+            raise errors.UserError(
+                f'{files.folder} has separate vocabularies of source and target (separate_vocabs); '
+                'Marian models with one vocab.json are supported'
+            )
+        paths = [files.path(file) for file in vocabularies.FAMILIES['marian'].files]
+        self.name = name
+        self._vocab = vocabularies.read_json(paths[2]) | dict(files.added)
+        added = files.tokenizer.get('added_tokens_decoder') or {}
+        self._vocab |= {vocabularies.content(token): int(n) for n, token in added.items()}
+        named = vocabularies.FAMILIES['marian'].named
+        special = {vocabularies.content(files.setting(key, text)) for key, text in named.items()}
+        special |= {*files.added, *map(vocabularies.content, added.values())}
+        languages_here = {
+            lang: f'>>{code}<<'
+            for lang, row in languages.LANGUAGES.items()
+            for code in reversed((lang, row.alpha3, *_MARIAN_CODES.get(lang, ())))
+            if f'>>{code}<<' in self._vocab
+        }
+        self.num_pieces = len(self._vocab)
+        if sorted(self._vocab.values()) != list(range(self.num_pieces)):
+            raise errors.UserError(f'{paths[2]} does not number its pieces from 0 without gaps')
+        self._pieces = sorted(self._vocab, key=self._vocab.get)
+        self.vocab_size = _vocab_size(files.model, self.num_pieces)
+        self._set_special(files, self._vocab.get, languages_here)
+        self._silent += [n for piece, n in self._vocab.items() if re.fullmatch('>>.+<<', piece)]
+        if self.unk_id < 0:
+            raise errors.UserError(f'{paths[2]} has no <unk>; it is of another model')
+        self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
+        data = b''.join(vocabularies.read_bytes(path) for path in paths)
+        self.sha256 = _digest(self, files, data, sorted(special))
+        self._sides = []  # Source and target: the model, and its ids -> ours.
+        for path in paths[:2]:
+            try:
+                model = sentencepiece.SentencePieceProcessor(model_file=path)
+            except (RuntimeError, OSError) as error:
+                raise errors.UserError(f'{path} is not a SentencePiece model') from error
+            pieces = (model.id_to_piece(i) for i in range(len(model)))
+            ours = [self._vocab.get(piece, self.unk_id) for piece in pieces]
+            self._sides.append((model, np.array(ours, np.int32)))
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Texts -> ids, each [length] int32, over all cores."""
+        model, ours = self._sides[target]
+        texts = list(texts)
+        if not texts:
+            return []
+        found = model.encode(texts, return_type='numpy', num_threads=num_threads())
+        unk_id = model.unk_id()
+        # Unknown text of one side's model may be a piece of the other's, so its letters count.
+        return [
+            self._encode_parts(text, model)
+            if text.startswith('>>') or (ids == unk_id).any() or self._special.search(text)
+            else ours[ids]
+            for text, ids in zip(texts, found, strict=True)
+        ]
+
+    def _encode_parts(self, text: str, model: Any) -> np.ndarray:
+        """One text that may hold special tokens, language tokens and unknown pieces."""
+        tokens: list[str] = []
+        start = 0
+        for match in [*self._special.finditer(text), None]:
+            part = text[start : match.start() if match else None]
+            code = re.match('>>.*?<<', part, re.DOTALL)
+            tokens += [code[0]] if code else []
+            tokens += model.encode(part[code.end() :] if code else part, out_type=str)
+            if match:
+                tokens.append(match[0])
+                start = match.end()
+        return np.array([self._vocab.get(token, self.unk_id) for token in tokens], np.int32)
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        return [''.join(self._pieces[i] for i in row).replace('▁', ' ').strip() for row in ids]
+
+
+def _digest(
+    tokenizer: Tokenizer, files: vocabularies.Files, data: bytes, added: Sequence[Any]
+) -> str:
+    """SHA-256 over what defines ids: the files' bytes, settings, special and language tokens."""
+    settings = {key: files.setting(key) for key in _SETTINGS}
+    ids = (tokenizer.pad_id, tokenizer.eos_id, tokenizer.bos_id, tokenizer.decoder_start_id)
+    rest = [tokenizer.family, settings, added, ids, dict(tokenizer._language_ids)]
+    return hashlib.sha256(data + json.dumps(rest).encode()).hexdigest()
+
+
+def _vocab_size(config: Mapping[str, Any], num_pieces: int) -> int:
+    size = config.get('vocab_size') or (config.get('encoder') or {}).get('vocab_size')
     if isinstance(size, int) and size >= num_pieces:
         return size
     return _MODEL_VOCAB_SIZES.get(num_pieces, num_pieces)
 
 
-def _tags(config: dict[str, Any]) -> str:
-    return 'own' if config.get('model_type') in _OWN_LANGUAGE_TOKENS else 'target_in_source'
-
-
-def _read_config(folder: str) -> dict[str, Any]:
-    """The configuration files in a folder, merged; a null in a later one hides nothing."""
-    merged: dict[str, Any] = {}
-    for name in CONFIG_FILES:
-        path = os.path.join(folder, name)
-        if not os.path.isfile(path):
-            continue
-        try:
-            with open(path, encoding='utf-8') as file:
-                content = json.load(file)
-        except (ValueError, RecursionError) as error:
-            raise errors.UserError(f'{path} is not JSON: {error}') from error
-        if not isinstance(content, dict):
-            raise errors.UserError(f'{path} is not a JSON object')
-        merged |= {key: value for key, value in content.items() if value is not None}
-    return merged
-
-
-def _from_folder(folder: str, name: str) -> Tokenizer:
-    for file in SENTENCEPIECE_FILES:
-        path = os.path.join(folder, file)
-        config = _read_config(folder)
-        # mBART's and XLM-R's ids are not those of their SentencePiece model; tokenizer.json knows.
-        if os.path.isfile(path) and config.get('model_type', 't5') in ('t5', 'mt5', 'umt5'):
-            return SentencePieceTokenizer(path, name, config)
-    path = os.path.join(folder, TOKENIZER_FILE)
-    if os.path.isfile(path):
-        return HuggingFaceTokenizer(path, name, _read_config(folder))
-    raise errors.UserError(
-        f'vocabulary folder {folder} has no spiece.model of T5 or mT5 and no {TOKENIZER_FILE}'
-    )
+def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
+    try:
+        family = vocabularies.family_of(files)
+        if family == 'marian' and files.has(*vocabularies.FAMILIES[family].files):
+            return MarianTokenizer(files, name)
+        return HuggingFaceTokenizer(files, name, family)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OSError) as error:
+        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise errors.UserError(
+            f'the JSON files of vocabulary {files.folder} are not as transformers writes them '
+            f'({reason[:200]}); compare them with those of the public model'
+        ) from error
 
 
 def _from_hub(spec: str) -> str:
@@ -286,10 +454,11 @@ def _from_hub(spec: str) -> str:
     from huggingface_hub import errors as hub_errors
 
     repository, _, revision = HUB_NAMES.get(spec, spec).partition('@')
-    folder, found = '', False
-    for file in (*SENTENCEPIECE_FILES, TOKENIZER_FILE, *CONFIG_FILES):
+
+    def fetch(names: Iterable[str]) -> list[str]:
         try:
-            path = _hub_file(huggingface_hub, hub_errors, repository, file, revision or None)
+            arguments = (huggingface_hub, hub_errors, repository)
+            paths = [_hub_file(*arguments, name, revision or None) for name in names]
         except hub_errors.HFValidationError as error:
             raise errors.UserError(
                 f'{spec!r} is neither a file, a folder nor a hub name'
@@ -297,23 +466,28 @@ def _from_hub(spec: str) -> str:
         except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError) as error:
             raise errors.UserError(
                 f'the Hugging Face hub has no open repository {HUB_NAMES.get(spec, spec)!r}; check '
-                'the name, or give a folder with spiece.model or tokenizer.json'
+                'the name, or give a folder with its vocabulary files'
             ) from error
         except (OSError, hub_errors.HfHubHTTPError) as error:
             raise errors.UserError(
                 f'vocabulary {spec!r} is not in the Hugging Face cache and the hub cannot be '
-                'reached (HF_HUB_OFFLINE set, or no connection); copy its spiece.model and '
+                'reached (HF_HUB_OFFLINE set, or no connection); copy its vocabulary files and '
                 'config.json into a folder and name that folder, or use sample'
             ) from error
-        if path:
-            folder = os.path.dirname(path)
-            found = found or file not in CONFIG_FILES
+        return [path for path in paths if path]
+
+    configs = fetch(vocabularies.CONFIG_FILES)
+    found = fetch([vocabularies.TOKENIZER_FILE])
+    if not found:  # Else the others would not be read.
+        files = vocabularies.Files.read(os.path.dirname(configs[0])) if configs else None
+        family = vocabularies.family_of(files) if files else 'other'
+        found = fetch(vocabularies.FAMILIES[family].files or VOCABULARY_FILES)
     if not found:
         raise errors.UserError(
-            f'hub repository {repository} has neither {", ".join(SENTENCEPIECE_FILES)} nor '
-            f'{TOKENIZER_FILE}'
+            f'hub repository {repository} has neither {vocabularies.TOKENIZER_FILE} nor '
+            f'{", ".join(VOCABULARY_FILES)}'
         )
-    return folder
+    return os.path.dirname(found[0])
 
 
 def _hub_file(hub: Any, hub_errors: Any, repository: str, file: str, revision: str | None):
@@ -376,11 +550,12 @@ def _load(path: str, name: str, stamp: tuple[int, ...]) -> Tokenizer:
     """One load per file and process; `stamp` tells a file from what was at its path before."""
     del stamp
     if os.path.isdir(path):
-        return _from_folder(path, name)
-    config = _read_config(os.path.dirname(path))
+        return _from_files(vocabularies.Files.read(path), name)
+    files = vocabularies.Files.read(os.path.dirname(path))
     if path.endswith('.json'):
-        return HuggingFaceTokenizer(path, name, config)
-    return SentencePieceTokenizer(path, name, config)
+        files = dataclasses.replace(files, file=os.path.basename(path))
+        return _from_files(files, name)
+    return SentencePieceTokenizer(path, name, files.model)
 
 
 def train_sentencepiece(

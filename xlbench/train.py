@@ -10,7 +10,6 @@ The config file says what there is to set; any of it can be set on the command l
 import collections
 import contextlib
 import math
-import os
 import pathlib
 import sys
 import time
@@ -26,6 +25,7 @@ from xlbench import (
     checkpoints as checkpoints_lib,
     config as config_lib,
     errors,
+    init_from,
     logs,
     optimizers,
     partitioning,
@@ -39,16 +39,13 @@ from xlbench.evaluators import baselines
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
-# Compiled programs are kept here, so that the same run starts or resumes without compiling anew.
-COMPILED = '~/.cache/xlbench/compiled'
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir = config_lib.parse_flags(argv, doc=__doc__)
     found = processes.join()
-    if jax.config.jax_compilation_cache_dir is None:  # JAX_COMPILATION_CACHE_DIR sets another.
-        jax.config.update('jax_compilation_cache_dir', os.path.expanduser(COMPILED))
+    processes.keep_programs()
     train(config, workdir, found)
 
 
@@ -68,9 +65,13 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         print(f'{workdir} is finished already; its table:\n\n{report.table(workdir)}')
         return
     parts = runs.build(config)
+    source = None
+    if config.init_from and not checkpoints_lib.steps(workdir):  # A resumed run has its own.
+        source = init_from.Plan(config.init_from, config.model.family, parts.model, parts.shapes)
     if jax.process_index() == 0:
-        config_lib.claim_workdir(workdir, config, runs.facts(config, parts))
-    with contextlib.closing(Trainer(config, workdir, parts)) as trainer:
+        facts = runs.facts(config, parts) | (source.facts if source else {})
+        config_lib.claim_workdir(workdir, config, facts)
+    with contextlib.closing(Trainer(config, workdir, parts, source)) as trainer:
         for line in introduction(workdir, parts, found):
             trainer.log.line(line)
         for name in config.stages:  # In the order of their names.
@@ -81,8 +82,14 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
 class Trainer:
     """The run as it goes on: its state on the devices, its progress, its log and checkpoints."""
 
-    def __init__(self, config: ConfigDict, workdir: str, parts: runs.Parts):
-        self.config, self.workdir, self.parts = config, workdir, parts
+    def __init__(
+        self,
+        config: ConfigDict,
+        workdir: str,
+        parts: runs.Parts,
+        source: init_from.Plan | None = None,
+    ):
+        self.config, self.workdir, self.parts, self.source = config, workdir, parts, source
         self.log = logs.Log(workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
@@ -143,7 +150,7 @@ class Trainer:
         best = self.progress['best']
         if self.state is None:
             self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
-            params = self._fresh_params()
+            params = self._first_params()
         elif best and self.config.stages[name].get('start_from', 'last') == 'best':
             self.log.line(f'stage {name} starts from the best checkpoint, step {best["step"]}')
             params = self._load_params(best['step'])
@@ -158,6 +165,14 @@ class Trainer:
         return train_step_lib.init_params(
             self.parts.model, self.parts.objective, self.parts.mesh, rng, self.parts.lora
         )
+
+    def _first_params(self) -> Any:
+        params = self._fresh_params()
+        if self.source is None:
+            return params
+        for line in self.source.lines:
+            self.log.line(line)
+        return self.source.load(params)
 
     def _load_params(self, step: int) -> Any:
         self.checkpoints.wait()

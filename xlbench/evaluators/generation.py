@@ -6,6 +6,7 @@ Each task leaves two files, written whole or not at all:
   <workdir>/eval/<step>/<split>/<task>/predictions.jsonl  id, input, target, prediction, scores
 """
 
+import dataclasses
 import functools
 import json
 import math
@@ -20,7 +21,14 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from xlbench import batches as batches_lib, decoding, logs, metrics, partitioning
+from xlbench import (
+    batches as batches_lib,
+    decoding as decoding_lib,
+    errors,
+    logs,
+    metrics,
+    partitioning,
+)
 from xlbench.prepared import Prepared
 from xlbench.tokenizers import Tokenizer
 
@@ -37,6 +45,7 @@ class GenerationEvaluator:
       batch_size: rows over all processes.
       lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
       decode: False computes the loss alone.
+      decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it.
       num_examples: only the first so many of each task; 0 takes all.
       allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
     """
@@ -52,6 +61,7 @@ class GenerationEvaluator:
         batch_size: int,
         lengths: Mapping[str, int],
         decode: bool = True,
+        decoding: Mapping[str, Any] | None = None,
         num_examples: int = 0,
         allow_metrics: Sequence[str] = (),
     ):
@@ -74,17 +84,20 @@ class GenerationEvaluator:
             )
             for task in prepared
         ]
-        self._max_length = lengths['targets']
+        self._options = options(lengths, decoding)
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
-        start, eos, pad = (
-            prepared[0].manifest['vocabulary'][key]
-            for key in ('decoder_start_id', 'eos_id', 'pad_id')
-        )
-        self._predict = jax.jit(
-            functools.partial(
-                predict, model, max_length=self._max_length, start_id=start, eos_id=eos, pad_id=pad
+        ids = {
+            key: prepared[0].manifest['vocabulary'][f'{name}_id']
+            for key, name in (('start_id', 'decoder_start'), ('eos_id', 'eos'), ('pad_id', 'pad'))
+        }
+
+        def decode_batch(params: Any, batch: dict[str, jax.Array]) -> decoding_lib.Decoded:
+            first = batch.pop('forced_first', None)
+            return decoding_lib.decode(
+                model, params, batch, self._options, **ids, forced_first=first
             )
-        )
+
+        self._decode_batch = jax.jit(decode_batch)
 
     @property
     def num_programs(self) -> int:
@@ -92,8 +105,18 @@ class GenerationEvaluator:
         shapes = {shape for task in self._tasks for shape in task.batches.shapes}
         return len(shapes) * (2 if self._decode else 1)
 
-    def run(self, params: Any, step: int, workdir: str, stage: str) -> dict[str, dict[str, float]]:
-        """The scores of each task, and under 'mean' their averages; process 0 writes the files."""
+    def run(
+        self, params: Any, step: int, workdir: str, stage: str, split: str = ''
+    ) -> dict[str, dict[str, float]]:
+        """The scores of each task, and under 'mean' their averages; process 0 writes the files.
+
+        Args:
+          params: of the model.
+          step: that they are of.
+          workdir: where the files go.
+          stage: of the run.
+          split: what the results are filed under; default: the split that is scored.
+        """
         scores = {}
         for task in self._tasks:
             started = time.monotonic()
@@ -107,7 +130,9 @@ class GenerationEvaluator:
                     'stage': stage,
                     'seconds': round(time.monotonic() - started, 3),
                 }
-                write_result(workdir, str(step), task.prepared, result, rows.get('written', []))
+                write_result(
+                    workdir, str(step), task.prepared, result, rows.get('written', []), split
+                )
         names = {name for values in scores.values() for name in values}
         return scores | {
             'mean': {
@@ -119,12 +144,15 @@ class GenerationEvaluator:
     def _score_rows(self, params: Any, task: '_Task') -> dict[str, Any]:
         """Runs the device over all batches first, and fetches after: nothing waits in between."""
         results = []
+        first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
         for local in task.batches:
+            if first is not None:
+                local['forced_first'] = np.full(len(local['example_index']), first, np.int32)
             batch = partitioning.put_batch(local, self._mesh)
-            index = batch.pop('example_index')
-            result = {'index': index, **self._row_losses(params, batch)}
+            result = {'index': batch['example_index'], **self._row_losses(params, batch)}
             if self._decode:
-                result['tokens'], result['score'] = self._predict(params, batch)
+                decoded = self._decode_batch(params, batch)
+                result |= decoded._asdict()
             results.append(result)
         rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
         real = rows['index'] >= 0
@@ -143,7 +171,7 @@ class GenerationEvaluator:
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
         signatures = {}
         if self._decode:
-            texts = self._tokenizer.decode_batch(list(rows['tokens']))
+            texts = self._tokenizer.decode_batch(list(rows['tokens'][:, 0]))
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             targets = [record['targets_pretokenized'] for record in records]
             per_example = [{} for _ in records]
@@ -161,9 +189,10 @@ class GenerationEvaluator:
                     'prediction': text,
                     'scores': {
                         'loss': float(rows['loss'][i] / max(rows['weight'][i], 1.0)),
-                        'log_probability': float(rows['score'][i]),
+                        'log_probability': float(rows['log_probabilities'][i, 0]),
                         **per_example[i],
                     },
+                    **self._n_best(rows, i),
                 }
                 for i, (record, target, text) in enumerate(
                     zip(records, targets, texts, strict=True)
@@ -174,9 +203,20 @@ class GenerationEvaluator:
             'signatures': signatures,
             'num_examples': task.batches.num_examples,
             'trimmed': task.batches.trimmed,
-            'decoding': {'method': 'greedy', 'max_length': self._max_length}
-            if self._decode
-            else {},
+            'decoding': describe(self._options) if self._decode else {},
+        }
+
+    def _n_best(self, rows: dict[str, Any], i: int) -> dict[str, Any]:
+        """What predictions.jsonl says about all texts of an example, where there are several."""
+        if self._options.num_return == 1:
+            return {}
+        values = (rows[name][i].tolist() for name in ('scores', 'log_probabilities'))
+        texts = self._tokenizer.decode_batch(list(rows['tokens'][i]))
+        return {
+            'n_best': [
+                {'prediction': text, 'score': score, 'log_probability': log_probability}
+                for text, score, log_probability in zip(texts, *values, strict=True)
+            ]
         }
 
 
@@ -189,41 +229,23 @@ class _Task:
         self.metrics = task_metrics
 
 
-def predict(
-    model: nn.Module,
-    params: Any,
-    batch: Mapping[str, jax.Array],
-    *,
-    max_length: int,
-    start_id: int,
-    eos_id: int,
-    pad_id: int,
-) -> tuple[jax.Array, jax.Array]:
-    """Greedy decoding of a batch.
+def options(lengths: Mapping[str, int], decoding: Mapping[str, Any] | None) -> decoding_lib.Options:
+    """How an evaluation with this block of its config decodes."""
+    names = [field.name for field in dataclasses.fields(decoding_lib.Options)]
+    for name in decoding or {}:
+        if name not in names:
+            raise errors.unknown('decoding option', name, names)
+    return decoding_lib.Options(**{'max_length': lengths['targets'], **(decoding or {})})
 
-    Returns:
-      tokens: [batch, max_length], eos included, padded after it.
-      scores: [batch], summed log-probability of the tokens, nats.
-    """
-    variables = {'params': params}
-    segments = batch['encoder_segment_ids']
-    encoded = model.apply(
-        variables,
-        batch['encoder_input_tokens'],
-        segments,
-        batch['encoder_positions'],
-        method='encode',
-    )
-    cache = model.apply(variables, encoded, segments, max_length, method='init_cache')
-    return decoding.greedy(
-        lambda cache, tokens: model.apply(variables, cache, tokens, method='decode_step'),
-        cache,
-        batch_size=segments.shape[0],
-        max_length=max_length,
-        start_id=start_id,
-        eos_id=eos_id,
-        pad_id=pad_id,
-    )
+
+def describe(options: decoding_lib.Options) -> dict[str, Any]:
+    """What is written down of them: method, length, and what is not as by default."""
+    default = decoding_lib.Options()
+    return {
+        name: value
+        for name, value in dataclasses.asdict(options).items()
+        if name in ('method', 'max_length') or value != getattr(default, name)
+    }
 
 
 def _fetch(value: jax.Array) -> np.ndarray:
@@ -239,13 +261,18 @@ def write_result(
     prepared: Prepared,
     result: Mapping[str, Any],
     predictions: Sequence[Mapping[str, Any]],
+    split: str = '',
 ) -> None:
-    """Writes metrics.json, and predictions.jsonl if there are any."""
-    folder = pathlib.Path(workdir) / 'eval' / step / prepared.split / prepared.name
+    """Writes metrics.json, and predictions.jsonl if there are any.
+
+    `split` is what the result is filed under, by default the split that was scored.
+    """
+    split = split or prepared.split
+    folder = pathlib.Path(workdir) / 'eval' / step / split / prepared.name
     folder.mkdir(parents=True, exist_ok=True)
     facts = {
         'task': prepared.name,
-        'split': prepared.split,
+        'split': split,
         **result,
         'data': prepared.manifest['data'],
         'manifest': prepared.sha256,

@@ -1,5 +1,9 @@
 """T5, T5 1.1 and mT5 as transformers stores them (T5ForConditionalGeneration and its MT5 twin)."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from xlbench.errors import UserError
 from xlbench.huggingface.mapping import Entry
 from xlbench.models.t5 import T5Config
 
@@ -57,3 +61,82 @@ def names(family: str, config: T5Config) -> dict[str, Entry]:
             table[f'{ours}/mlp/wi/kernel'] = Entry(wi)
             table[f'{ours}/mlp/wo/kernel'] = Entry((f'{mlp}.DenseReluDense.wo.weight',))
     return table
+
+
+# feed_forward_proj -> gated_mlp. transformers computes 'gated-gelu' with the tanh approximation.
+_MLPS = {'relu': False, 'gated-gelu': True}
+# Our field -> the key of config.json with the same meaning.
+_SIZES = {
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'd_model',
+    'num_heads': 'num_heads',
+    'head_dim': 'd_kv',
+    'mlp_dim': 'd_ff',
+    'num_encoder_layers': 'num_layers',
+    'num_decoder_layers': 'num_decoder_layers',
+    'relpos_buckets': 'relative_attention_num_buckets',
+    'relpos_max_distance': 'relative_attention_max_distance',
+    'dropout_rate': 'dropout_rate',
+}
+# What old files leave out (transformers' defaults).
+_DEFAULTS = {
+    'relative_attention_num_buckets': 32,
+    'relative_attention_max_distance': 128,
+    'dropout_rate': 0.1,
+    'feed_forward_proj': 'relu',
+    'layer_norm_epsilon': 1e-6,
+}
+
+
+def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a config.json -> arguments of models.build.
+
+    Raises:
+      UserError: a key that is missing, or a value that this model does not have.
+    """
+    config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
+    config = {'num_decoder_layers': config.get('num_layers')} | config
+    for key in _SIZES.values():
+        if config.get(key) is None:
+            raise UserError(f'config.json lacks {key!r}, which a T5 needs')
+    if config['feed_forward_proj'] not in _MLPS:
+        raise UserError(
+            f'config.json: feed_forward_proj is {config["feed_forward_proj"]!r}; supported: '
+            f'{", ".join(_MLPS)}'
+        )
+    if config['layer_norm_epsilon'] != 1e-6:
+        raise UserError(
+            f'config.json: layer_norm_epsilon is {config["layer_norm_epsilon"]}; supported: 1e-06'
+        )
+    if config['model_type'] == 'mt5':
+        family, tied = 'mt5', False  # Whatever the file says: transformers 5 writes True.
+    else:
+        # transformers 5 says in a key of its own what 'tied' has always meant for T5: the output
+        # table is the input table, scaled.
+        tied = config.get('scale_decoder_outputs', config.get('tie_word_embeddings', True))
+        family = 't5' if tied else 't5_1_1'
+    return {
+        'family': family,
+        'gated_mlp': _MLPS[config['feed_forward_proj']],
+        'tied_embeddings': bool(tied),
+        **{ours: config[key] for ours, key in _SIZES.items()},
+    }
+
+
+def to_config(family: str, config: T5Config, ids: Mapping[str, int | None]) -> dict[str, Any]:
+    """The content of config.json for a model of ours; the inverse of `from_config`."""
+    model_type = 'mt5' if family == 'mt5' else 't5'
+    mlp = next(name for name, gated in _MLPS.items() if gated == config.gated_mlp)
+    return {
+        'architectures': [f'{model_type.upper()}ForConditionalGeneration'],
+        'model_type': model_type,
+        'is_encoder_decoder': True,
+        **{key: getattr(config, ours) for ours, key in _SIZES.items()},
+        'feed_forward_proj': mlp,
+        'layer_norm_epsilon': 1e-6,
+        'tie_word_embeddings': config.tied_embeddings,
+        'pad_token_id': ids['pad_id'],
+        'eos_token_id': ids['eos_id'],
+        # Old files leave it out: decoding starts with padding.
+        'decoder_start_token_id': ids['decoder_start_id'] or ids['pad_id'],
+    }

@@ -75,6 +75,11 @@ def product(x: jax.Array, kernel: jax.Array, matmul_dtype: Dtype) -> jax.Array:
     Autodiff would take the cotangent in float32 and so break the bf16 x bf16 -> fp32 form in the
     backward pass (XLA:CPU then widens the operands first); here it is rounded to `matmul_dtype`.
     """
+    if kernel.ndim > 2 and x.size < kernel.size:
+        # A decoding step. With x first, XLA:CPU would write a transposed copy of a stacked kernel
+        # at every step; so the kernel comes first, and the small result is turned.
+        out = _dot(kernel, x, ((kernel.ndim - 1,), (x.ndim - 1,)), matmul_dtype, x.dtype)
+        return jnp.moveaxis(out, range(kernel.ndim - 1), range(1 - kernel.ndim, 0))
     return _dot(x, kernel, ((x.ndim - 1,), (kernel.ndim - 1,)), matmul_dtype, x.dtype)
 
 
@@ -178,10 +183,11 @@ class Embedding(nn.Module):
     features: int
     dtype: Dtype = jnp.float32
     embedding_init: Initializer = nn.initializers.normal(1.0)
+    rows: str = 'vocab'  # logical axis of the rows
 
     def setup(self):
         """Makes the parts."""
-        init = nn.with_logical_partitioning(self.embedding_init, ('vocab', 'embed'))
+        init = nn.with_logical_partitioning(self.embedding_init, (self.rows, 'embed'))
         self.embedding = self.param('embedding', init, (self.size, self.features), jnp.float32)
 
     def __call__(self, ids: jax.Array) -> jax.Array:
@@ -423,6 +429,26 @@ def _attention_bwd(matmul_dtype, saved, g):
 dot_product_attention.defvjp(_attention_fwd, _attention_bwd)
 
 
+def step_attention(
+    q: jax.Array,  # [batch, heads, queries, head_dim]
+    k: jax.Array,  # [batch, heads, keys, head_dim]
+    v: jax.Array,  # [batch, heads, keys, head_dim]
+    bias: jax.Array | None,  # [1 or batch, heads, queries, keys], float32
+    mask: jax.Array | None,  # broadcasts to [batch, heads, queries, keys]; 0 or MASKED
+) -> jax.Array:  # [batch, heads, queries, head_dim]
+    """Attention of the few queries of a decoding step.
+
+    Its products read each key and value once, whatever their type and layout: a cache is read as it
+    lies, never copied or cast.
+    """
+    logits = _dot_heads(q, k, (3, 3))
+    for addend in (bias, mask):
+        logits = logits if addend is None else logits + addend
+    weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
+    out = _dot_heads(weights.astype(v.dtype), v, (3, 2))
+    return (out / jnp.sum(weights, axis=-1, keepdims=True)).astype(q.dtype)
+
+
 class Attention(nn.Module):
     """Multi-head attention; `cross` takes keys and values from elsewhere: query apart, k/v fused.
 
@@ -524,7 +550,8 @@ class Attention(nn.Module):
             'key': lax.dynamic_update_slice_in_dim(past['key'], key, index, axis=2),
             'value': lax.dynamic_update_slice_in_dim(past['value'], value, index, axis=2),
         }
-        return self.attend(q, past['key'], past['value'], bias, mask), past
+        y = step_attention(q, past['key'], past['value'], bias, mask)
+        return self.out(join_heads(y)), past
 
     def cross_step(
         self,
@@ -539,8 +566,8 @@ class Attention(nn.Module):
         """
         batch = source['key'].shape[0]
         q = self.queries(x.reshape(batch, -1, x.shape[-1]))
-        y = self.attend(q, source['key'], source['value'], mask=mask)
-        return y.reshape(x.shape[0], 1, -1)
+        y = step_attention(q, source['key'], source['value'], None, mask)
+        return self.out(join_heads(y)).reshape(x.shape[0], 1, -1)
 
 
 ACTIVATIONS = {

@@ -1,0 +1,116 @@
+"""What decoding makes of an example depends on nothing else; see also beam_t5_test."""
+
+import functools
+
+import decoding_goldens as goldens
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tiny
+
+from xlbench import decoding, partitioning
+from xlbench.decoding import top
+
+
+def test_blocks_change_nothing(monkeypatch):
+    """The tiny vocabularies have one block; here they have seven, and a rest of five."""
+    monkeypatch.setattr(top, 'BLOCK', 8)
+    known = goldens.golden('mt5')
+    options = dict(known.cases['all'], method='beam', max_length=goldens.MAX_LENGTH, num_beams=2)
+    forced = jnp.array(options.pop('forced_first'))
+    run = lambda: decoding.decode(  # noqa: E731
+        known.model, known.params, known.batch, decoding.Options(**options), **known.ids,
+        forced_first=forced,
+    )  # fmt: skip
+    found = jax.jit(lambda: run())()
+    monkeypatch.setattr(top, 'BLOCK', 1000)
+    expected = jax.jit(lambda: run())()
+    np.testing.assert_array_equal(found.tokens, expected.tokens)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
+
+
+@pytest.fixture(scope='module')
+def model():
+    """A model whose texts depend on their source and end at different lengths, with a batch."""
+    model = tiny.tiny_model(vocab_size=64)
+    tokens = jnp.ones((1, 4), jnp.int32)
+    boxed = jax.jit(model.init)(jax.random.key(3), tokens, tokens)
+    params = jax.tree.map(lambda x: 1.7 * x, nn.unbox(boxed)['params'])
+    params['logits_dense']['kernel'] = params['logits_dense']['kernel'].at[1].multiply(6.0)
+    shardings = partitioning.param_shardings(
+        boxed['params'], partitioning.make_mesh(data=2, fsdp=2, tensor=2)
+    )
+    inputs = np.random.default_rng(0).integers(2, 64, (8, 12)).astype(np.int32)
+    for row, length in enumerate((12, 3, 7, 12, 1, 9, 0, 0)):  # Two rows of padding.
+        inputs[row, length:] = 0
+    return model, params, shardings, goldens.as_batch(inputs, 0)
+
+
+METHODS = {
+    'beam': dict(method='beam', num_beams=3, num_return=2),
+    'diverse': dict(method='diverse_beam', num_beams=4, num_groups=2, diversity_penalty=0.5,
+                    num_return=4, no_repeat_ngram=2),
+    'sample': dict(method='sample', num_return=2, top_k=20, top_p=0.9, seed=5),
+}  # fmt: skip
+
+
+@functools.cache
+def program(model, name):
+    options = decoding.Options(**METHODS[name], max_length=10)
+    return jax.jit(
+        functools.partial(
+            decoding.decode, model, options=options, start_id=0, eos_id=1, pad_id=0
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_batch_size_padding_and_devices_change_nothing(model, name):
+    model, params, shardings, batch = model
+    whole = jax.device_get(program(model, name)(params, batch))
+    assert len(np.unique(whole.tokens[:6].reshape(6, -1), axis=0)) == 6
+    assert (whole.tokens[:6] == 1).any() and not whole.tokens[6:].any()
+
+    def same(found, rows):
+        np.testing.assert_array_equal(found.tokens[: len(rows)], whole.tokens[rows])
+        for ours, expected in zip(found[1:], whole[1:], strict=True):
+            np.testing.assert_allclose(ours[: len(rows)], expected[rows], rtol=1e-4, atol=1e-4)
+
+    # Alone in a batch of two, wider by five places of padding.
+    rows = np.array([4, 6])
+    part = {key: np.pad(value[rows], ((0, 0), (0, 5))) for key, value in batch.items()}
+    if name == 'sample':  # Samples follow the number of the example.
+        part['example_index'] = rows.astype(np.int32)
+    same(program(model, name)(params, part), rows[:1])
+    mesh = partitioning.make_mesh(data=2, fsdp=2, tensor=2)
+    with partitioning.activate(mesh):
+        placed = jax.device_put(params, shardings)
+        run = program(model, name).lower(placed, partitioning.put_batch(batch, mesh)).compile()
+        same(run(placed, partitioning.put_batch(batch, mesh)), np.arange(6))
+    # The caches of an example stay where its rows are: no device holds those of all 8 examples.
+    count = METHODS[name].get('num_beams', 2)
+    assert f'f32[{8 * count},1,10,8]' not in run.as_text()
+    assert f'f32[{8 * count},2,10,8]' not in run.as_text()
+
+
+def test_it_stops_when_every_example_is_closed(model):
+    """Rows of padding are not waited for."""
+    model, params, _, batch = model
+    steps = []
+
+    class Counting:
+        def apply(self, *args, method):
+            if method == 'decode_step':
+                jax.debug.callback(lambda: steps.append(1))
+            return model.apply(*args, method=method)
+
+    options = decoding.Options(method='beam', num_beams=3, early_stopping=True, max_length=60)
+    batch = {key: value[np.array([0, 5, 6, 7])] for key, value in batch.items()}
+    decode = functools.partial(decoding.decode, start_id=0, eos_id=1, pad_id=0)
+    found = jax.jit(lambda p, b: decode(Counting(), p, b, options))(params, batch)
+    jax.block_until_ready(found)
+    jax.effects_barrier()
+    longest = int(np.max(np.sum(np.asarray(found.tokens) != 0, axis=-1)))
+    assert longest <= len(steps) < 60

@@ -1,0 +1,142 @@
+"""Which checkpoint is scored on what, and that no other result than the run's own replaces it."""
+
+import json
+import pathlib
+import shutil
+import sys
+
+import pytest
+import tiny
+
+from xlbench import evaluate, report
+from xlbench.errors import UserError
+
+TASK = tiny.QUESTIONS[0]
+
+
+@pytest.fixture
+def run(tiny_run, tmp_path):
+    """A copy of the tiny run that may be changed; its best checkpoint, 13, is not its last, 20."""
+    copy = pathlib.Path(shutil.copytree(tiny_run, tmp_path / 'run'))
+    shutil.copytree(copy / 'checkpoints' / '13', copy / 'checkpoints' / '20')
+    return copy
+
+
+def call(workdir, *arguments: str) -> None:
+    evaluate.main(['evaluate', f'--workdir={workdir}', *arguments])
+
+
+def new_results(workdir, before: dict[str, str]) -> dict[str, dict]:
+    """{'STEP/SPLIT/TASK': content of metrics.json} of what was added; nothing else may change."""
+    after = tiny.results(workdir)
+    assert {name: after[name] for name in before} == before
+    return {
+        str(pathlib.Path(name).parent): json.loads(text)
+        for name, text in after.items()
+        if name not in before and name.endswith('metrics.json')
+    }
+
+
+def test_the_final_evaluation_repeats(run, capsys):
+    """Without further words it is what the run did at its end, on the same checkpoint."""
+    before = tiny.results(run)
+    text = report.table(str(run))
+    shutil.rmtree(run / 'eval' / '13' / 'test')
+    call(run)
+    after = tiny.results(run)
+    assert list(after) == list(before)
+    for name, content in before.items():
+        if name.endswith('predictions.jsonl'):
+            assert after[name] == content
+        else:
+            found, expected = json.loads(after[name]), json.loads(content)
+            assert found['scores'] == pytest.approx(expected['scores'], rel=1e-5), name
+    said = capsys.readouterr().out
+    assert f'step 13 of {run} on 2 tasks, test' in said
+    assert text.partition('\nrun')[0] in said
+
+
+def test_a_step_a_split_and_other_tasks(run, capsys):
+    before = tiny.results(run)
+    call(run, '--step=20', '--split=train', f'--tasks={tiny.TITLES[0]}', '--batch_size=16')
+    (place, result), *others = new_results(run, before).items()
+    assert (place, others) == (f'20/train/{tiny.TITLES[0]}', [])
+    assert (result['step'], result['num_examples']) == (20, tiny.SIZES['train'])
+    assert (result['stage'], result['split']) == ('evaluate', 'train')
+    assert result['decoding'] == {'method': 'greedy', 'max_length': 8}
+
+
+def test_a_part_is_filed_apart(run, capsys):
+    """Fewer examples than the run's own result has, or more, never replace or join it."""
+    before = tiny.results(run)
+    shown = report.table(str(run))
+    call(run, f'--tasks={TASK}', '--num_examples=5')
+    call(run, '--like=dev', f'--tasks={TASK}', '--step=last', '--num_examples=0')
+    found = new_results(run, before)
+    assert set(found) == {f'13/test-first5/{TASK}', f'20/validation-all/{TASK}'}
+    numbers = {result['split']: result['num_examples'] for result in found.values()}
+    assert numbers == {'test-first5': 5, 'validation-all': tiny.SIZES['validation']}
+    assert report.table(str(run)) == shown
+    assert 'test-first5 split' in report.table(str(run), split='test-first5')
+    assert 'on 1 tasks, test-first5' in capsys.readouterr().out
+
+
+def test_another_decoding_is_filed_apart(run):
+    before = tiny.results(run)
+    call(run, f'--tasks={TASK}', '--num_examples=5', '--num_beams=2', '--length_penalty=0.6')
+    ((place, result),) = new_results(run, before).items()
+    assert place == f'13/test-first5-beam-num_beams2-length_penalty0.6/{TASK}'
+    assert result['decoding'] == {
+        'method': 'beam', 'max_length': 8, 'num_beams': 2, 'length_penalty': 0.6,
+    }  # fmt: skip
+
+
+def test_the_configs_own_decoding_needs_no_words(run):
+    """A config that decodes with beams is evaluated with beams, and filed as its own."""
+    path = run / 'config.json'
+    about = json.loads(path.read_text())
+    about['config']['evals']['test']['decoding'] = {'method': 'beam', 'num_beams': 2}
+    path.write_text(json.dumps(about))
+    call(run, f'--tasks={TASK}')
+    result = json.loads((run / f'eval/13/test/{TASK}/metrics.json').read_text())
+    assert result['decoding'] == {'method': 'beam', 'max_length': 8, 'num_beams': 2}
+    assert result['num_examples'] == tiny.SIZES['test']
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--step=5'], "has no checkpoint '5'; it has best, last, 13"),
+        (['--step=latest'], "has no checkpoint 'latest'; it has best, last, 13"),
+        (['--like=tets'], "unknown evaluation of the config 'tets'; nearest: test"),
+        (['--num_beams=0'], 'num_beams=0; allowed: 1 or more'),
+        (['--method=bean'], "unknown decoding method 'bean'; nearest: beam"),
+        (['--top_k=3', '--num_beams=2'], 'top_k is for sample'),
+        (['--num_beans=2'], 'unrecognized arguments: --num_beans=2'),
+        (['--split=../test'], "split '../test' is not a plain name"),
+    ],
+)
+def test_mistakes(tiny_run, arguments, message):
+    before = tiny.results(tiny_run)
+    with pytest.raises(UserError) as error:
+        call(tiny_run, *arguments)
+    assert message in str(error.value) and '\n' not in str(error.value)
+    assert tiny.results(tiny_run) == before
+
+
+def test_an_unknown_task_is_one_line(tiny_run, tmp_path, monkeypatch):
+    """The child that prepares says which; here it only has to be asked for the right thing."""
+    asked = tmp_path / 'asked'
+    child = tmp_path / 'child.sh'
+    child.write_text(f'#!/bin/sh\necho "$@" > {asked}\nexit 2\n')
+    child.chmod(0o755)
+    monkeypatch.setattr(sys, 'executable', str(child))
+    with pytest.raises(SystemExit) as stopped:
+        call(tiny_run, '--tasks=mtg_qg_en_xx')
+    assert stopped.value.code == 2
+    assert '--mixture=mtg_qg_en_xx:test' in asked.read_text()
+
+
+def test_no_workdir(tmp_path):
+    with pytest.raises(UserError, match=r'has no config.json, so it is no workdir'):
+        call(tmp_path)

@@ -1,0 +1,410 @@
+"""Hugging Face checkpoints: read, checked, written; from the hub; loaded by transformers."""
+
+import functools
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+from flax import traverse_util
+
+from xlbench import errors, models
+from xlbench.huggingface import checkpoint, hub, tensors
+
+SIZES = dict(emb_dim=32, num_heads=4, head_dim=8, mlp_dim=48, vocab_size=61, dropout_rate=0.0)
+FAMILIES = tuple(models.FAMILIES)
+GENERATORS = ('t5', 't5_1_1', 'mt5', 'bart', 'mbart', 'pegasus', 'marian', 'encoder_decoder')
+IDS = dict(pad_id=0, eos_id=1, bos_id=2, decoder_start_id=0)
+
+
+@functools.cache
+def tiny(family):
+    more = {'shared': False} if family == 'dual_encoder' else {}
+    return models.build(family, 'sample', **SIZES, **more)
+
+
+@functools.cache
+def random_params(family):
+    """Every parameter random, so that none passes for another."""
+    rng = np.random.default_rng(0)
+    flat = {
+        path: (rng.normal(size=box.value.shape) * 0.2).astype(np.float32)
+        for path, box in checkpoint.boxed_params(tiny(family)).items()
+    }
+    for path, value in flat.items():
+        if path.endswith('/scale'):
+            value += 1
+    return traverse_util.unflatten_dict(flat, sep='/')
+
+
+def save(folder, family, **options):
+    """A folder as another program would have written it."""
+    checkpoint.save(folder, family, tiny(family).config, random_params(family), IDS, (), **options)
+    return folder
+
+
+def assert_same(left, right):
+    jax.tree.map(np.testing.assert_array_equal, left, right)
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob('*') if p.is_file()}
+
+
+def edit(folder, change, name='model.safetensors'):
+    """Applies `change` to the dict of a folder's tensors."""
+    arrays = safetensors.numpy.load_file(str(folder / name))
+    change(arrays)
+    safetensors.numpy.save_file(arrays, str(folder / name))
+
+
+def edit_config(folder, **changes):
+    config = tensors.read_json(folder / 'config.json') | changes
+    tensors.write_json(folder / 'config.json', config)
+
+
+# ----------------------------------------------------------------------------------- read and write
+
+
+@pytest.mark.parametrize('family', FAMILIES)
+def test_round_trip_is_bit_exact(tmp_path, family):
+    one = save(tmp_path / 'one', family)
+    found = checkpoint.open(str(one))
+    assert models.config(**found.model) == tiny(family).config
+    assert found.family == family
+    params = checkpoint.load_params(found)
+    assert_same(params, random_params(family))
+    assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(params))
+    config = models.config(**found.model)
+    checkpoint.save(tmp_path / 'two', family, config, params, IDS, ())
+    assert content(one) == content(tmp_path / 'two')
+
+
+@pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
+def test_smaller_types_widen_exactly(tmp_path, dtype):
+    found = checkpoint.open(str(save(tmp_path / 'one', 'mt5', dtype=dtype)))
+    assert found.config['dtype'] == dtype
+    rounded = jax.tree.map(
+        lambda leaf: np.asarray(jnp.asarray(leaf).astype(dtype).astype(jnp.float32)),
+        random_params('mt5'),
+    )
+    assert_same(checkpoint.load_params(found), rounded)
+
+
+def test_shards(tmp_path):
+    folder = save(tmp_path / 'one', 'mt5', max_shard=20_000)
+    assert len(list(folder.glob('model-*.safetensors'))) > 3
+    assert_same(checkpoint.load_params(checkpoint.open(str(folder))), random_params('mt5'))
+
+
+def test_an_existing_folder_stays(tmp_path):
+    folder = save(tmp_path / 'one', 't5')
+    before = content(folder)
+    with pytest.raises(errors.UserError, match='exists already'):
+        save(folder, 'mt5')
+    assert content(folder) == before
+    assert [path.name for path in tmp_path.iterdir()] == ['one']
+
+
+def test_tied_tensors_may_be_stored_again(tmp_path):
+    """Under any of their names, or all; but equal."""
+    folder = save(tmp_path / 'one', 't5')
+    copy = 'decoder.embed_tokens.weight'
+    edit(folder, lambda arrays: arrays.update({copy: arrays['shared.weight']}))
+    assert_same(checkpoint.load_params(checkpoint.open(str(folder))), random_params('t5'))
+    edit(folder, lambda arrays: arrays.pop('shared.weight'))
+    assert_same(checkpoint.load_params(checkpoint.open(str(folder))), random_params('t5'))
+    other = {'lm_head.weight': np.zeros((61, 32), np.float32)}
+    edit(folder, lambda arrays: arrays.update(other))
+    with pytest.raises(errors.UserError, match=rf'(lm_head|{copy}).* must equal .*to which'):
+        checkpoint.load_params(checkpoint.open(str(folder)))
+
+
+NORM = 'decoder.block.0.layer.2.layer_norm.weight'
+
+
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        (lambda a: a.pop(NORM), f'lacks tensors that mt5 models have: {NORM}'),
+        (lambda a: a.pop('lm_head.weight'), 'lacks tensors that mt5 models have: lm_head.weight'),
+        (
+            lambda a: a.update(x=a[NORM], y=a[NORM], z=a[NORM], w=a[NORM]),
+            'has tensors that mt5 models do not have: w, x, y and 1 more',
+        ),
+        (
+            lambda a: a.update({NORM: a[NORM][:5]}),
+            rf'model.safetensors: tensor {NORM} has shape \[5\], but config.json makes it \[32\]',
+        ),
+        (lambda a: a.update({NORM: a[NORM].astype('f8')}), f'tensor {NORM} is of type float64'),
+    ],
+)
+def test_files_that_do_not_fit(tmp_path, change, message):
+    folder = save(tmp_path / 'one', 'mt5')
+    edit(folder, change)
+    with pytest.raises(errors.UserError, match=message) as error:
+        checkpoint.load_params(checkpoint.open(str(folder)))
+    assert str(folder) in str(error.value) and '\n' not in str(error.value)
+
+
+def test_what_old_files_hold_besides_is_ignored(tmp_path):
+    folder = save(tmp_path / 'one', 't5')
+    old = 'decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight'
+    edit(folder, lambda arrays: arrays.update({old: np.zeros((32, 4), np.float32)}))
+    assert_same(checkpoint.load_params(checkpoint.open(str(folder))), random_params('t5'))
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        (dict(model_type='mt55'), "unknown model_type in config.json 'mt55'; nearest: mt5"),
+        (dict(model_type=None), 'unknown model_type'),
+        (dict(d_ff=None), "lacks 'd_ff'"),
+        (dict(feed_forward_proj='gated-silu'), 'supported: relu, gated-gelu'),
+        (dict(layer_norm_epsilon=1e-5), 'supported: 1e-06'),
+    ],
+)
+def test_configs_that_there_is_no_model_for(tmp_path, changes, message):
+    folder = save(tmp_path / 'one', 'mt5')
+    edit_config(folder, **changes)
+    with pytest.raises(errors.UserError, match=message):
+        checkpoint.open(str(folder))
+
+
+def test_t5_variants_as_versions_of_transformers_write_them(tmp_path):
+    """Version 5 says in `scale_decoder_outputs` what version 4 says in `tie_word_embeddings`."""
+    folder = save(tmp_path / 'one', 't5_1_1')
+    edit_config(folder, tie_word_embeddings=True, scale_decoder_outputs=False)
+    assert checkpoint.open(str(folder)).family == 't5_1_1'
+    folder = save(tmp_path / 'two', 'mt5')
+    edit_config(folder, tie_word_embeddings=True)
+    assert checkpoint.open(str(folder)).model['tied_embeddings'] is False
+    folder = save(tmp_path / 'three', 't5')
+    config = tensors.read_json(folder / 'config.json')
+    for key in ('tie_word_embeddings', 'num_decoder_layers', 'dropout_rate', 'feed_forward_proj'):
+        del config[key]
+    tensors.write_json(folder / 'config.json', config)
+    found = checkpoint.open(str(folder))
+    assert (found.family, found.model['num_decoder_layers']) == ('t5', 2)
+
+
+def test_encoders_as_versions_of_transformers_write_them(tmp_path):
+    """With and without the model's prefix; norms under TensorFlow's names; other heads' tensors."""
+    folder = save(tmp_path / 'one', 'bert')
+
+    def old(arrays):
+        for name in list(arrays):
+            other = name.replace('LayerNorm.weight', 'LayerNorm.gamma')
+            arrays[f'bert.{other.replace("LayerNorm.bias", "LayerNorm.beta")}'] = arrays.pop(name)
+        arrays['cls.predictions.bias'] = np.zeros(61, np.float32)
+        arrays['bert.embeddings.position_ids'] = np.arange(512)[None]
+
+    edit(folder, old)
+    edit_config(folder, architectures=['BertForMaskedLM'])
+    found = checkpoint.open(str(folder))
+    assert_same(checkpoint.load_params(found), random_params('bert'))
+    assert found.surplus() == ['cls.predictions.bias', 'embeddings.position_ids']
+    edit(folder, lambda a: [a.pop(name) for name in list(a) if 'pooler' in name])
+    params = checkpoint.load_params(checkpoint.open(str(folder)))
+    assert params.keys() == random_params('bert').keys() - {'pooler'}
+
+
+def test_a_shared_dual_encoder_is_one_encoder(tmp_path):
+    config = models.config('dual_encoder', 'sample', **SIZES)
+    params = {'left': random_params('bert')}
+    checkpoint.save(tmp_path / 'one', 'dual_encoder', config, params, IDS, ())
+    found = checkpoint.open(str(tmp_path / 'one'))
+    assert found.family == 'bert'
+    assert_same(checkpoint.load_params(found), random_params('bert'))
+
+
+def test_dual_encoders_of_different_sizes(tmp_path):
+    folder = save(tmp_path / 'one', 'dual_encoder')
+    edit_config(folder / 'right', layer_norm_eps=1e-5)
+    with pytest.raises(errors.UserError, match='are not two encoders of the same size'):
+        checkpoint.open(str(folder))
+
+
+# ------------------------------------------------------------------------------------------ the hub
+
+
+class FakeHub:
+    """The two functions of huggingface_hub that are used, over a folder."""
+
+    COMMIT = 'a' * 40
+
+    def __init__(self, folder, monkeypatch):
+        import huggingface_hub
+
+        self.folder = folder.rename(folder.parent / self.COMMIT)
+        self.asked, self.error = [], None
+        for name in ('try_to_load_from_cache', 'hf_hub_download'):
+            monkeypatch.setattr(huggingface_hub, name, getattr(self, name))
+
+    def try_to_load_from_cache(self, repository, file, revision=None):
+        return None
+
+    def hf_hub_download(self, repository, file, revision=None):
+        from huggingface_hub import errors as hub_errors
+
+        self.asked.append((repository, file, revision))
+        if self.error:
+            raise self.error
+        if (self.folder / file).is_file():
+            return str(self.folder / file)
+        raise hub_errors.EntryNotFoundError(file)
+
+
+def test_hub_fetches_named_files_of_one_commit(tmp_path, monkeypatch):
+    folder = save(tmp_path / 'one', 'mt5', max_shard=30_000)
+    for name in ('modeling.py', 'pytorch_model.bin', 'tf_model.h5', 'spiece.model', 'x.pkl'):
+        (folder / name).write_bytes(b'?')
+    fake = FakeHub(folder, monkeypatch)
+    found = checkpoint.open('google/mt5-small@main')
+    assert_same(checkpoint.load_params(found), random_params('mt5'))
+    assert {repository for repository, _, _ in fake.asked} == {'google/mt5-small'}
+    revisions = [revision for _, _, revision in fake.asked]
+    assert revisions == ['main'] + [fake.COMMIT] * (len(revisions) - 1)
+    files = {file for _, file, _ in fake.asked}
+    shards = {path.name for path in found.folder.glob('model-*')}
+    assert len(shards) > 1 and shards | {'model.safetensors.index.json'} <= files
+    assert not files & {'modeling.py', 'pytorch_model.bin', 'tf_model.h5', 'x.pkl'}
+    assert [path.name for path in hub.tokenizer_files(found.folder)] == ['spiece.model']
+
+
+def test_hub_falls_back_to_bin(tmp_path, monkeypatch):
+    import bin_files
+
+    folder = save(tmp_path / 'one', 'mt5')
+    arrays = safetensors.numpy.load_file(str(folder / 'model.safetensors'))
+    bin_files.save(folder / 'pytorch_model.bin', arrays)
+    (folder / 'model.safetensors').unlink()
+    FakeHub(folder, monkeypatch)
+    found = checkpoint.open('google/mt5-small')
+    assert_same(checkpoint.load_params(found), random_params('mt5'))
+
+
+def test_hub_errors_are_one_line(tmp_path, monkeypatch):
+    from huggingface_hub import errors as hub_errors
+
+    fake = FakeHub(save(tmp_path / 'one', 'mt5'), monkeypatch)
+    response = mock.Mock(status_code=404)
+    for raised, message in (
+        (hub_errors.RepositoryNotFoundError('no', response=response), 'has no open repository'),
+        (hub_errors.RevisionNotFoundError('no', response=response), 'has no open repository'),
+        (hub_errors.LocalEntryNotFoundError('no'), 'is not in the Hugging Face cache'),
+        (hub_errors.EntryNotFoundError('no'), 'has no config.json'),
+        (OSError('disk full\nand more'), 'cannot be fetched from the hub: disk full'),
+    ):
+        fake.error = raised
+        with pytest.raises(errors.UserError, match=message) as error:
+            checkpoint.open('google/mt5-small')
+        assert '\n' not in str(error.value)
+    fake.error = None
+    (fake.folder / 'model.safetensors').unlink()
+    with pytest.raises(errors.UserError, match=r'has no model.safetensors'):
+        checkpoint.open('google/mt5-small')
+
+
+@pytest.mark.parametrize(
+    'spec', ['', 'nothing', './x', '/no/such', 'a/b/c', '~/x', '../x', 'a b/c']
+)
+def test_what_is_no_checkpoint(spec):
+    with pytest.raises(errors.UserError, match='is neither a folder nor a hub name'):
+        checkpoint.open(spec)
+
+
+def test_a_folder_that_is_no_checkpoint(tmp_path):
+    with pytest.raises(errors.UserError, match=r'has no config.json'):
+        checkpoint.open(str(tmp_path))
+    folder = save(tmp_path / 'one', 'mt5')
+    (folder / 'model.safetensors').unlink()
+    with pytest.raises(errors.UserError, match='has no weights'):
+        checkpoint.open(str(folder))
+
+
+# ------------------------------------------------------------------------------------- transformers
+
+INPUTS = np.array([[5, 9, 33, 60, 7, 1], [8, 12, 1, 0, 0, 0]])
+TARGETS = np.array([[0, 4, 44, 21], [0, 17, 3, 0]])
+
+
+@pytest.mark.parametrize('family', [f for f in GENERATORS if f in FAMILIES])
+def test_transformers_gives_the_same_logits(tmp_path, family):
+    torch = pytest.importorskip('torch')
+    import transformers
+
+    folder = save(tmp_path / 'one', family)
+    kind = transformers.AutoModelForSeq2SeqLM
+    if family == 'encoder_decoder':
+        kind = transformers.EncoderDecoderModel
+    model, info = kind.from_pretrained(folder, output_loading_info=True)
+    unread = {
+        'pegasus': [f'model.{stack}.embed_positions.weight' for stack in ('encoder', 'decoder')],
+        'encoder_decoder': ['encoder.pooler.dense.weight', 'encoder.pooler.dense.bias'],
+    }
+    assert info['missing_keys'] <= set(unread.get(family, ()))  # Computed, and not used.
+    assert not info['unexpected_keys']
+    mask = (INPUTS > 0).astype(np.int64)
+    with torch.no_grad():
+        theirs = model.eval()(
+            input_ids=torch.tensor(INPUTS),
+            attention_mask=torch.tensor(mask),
+            decoder_input_ids=torch.tensor(TARGETS),
+        ).logits.numpy()
+    variables = {'params': random_params(family)}
+    ours = jax.jit(tiny(family).apply)(variables, INPUTS, TARGETS, mask.astype(np.int32))
+    np.testing.assert_allclose(ours, theirs, atol=1e-4, rtol=0)
+    # What transformers writes comes back as it was.
+    model.save_pretrained(tmp_path / 'two')
+    again = checkpoint.load_params(checkpoint.open(str(tmp_path / 'two')))
+    again['encoder'].pop('pooler', None)
+    assert_same(again, random_params(family))
+    torch.save(model.state_dict(), folder / 'pytorch_model.bin')
+    (folder / 'model.safetensors').unlink()
+    again = checkpoint.load_params(checkpoint.open(str(folder)))
+    again['encoder'].pop('pooler', None)
+    assert_same(again, random_params(family))
+
+
+@pytest.mark.parametrize('roberta', [False, True])
+@pytest.mark.parametrize(
+    'family, kind',
+    [
+        ('bert', 'AutoModel'),
+        ('sequence_classifier', 'AutoModelForSequenceClassification'),
+        ('token_classifier', 'AutoModelForTokenClassification'),
+    ],
+)
+def test_transformers_gives_the_same_states(tmp_path, family, kind, roberta):
+    torch = pytest.importorskip('torch')
+    import transformers
+
+    more = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5) if roberta else {}
+    if family != 'bert':
+        more |= dict(num_labels=3, has_pooler=family == 'sequence_classifier' and not roberta)
+    model = models.build(family, 'sample', **SIZES | more)
+    params = {
+        path: np.random.default_rng(0).normal(size=box.value.shape).astype(np.float32) * 0.2
+        for path, box in checkpoint.boxed_params(model).items()
+    }
+    params = traverse_util.unflatten_dict(params, sep='/')
+    ids = IDS | {'pad_id': 1 if roberta else 0}
+    checkpoint.save(tmp_path / 'one', family, model.config, params, ids, ())
+    theirs, info = getattr(transformers, kind).from_pretrained(
+        tmp_path / 'one', output_loading_info=True
+    )
+    assert not info['missing_keys'] and not info['unexpected_keys'], info
+    text = np.where(INPUTS == 1, 2, INPUTS)  # Without RoBERTa's padding id.
+    inputs = np.where(INPUTS > 0, text, ids['pad_id'])
+    mask = (INPUTS > 0).astype(np.int64)
+    with torch.no_grad():
+        out = theirs.eval()(torch.tensor(inputs), attention_mask=torch.tensor(mask))
+    ours = jax.jit(model.apply)({'params': params}, inputs, mask.astype(np.int32))
+    out = (out.last_hidden_state if family == 'bert' else out.logits).numpy()
+    keep = mask.astype(bool) if ours.ndim == 3 else slice(None)
+    np.testing.assert_allclose(ours[keep], out[keep], atol=1e-4, rtol=0)
+    found = checkpoint.open(str(tmp_path / 'one'))
+    assert_same(checkpoint.load_params(found), params)

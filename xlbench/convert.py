@@ -1,0 +1,376 @@
+r"""Converts between Hugging Face checkpoints and workdirs; which way follows from SOURCE.
+
+  python -m xlbench.convert google/mt5-base RUNS/mt5                # hub name or folder -> workdir
+  python -m xlbench.convert google/mt5-base RUNS/mt5 --extra_tokens='[summarize]'
+  python -m xlbench.convert RUNS/mtg exported --dtype=bfloat16      # workdir -> folder
+  python -m xlbench.convert RUNS/adapted adapter --lora=separate    # LoRA alone, for PEFT
+
+The workdir holds the parameters in float32 as checkpoint 0, config.json, and the tokenizer's files
+in tokenizer/. The folder loads in transformers, with weights as safetensors.
+"""
+
+import argparse
+import functools
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from flax import traverse_util
+
+from xlbench import (
+    checkpoints,
+    config as config_lib,
+    errors,
+    init_from,
+    logs,
+    lora as lora_lib,
+    models,
+    runs,
+    tokenizers,
+)
+from xlbench.errors import UserError
+from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, tensors
+
+DTYPES = ('float32', 'bfloat16', 'float16')
+# The ids that config.json names -> what the families' `to_config` calls them.
+IDS = {
+    'pad_token_id': 'pad_id',
+    'eos_token_id': 'eos_id',
+    'bos_token_id': 'bos_id',
+    'decoder_start_token_id': 'decoder_start_id',
+    'forced_bos_token_id': 'forced_bos_id',
+    'forced_eos_token_id': 'forced_eos_id',
+}
+_OBJECTIVES = {
+    'dual_encoder': 'retrieval',
+    'sequence_classifier': 'classification',
+    'token_classifier': 'tagging',
+}
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command line, the program's name first."""
+    args = _parse(argv[1:])
+    target = pathlib.Path(args.target)
+    if target.exists():
+        raise UserError(f'{target} exists already; name a target that does not')
+    target.parent.mkdir(parents=True, exist_ok=True)
+    export = (pathlib.Path(args.source) / 'checkpoints').is_dir()
+    misplaced = ('extra_tokens',) if export else ('step', 'dtype', 'vocab_size', 'lora')
+    for name in misplaced:
+        if getattr(args, name) is not None:
+            kind = 'workdir' if export else 'Hugging Face checkpoint'
+            raise UserError(f'--{name} has no meaning for {args.source}, which is a {kind}')
+    if export:
+        step = checkpoints.find_step(args.source, args.step or 'best')
+        lines = to_folder(
+            args.source, target, step, args.dtype or 'float32', args.vocab_size, args.lora
+        )
+    else:
+        lines = to_workdir(args.source, target, (args.extra_tokens or '').split())
+    for line in lines:
+        print(line)
+    print(f'wrote {target}: {", ".join(sorted(os.listdir(target)))}')
+
+
+# ------------------------------------------------------------------------- Hugging Face -> workdir
+
+
+def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = ()) -> list[str]:
+    """Reads a folder or hub name, writes a workdir.
+
+    Args:
+      source: see huggingface/hub.py.
+      target: does not exist yet.
+      extra_tokens: words that become one token each.
+
+    Returns:
+      What there is to say.
+
+    Raises:
+      UserError: before anything is written, if the checkpoint is not whole.
+    """
+    checkpoint = hf_checkpoint.open(source)
+    checkpoint.check()
+    count = sum(int(np.prod(shape)) for shape in checkpoint.shapes.values())
+    said = [f'{source}: {checkpoint.family}, {logs.quantity(count)} parameters']
+    with tensors.appearing(target) as temporary:
+        vocabulary = temporary / 'tokenizer'
+        vocabulary.mkdir()
+        tensors.write_json(vocabulary / hub.CONFIG, checkpoint.config)
+        for file in hub.tokenizer_files(checkpoint.folder):
+            shutil.copy(file, vocabulary / file.name)
+        add = None
+        if extra_tokens:
+            first = add_tokens(checkpoint.folder, vocabulary, extra_tokens)
+            add = first, first + len(extra_tokens)
+            rows = max(checkpoint.model['vocab_size'], add[1])
+            said.append(
+                f'{", ".join(extra_tokens)}: ids {first} to {add[1] - 1}, their rows are the mean '
+                f'of the {first} before them; {rows} rows in all'
+            )
+            checkpoint.model['vocab_size'] = rows
+            _set_vocab_size(vocabulary / hub.CONFIG, rows)
+        boxes = hf_checkpoint.boxed_params(models.build(**checkpoint.model))
+        flat = {}
+        for path in _progress(checkpoint.shapes, lambda path: checkpoint.shapes[path], 'read'):
+            value = checkpoint.read_param(path)
+            if add and 'vocab' in boxes[path].names:
+                value = _with_rows(value, boxes[path].names.index('vocab'), *add)
+            flat[path] = jnp.asarray(value)
+        config = _config(checkpoint, source, target)
+        about = {'config': config, **config_lib.facts()}
+        (temporary / 'config.json').write_text(json.dumps(about, indent=1) + '\n', encoding='utf-8')
+        checkpoints.save_params(str(temporary), 0, traverse_util.unflatten_dict(flat, sep='/'))
+    return said
+
+
+def _config(
+    checkpoint: hf_checkpoint.Checkpoint, source: str, target: pathlib.Path
+) -> dict[str, Any]:
+    """What a run that ended with these parameters would have been started with."""
+    return {
+        'seed': 0,
+        'data': {'root': '', 'vocabulary': str(target.absolute() / 'tokenizer'), 'sample': False},
+        'model': checkpoint.model,
+        'init_from': source,
+        'lora': {'rank': 0},
+        'objective': {'name': _OBJECTIVES.get(checkpoint.family, 'generation')},
+        'trainable': ['.*'],
+        'mesh': {'data': -1, 'fsdp': 1, 'tensor': 1},
+        'stages': {},
+        'evals': {},
+        'baselines': [],
+    }
+
+
+def add_tokens(source: pathlib.Path, folder: pathlib.Path, words: Sequence[str]) -> int:
+    """Adds words to a tokenizer's files; returns the id of the first.
+
+    Args:
+      source: with the tokenizer's files as they are.
+      folder: with a copy of them, which is changed.
+      words: new ones.
+
+    Raises:
+      UserError: the words are not new, or the tokenizer cannot take them.
+    """
+    first = tokenizers.load(str(source), '').num_pieces
+    ids = {word: first + index for index, word in enumerate(words)}
+    flags = {'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False}
+    added = {i: {'content': word, **flags, 'special': True} for word, i in ids.items()}
+    if (file := folder / 'tokenizer.json').is_file():
+        content = tensors.read_json(file)
+        content.setdefault('added_tokens', []).extend({'id': i} | t for i, t in added.items())
+        tensors.write_json(file, content)
+    file = folder / 'tokenizer_config.json'
+    content = tensors.read_json(file) if file.is_file() else {}
+    if content.get('added_tokens_decoder'):
+        content['added_tokens_decoder'] |= {str(i): token for i, token in added.items()}
+        tensors.write_json(file, content)
+    else:
+        file = folder / 'added_tokens.json'
+        tensors.write_json(file, (tensors.read_json(file) if file.is_file() else {}) | ids)
+    after = tokenizers.load(str(folder), '')
+    for word, number in ids.items():
+        if after.num_pieces != first + len(ids) or after.encode(word).tolist() != [number]:
+            raise UserError(
+                f'{word!r} cannot be added: with it the tokenizer gives '
+                f'{after.encode(word).tolist()} in place of [{number}]; is it there already?'
+            )
+    return first
+
+
+def _with_rows(value: np.ndarray, axis: int, first: int, end: int) -> np.ndarray:
+    """Rows `first` to `end` of the vocabulary become the mean of those before; more if need be."""
+    value = np.moveaxis(value, axis, 0)
+    mean = value[:first].mean(axis=0, dtype=np.float64).astype(value.dtype)
+    lacking = max(end - len(value), 0)
+    value = np.concatenate([value, np.broadcast_to(mean, (lacking, *mean.shape))])
+    value[first:end] = mean
+    return np.moveaxis(value, 0, axis)
+
+
+def _set_vocab_size(file: pathlib.Path, rows: int) -> None:
+    """In config.json: of the model, and of the halves of one that is made of two."""
+    content = tensors.read_json(file)
+    for part in (content, content.get('encoder', {}), content.get('decoder', {})):
+        if 'vocab_size' in part:
+            part['vocab_size'] = rows
+    tensors.write_json(file, content)
+
+
+# ------------------------------------------------------------------------- workdir -> Hugging Face
+
+
+def to_folder(
+    workdir: str,
+    target: pathlib.Path,
+    step: int,
+    dtype: str = 'float32',
+    vocab_size: int | None = None,
+    lora: str | None = None,
+) -> list[str]:
+    """Reads a checkpoint of a workdir, writes a folder that transformers loads.
+
+    Args:
+      workdir: of a run, or converted.
+      target: does not exist yet.
+      step: the checkpoint.
+      dtype: of the weights in the files.
+      vocab_size: rows of the vocabulary that are kept, None: all.
+      lora: what becomes of LoRA: 'merged' into the weights (also None), or 'separate': the
+        adapter alone is written.
+
+    Returns:
+      What there is to say.
+    """
+    config = config_lib.read_config(workdir)
+    vocabulary = Vocabulary(workdir, config)
+    model = runs.build_model(config.model, vocabulary.size)
+    family, model_config = config.model.family, model.config
+    source = init_from.open_workdir(workdir, str(step))
+    adapted = source.is_adapted
+    if lora is not None and not adapted:
+        raise UserError(f'{workdir} was trained without LoRA; leave out --lora')
+    said = [f'{source.name}: {family}, {logs.quantity(source.num_parameters)} parameters']
+    if lora == 'separate':
+        _write_adapter(target, source, family, model_config, config.get('init_from', ''))
+        return [*said, 'LoRA alone; the model that it was trained on is not in the folder']
+    if adapted:
+        source = init_from.without_lora(source)
+        said.append('LoRA is merged into the weights')
+    boxes = hf_checkpoint.boxed_params(model)
+    cut = model_config.vocab_size if vocab_size is None else vocab_size
+    if not vocabulary.pieces <= cut <= model_config.vocab_size:
+        raise UserError(
+            f'--vocab_size={vocab_size} is impossible: the vocabulary has {vocabulary.pieces} '
+            f'tokens, and the model {model_config.vocab_size} rows for them'
+        )
+    params = {path: _Later(source, path, boxes[path], cut) for path in source.shapes}
+    with tempfile.TemporaryDirectory() as folder:
+        hf_checkpoint.save(
+            target,
+            family,
+            models.config(**dict(config.model) | {'vocab_size': cut}),
+            traverse_util.unflatten_dict(params, sep='/'),
+            vocabulary.ids,
+            vocabulary.files(pathlib.Path(folder)),
+            dtype=dtype,
+        )
+    return said
+
+
+class _Later:
+    """A parameter that is read when its array is asked for, and not kept."""
+
+    def __init__(self, source: init_from.Source, path: str, box: Any, rows: int):
+        self._read = functools.partial(source.read, path)
+        self._index = tuple(slice(rows if axis == 'vocab' else None) for axis in box.names)
+        whole = np.broadcast_to(np.float32(0), source.shapes[path])
+        self.shape = whole[self._index].shape
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self._read()[self._index], dtype)
+
+
+def _write_adapter(
+    target: pathlib.Path, source: init_from.Source, family: str, config: Any, base: str
+) -> None:
+    leaves = {
+        name: source.read(name)
+        for name in source.shapes
+        if name.rpartition('/')[2] in lora_lib.LEAVES
+    }
+    _, adapters = lora_lib.split(traverse_util.unflatten_dict(leaves, sep='/'))
+    entries = hf_checkpoint.names(family, config)
+    arrays, content = peft.adapter(entries, adapters, base)
+    with tensors.appearing(target) as temporary:
+        tensors.write_json(temporary / peft.CONFIG_FILE, content)
+        specs = {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}
+        tensors.write_file(temporary / peft.TENSORS_FILE, specs)
+
+
+class Vocabulary:
+    """What a folder for transformers says of the vocabulary that a workdir was trained with.
+
+    Attributes:
+      size: rows that a model needs for it.
+      pieces: ids that stand for something.
+      ids: special ids, for `to_config`.
+    """
+
+    def __init__(self, workdir: str, config: Any):
+        own = pathlib.Path(workdir) / 'tokenizer'
+        self._spec = str(own) if own.is_dir() else config.data.vocabulary
+        self._root = config.data.root
+        if own.is_dir() and not hub.tokenizer_files(own):
+            # Converted from a folder without a tokenizer: config.json is all there is.
+            content = tensors.read_json(own / hub.CONFIG)
+            self.size = self.pieces = config.model.vocab_size
+            self.ids = {}
+        else:
+            tokenizer = tokenizers.load(self._spec, self._root)
+            content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
+            self.size, self.pieces = tokenizer.vocab_size, tokenizer.num_pieces
+            self.ids = {key: getattr(tokenizer, key, None) for key in IDS.values()}
+        self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in IDS.items()}
+
+    def files(self, folder: pathlib.Path) -> Iterable[pathlib.Path]:
+        """The tokenizer's files; those that have to be made are made in `folder`."""
+        path = pathlib.Path(self._spec).expanduser()
+        if self._spec == 'sample':
+            path = pathlib.Path(self._root) / tokenizers.SAMPLE_FILE
+        if path.is_dir():
+            return hub.tokenizer_files(path)
+        if path.suffix == '.json':
+            return [path]
+        if path.is_file():
+            # The ids are SentencePiece's own: no sentinels of T5 behind them.
+            about = {'tokenizer_class': 'T5Tokenizer', 'extra_ids': 0}
+            shutil.copy(path, folder / 'spiece.model')
+            tensors.write_json(folder / 'tokenizer_config.json', about)
+            return hub.tokenizer_files(folder)
+        return hub.fetch_tokenizer(tokenizers.HUB_NAMES.get(self._spec, self._spec))
+
+
+# ------------------------------------------------------------------------------------------- pieces
+
+
+def _progress(
+    paths: Iterable[str], shape: Callable[[str], tuple[int, ...]], verb: str
+) -> Iterator[str]:
+    """The paths; prints how far it is every few seconds."""
+    paths = list(paths)
+    sizes = [4 * int(np.prod(shape(path))) for path in paths]
+    said = time.monotonic()
+    for index, path in enumerate(paths):
+        if time.monotonic() - said > 5:
+            said = time.monotonic()
+            done, total = (logs.quantity(sum(s), 'B') for s in (sizes[:index], sizes))
+            print(f'  {verb} {done} of {total}', flush=True)
+        yield path
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.convert', __doc__)
+    parser.add_argument('source', help='workdir, Hugging Face folder, or hub name[@REVISION]')
+    parser.add_argument('target', help='a folder that does not exist yet')
+    parser.add_argument('--step', help='of a workdir: best, last or a number (default: best)')
+    parser.add_argument('--dtype', choices=DTYPES, help='of the weights written (default: float32)')
+    parser.add_argument('--vocab_size', type=int, help='rows of the vocabulary kept (default: all)')
+    parser.add_argument('--lora', choices=('merged', 'separate'), help='default: merged')
+    parser.add_argument('--extra_tokens', help="of a new workdir: new words, such as '[summarize]'")
+    return parser.parse_args(argv)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))

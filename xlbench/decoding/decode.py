@@ -1,0 +1,109 @@
+"""From a model and a batch to texts, by any method."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from xlbench.decoding import sampling, top
+from xlbench.decoding.beam import beam_search
+from xlbench.decoding.greedy import one_by_one
+from xlbench.decoding.options import Options
+from xlbench.decoding.rules import Rules
+from xlbench.errors import UserError
+
+
+class Decoded(NamedTuple):
+    """The texts of each example, best first; samples in the order of their numbers."""
+
+    tokens: jax.Array  # [batch, num_return, max_length] int32; the end is kept, padding after it
+    scores: jax.Array  # [batch, num_return]; of beams with the length penalty and what rules change
+    log_probabilities: jax.Array  # [batch, num_return], under the model alone, in nats
+
+
+def decode(
+    model: Any,
+    params: Any,
+    batch: Mapping[str, jax.Array],
+    options: Options,
+    *,
+    start_id: int,
+    eos_id: int,
+    pad_id: int,
+    forced_first: jax.Array | None = None,
+    rng: jax.Array | None = None,
+) -> Decoded:
+    """Decodes a batch; pure, to be called under jit with model, options and the three ids static.
+
+    Args:
+      model: a Linen module with the methods of models.generator.Generator.
+      params: its parameters.
+      batch: encoder_input_tokens, encoder_segment_ids, encoder_positions [batch, inputs]; rows
+        without a segment are padding. For samples 'example_index' [batch], if there, numbers the
+        examples; else they are numbered by row.
+      options: how.
+      start_id: what the first step is fed.
+      eos_id: ends a text.
+      pad_id: fills up.
+      forced_first: [batch] int32, the first token of every text (a language, say).
+      rng: the key of samples; None: made from options.seed.
+    """
+    if (eos_id,) in options.banned:
+        raise UserError(f'decoding: banned has {eos_id}, the end of texts; set min_length instead')
+    apply = functools.partial(model.apply, {'params': params})
+    segments = batch['encoder_segment_ids']
+    encoded = apply(
+        batch['encoder_input_tokens'], segments, batch['encoder_positions'], method='encode'
+    )
+    size, count = segments.shape[0], options.hypotheses
+    cache = apply(encoded, segments, options.max_length, count, method='init_cache')
+    decode_step = functools.partial(apply, method='decode_step')
+    empty = ~jnp.any(segments > 0, axis=1)
+    if options.num_beams > 1:
+        if forced_first is not None:
+            forced_first = jnp.repeat(forced_first, count // options.num_groups)
+        found = beam_search(
+            decode_step,
+            cache,
+            options,
+            Rules(options, eos_id, forced_first),
+            batch_size=size,
+            start_id=start_id,
+            pad_id=pad_id,
+            empty=empty,
+        )
+        return Decoded(*found)
+    if forced_first is not None:
+        forced_first = jnp.repeat(forced_first, count)
+    rules = Rules(options, eos_id, forced_first)
+    keys = None
+    if options.method == 'sample':
+        rng = jax.random.key(options.seed) if rng is None else rng
+        keys = sampling.row_keys(rng, batch.get('example_index', jnp.arange(size)), count)
+    tokens, scores = one_by_one(
+        decode_step,
+        cache,
+        functools.partial(_choose, options, rules, keys),
+        batch_size=size * count,
+        max_length=options.max_length,
+        start_id=start_id,
+        eos_id=eos_id,
+        pad_id=pad_id,
+        empty=jnp.repeat(empty, count),
+    )
+    scores = scores.reshape(size, count)
+    return Decoded(tokens.reshape(size, count, -1), scores, scores)
+
+
+def _choose(options, rules, keys, logits, tokens, position):
+    """The next token of each row: the best, or with keys a random one."""
+    zero = jnp.zeros(len(logits))
+    logits = rules.by_history(logits, zero, tokens, position)
+    value = rules.by_id(zero, position)
+    if keys is None:
+        return top.top_k(logits, 1, value).ids[:, 0]
+    logits = value(logits, jnp.arange(logits.shape[1]))
+    logits = sampling.distribution(logits, options.temperature, options.top_k, options.top_p)
+    return sampling.draw(keys, logits, position)

@@ -1,0 +1,127 @@
+"""What a decoder is told: the keyword arguments of a `decoding` block, checked."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from xlbench import errors
+from xlbench.errors import UserError
+
+METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How texts are made. Lengths count new tokens: the end, but not the start token.
+
+    Attributes:
+      method: 'greedy', 'sample', 'beam' or 'diverse_beam' (arXiv:1610.02424).
+      max_length: most tokens of a text.
+      min_length: tokens before the end may come.
+      num_beams: hypotheses of an example ('beam', 'diverse_beam'); a beam of 1 is greedy.
+      num_return: texts of an example, best first; at most num_beams, any number of samples.
+      length_penalty: a finished text's score is its log-probability / length^length_penalty.
+      early_stopping: an example with num_beams finished texts is done at once (True); when the best
+        running one, at its present length, is not better than the worst finished one (False); when
+        it would not be better at max_length either ('never').
+      temperature: divides the logits ('sample', like the next two).
+      top_k: only the k most likely tokens, and what equals the last of them; 0 is all.
+      top_p: only the most likely tokens that together have this probability; 1 is all.
+      no_repeat_ngram: no n-gram of this length comes twice; 0 allows it. The start token counts.
+      repetition_penalty: logits (log-probabilities in beams) of tokens that the text has, the start
+        token too, are multiplied by it when negative, divided when positive (arXiv:1909.05858).
+      banned: token ids, or sequences of ids, that do not come.
+      forced_last: a text that has not ended before max_length ends there.
+      num_groups: of equally many beams ('diverse_beam').
+      diversity_penalty: taken off the log-probability of a token for each beam of the groups before
+        that takes it at the same step.
+      seed: of the samples.
+    """
+
+    method: str = 'greedy'
+    max_length: int = 128
+    min_length: int = 0
+    num_beams: int = 1
+    num_return: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | str = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    no_repeat_ngram: int = 0
+    repetition_penalty: float = 1.0
+    banned: Sequence[int | Sequence[int]] = ()
+    forced_last: bool = False
+    num_groups: int = 1
+    diversity_penalty: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self):
+        if self.method not in METHODS:
+            raise errors.unknown('decoding method', self.method, METHODS)
+        banned = tuple((b,) if isinstance(b, int) else tuple(b) for b in self.banned)
+        object.__setattr__(self, 'banned', banned)
+        beams, groups = self.num_beams, self.num_groups
+        for name, allowed, what in (
+            ('max_length', self.max_length >= 1, '1 or more'),
+            ('min_length', 0 <= self.min_length <= self.max_length, f'0 to {self.max_length}'),
+            ('num_beams', beams >= 1, '1 or more'),
+            (
+                'early_stopping',
+                self.early_stopping in (True, False, 'never'),
+                "True, False, 'never'",
+            ),
+            ('temperature', self.temperature > 0, 'above 0'),
+            ('top_k', self.top_k >= 0, '0 (all) or more'),
+            ('top_p', 0 < self.top_p <= 1, 'above 0 up to 1'),
+            ('no_repeat_ngram', self.no_repeat_ngram >= 0, '0 (off) or more'),
+            ('repetition_penalty', self.repetition_penalty > 0, 'above 0'),
+            ('banned', all(banned), 'ids and sequences of ids that are not empty'),
+            ('num_groups', groups >= 1 and beams % groups == 0, f'a divisor of num_beams={beams}'),
+            ('diversity_penalty', self.diversity_penalty >= 0, '0 or more'),
+        ):
+            if not allowed:
+                raise UserError(f'decoding: {name}={getattr(self, name)!r}; allowed: {what}')
+        most = {'greedy': 1, 'sample': self.num_return}.get(self.method, beams)
+        if not 1 <= self.num_return <= most:
+            raise UserError(
+                f'decoding: num_return={self.num_return}; {self.method} gives 1 to {most} texts'
+            )
+        if self.method == 'diverse_beam' and groups == 1:
+            raise UserError('decoding: diverse_beam needs num_groups of 2 or more; or take beam')
+        self._check_unused()
+
+    def _check_unused(self):
+        """Raises UserError for an option that the method would not read."""
+        owners = {
+            'num_beams': ('beam', 'diverse_beam'),
+            'length_penalty': ('beam', 'diverse_beam'),
+            'early_stopping': ('beam', 'diverse_beam'),
+            'num_groups': ('diverse_beam',),
+            'diversity_penalty': ('diverse_beam',),
+            'temperature': ('sample',),
+            'top_k': ('sample',),
+            'top_p': ('sample',),
+            'seed': ('sample',),
+        }
+        for field in dataclasses.fields(self):
+            methods = owners.get(field.name, METHODS)
+            if self.method not in methods and getattr(self, field.name) != field.default:
+                raise UserError(
+                    f'decoding: {field.name} is for {" and ".join(methods)}, and the method is '
+                    f'{self.method}. Set method, or leave {field.name} out.'
+                )
+
+    @property
+    def eager(self) -> bool:
+        """Whether an example is done as soon as its pool is full."""
+        return self.early_stopping is True
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether what a text may reach is judged at max_length."""
+        return self.early_stopping == 'never'
+
+    @property
+    def hypotheses(self) -> int:
+        """Rows of the model's cache for each example."""
+        return self.num_return if self.method == 'sample' else self.num_beams

@@ -1,0 +1,204 @@
+"""BART, mBART, PEGASUS and Marian as transformers stores them.
+
+One table of names serves the classes BartForConditionalGeneration, MBartForConditionalGeneration,
+PegasusForConditionalGeneration and MarianMTModel. A learned table of positions passes through
+whole, with its two rows before position 0; sinusoidal ones are computed, and stored copies are
+ignored.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from xlbench.errors import UserError
+from xlbench.huggingface.mapping import Entry
+from xlbench.models.bart import VARIANTS, BartConfig
+
+MODEL_TYPES = ('bart', 'mbart', 'pegasus', 'marian')
+FAMILIES = MODEL_TYPES
+
+IGNORED = (
+    r'model\.(encoder|decoder)\.version',  # A mark that fairseq left.
+    r'model\.(encoder|decoder)\.embed_positions\.weight',  # Sinusoidal ones.
+)
+
+
+def rename(name: str) -> str:
+    """The name of a stored tensor as the table below spells it.
+
+    Saved without the head of logits, as facebook/bart-large is, names lack their first word:
+    'encoder.layers.0.fc1.weight' -> 'model.encoder.layers.0.fc1.weight'.
+    """
+    return f'model.{name}' if name.startswith(('shared.', 'encoder.', 'decoder.')) else name
+
+
+def names(family: str, config: BartConfig) -> dict[str, Entry]:
+    """Our parameter -> its tensors."""
+    del family
+    tied = ('model.encoder.embed_tokens.weight', 'model.decoder.embed_tokens.weight')
+    table = {
+        'token_embedder/embedding': Entry(('model.shared.weight',), tied=(*tied, 'lm_head.weight')),
+        # Not stored without the head of logits.
+        'final_logits_bias': Entry(('final_logits_bias',), form='row', default=0.0),
+    }
+    depths = {'encoder': config.num_encoder_layers, 'decoder': config.num_decoder_layers}
+    for stack, depth in depths.items():
+        if config.learned_positions:
+            table[f'{stack}/position_embedder/embedding'] = Entry(
+                (f'model.{stack}.embed_positions.weight',)
+            )
+        if config.embedding_norm:
+            table |= _norm(f'{stack}/embeddings_norm', f'model.{stack}.layernorm_embedding')
+        if config.pre_norm:
+            table |= _norm(f'{stack}/final_norm', f'model.{stack}.layer_norm')
+        for i in range(depth):
+            ours, theirs = f'{stack}/layers_{i}', f'model.{stack}.layers.{i}'
+            own = 'attention' if stack == 'encoder' else 'self_attention'
+            table |= _dense(f'{ours}/{own}/qkv', *(f'{theirs}.self_attn.{x}_proj' for x in 'qkv'))
+            table |= _dense(f'{ours}/{own}/out', f'{theirs}.self_attn.out_proj')
+            table |= _norm(f'{ours}/{own}_norm', f'{theirs}.self_attn_layer_norm')
+            if stack == 'decoder':
+                cross, their_cross = f'{ours}/encoder_decoder_attention', f'{theirs}.encoder_attn'
+                table |= _dense(f'{cross}/query', f'{their_cross}.q_proj')
+                table |= _dense(f'{cross}/kv', *(f'{their_cross}.{x}_proj' for x in 'kv'))
+                table |= _dense(f'{cross}/out', f'{their_cross}.out_proj')
+                table |= _norm(f'{cross}_norm', f'{their_cross}_layer_norm')
+            table |= _dense(f'{ours}/mlp/wi', f'{theirs}.fc1')
+            table |= _dense(f'{ours}/mlp/wo', f'{theirs}.fc2')
+            table |= _norm(f'{ours}/mlp_norm', f'{theirs}.final_layer_norm')
+    return table
+
+
+def _dense(ours: str, *theirs: str) -> dict[str, Entry]:
+    pairs = {'kernel': 'weight', 'bias': 'bias'}
+    return {f'{ours}/{a}': Entry(tuple(f'{x}.{b}' for x in theirs)) for a, b in pairs.items()}
+
+
+def _norm(ours: str, theirs: str) -> dict[str, Entry]:
+    return {
+        f'{ours}/scale': Entry((f'{theirs}.weight',)),
+        f'{ours}/bias': Entry((f'{theirs}.bias',)),
+    }
+
+
+# Name in config.json -> in layers.ACTIVATIONS; of several names the first is written.
+_ACTIVATIONS = {
+    'relu': 'relu',
+    'gelu': 'gelu',
+    'gelu_new': 'gelu_tanh',
+    'swish': 'swish',
+    'silu': 'swish',
+    'tanh': 'tanh',
+}
+# Our field -> the keys of config.json with the same meaning; where they are two, they must agree.
+_KEYS = {
+    'vocab_size': ('vocab_size',),
+    'emb_dim': ('d_model',),
+    'num_heads': ('encoder_attention_heads', 'decoder_attention_heads'),
+    'mlp_dim': ('encoder_ffn_dim', 'decoder_ffn_dim'),
+    'num_encoder_layers': ('encoder_layers',),
+    'num_decoder_layers': ('decoder_layers',),
+    'max_positions': ('max_position_embeddings',),
+    'scaled_embeddings': ('scale_embedding',),
+    'init_std': ('init_std',),
+    'dropout_rate': ('dropout',),
+    'attention_dropout_rate': ('attention_dropout',),
+    'activation_dropout_rate': ('activation_dropout',),
+}
+# What old files leave out (transformers' defaults).
+_DEFAULTS = {
+    'activation_function': 'gelu',
+    'max_position_embeddings': 1024,
+    'scale_embedding': False,
+    'init_std': 0.02,
+    'dropout': 0.1,
+    'attention_dropout': 0.0,
+    'activation_dropout': 0.0,
+}
+# Keys with the only value that there is a model for.
+_FIXED = {
+    'tie_word_embeddings': True,
+    'share_encoder_decoder_embeddings': True,
+    'encoder_layerdrop': 0.0,
+    'decoder_layerdrop': 0.0,
+}
+
+
+def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a config.json -> arguments of models.build.
+
+    Which norms a model has and how it counts positions follows from its model_type alone, as in
+    transformers; old files repeat that in keys which nothing reads.
+
+    Raises:
+      UserError: a key that is missing, or a value that this model does not have.
+    """
+    config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
+    family = config['model_type']
+    for keys in _KEYS.values():
+        for key in keys:
+            if key not in config:
+                raise UserError(f'config.json lacks {key!r}, which a {family} model needs')
+            _expect(config, key, config[keys[0]], f', as {keys[0]} is')
+    for key, value in _FIXED.items():
+        _expect(config, key, value)
+    _expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
+    activation = config['activation_function']
+    if activation not in _ACTIVATIONS:
+        raise UserError(
+            f'config.json: activation_function is {activation!r}; supported: '
+            f'{", ".join(_ACTIVATIONS)}'
+        )
+    fields = {ours: config[keys[0]] for ours, keys in _KEYS.items()}
+    if fields['emb_dim'] % fields['num_heads']:
+        raise UserError(
+            f'config.json: d_model is {fields["emb_dim"]}; supported: multiples of '
+            f'encoder_attention_heads, {fields["num_heads"]}'
+        )
+    return {
+        'family': family,
+        'head_dim': fields['emb_dim'] // fields['num_heads'],
+        'activation': _ACTIVATIONS[activation],
+        **VARIANTS[family],
+        **fields,
+    }
+
+
+def _expect(config: Mapping[str, Any], key: str, value: Any, why: str = '') -> None:
+    if config.get(key, value) != value:
+        raise UserError(f'config.json: {key} is {config[key]}; supported: {value}{why}')
+
+
+def to_config(family: str, config: BartConfig, ids: Mapping[str, int | None]) -> dict[str, Any]:
+    """The content of config.json for a model of ours; the inverse of `from_config`.
+
+    Raises:
+      UserError: transformers has no such model.
+    """
+    fixed = VARIANTS[family] | {'head_dim': config.emb_dim // config.num_heads}
+    for field, value in fixed.items():
+        if getattr(config, field) != value:
+            raise UserError(
+                f'a {family} model with {field}={getattr(config, field)} cannot be written for '
+                f'transformers, where it is {value}'
+            )
+    architecture = {
+        'bart': 'BartForConditionalGeneration',
+        'mbart': 'MBartForConditionalGeneration',
+        'pegasus': 'PegasusForConditionalGeneration',
+        'marian': 'MarianMTModel',
+    }[family]
+    activation = next(key for key, ours in _ACTIVATIONS.items() if ours == config.activation)
+    return {
+        'architectures': [architecture],
+        'model_type': family,
+        'is_encoder_decoder': True,
+        **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
+        'activation_function': activation,
+        'tie_word_embeddings': True,
+        'pad_token_id': ids['pad_id'],
+        'bos_token_id': ids.get('bos_id'),
+        'eos_token_id': ids['eos_id'],
+        'decoder_start_token_id': ids['decoder_start_id'],
+        'forced_bos_token_id': ids.get('forced_bos_id'),
+        'forced_eos_token_id': ids.get('forced_eos_id'),
+    }

@@ -1,0 +1,288 @@
+"""BERT and RoBERTa / XLM-R as transformers stores them: encoders, heads, and pairs of them.
+
+RoBERTa and XLM-R are one model under two names; what is written here is an XLM-R.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from xlbench.errors import UserError
+from xlbench.huggingface.mapping import Entry
+from xlbench.models.bert import BertConfig
+from xlbench.models.dual_encoder import DualEncoderConfig
+
+MODEL_TYPES = ('bert', 'roberta', 'xlm-roberta', 'encoder-decoder')
+FAMILIES = ('bert', 'encoder_decoder', 'sequence_classifier', 'token_classifier')
+
+# Buffers, and heads that the family of the checkpoint does not have.
+IGNORED = (
+    r'(encoder\.|decoder\.(bert|roberta)\.)?embeddings\.(position_ids|token_type_ids)',
+    r'cls\..*',
+    r'lm_head\..*',
+    r'classifier\..*',
+    r'qa_outputs\..*',
+)
+
+# Family -> the class of transformers, after 'Bert' or 'XLMRoberta'.
+_CLASSES = {
+    'bert': 'Model',
+    'sequence_classifier': 'ForSequenceClassification',
+    'token_classifier': 'ForTokenClassification',
+}
+
+
+def rename(name: str) -> str:
+    """The name of a stored tensor, as all checkpoints of the same encoder agree on it.
+
+    bert.embeddings.LayerNorm.gamma -> embeddings.LayerNorm.weight
+    """
+    name = re.sub(r'^(bert|roberta)\.', '', name)
+    name = re.sub(r'LayerNorm\.gamma$', 'LayerNorm.weight', name)
+    return re.sub(r'LayerNorm\.beta$', 'LayerNorm.bias', name)
+
+
+def names(family: str, config: BertConfig) -> dict[str, Entry]:
+    """Our parameter -> its tensors, as transformers writes them."""
+    base = 'roberta.' if _is_roberta(config) else 'bert.'
+    if family == 'bert':
+        return _stack('', '', config) | _pooler('', '', config)
+    if family == 'encoder_decoder':
+        return {
+            **_stack('encoder/', 'encoder.', config),
+            **_pooler('encoder/', 'encoder.', config),
+            **_stack('decoder/', f'decoder.{base}', config, decoder=True),
+            **_lm_head('decoder.', config),
+        }
+    table = _stack('encoder/', base, config) | _pooler('encoder/', base, config)
+    if family == 'sequence_classifier' and not config.has_pooler:
+        table |= _dense('dense', 'classifier.dense')
+        return table | _dense('classifier', 'classifier.out_proj')
+    return table | _dense('classifier', 'classifier')
+
+
+def lm_head_names(config: BertConfig) -> dict[str, Entry]:
+    """The parameters `lm_head/...` of an encoder_decoder -> the tensors of a masked-language model.
+
+    Those of BertForMaskedLM, BertForPreTraining and XLMRobertaForMaskedLM, from which a decoder's
+    head may be initialised.
+    """
+    return _lm_head('', config)
+
+
+def folders(config: DualEncoderConfig) -> dict[str, str]:
+    """The parts of a dual encoder's parameters -> the subfolders that hold them as family 'bert'.
+
+    {'left': 'left', 'right': 'right'}, or {'left': ''}, the folder itself, where both sides share
+    one encoder.
+
+    Raises:
+      UserError: there is a projection, for which an encoder's folder has no place.
+    """
+    if config.projection_dim:
+        raise UserError(
+            f'a dual encoder with projection_dim={config.projection_dim} cannot be written as '
+            'encoders of transformers, which have no projection'
+        )
+    return {'left': ''} if config.shared else {'left': 'left', 'right': 'right'}
+
+
+# ---------------------------------------------------------------------------------------- the names
+
+
+def _is_roberta(config: BertConfig) -> bool:
+    return config.position_offset > 0
+
+
+def _dense(ours: str, *theirs: str) -> dict[str, Entry]:
+    return {
+        f'{ours}/kernel': Entry(tuple(f'{name}.weight' for name in theirs)),
+        f'{ours}/bias': Entry(tuple(f'{name}.bias' for name in theirs)),
+    }
+
+
+def _norm(ours: str, theirs: str) -> dict[str, Entry]:
+    return {
+        f'{ours}/scale': Entry((f'{theirs}.weight',)),
+        f'{ours}/bias': Entry((f'{theirs}.bias',)),
+    }
+
+
+def _stack(ours: str, theirs: str, config: BertConfig, decoder: bool = False) -> dict[str, Entry]:
+    """Embeddings and layers below the prefixes `ours` and `theirs`."""
+    table = _norm(f'{ours}embeddings_norm', f'{theirs}embeddings.LayerNorm')
+    for kind, their_kind in (('token', 'word'), ('position', 'position'), ('type', 'token_type')):
+        tied = ()
+        if decoder and kind == 'token':
+            head = 'lm_head' if _is_roberta(config) else 'cls.predictions'
+            tied = (f'decoder.{head}.decoder.weight',)
+        name = f'{theirs}embeddings.{their_kind}_embeddings.weight'
+        table[f'{ours}{kind}_embedder/embedding'] = Entry((name,), tied=tied)
+    for i in range(config.num_layers):
+        our, their = f'{ours}layers_{i}', f'{theirs}encoder.layer.{i}'
+        query, key, value = (f'{their}.attention.self.{part}' for part in ('query', 'key', 'value'))
+        table |= _dense(f'{our}/attention/qkv', query, key, value)
+        table |= _dense(f'{our}/attention/out', f'{their}.attention.output.dense')
+        table |= _norm(f'{our}/attention_norm', f'{their}.attention.output.LayerNorm')
+        if decoder:
+            cross = f'{their}.crossattention'
+            table |= _dense(f'{our}/cross_attention/query', f'{cross}.self.query')
+            table |= _dense(f'{our}/cross_attention/kv', f'{cross}.self.key', f'{cross}.self.value')
+            table |= _dense(f'{our}/cross_attention/out', f'{cross}.output.dense')
+            table |= _norm(f'{our}/cross_attention_norm', f'{cross}.output.LayerNorm')
+        table |= _dense(f'{our}/mlp/wi', f'{their}.intermediate.dense')
+        table |= _dense(f'{our}/mlp/wo', f'{their}.output.dense')
+        table |= _norm(f'{our}/mlp_norm', f'{their}.output.LayerNorm')
+    return table
+
+
+def _pooler(ours: str, theirs: str, config: BertConfig) -> dict[str, Entry]:
+    return _dense(f'{ours}pooler', f'{theirs}pooler.dense') if config.has_pooler else {}
+
+
+def _lm_head(theirs: str, config: BertConfig) -> dict[str, Entry]:
+    if _is_roberta(config):
+        head, dense, norm = f'{theirs}lm_head', 'dense', 'layer_norm'
+    else:
+        head, dense, norm = f'{theirs}cls.predictions', 'transform.dense', 'transform.LayerNorm'
+    return {
+        **_dense('lm_head/dense', f'{head}.{dense}'),
+        **_norm('lm_head/norm', f'{head}.{norm}'),
+        'lm_head/bias': Entry((f'{head}.bias',), tied=(f'{head}.decoder.bias',)),
+    }
+
+
+# --------------------------------------------------------------------------------------- the config
+
+# Our field -> the key of config.json with the same meaning.
+_SIZES = {
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'hidden_size',
+    'num_heads': 'num_attention_heads',
+    'mlp_dim': 'intermediate_size',
+    'num_layers': 'num_hidden_layers',
+    'type_vocab_size': 'type_vocab_size',
+    'norm_epsilon': 'layer_norm_eps',
+    'dropout_rate': 'hidden_dropout_prob',
+    'attention_dropout_rate': 'attention_probs_dropout_prob',
+}
+# What files may leave out (transformers' defaults).
+_DEFAULTS = {
+    'max_position_embeddings': 512,
+    'type_vocab_size': 2,
+    'layer_norm_eps': 1e-12,
+    'hidden_dropout_prob': 0.1,
+    'attention_probs_dropout_prob': 0.1,
+}
+# Key -> the only value that our model has; it is also what a file means that leaves the key out.
+_FIXED = {'hidden_act': 'gelu', 'position_embedding_type': 'absolute'}
+_ENCODER = {'is_decoder': False, 'add_cross_attention': False}
+_DECODER = {'is_decoder': True, 'add_cross_attention': True, 'tie_word_embeddings': True}
+
+
+def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a config.json -> arguments of models.build.
+
+    Whether an encoder has a pooler no config.json says; `has_pooler` is what the class of
+    transformers that it names has. Public checkpoints of masked-language models often hold one
+    although their class does not.
+
+    Raises:
+      UserError: a key that is missing, or a value that this model does not have.
+    """
+    if config['model_type'] == 'encoder-decoder':
+        return {'family': 'encoder_decoder', **_halves(config)}
+    fields = _encoder(config, _ENCODER)
+    architecture = (config.get('architectures') or [''])[0]
+    family = next(
+        (family for family, name in _CLASSES.items() if architecture.endswith(name)), 'bert'
+    )
+    roberta = fields['position_offset'] > 0
+    without = ['ForTokenClassification', 'ForMaskedLM', 'ForQuestionAnswering']
+    without += ['ForSequenceClassification'] if roberta else []
+    fields['has_pooler'] = not architecture.endswith(tuple(without))
+    if family != 'bert':
+        dropout_rate = config.get('classifier_dropout')
+        fields['num_labels'] = len(config.get('id2label') or range(config.get('num_labels') or 2))
+        fields['classifier_dropout_rate'] = (
+            fields['dropout_rate'] if dropout_rate is None else dropout_rate
+        )
+    return {'family': family, **fields}
+
+
+def _halves(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that encoder and decoder of an encoder-decoder have in common."""
+    for half in ('encoder', 'decoder'):
+        model_type = config.get(half, {}).get('model_type')
+        if model_type not in MODEL_TYPES[:3]:
+            raise UserError(
+                f'config.json: {half}.model_type is {model_type!r}; supported: '
+                f'{", ".join(MODEL_TYPES[:3])}'
+            )
+    if config.get('tie_encoder_decoder'):
+        raise UserError('config.json: tie_encoder_decoder is True; supported: False')
+    encoder = _encoder(config['encoder'], _ENCODER, 'encoder.')
+    decoder = _encoder(config['decoder'], _DECODER, 'decoder.')
+    for field, value in encoder.items():
+        if decoder[field] != value:
+            raise UserError(
+                f'config.json: {_SIZES.get(field, field)} is {value} in the encoder and '
+                f'{decoder[field]} in the decoder; supported: the same in both'
+            )
+    return encoder | {'has_pooler': True}
+
+
+def _encoder(
+    config: Mapping[str, Any], fixed: Mapping[str, Any], prefix: str = ''
+) -> dict[str, Any]:
+    """The fields of one encoder; `fixed` holds what else must be as it says."""
+    config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
+    for key in _SIZES.values():
+        if key not in config:
+            raise UserError(f'config.json lacks {prefix + key!r}, which a BERT needs')
+    for key, value in (_FIXED | fixed).items():
+        if config.get(key, value) != value:
+            raise UserError(f'config.json: {prefix}{key} is {config[key]!r}; supported: {value!r}')
+    # RoBERTa's positions begin after its padding id.
+    offset = 0 if config['model_type'] == 'bert' else config.get('pad_token_id', 1) + 1
+    return {
+        **{ours: config[key] for ours, key in _SIZES.items()},
+        'head_dim': config['hidden_size'] // config['num_attention_heads'],
+        'max_positions': config['max_position_embeddings'] - offset,
+        'position_offset': offset,
+    }
+
+
+def to_config(family: str, config: BertConfig, ids: Mapping[str, int | None]) -> dict[str, Any]:
+    """The content of config.json for a model of ours; the inverse of `from_config`."""
+    offset = config.position_offset
+    special = {
+        'pad_token_id': offset - 1 if _is_roberta(config) else ids['pad_id'],
+        'bos_token_id': ids.get('bos_id'),
+        'eos_token_id': ids['eos_id'],
+    }
+    encoder = {
+        'model_type': 'xlm-roberta' if _is_roberta(config) else 'bert',
+        **{key: getattr(config, ours) for ours, key in _SIZES.items()},
+        'max_position_embeddings': config.max_positions + offset,
+        **_FIXED,
+        **special,
+    }
+    if family == 'encoder_decoder':
+        return {
+            'architectures': ['EncoderDecoderModel'],
+            'model_type': 'encoder-decoder',
+            'is_encoder_decoder': True,
+            'encoder': encoder | _ENCODER,
+            'decoder': encoder | _DECODER,
+            'decoder_start_token_id': ids['decoder_start_id'],
+            **special,
+        }
+    prefix = 'XLMRoberta' if _is_roberta(config) else 'Bert'
+    content = {'architectures': [prefix + _CLASSES[family]], **encoder}
+    if family != 'bert':
+        labels = {str(i): f'LABEL_{i}' for i in range(config.num_labels)}
+        content['id2label'] = labels
+        content['label2id'] = {label: int(i) for i, label in labels.items()}
+        content['classifier_dropout'] = config.classifier_dropout_rate
+    return content

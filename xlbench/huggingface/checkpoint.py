@@ -1,0 +1,330 @@
+"""A Hugging Face folder opened as parameters of ours, and parameters of ours saved as one."""
+
+import dataclasses
+import functools
+import importlib
+import pathlib
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+from flax import traverse_util
+
+from xlbench import errors, models
+from xlbench.errors import UserError
+from xlbench.huggingface import bert, hub, tensors
+from xlbench.huggingface.mapping import Entry
+from xlbench.models.bert import BertConfig
+from xlbench.models.dual_encoder import DualEncoder
+from xlbench.models.generator import Generator
+
+_MODULES = ('t5', 'bart', 'bert')  # Files beside this one, each with the names of some families.
+_SIDES = ('left', 'right')  # Of a dual encoder.
+_FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
+_POOLERS = {'pooler.dense.weight', 'encoder.pooler.dense.weight'}
+# Keys of config.json that transformers looks for in generation_config.json.
+_GENERATION_KEYS = (
+    'bos_token_id', 'eos_token_id', 'pad_token_id', 'decoder_start_token_id',
+    'forced_bos_token_id', 'forced_eos_token_id',
+)  # fmt: skip
+
+
+@functools.cache
+def _module(attribute: str, name: str) -> ModuleType:
+    """The file whose MODEL_TYPES or FAMILIES, as `attribute` says, has the name."""
+    known: list[str] = []
+    for module_name in _MODULES:
+        module = importlib.import_module(f'xlbench.huggingface.{module_name}')
+        known += getattr(module, attribute)
+        if name in getattr(module, attribute):
+            return module
+    raise errors.unknown('model_type in config.json', name, known)
+
+
+class Checkpoint:
+    """A folder with config.json and weights, of which nothing but the headers is read yet.
+
+    Attributes:
+      folder: where it is.
+      config: the content of config.json.
+      model: arguments of models.build for its model.
+      family: of that model.
+      shapes: of our parameters, by 'a/b/c' names.
+
+    Raises:
+      UserError: a model or a file that cannot be read.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        if not (folder / hub.CONFIG).is_file():
+            raise UserError(f'{folder} has no {hub.CONFIG}, so it holds no Hugging Face checkpoint')
+        self.config = tensors.read_json(folder / hub.CONFIG)
+        module = _module('MODEL_TYPES', str(self.config.get('model_type')))
+        self.model: dict[str, Any] = module.from_config(self.config)
+        self.family: str = self.model['family']
+        self._ignored = module.IGNORED
+        self._stored: dict[str, tensors.Stored] = {}
+        for name, stored in tensors.find(folder).items():
+            name = module.rename(name)
+            if name in self._stored and not self._stored[name].equals(stored):
+                raise stored.broken(f'is also there as {self._stored[name].name}, and differs')
+            self._stored[name] = stored
+        if self.family in ('bert', 'encoder_decoder'):  # No config.json says it.
+            self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)
+        model = models.build(**self.model)
+        self.shapes = {path: leaf.value.shape for path, leaf in boxed_params(model).items()}
+        self._entries = {
+            path: dataclasses.replace(
+                entry,
+                tensors=tuple(map(module.rename, entry.tensors)),
+                tied=tuple(map(module.rename, entry.tied)),
+            )
+            for path, entry in module.names(self.family, model.config).items()
+        }
+
+    def names(self) -> set[str]:
+        """The tensors of the files, as our tables spell them."""
+        return set(self._stored)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor in the files."""
+        return self._stored[name].shape
+
+    def read(self, name: str) -> np.ndarray:
+        """A tensor as float32, which holds every number of the smaller types."""
+        stored = self._stored[name]
+        if stored.dtype not in _FLOATS:
+            allowed = ', '.join(dtype.name for dtype in _FLOATS)
+            raise stored.broken(f'is of type {stored.dtype}; parameters are of {allowed}')
+        return stored.read().astype(np.float32, copy=False)
+
+    def read_param(self, path: str) -> np.ndarray:
+        """A parameter of ours, float32.
+
+        Raises:
+          UserError: the files lack a tensor of it, or have it in another shape.
+        """
+        entry, shape = self._entries[path], self.shapes[path]
+        names = self._names_of(entry)
+        missing = [name for name in names if name not in self._stored]
+        if missing and entry.default is not None:
+            return np.full(shape, entry.default, np.float32)
+        if missing:
+            raise UserError(f'{self.folder}: tensor {missing[0]} is missing, of which {path} is')
+        for name in names:
+            expected = _stored_shape(entry, shape)
+            if self._stored[name].shape != expected:
+                raise self._stored[name].broken(
+                    f'has shape {list(self._stored[name].shape)}, but config.json makes it '
+                    f'{list(expected)}'
+                )
+        return entry.join([self.read(name) for name in names])
+
+    def missing(self) -> dict[str, list[str]]:
+        """Our parameters that the files do not give, with the tensors that they lack."""
+        lacking = {
+            path: [name for name in self._names_of(entry) if name not in self._stored]
+            for path, entry in self._entries.items()
+            if entry.default is None
+        }
+        return {path: names for path, names in lacking.items() if names}
+
+    def surplus(self) -> list[str]:
+        """Tensors that our model has no place for, whether or not that is as it should be."""
+        placed = {name for e in self._entries.values() for name in (*e.tensors, *e.tied)}
+        return sorted(self._stored.keys() - placed)
+
+    def check(self) -> None:
+        """Raises UserError unless the files hold exactly this model; reads tied copies alone."""
+        missing = [name for names in self.missing().values() for name in names]
+        surplus = [
+            name
+            for name in self.surplus()
+            if not any(re.fullmatch(pattern, name) for pattern in self._ignored)
+        ]
+        for names, what in (
+            (missing, f'lacks tensors that {self.family} models have'),
+            (surplus, f'has tensors that {self.family} models do not have'),
+        ):
+            if names:
+                more = f' and {len(names) - 3} more' if len(names) > 3 else ''
+                raise UserError(f'{self.folder} {what}: {", ".join(names[:3])}{more}')
+        self.check_tied()
+
+    def check_tied(self) -> None:
+        """Raises UserError if copies that the model has once are not equal."""
+        for entry in self._entries.values():
+            copies = [self._stored[n] for n in (*entry.tensors, *entry.tied) if n in self._stored]
+            for copy in copies[1:] if entry.tied else ():
+                if not copies[0].equals(copy):
+                    raise copy.broken(f'must equal {copies[0].name}, to which the model ties it')
+
+    def _names_of(self, entry: Entry) -> Sequence[str]:
+        """Where a parameter lies: a tied copy stands in for what is not there."""
+        if entry.tied and entry.tensors[0] not in self._stored:
+            return [name for name in entry.tied if name in self._stored][:1] or entry.tensors
+        return entry.tensors
+
+
+def _stored_shape(entry: Entry, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that each of an entry's tensors has for a parameter of `shape`."""
+    if len(entry.tensors) > 1:
+        return shape[1:]
+    return {'transposed': shape[::-1], 'row': (1, *shape)}.get(entry.form, shape)
+
+
+class Pair:
+    """Two encoders in the subfolders left/ and right/, opened as one dual encoder."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self._sides = {side: Checkpoint(folder / side) for side in _SIDES}
+        left, right = self._sides.values()
+        self.config, self.family = left.config, 'dual_encoder'
+        if left.family != 'bert' or left.model != right.model:
+            raise UserError(f'{folder}: left and right are not two encoders of the same size')
+        self.model = left.model | {'family': self.family, 'shared': False}
+        self.shapes = self._joined(lambda side: side.shapes)
+
+    def _joined(self, values: Callable[[Checkpoint], Mapping[str, Any]]) -> dict[str, Any]:
+        return {
+            f'{name}/{path}': value
+            for name, side in self._sides.items()
+            for path, value in values(side).items()
+        }
+
+    def read_param(self, path: str) -> np.ndarray:
+        """A parameter of ours, float32."""
+        side, _, rest = path.partition('/')
+        return self._sides[side].read_param(rest)
+
+    def missing(self) -> dict[str, list[str]]:
+        """Our parameters that the files do not give, with the tensors that they lack."""
+        return self._joined(lambda side: side.missing())
+
+    def surplus(self) -> list[str]:
+        """Tensors that our model has no place for."""
+        return list(self._joined(lambda side: dict.fromkeys(side.surplus())))
+
+    def check(self) -> None:
+        """Raises UserError unless the files hold exactly this model."""
+        for side in self._sides.values():
+            side.check()
+
+    def check_tied(self) -> None:
+        """An encoder ties nothing."""
+
+
+def open(spec: str) -> Checkpoint | Pair:
+    """The checkpoint in a folder or behind a hub name; see hub.py."""
+    folder = hub.local_folder(spec)
+    pair = all((folder / side / hub.CONFIG).is_file() for side in _SIDES)
+    return Pair(folder) if pair else Checkpoint(folder)
+
+
+def load_params(checkpoint: Checkpoint | Pair) -> dict[str, Any]:
+    """All parameters, as a tree of float32 arrays.
+
+    Raises:
+      UserError: files and model do not fit each other exactly.
+    """
+    checkpoint.check()
+    flat = {path: checkpoint.read_param(path) for path in checkpoint.shapes}
+    return traverse_util.unflatten_dict(flat, sep='/')
+
+
+def names(family: str, config: Any) -> dict[str, Entry]:
+    """Our parameter -> its tensors, for a model of that family and config."""
+    return _module('FAMILIES', family).names(family, config)
+
+
+def boxed_params(model: nn.Module) -> dict[str, Any]:
+    """{name of a parameter: a box with its shape in `.value` and its logical axes in `.names`}."""
+    tokens = jnp.zeros((1, 4), jnp.int32)
+    inputs = (tokens, tokens) if isinstance(model, (Generator, DualEncoder)) else (tokens,)
+    boxed = jax.eval_shape(model.init, jax.random.key(0), *inputs)['params']
+    return traverse_util.flatten_dict(dict(boxed), sep='/')
+
+
+def save(
+    folder: pathlib.Path,
+    family: str,
+    config: Any,
+    params: Mapping[str, Any],
+    ids: Mapping[str, int | None],
+    tokenizer_files: Iterable[pathlib.Path],
+    *,
+    dtype: str = 'float32',
+    max_shard: int = tensors.MAX_SHARD,
+) -> list[str]:
+    """Writes a folder that transformers loads; it appears when it is whole.
+
+    Args:
+      folder: does not exist yet.
+      family: of the model.
+      config: the model's.
+      params: tree of arrays; one at a time is brought to the host and written.
+      ids: special ids, see `to_config` of the families.
+      tokenizer_files: copied.
+      dtype: of the weights: 'float32', 'bfloat16' or 'float16'.
+      max_shard: bytes in a file of weights.
+
+    Returns:
+      The names of the files.
+
+    Raises:
+      UserError: the folder exists.
+    """
+    with tensors.appearing(folder) as temporary:
+        if family == 'dual_encoder':
+            encoder = models.config('bert', **_fields_of(config, BertConfig))
+            for side, place in bert.folders(config).items():
+                (temporary / place).mkdir(exist_ok=True)
+                _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard)
+        else:
+            _write(temporary, family, config, params, ids, dtype, max_shard)
+        for file in tokenizer_files:
+            shutil.copy(file, temporary / file.name)
+    return sorted(file.name for file in folder.iterdir())
+
+
+def _write(
+    folder: pathlib.Path,
+    family: str,
+    config: Any,
+    params: Mapping[str, Any],
+    ids: Mapping[str, int | None],
+    dtype: str,
+    max_shard: int,
+) -> None:
+    """config.json, generation_config.json and weights of one model."""
+    content = _module('FAMILIES', family).to_config(family, config, ids) | {'dtype': dtype}
+    tensors.write_json(folder / hub.CONFIG, content)
+    if content.get('is_encoder_decoder'):
+        kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
+        tensors.write_json(folder / hub.GENERATION_CONFIG, kept)
+    flat = traverse_util.flatten_dict(dict(params), sep='/')
+    specs = {}
+    for path, entry in names(family, config).items():
+        shape = _stored_shape(entry, flat[path].shape)
+        for index, name in enumerate(entry.tensors):
+            specs[name] = tensors.Spec(shape, functools.partial(_part, entry, flat[path], index))
+    tensors.write(folder, specs, dtype, max_shard)
+
+
+def _fields_of(config: Any, kind: type) -> dict[str, Any]:
+    """Those fields of a config that the class it derives from has."""
+    return {field.name: getattr(config, field.name) for field in dataclasses.fields(kind)}
+
+
+def _part(entry: Entry, value: Any, index: int) -> np.ndarray:
+    """One of the tensors that a parameter becomes."""
+    return entry.split(np.asarray(value))[index]

@@ -1,0 +1,153 @@
+"""Two encoders whose texts are compared by a product of vectors; or one for both sides.
+
+From states to a vector: the pooler's output, the mean over tokens or the first token's state; then
+a projection, then the length 1, where the config has them.
+"""
+
+import dataclasses
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from xlbench import errors
+from xlbench.models import bert, layers
+
+POOLINGS = ('pooler', 'mean', 'first')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DualEncoderConfig(bert.BertConfig):
+    """Sizes and types of either encoder, and how states become a vector.
+
+    Attributes:
+      shared: one encoder, and one projection, for both sides.
+      pooling: 'pooler', 'mean' (of the tokens, without padding) or 'first'.
+      projection_dim: size of the vector after a layer without bias; 0: no such layer, and emb_dim.
+      normalize: whether vectors have the length 1, so that their product is the cosine.
+    """
+
+    shared: bool = True
+    pooling: str = 'mean'
+    projection_dim: int = 0
+    normalize: bool = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.pooling not in POOLINGS:
+            raise errors.unknown('pooling', self.pooling, POOLINGS)
+        if self.pooling == 'pooler' and not self.has_pooler:
+            raise errors.UserError(
+                "pooling='pooler' needs has_pooler=True; otherwise pool by 'mean' or 'first'"
+            )
+        if self.projection_dim < 0:
+            raise errors.UserError(f'projection_dim={self.projection_dim}; allowed: 0 and above')
+
+
+SIZES = {'dual_encoder': bert.SIZES['bert']}
+
+
+class DualEncoder(nn.Module):
+    """Encoders of the left and the right text, for rows that hold one text."""
+
+    config: DualEncoderConfig
+
+    def setup(self):
+        """Makes the parts."""
+        cfg = self.config
+        self.left = bert.Bert(cfg)
+        if not cfg.shared:
+            self.right = bert.Bert(cfg)
+        if cfg.projection_dim:
+            self.left_projection = self._projection()
+            if not cfg.shared:
+                self.right_projection = self._projection()
+
+    def __call__(
+        self,
+        left_encoder_input_tokens: jax.Array,  # [batch, left length]
+        right_encoder_input_tokens: jax.Array,  # [batch, right length]
+        left_encoder_segment_ids: jax.Array | None = None,  # [batch, left length]; 0 is padding
+        right_encoder_segment_ids: jax.Array | None = None,  # [batch, right length]
+        *,
+        train: bool = False,
+    ) -> tuple[jax.Array, jax.Array]:  # [batch, dim] each, float32
+        """Both sides' tokens -> their vectors."""
+        left = self.encode_left(left_encoder_input_tokens, left_encoder_segment_ids, train=train)
+        right = self.encode_right(
+            right_encoder_input_tokens, right_encoder_segment_ids, train=train
+        )
+        return left, right
+
+    def encode_left(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
+        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
+        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, dim], float32
+        """Tokens of left texts -> their vectors."""
+        encoded = self.left(tokens, segment_ids, positions, type_ids, train=train)
+        projection = self.left_projection if self.config.projection_dim else None
+        return self._vector(self.left, projection, encoded, segment_ids)
+
+    def encode_right(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
+        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
+        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, dim], float32
+        """Tokens of right texts -> their vectors."""
+        if self.config.shared:
+            return self.encode_left(tokens, segment_ids, positions, type_ids, train=train)
+        encoded = self.right(tokens, segment_ids, positions, type_ids, train=train)
+        projection = self.right_projection if self.config.projection_dim else None
+        return self._vector(self.right, projection, encoded, segment_ids)
+
+    def _projection(self) -> layers.Dense:
+        cfg = self.config
+        return layers.Dense(
+            cfg.projection_dim,
+            ('features', 'embed'),
+            matmul_dtype=cfg.operands,
+            kernel_init=bert.INIT,
+        )
+
+    def _vector(
+        self,
+        encoder: bert.Bert,
+        projection: layers.Dense | None,
+        encoded: jax.Array,  # [batch, length, emb_dim]
+        segment_ids: jax.Array | None,  # [batch, length]
+    ) -> jax.Array:  # [batch, dim], float32
+        cfg = self.config
+        if cfg.pooling == 'pooler':
+            x = encoder.pool(encoded).astype(jnp.float32)
+        elif cfg.pooling == 'first':
+            x = encoded[:, 0].astype(jnp.float32)
+        else:
+            x = masked_mean(encoded.astype(jnp.float32), segment_ids)
+        x = x if projection is None else projection(x)
+        return unit(x) if cfg.normalize else x
+
+
+def masked_mean(
+    x: jax.Array,  # [batch, length, features]
+    segment_ids: jax.Array | None,  # [batch, length]; 0 is padding
+) -> jax.Array:  # [batch, features]
+    """Means over the tokens that are not padding; 0 where there is none."""
+    if segment_ids is None:
+        return jnp.mean(x, axis=1)
+    weights = (segment_ids > 0).astype(x.dtype)[..., None]
+    return jnp.sum(x * weights, axis=1) / jnp.maximum(jnp.sum(weights, axis=1), 1.0)
+
+
+def unit(x: jax.Array) -> jax.Array:
+    """x [batch, features] divided by its length; a row of zeros, without NaN, stays one."""
+    return x * lax.rsqrt(jnp.maximum(jnp.sum(jnp.square(x), axis=-1, keepdims=True), 1e-24))

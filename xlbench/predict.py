@@ -1,0 +1,312 @@
+r"""Text in, text out, with a trained model.
+
+  python -m xlbench.predict RUNS/mtg --target_lang=de < questions.txt > answers.txt
+  python -m xlbench.predict RUNS/mtg@last --input=in.jsonl --field=inputs --output=out.jsonl
+  python -m xlbench.predict Helsinki-NLP/opus-mt-en-de --num_beams=6 --num_return=3 --scores
+
+The model is a workdir (of a run or of xlbench.convert: its best checkpoint, or WORKDIR@STEP,
+WORKDIR@last), a folder in the form of Hugging Face, or a hub name. A workdir needs its config.json,
+checkpoint and vocabulary, none of the training data; lengths and decoding are those of its final
+evaluation. The input is one text a line, or JSONL; a JSONL record may name its own target_lang and
+source_lang, and its fields are kept. Texts are what a task gives the model as `inputs`; the mark of
+the target language is put before them here. Answers come in the order of the input, while later
+ones are computed.
+
+Plain output has a line for each input. With --scores the score and a TAB stand before the text.
+With n-best, --num_return=N, there are N lines for each input, which begin with its number (from 1)
+and a TAB. Line ends inside an answer become spaces. JSONL output has `prediction`, and with
+--scores `score` and `log_probability`; n-best has `predictions`, a list of such objects. They
+replace fields of the same name.
+
+From Python:
+
+  from xlbench import predict
+
+  model = predict.load('RUNS/mtg')
+  texts = model.generate(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
+"""
+
+import argparse
+import codecs
+import collections
+import contextlib
+import functools
+import gzip
+import json
+import os
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from xlbench import decoding, errors, partitioning, processes
+from xlbench.decoding import flags
+from xlbench.errors import UserError
+from xlbench.predictor import BATCH_SIZE, CHUNK_BATCHES, Example, Mmi, Model, Prediction, load
+
+__all__ = ['Mmi', 'Model', 'Prediction', 'load']
+
+# Seconds without a further line after which the answers to those before it are made.
+PAUSE = 0.05
+PROGRESS_EVERY = 10.0  # Seconds.
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first."""
+    args = _parse(argv[1:])
+    if args.output and os.path.exists(args.output):
+        raise UserError(f'{args.output} exists already; name another --output, or remove it')
+    records_in = args.field is not None or args.input.endswith('.jsonl')
+    records_out = args.format == 'jsonl' if args.format else records_in
+    file = _open_input(args.input)
+    processes.keep_programs()
+    sizes = dict(mesh=args.mesh, batch_size=args.batch_size, dtype=args.dtype)
+    model = load(args.model, max_input_length=args.max_input_length, **sizes)
+    options = flags.changed(model.options, flags.given(args))
+    mmi = None
+    if args.mmi_model:
+        mmi = Mmi(load(args.mmi_model, **sizes), args.mmi_weight, args.mmi_length_weight)
+        mmi.candidates(options)
+    langs = args.source_lang, args.target_lang
+    if not records_in:
+        model.mark(*langs)
+        if mmi:
+            mmi.model.mark(*reversed(langs))
+    field = (args.field or 'inputs') if records_in else None
+    inputs = _Inputs(file, args.input or 'stdin', model, field, *langs)
+    show = functools.partial(_record if records_out else _lines, scores=args.scores)
+    progress = _Progress([model, mmi.model] if mmi else [model], options)
+    try:
+        with _opened(args.output) as write:
+            for found in model.stream(inputs, options, mmi):
+                progress.add()
+                write(show(progress.texts, inputs.records.popleft(), found).encode())
+            progress.end()
+            if inputs.error:
+                raise inputs.error
+    except BrokenPipeError:  # Whoever reads the answers has enough; nothing is left to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0
+
+
+class _Inputs:
+    """The inputs as examples, read by a thread as they come; None where the next takes a while.
+
+    Args:
+      file: binary, with a text or a record a line.
+      name: of the file, for messages.
+      model: knows which languages there are.
+      field: of a record that has the text; None: lines are texts.
+      source_lang, target_lang: where a record does not name its own.
+
+    Attributes:
+      records: of the examples that were given out; whoever writes their answers removes them.
+      error: what ended the reading before its time.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        name: str,
+        model: Model,
+        field: str | None,
+        source_lang: str | None,
+        target_lang: str | None,
+    ):
+        self.records: collections.deque[dict[str, Any]] = collections.deque()
+        self.error: UserError | None = None
+        self._file, self._name, self._model = file, name, model
+        self._field, self._langs = field, (source_lang, target_lang)
+        self._lines: queue.Queue = queue.Queue(CHUNK_BATCHES * model.batch_size)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            for line in self._file:
+                self._lines.put(line)
+            self._lines.put(None)
+        except (OSError, EOFError) as error:
+            self._lines.put(error)
+
+    def __iter__(self) -> Iterator[Example | None]:
+        number = 0
+        while True:
+            try:
+                line = self._lines.get(timeout=PAUSE)
+            except queue.Empty:
+                yield None
+                line = self._lines.get()
+            if line is None:
+                return
+            number += 1
+            try:
+                if isinstance(line, Exception):
+                    raise ValueError(f'cannot be read: {line}')
+                record, example = self._parse(line, number)
+            except (UserError, ValueError) as error:
+                # The answers to the lines before it come first.
+                self.error = UserError(f'{self._name}:{number}: {error}')
+                return
+            self.records.append(record)
+            yield example
+
+    def _parse(self, line: bytes, number: int) -> tuple[dict[str, Any], Example]:
+        """ValueError or UserError for what is no input."""
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            text = line.removesuffix(b'\n').removesuffix(b'\r').decode()
+        except UnicodeDecodeError as error:
+            byte = line[error.start]
+            raise ValueError(f'not UTF-8: byte 0x{byte:02x} at byte {error.start}') from None
+        if self._field is None:
+            return {'inputs': text}, Example(text, *self._langs)
+        try:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f'not JSON: {error.msg} at column {error.colno}') from None
+        except RecursionError:
+            raise ValueError('not JSON: nested too deeply') from None
+        if not isinstance(record, dict):
+            raise ValueError('not a JSON object')
+        if self._field not in record:
+            raise errors.unknown('field', self._field, record, 'Set --field')
+        langs = self._langs
+        if self._model.languages.allowed:
+            names = ('source_lang', 'target_lang')
+            langs = tuple(record.get(n) or lang for n, lang in zip(names, langs, strict=True))
+        example = Example(record[self._field], *langs)
+        for name, value in zip((self._field, 'source_lang', 'target_lang'), example, strict=True):
+            if not isinstance(value, str) and (value is not None or name == self._field):
+                raise ValueError(f'{name} is {value!r}, not a text')
+        example.text.encode()  # UnicodeEncodeError, a ValueError, for half a character.
+        self._model.mark(*langs)
+        return record, example
+
+
+def _lines(
+    number: int, record: Mapping[str, Any], found: Sequence[Prediction], *, scores: bool
+) -> str:
+    """Plain output of one input, see the top of this file."""
+    del record
+    lines = []
+    for prediction in found:
+        text = re.sub(r'[\r\n]+', ' ', prediction.text)
+        score = [f'{prediction.score:.4f}'] if scores else []
+        lines.append('\t'.join([*([str(number)] if len(found) > 1 else []), *score, text]) + '\n')
+    return ''.join(lines)
+
+
+def _record(
+    number: int, record: Mapping[str, Any], found: Sequence[Prediction], *, scores: bool
+) -> str:
+    """JSONL output of one input."""
+    del number
+    names = ('score', 'log_probability') if scores else ()
+    answers = [
+        {'prediction': p.text} | {name: round(getattr(p, name), 6) for name in names} for p in found
+    ]
+    added = answers[0] if len(found) == 1 else {'predictions': answers}
+    return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
+
+
+class _Progress:
+    """Says on standard error how far it is; on nothing else, which is for the answers."""
+
+    def __init__(self, models: Sequence[Model], options: decoding.Options):
+        self._models = models
+        self.texts = 0
+        self._start = self._said = time.monotonic()
+        most = sum(model.max_programs for model in models)
+        _say(f'{models[0].name}: {options.method}, compiles at most {most} programs')
+
+    def add(self) -> None:
+        """One more answer."""
+        self.texts += 1
+        if time.monotonic() > self._said + PROGRESS_EVERY:
+            self._said = time.monotonic()
+            self._line()
+
+    def end(self) -> None:
+        """The last words."""
+        self._line()
+        if cut := self._models[0].num_cut:
+            _say(f'{cut} of {self.texts} inputs {self._models[0].what_is_cut}')
+
+    def _line(self) -> None:
+        rate = self.texts / max(time.monotonic() - self._start, 1e-9)
+        programs = sum(model.num_programs for model in self._models)
+        _say(f'{self.texts} texts, {rate:.1f} texts/s, {programs} programs')
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _open_input(path: str) -> IO[bytes]:
+    """The file, or standard input for ''."""
+    if not path:
+        # Not sys.stdin.buffer, whose lock a waiting thread would hold when the program ends.
+        return open(sys.stdin.fileno(), 'rb', closefd=False)
+    try:
+        return gzip.open(path) if path.endswith('.gz') else open(path, 'rb')
+    except OSError as error:
+        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[Callable[[bytes], None]]:
+    """Writes at once: to standard output, or to PATH.part, which becomes PATH when it is whole."""
+    if not path:
+        yield lambda data: (sys.stdout.buffer.write(data), sys.stdout.buffer.flush())
+        return
+    part = f'{path}.part'
+    try:
+        with open(part, 'wb', buffering=0) as file:
+            yield file.write
+    except OSError as error:
+        raise UserError(f'{part} cannot be written: {error.strerror or error}') from None
+    os.replace(part, path)
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.predict', __doc__)
+    parser.add_argument('model', help='workdir, WORKDIR@STEP, folder or hub name')
+    parser.add_argument('--input', default='', help='text or .jsonl; default: standard input')
+    parser.add_argument('--field', help='of JSONL input, that has the text (default: inputs)')
+    parser.add_argument('--output', default='', help='file; default: standard output')
+    parser.add_argument('--format', choices=('text', 'jsonl'), help="default: the input's")
+    parser.add_argument('--scores', action='store_true', help='beside each text')
+    parser.add_argument('--target_lang', help='ISO code')
+    parser.add_argument('--source_lang', help='ISO code, for models that are told it')
+    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='default: %(default)s')
+    parser.add_argument(
+        '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
+    )
+    parser.add_argument('--mesh', type=_mesh, default={}, help='like data=2,tensor=2')
+    parser.add_argument('--dtype', default='', help="of activations; default: the model's")
+    parser.add_argument(
+        '--mmi_model', help='from answers to inputs, to rank all beams anew (arXiv:1510.03055)'
+    )
+    parser.add_argument('--mmi_weight', type=float, default=0.5, help='default: %(default)s')
+    parser.add_argument(
+        '--mmi_length_weight', type=float, default=0.0, help='for a token; default: %(default)s'
+    )
+    flags.add_flags(parser)
+    return parser.parse_args(argv)
+
+
+def _mesh(text: str) -> dict[str, int]:
+    """'data=2,tensor=2' -> {'data': 2, 'tensor': 2}"""
+    names = '|'.join(partitioning.MESH_AXES)
+    if not re.fullmatch(rf'((^|,)({names})=-?\d+)+', text):
+        raise argparse.ArgumentTypeError(f'{text!r} is not sizes of axes like data=2,tensor=2')
+    return {name: int(size) for name, size in (part.split('=') for part in text.split(','))}
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))

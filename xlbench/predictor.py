@@ -1,0 +1,648 @@
+"""A trained encoder-decoder that answers texts: what `xlbench.predict` offers to Python."""
+
+import collections
+import dataclasses
+import functools
+import os
+import pathlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from xlbench import (
+    checkpoints,
+    config as config_lib,
+    decoding,
+    features,
+    languages,
+    lora,
+    models,
+    objectives,
+    partitioning,
+    runs,
+    tokenizers,
+    train_step,
+    vocabularies,
+)
+from xlbench.decoding import flags, mmi as mmi_lib
+from xlbench.errors import UserError
+from xlbench.evaluators import generation
+from xlbench.huggingface import checkpoint as hf_checkpoint, hub, tensors
+from xlbench.models.generator import Generator
+
+BATCH_SIZE = 32
+# Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
+MAX_INPUT_LENGTH = 512
+# Texts that are sorted by length together, in batches; the first answers come after one.
+CHUNK_BATCHES = 16
+
+
+class Example(NamedTuple):
+    """One text to answer; the languages are ISO codes."""
+
+    text: str
+    source_lang: str | None = None
+    target_lang: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """One answer.
+
+    Attributes:
+      text: without special tokens.
+      score: what answers are ranked by; of beams with the length penalty.
+      log_probability: of its tokens under the model, nats.
+      num_tokens: of the answer, the end included.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    num_tokens: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Languages:
+    """The target languages that a model can be asked for.
+
+    Attributes:
+      allowed: ISO codes; none where nothing tells the model a language.
+      default: the one that is meant when none is named, if there is only one.
+      why: how the model comes to know several, for messages.
+      sources: target -> the source language that training had for it, where that is one.
+    """
+
+    allowed: tuple[str, ...] = ()
+    default: str | None = None
+    why: str = ''
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, Any]) -> 'Languages':
+        """From the vocabulary and what a run's config.json says about its tasks.
+
+        Args:
+          tokenizer: the model's.
+          tasks: {name: {'source_lang', 'target_lang', 'trained'}}; empty without a run.
+        """
+        trained = [task for task in tasks.values() if task['trained']]
+        told = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
+        sources = {
+            lang: found.pop()
+            for lang in told
+            if len(found := {t['source_lang'] for t in trained if t['target_lang'] == lang}) == 1
+        }
+        own = tokenizer.languages()
+        if own and vocabularies.FAMILIES[tokenizer.family].needs_languages:
+            why = f'its vocabulary has tokens of {len(own)} languages'
+            return cls(own, None, why, sources)
+        # One that it was not trained on is asked for where transfer to it is evaluated.
+        others = [task['target_lang'] for task in tasks.values()]
+        allowed = tuple(dict.fromkeys(lang for lang in [*told, *others] if lang))
+        default = told[0] if len(told) == 1 else None
+        return cls(allowed, default, f'it was trained on {", ".join(told)}', sources)
+
+
+class _Mark(NamedTuple):
+    """What tells the model the languages of an example, as in preparation."""
+
+    text: str  # Before the input's text.
+    ids: np.ndarray  # Before the input's ids.
+    target: np.ndarray  # Before the answer's.
+    forced_first: int | None  # The id that the answer has to begin with.
+
+
+class Model:
+    """An encoder-decoder with its vocabulary, ready to answer; `load` makes it.
+
+    Args:
+      name: how the user called it.
+      model: the module.
+      params: its parameters, on the mesh.
+      tokenizer: the vocabulary.
+      mesh: where it runs.
+      known: languages that it can be asked for.
+      options: how it decodes unless a call says otherwise.
+      batch_size: texts that are answered together.
+      max_input_length: tokens; longer inputs are cut, and counted.
+
+    Attributes:
+      num_cut: inputs so far that were longer than max_input_length.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Generator,
+        params: Any,
+        tokenizer: tokenizers.Tokenizer,
+        mesh: jax.sharding.Mesh,
+        known: Languages,
+        options: decoding.Options,
+        *,
+        batch_size: int,
+        max_input_length: int,
+    ):
+        self.name, self.languages, self.options = name, known, options
+        self.batch_size, self.max_input_length, self.num_cut = batch_size, max_input_length, 0
+        self._model, self._params, self._mesh = model, params, mesh
+        self._tokenizer = tokenizer
+        self._conventions = features.Conventions(
+            tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id, model.config.vocab_size
+        )
+        # Few shapes, and each is compiled once: halves of the longest width in multiples of 8; and
+        # a whole batch, or for the rest as few rows as the devices can share.
+        widths = {max(8, -(-max_input_length // (8 * part)) * 8) for part in (2, 4, 8)}
+        self._widths = sorted(w for w in {*widths, max_input_length} if w <= max_input_length)
+        self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
+        objective = objectives.build(batch_shards=partitioning.batch_shards(mesh))
+        self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
+        self._programs: dict[decoding.Options, Callable[..., decoding.Decoded]] = {}
+        self._compiled: set[tuple[Any, ...]] = set()
+        self._marks: dict[tuple[str | None, str | None], _Mark] = {}
+
+    def __repr__(self) -> str:
+        return f'<xlbench.predict.Model {self.name}>'
+
+    @property
+    def num_programs(self) -> int:
+        """How many were compiled so far."""
+        return len(self._compiled)
+
+    @property
+    def max_programs(self) -> int:
+        """How many one kind of decoding can come to need."""
+        return len(self._widths) * len(self._rows)
+
+    def generate(
+        self,
+        texts: Sequence[str],
+        *,
+        target_lang: str | None = None,
+        source_lang: str | None = None,
+        num_return: int | None = None,
+        mmi: 'Mmi | None' = None,
+        **options: Any,
+    ) -> list[str] | list[list[Prediction]]:
+        """The answer to each text; an empty text has an empty answer.
+
+        Args:
+          texts: what a task calls `inputs`, without the mark of the language.
+          target_lang: ISO code; has to be given where the model knows several.
+          source_lang: likewise, for models that are told the language of the input.
+          num_return: so many answers to each text as Predictions with scores, best first.
+          mmi: ranks the answers anew.
+          **options: fields of decoding.Options. The method follows from them: `num_beams=4` is a
+            beam search, `top_p=0.9` draws samples.
+
+        Returns:
+          A text for each text, or with num_return (even 1) a list of Predictions for each.
+
+        Raises:
+          UserError: a language that is missing or unknown, an option that cannot be.
+        """
+        if isinstance(texts, str):
+            raise UserError('generate takes a list of texts, not one text')
+        options |= {} if num_return is None else {'num_return': num_return}
+        chosen = flags.changed(self.options, options)
+        self.mark(source_lang, target_lang)
+        before = self.num_cut
+        examples = (Example(text, source_lang, target_lang) for text in texts)
+        answers = list(self.stream(examples, chosen, mmi))
+        if cut := self.num_cut - before:
+            warnings.warn(f'{cut} of {len(texts)} inputs {self.what_is_cut}', stacklevel=2)
+        return answers if num_return is not None else [found[0].text for found in answers]
+
+    def stream(
+        self,
+        examples: Iterable[Example | None],
+        options: decoding.Options | None = None,
+        mmi: 'Mmi | None' = None,
+    ) -> Iterator[list[Prediction]]:
+        """The answers to each example, in the order of the examples, while later ones are computed.
+
+        Args:
+          examples: read ahead by CHUNK_BATCHES batches at most. None says that it may take a while
+            to the next one, so that those before it are answered first.
+          options: how; default self.options.
+          mmi: ranks the answers anew.
+        """
+        options = options or self.options
+        wanted = options.num_return
+        if mmi:
+            options = mmi.candidates(options)
+        started: collections.deque = collections.deque()
+        first = 0
+        for chunk, pause in _chunks(examples, self.batch_size):
+            if chunk:
+                started.append((chunk, self._start(chunk, first, options)))
+                first += len(chunk)
+            while started and (pause or len(started) > 1):
+                done, answers = started.popleft()
+                found = self._finish(len(done), answers, options.num_return)
+                yield from (row[:wanted] for row in (mmi.rerank(done, found) if mmi else found))
+
+    def mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
+        """What tells the model these languages.
+
+        Raises:
+          UserError: a language is missing, or the model does not know it.
+        """
+        pair = source_lang, target_lang
+        if pair not in self._marks:
+            self._marks[pair] = self._make_mark(*pair)
+        return self._marks[pair]
+
+    def _make_mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
+        known, tokenizer = self.languages, self._tokenizer
+        target_lang = target_lang or known.default
+        if target_lang is None and known.allowed:
+            raise UserError(
+                f'{self.name} needs a target language: {known.why}. Set target_lang to one of '
+                f'{", ".join(known.allowed)}'
+            )
+        if target_lang is not None and not known.allowed:
+            raise UserError(
+                f'{self.name} is told no target language: its vocabulary has no language tokens, '
+                'and it comes from no run with languages; leave out target_lang'
+            )
+        if target_lang is not None and target_lang not in known.allowed:
+            raise UserError(
+                f'{self.name} does not know target language {target_lang!r}; allowed: '
+                f'{", ".join(known.allowed)}'
+            )
+        family = vocabularies.FAMILIES[tokenizer.family]
+        if 'source_lang' in family.source and tokenizer.languages():
+            source_lang = source_lang or known.sources.get(target_lang)
+            if source_lang not in tokenizer.languages():
+                raise UserError(
+                    f'{self.name} is told the language of the input, and got {source_lang!r}; set '
+                    f'source_lang to one of {", ".join(tokenizer.languages())}'
+                )
+        # As pipeline.tag_target_language writes it.
+        tagged = target_lang and tokenizer.tags == 'target_in_source'
+        return _Mark(
+            f'<{target_lang}> ' if tagged else '',
+            *tokenizer.prefix_ids(source_lang, target_lang),
+            tokenizer.forced_first(target_lang),
+        )
+
+    @property
+    def what_is_cut(self) -> str:
+        """Ends the sentence '3 of 10 inputs ...'."""
+        return f'were longer than {self.max_input_length} tokens and were cut'
+
+    # ------------------------------------------------------------------------- texts to the device
+
+    def _start(
+        self, chunk: Sequence[Example], first: int, options: decoding.Options
+    ) -> list[tuple[list[int], decoding.Decoded]]:
+        """Dispatches a chunk, longest inputs first; returns before the device has answered.
+
+        Args:
+          chunk: texts.
+          first: the number of the first, which with its seed decides a sample.
+          options: how.
+
+        Returns:
+          For each batch the places of its rows in the chunk, and what is decoded.
+        """
+        places = [i for i, example in enumerate(chunk) if example.text.strip()]
+        inputs = dict(zip(places, self._inputs([chunk[i] for i in places]), strict=True))
+        self.num_cut += sum(len(row) > self.max_input_length for row in inputs.values())
+        answers = []
+        for batch, rows, width in self._batches({i: len(row) for i, row in inputs.items()}):
+            arrays = self._arrays([{'inputs': inputs[i]} for i in batch], rows, width, 1)
+            arrays = {k: array for k, array in arrays.items() if k.startswith('encoder_')}
+            empty = [0] * (rows - len(batch))
+            arrays['example_index'] = np.array([first + i for i in batch] + empty, np.int32)
+            forced = [self.mark(*chunk[i][1:]).forced_first for i in batch]
+            if forced[0] is not None:
+                arrays['forced_first'] = np.array(forced + [forced[0]] * len(empty), np.int32)
+            answers.append((batch, self._decode(arrays, options)))
+        return answers
+
+    def _inputs(self, examples: Sequence[Example]) -> list[np.ndarray]:
+        """The ids of each input, as preparation writes them."""
+        marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
+        texts = [mark.text + example.text for mark, example in zip(marks, examples, strict=True)]
+        ids = zip(marks, self._tokenizer.encode_batch(texts), strict=True) if texts else ()
+        end = [self._tokenizer.eos_id]
+        return [np.concatenate([mark.ids, row, end]).astype(np.int32) for mark, row in ids]
+
+    def _batches(self, lengths: Mapping[int, int]) -> Iterator[tuple[list[int], int, int]]:
+        """From {key: length} to (keys, rows, width) of batches, the longest first."""
+        keys = sorted(lengths, key=lambda key: -lengths[key])
+        for start in range(0, len(keys), self.batch_size):
+            batch = keys[start : start + self.batch_size]
+            longest = min(lengths[batch[0]], self.max_input_length)
+            yield (
+                batch,
+                next(rows for rows in self._rows if rows >= len(batch)),
+                next(width for width in self._widths if width >= longest),
+            )
+
+    def _arrays(
+        self, examples: Sequence[Mapping[str, np.ndarray]], rows: int, inputs: int, targets: int
+    ) -> dict[str, np.ndarray]:
+        """Features of [rows, inputs] and [rows, targets], cut as in training.
+
+        Without targets there is an end in their place.
+        """
+        end = {'targets': np.array([self._tokenizer.eos_id], np.int32)}
+        return features.generation(
+            [*({**end, **example} for example in examples), *[[]] * (rows - len(examples))],
+            lengths={'inputs': inputs, 'targets': targets},
+            limits={'inputs': self.max_input_length, 'targets': targets},
+            conventions=self._conventions,
+        )
+
+    def _decode(self, arrays: dict[str, np.ndarray], options: decoding.Options) -> decoding.Decoded:
+        """One batch; every shape and kind of decoding is compiled once."""
+        # The seed is data, and what is not wanted of the beams is left out afterwards.
+        kind = dataclasses.replace(options, seed=0, num_return=options.hypotheses)
+        self._compiled.add((kind, arrays['encoder_input_tokens'].shape))
+        if kind not in self._programs:
+            self._programs[kind] = self._program(kind)
+        batch = partitioning.put_batch(arrays, self._mesh)
+        with partitioning.activate(self._mesh):
+            return self._programs[kind](self._params, batch, jax.random.key(options.seed))
+
+    def _program(self, options: decoding.Options) -> Callable[..., decoding.Decoded]:
+        ids = self._conventions
+
+        def decode(params: Any, batch: dict[str, jax.Array], rng: jax.Array) -> decoding.Decoded:
+            forced_first = batch.pop('forced_first', None)
+            return decoding.decode(
+                self._model,
+                params,
+                batch,
+                options,
+                start_id=ids.decoder_start_id,
+                eos_id=ids.eos_id,
+                pad_id=ids.pad_id,
+                forced_first=forced_first,
+                rng=rng,
+            )
+
+        return jax.jit(decode)
+
+    def _finish(
+        self, size: int, answers: list[tuple[list[int], decoding.Decoded]], num_return: int
+    ) -> list[list[Prediction]]:
+        """Waits for the answers to a chunk of that size; in order."""
+        found = [[Prediction('', 0.0, 0.0, 0)] * num_return for _ in range(size)]
+        for batch, decoded in answers:
+            tokens, scores, log_probabilities = (
+                np.asarray(x)[: len(batch), :num_return] for x in decoded
+            )
+            texts = self._tokenizer.decode_batch(tokens.reshape(-1, tokens.shape[-1]))
+            lengths = mmi_lib.lengths_of(tokens, self._tokenizer.eos_id)
+            columns = [np.ravel(x).tolist() for x in (scores, log_probabilities, lengths)]
+            flat = [Prediction(*row) for row in zip(texts, *columns, strict=True)]
+            for row, place in enumerate(batch):
+                found[place] = flat[row * num_return : (row + 1) * num_return]
+        return found
+
+    # ------------------------------------------------------------------------- texts that are given
+
+    def log_probabilities(self, examples: Sequence[Example], answers: Sequence[str]) -> np.ndarray:
+        """The log-probability [examples] of an answer to each example, end included, in nats.
+
+        Answers that are longer than max_input_length are cut, like inputs.
+        """
+        end = [self._tokenizer.eos_id]
+        prefixes = [
+            self.mark(example.source_lang, example.target_lang).target for example in examples
+        ]
+        ids = self._tokenizer.encode_batch(answers, target=True)
+        pairs = [
+            {'inputs': row, 'targets': np.concatenate([prefix, answer, end]).astype(np.int32)}
+            for row, prefix, answer in zip(self._inputs(examples), prefixes, ids, strict=True)
+        ]
+        longest = {i: max(map(len, pair.values())) for i, pair in enumerate(pairs)}
+        found = []
+        for batch, rows, width in self._batches(longest):
+            self._compiled.add((rows, width))
+            arrays = self._arrays([pairs[i] for i in batch], rows, width, width)
+            placed = partitioning.put_batch(arrays, self._mesh)
+            with partitioning.activate(self._mesh):
+                found.append((batch, self._row_losses(self._params, placed)['loss']))
+        result = np.zeros(len(pairs))
+        for batch, losses in found:
+            result[batch] = -np.asarray(losses)[: len(batch)]
+        return result
+
+
+@dataclasses.dataclass(frozen=True)
+class Mmi:
+    """Ranks n-best lists by how well the input can be told from an answer (arXiv:1510.03055).
+
+    An answer's score becomes log p(answer | input) + weight log p(input | answer) + length_weight
+    times its tokens; see decoding/mmi.py.
+
+    Attributes:
+      model: answers in the other direction, from target_lang to source_lang.
+      weight: of what it says.
+      length_weight: nats for a token.
+    """
+
+    model: Model
+    weight: float = 0.5
+    length_weight: float = 0.0
+
+    def candidates(self, options: decoding.Options) -> decoding.Options:
+        """Options that return all that are to be ranked: every beam."""
+        if options.hypotheses < 2:
+            raise UserError('mmi ranks n-best lists; set num_beams, or num_return of samples')
+        return dataclasses.replace(options, num_return=options.hypotheses)
+
+    def rerank(
+        self, examples: Sequence[Example], found: Sequence[list[Prediction]]
+    ) -> list[list[Prediction]]:
+        """The answers to each example with new scores, best first."""
+        asked = [i for i, example in enumerate(examples) if example.text.strip()]
+        flat = [(examples[i], prediction) for i in asked for prediction in found[i]]
+        scores = mmi_lib.bidirectional(
+            np.array([p.log_probability for _, p in flat]),
+            self.model.log_probabilities(
+                [Example(p.text, e.target_lang, e.source_lang) for e, p in flat],
+                [e.text for e, _ in flat],
+            ),
+            np.array([p.num_tokens for _, p in flat]),
+            weight=self.weight,
+            length_weight=self.length_weight,
+        )
+        new = [
+            dataclasses.replace(prediction, score=float(score))
+            for (_, prediction), score in zip(flat, scores, strict=True)
+        ]
+        ranked, start = list(found), 0
+        for i in asked:
+            own = new[start : start + len(found[i])]
+            ranked[i] = sorted(own, key=lambda prediction: -prediction.score)
+            start += len(own)
+        return ranked
+
+
+def _chunks(
+    examples: Iterable[Example | None], batch_size: int
+) -> Iterator[tuple[list[Example], bool]]:
+    """Examples in lists of one batch, then twice as many, up to CHUNK_BATCHES.
+
+    Each comes with whether there is nothing to read right behind it.
+    """
+    size, chunk = batch_size, []
+    for example in examples:
+        if example is not None:
+            chunk.append(example)
+        if example is None or len(chunk) == size:
+            yield chunk, example is None
+            size, chunk = min(2 * size, CHUNK_BATCHES * batch_size), []
+    yield chunk, True
+
+
+# ---------------------------------------------------------------------------------------------
+# Loading.
+
+
+def load(
+    spec: str,
+    *,
+    mesh: Mapping[str, int] | None = None,
+    batch_size: int = BATCH_SIZE,
+    max_input_length: int = 0,
+    dtype: str = '',
+) -> Model:
+    """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
+
+    Args:
+      spec: see the top of xlbench/predict.py.
+      mesh: sizes of its axes, as in a config; default: every device has its own rows.
+      batch_size: texts that are answered together.
+      max_input_length: tokens; default: that of the run's final evaluation, else 512 or what the
+        model holds.
+      dtype: of activations: 'float32' or 'bfloat16'; default: the model's own.
+
+    Raises:
+      UserError: there is no such model, or it cannot be run like this.
+    """
+    devices = partitioning.make_mesh(**mesh or {})
+    shards = partitioning.batch_shards(devices)
+    if batch_size < 1 or batch_size % shards:
+        raise UserError(
+            f'batch_size is {batch_size}; it must be a multiple of {shards}, the devices '
+            '(data x fsdp) that share the rows'
+        )
+    if max_input_length and max_input_length < 2:
+        raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
+    folder, step = _split_step(spec)
+    open_model = _open_workdir if (folder / 'checkpoints').is_dir() else _open_checkpoint
+    found = open_model(folder if step else spec, step, devices, {'dtype': dtype} if dtype else {})
+    return Model(
+        spec,
+        found.model,
+        found.params,
+        found.tokenizer,
+        devices,
+        found.known,
+        found.options,
+        batch_size=batch_size,
+        max_input_length=max_input_length or found.max_input_length,
+    )
+
+
+class _Found(NamedTuple):
+    """What `load` reads."""
+
+    model: Generator
+    params: Any
+    tokenizer: tokenizers.Tokenizer
+    known: Languages
+    options: decoding.Options
+    max_input_length: int
+
+
+def _split_step(spec: str) -> tuple[pathlib.Path, str]:
+    """WORKDIR@STEP -> (WORKDIR, STEP); anything else -> (it, '')."""
+    path = pathlib.Path(spec).expanduser()
+    before, at, step = spec.rpartition('@')
+    folder = pathlib.Path(before).expanduser()
+    if at and not path.is_dir() and (folder / 'config.json').is_file():
+        return folder, step
+    return path, ''
+
+
+def _open_workdir(
+    spec: str | os.PathLike, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
+) -> _Found:
+    workdir = os.path.expanduser(spec)
+    config = config_lib.read_config(workdir)
+    about = tensors.read_json(pathlib.Path(workdir) / 'config.json')
+    own = pathlib.Path(workdir) / 'tokenizer'  # That of xlbench.convert, wherever it is moved.
+    vocabulary = str(own) if own.is_dir() else config.data.vocabulary
+    tokenizer = tokenizers.load(vocabulary, config.data.root)
+    expected = about.get('vocabulary', {}).get('sha256', tokenizer.sha256)
+    if tokenizer.sha256 != expected:
+        raise UserError(
+            f'{workdir} was trained with another vocabulary than {vocabulary!r} is now; put back '
+            f'the one with sha256 {expected[:12]}...'
+        )
+    block = config.model.to_dict() | fields
+    model = _generator(spec, runs.build_model(block, tokenizer.vocab_size))
+    objective = objectives.build(**config.objective)
+    adapters = lora.Lora(**config.lora)
+    shapes, shardings = train_step.params_like(model, objective, mesh, adapters)
+    number = checkpoints.find_step(workdir, step or 'best')
+    params = checkpoints.load_params(workdir, number, shapes, shardings)
+    if adapters.rank:
+        _, plain = train_step.params_like(model, objective, mesh)
+        params = jax.jit(lora.merge, out_shardings=plain)(params)
+    # What xlbench.convert writes has neither evals nor tasks.
+    blocks = config.evals.to_dict().values()
+    block = next((b for b in blocks if not b['every']), next(iter(blocks), {}))
+    lengths = block.get('lengths', {'inputs': _input_limit(model), 'targets': 128})
+    known = Languages.of(tokenizer, about.get('tasks', {}))
+    if config.stages and 'tasks' not in about and not known.allowed:
+        why = 'its config.json, of an earlier version, does not say what it was trained on'
+        known = Languages(tuple(languages.LANGUAGES), None, why)
+    return _Found(
+        model,
+        params,
+        tokenizer,
+        known,
+        generation.options(lengths, block.get('decoding')),
+        lengths['inputs'],
+    )
+
+
+def _open_checkpoint(
+    spec: str, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
+) -> _Found:
+    del step  # @REVISION is the hub's.
+    found = hf_checkpoint.open(spec)
+    tokenizer = tokenizers.load(str(found.folder), '')
+    model = _generator(spec, models.build(**{**found.model, **fields}))
+    _, shardings = train_step.params_like(model, objectives.build(), mesh)
+    params = jax.device_put(hf_checkpoint.load_params(found), shardings)
+    # Marian says so of its padding; newer versions of transformers put it into the second file.
+    second = found.folder / hub.GENERATION_CONFIG
+    said = found.config | (tensors.read_json(second) if second.is_file() else {})
+    options = decoding.Options(banned=said.get('bad_words_ids') or ())
+    return _Found(
+        model, params, tokenizer, Languages.of(tokenizer, {}), options, _input_limit(model)
+    )
+
+
+def _generator(spec: str, model: Any) -> Generator:
+    if not isinstance(model, Generator):
+        raise UserError(f'{spec} holds a {type(model).__name__}, which writes no texts')
+    return model
+
+
+def _input_limit(model: Generator) -> int:
+    return min(MAX_INPUT_LENGTH, getattr(model.config, 'max_positions', MAX_INPUT_LENGTH))
