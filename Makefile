@@ -20,7 +20,7 @@ train: install
 	$(RUN) -m xlbench.train --config=configs/mtg_mt5.py
 
 test: install lint
-	$(RUN) -m pytest -q
+	$(RUN) -m pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 lint: install
 	$(RUN) -m ruff check .
