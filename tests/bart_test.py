@@ -159,8 +159,8 @@ def test_cached_decoding_equals_the_full_pass(golden):
     full = run(golden.inputs, golden.decoder_inputs, golden.segments)
     encoded = run(golden.inputs, golden.segments, method='encode')
     cache = run(encoded, golden.segments, max_length=33, beams=beams, method='init_cache')
-    assert cache['self'][0]['key'].shape == (9, 4, 33, 8)
-    assert cache['cross'][0]['key'].shape == (3, 4, 40, 8)
+    assert cache['self'][0]['key'].shape == (3, 4, 8, 33 * beams)
+    assert cache['cross'][0]['key'].shape == (3, 4, 8, 40)
     for position in range(20):
         # Equal hypotheses get equal logits.
         tokens = np.repeat(golden.decoder_inputs[:, position], beams)

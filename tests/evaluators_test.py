@@ -35,7 +35,7 @@ class Babbler(Copier):
     """Stands in for a model: it adds 3 to the last id, or else 4."""
 
     def init_cache(self, encoded, segments, max_length, beams=1):
-        return {'self': jnp.zeros((encoded.shape[0] * beams, 1))}
+        return {'origin': jnp.zeros((encoded.shape[0], beams, max_length), jnp.int32)}
 
     def decode_step(self, cache, tokens):
         return 9.0 * jax.nn.one_hot(tokens + 3, 128) + 8.0 * jax.nn.one_hot(tokens + 4, 128), cache

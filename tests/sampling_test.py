@@ -70,7 +70,7 @@ class Dice:
         return tokens
 
     def init_cache(self, encoded, segments, max_length, beams):
-        return {'self': jnp.zeros((len(encoded) * beams, 1))}
+        return {'origin': jnp.zeros((len(encoded), beams, 1), jnp.int32)}
 
     def decode_step(self, cache, tokens):
         return jnp.broadcast_to(LOGITS, (len(tokens), 8)), cache

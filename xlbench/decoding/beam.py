@@ -82,7 +82,7 @@ def beam_search(
     Args:
       decode_step: the model's step, parameters bound.
       cache: the model's cache for batch_size * num_beams rows and max_length tokens; of it only
-        cache['self'] moves when hypotheses do.
+        cache['origin'] [batch, beams, ...] follows when hypotheses change places.
       options: see there.
       rules: for one group's rows, batch_size * num_beams / num_groups.
       batch_size: examples.
@@ -176,8 +176,8 @@ def beam_search(
             groups.append(group)
             parents.append(parent + i * width)
             said.append(token)
-        moved = _move(cache['self'], jnp.concatenate(parents, axis=1))
-        return _State(state.position + 1, tuple(groups), cache | {'self': moved})
+        origin = take(cache['origin'], jnp.concatenate(parents, axis=1))
+        return _State(state.position + 1, tuple(groups), cache | {'origin': origin})
 
     tokens = jnp.full((batch_size, width, 1 + max_length), pad_id, jnp.int32)
     tokens = tokens.at[:, :, 0].set(start_id)
@@ -199,12 +199,3 @@ def beam_search(
     pools = _join(*(group.pool for group in groups))
     texts = _best(pools, pools.scores, options.num_return)
     return texts.tokens[:, :, 1:], texts.scores, texts.log_probabilities
-
-
-def _move(caches: Any, parents: jax.Array) -> Any:
-    """Arrays [batch * beams, ...], each row replaced by that of its parent [batch, beams]."""
-
-    def move(x: jax.Array) -> jax.Array:
-        return take(x.reshape(*parents.shape, *x.shape[1:]), parents).reshape(x.shape)
-
-    return jax.tree.map(move, caches)

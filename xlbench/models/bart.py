@@ -321,9 +321,9 @@ class DecoderLayer(Residual):
     def step(
         self,
         x: jax.Array,  # [rows, 1, emb_dim]
-        past: dict[str, jax.Array],  # key and value [rows, heads, max_length, head_dim]
-        source: dict[str, jax.Array],  # key and value [batch, heads, inputs, head_dim]
-        mask: jax.Array,  # [max_length], 0 or MASKED
+        past: dict[str, jax.Array],  # key and value of earlier tokens, see generator.empty_cache
+        source: dict[str, jax.Array],  # key and value of the source
+        mask: jax.Array,  # [batch, 1, beams, max_length * beams], 0 or MASKED
         cross_mask: jax.Array | None,  # [batch, 1, 1, inputs], 0 or MASKED
         index: jax.Array,  # [], position of this token
     ) -> tuple[jax.Array, dict[str, jax.Array]]:  # x and past, grown by this token
@@ -437,15 +437,15 @@ class Decoder(Stack):
 
     def step(self, cache: generator.Cache, x: jax.Array) -> tuple[jax.Array, generator.Cache]:
         """One embedded token [rows, 1, emb_dim] -> hidden [rows, 1, emb_dim], and the cache."""
-        index, max_length = cache['index'], cache['self'][0]['key'].shape[2]
+        index = cache['index']
         position = lax.dynamic_slice_in_dim(cache['positions'], index, 1)
-        mask = layers.mask_bias(jnp.arange(max_length) <= index)
+        cache, mask = generator.next_token(cache)
         x = self.enter(x, position[None], train=False)
         grown = []
         for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
             x, past = layer.step(x, past, source, mask, cache['cross_mask'], index)
             grown.append(past)
-        return self.leave(x), {**cache, 'index': index + 1, 'self': grown}
+        return self.leave(x), {**cache, 'self': grown}
 
 
 class Bart(generator.Generator):

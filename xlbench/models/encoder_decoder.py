@@ -60,9 +60,9 @@ class DecoderLayer(bert.Layer):
     def step(
         self,
         x: jax.Array,  # [rows, 1, emb_dim]
-        past: dict[str, jax.Array],  # key and value [rows, heads, max_length, head_dim]
-        source: dict[str, jax.Array],  # key and value [batch, heads, inputs, head_dim]
-        mask: jax.Array,  # [max_length], 0 or MASKED
+        past: dict[str, jax.Array],  # key and value of earlier tokens, see generator.empty_cache
+        source: dict[str, jax.Array],  # key and value of the source
+        mask: jax.Array,  # [batch, 1, beams, max_length * beams], 0 or MASKED
         cross_mask: jax.Array | None,  # [batch, 1, 1, inputs], 0 or MASKED
         index: jax.Array,  # [], position of this token
     ) -> tuple[jax.Array, dict[str, jax.Array]]:  # x and past, grown by this token
@@ -120,14 +120,14 @@ class Decoder(bert.Embedded):
 
     def step(self, cache: generator.Cache, tokens: jax.Array) -> tuple[jax.Array, generator.Cache]:
         """Tokens [rows, 1] -> states of the last layer [rows, 1, emb_dim], and the cache."""
-        index, max_length = cache['index'], cache['self'][0]['key'].shape[2]
-        mask = layers.mask_bias(jnp.arange(max_length) <= index)
+        index = cache['index']
+        cache, mask = generator.next_token(cache)
         x = self.embed(tokens, positions=index[None, None])
         grown = []
         for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
             x, past = layer.step(x, past, source, mask, cache['cross_mask'], index)
             grown.append(past)
-        return x, {**cache, 'index': index + 1, 'self': grown}
+        return x, {**cache, 'self': grown}
 
 
 class LmHead(nn.Module):

@@ -62,11 +62,13 @@ class Generator(nn.Module):
     ) -> Cache:
         """What decoding up to max_length tokens carries from step to step; rows hold one example.
 
-        A plain tree. 'self': keys and values [rows, heads, max_length, head_dim] of each layer,
-        rows = batch * beams with the beams of an example side by side; the only part that grows,
-        and the only one that must follow when hypotheses change places. 'cross': keys and values
-        [batch, heads, inputs, head_dim] of the source, computed here once and shared by the beams;
+        A plain tree. 'self': keys and values of each layer. 'origin' [batch, beams, max_length]:
+        for each token of a hypothesis, the beam in whose place its key and value lie. That is all
+        that follows when hypotheses change places; keys and values stay where they were written.
+        'cross': keys and values of the source, computed here once and shared by the beams;
         'cross_mask' hides its padding. 'index': tokens so far. A family may add what has no rows.
+
+        The rows of a step are batch * beams, the beams of an example side by side.
         """
         raise NotImplementedError
 
@@ -142,6 +144,10 @@ def empty_cache(
 ) -> Cache:
     """The parts that every family's cache has; see Generator.init_cache.
 
+    A layer's part of 'self' is {'key': [batch, heads, head_dim, places], 'value': [batch, heads,
+    places, head_dim]}, where token t of beam j has place t * beams + j; of 'cross' it is {'key':
+    [batch, heads, head_dim, inputs], 'value': [batch, heads, inputs, head_dim]}.
+
     Args:
       encoded: the encoder's output.
       encoder_segments: 0 is padding; None where every position holds a token.
@@ -152,15 +158,36 @@ def empty_cache(
     sources = []
     for attention in cross_attentions:
         key, value = attention.keys_values(encoded)
-        sources.append({'key': key, 'value': value})
+        sources.append({'key': jnp.swapaxes(key, 2, 3), 'value': value})
     heads, head_dim = cross_attentions[0].num_heads, cross_attentions[0].head_dim
-    empty = jnp.zeros((encoded.shape[0] * beams, heads, max_length, head_dim), encoded.dtype)
+    batch = encoded.shape[0]
+    empty = {
+        'key': jnp.zeros((batch, heads, head_dim, max_length * beams), encoded.dtype),
+        'value': jnp.zeros((batch, heads, max_length * beams, head_dim), encoded.dtype),
+    }
     cross_mask = None
     if encoder_segments is not None:
         cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
     return {
         'index': jnp.zeros((), jnp.int32),
-        'self': [{'key': empty, 'value': empty} for _ in cross_attentions],
+        'origin': jnp.zeros((batch, beams, max_length), jnp.int32),
+        'self': [empty for _ in cross_attentions],
         'cross': sources,
         'cross_mask': cross_mask,
     }
+
+
+def next_token(cache: Cache) -> tuple[Cache, jax.Array]:
+    """What the layers of a step need to know of the past.
+
+    Returns:
+      The cache, in which the new token of each hypothesis lies in its own place, one token longer.
+      The mask [batch, 1, beams, max_length * beams], 0 where a hypothesis has a token of its own.
+    """
+    index, origin = cache['index'], cache['origin']
+    _, beams, max_length = origin.shape
+    beam, position = jnp.arange(beams), jnp.arange(max_length)
+    origin = jnp.where(position == index, beam[:, None], origin)
+    own = (origin[..., None] == beam) & (position <= index)[:, None]
+    mask = layers.mask_bias(own.reshape(len(origin), 1, beams, max_length * beams))
+    return {**cache, 'index': index + 1, 'origin': origin}, mask

@@ -206,10 +206,10 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: jax.Array,  # [rows, 1, emb_dim]
-        past: dict[str, jax.Array],  # key and value [rows, heads, max_length, head_dim]
-        source: dict[str, jax.Array],  # key and value [batch, heads, inputs, head_dim]
-        bias: jax.Array,  # [1, heads, 1, max_length], relative positions
-        mask: jax.Array,  # [max_length], 0 or MASKED
+        past: dict[str, jax.Array],  # key and value of earlier tokens, see generator.empty_cache
+        source: dict[str, jax.Array],  # key and value of the source
+        bias: jax.Array,  # [1, heads, 1, max_length * beams], relative positions
+        mask: jax.Array,  # [batch, 1, beams, max_length * beams], 0 or MASKED
         cross_mask: jax.Array | None,  # [batch, 1, 1, inputs], 0 or MASKED
         index: jax.Array,  # [], position of this token
     ) -> tuple[jax.Array, dict[str, jax.Array]]:  # x and past, grown by this token
@@ -302,17 +302,17 @@ class Decoder(nn.Module):
 
     def step(self, cache: dict[str, Any], x: jax.Array) -> tuple[jax.Array, dict[str, Any]]:
         """One embedded token [rows, 1, emb_dim] -> hidden [rows, 1, emb_dim], and the cache."""
-        index, max_length = cache['index'], cache['self'][0]['key'].shape[2]
-        # The row of this query in the bias that `skew` would build.
+        index, (_, beams, max_length) = cache['index'], cache['origin'].shape
+        # The row of this query in the bias that `skew` would build, for the places of every beam.
         start = max_length - 1 - index
         bias = lax.dynamic_slice_in_dim(cache['relative_bias'], start, max_length, axis=1)
-        bias = bias[None, :, None]
-        mask = layers.mask_bias(jnp.arange(max_length) <= index)
+        bias = jnp.repeat(bias, beams, axis=1)[None, :, None]
+        cache, mask = generator.next_token(cache)
         grown = []
         for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
             x, past = layer.step(x, past, source, bias, mask, cache['cross_mask'], index)
             grown.append(past)
-        return self.decoder_norm(x), {**cache, 'index': index + 1, 'self': grown}
+        return self.decoder_norm(x), {**cache, 'self': grown}
 
 
 class T5(generator.Generator):
