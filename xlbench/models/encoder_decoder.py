@@ -95,16 +95,7 @@ class Decoder(bert.Embedded):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Target tokens -> states of the last layer."""
-        order = jnp.arange(tokens.shape[1])
-        seen = (order[:, None] >= order[None, :])[None, None]
-        cross_mask = None
-        if segments is not None:
-            seen = seen & layers.same_segment(segments, segments)
-            if encoder_segments is not None:
-                cross_mask = layers.mask_bias(layers.same_segment(segments, encoder_segments))
-        elif encoder_segments is not None:
-            cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
-        mask = layers.mask_bias(seen)
+        mask, cross_mask = generator.decoder_masks(tokens.shape[1], segments, encoder_segments)
         x = self.embed(tokens, positions, train=train)
         for layer in self.layers:
             x = layer(x, encoded, mask, cross_mask, train)

@@ -135,6 +135,29 @@ class OutputEmbedding(nn.Module):
         return self.kernel
 
 
+def decoder_masks(
+    length: int,
+    segments: jax.Array | None,  # [batch, targets]
+    encoder_segments: jax.Array | None,  # [batch, inputs]
+) -> tuple[jax.Array, jax.Array | None]:
+    """What the targets of a whole pass may see: of themselves, and of the source.
+
+    Returns:
+      mask [1 or batch, 1, targets, targets], 0 where earlier and of the same segment; cross_mask
+      [batch, 1, 1 or targets, inputs], None where nothing is padding.
+    """
+    position = jnp.arange(length)
+    seen = (position[:, None] >= position[None, :])[None, None]
+    cross_mask = None
+    if segments is not None:
+        seen = seen & layers.same_segment(segments, segments)
+        if encoder_segments is not None:
+            cross_mask = layers.mask_bias(layers.same_segment(segments, encoder_segments))
+    elif encoder_segments is not None:
+        cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
+    return layers.mask_bias(seen), cross_mask
+
+
 def empty_cache(
     encoded: jax.Array,  # [batch, inputs, emb_dim]
     encoder_segments: jax.Array | None,  # [batch, inputs]

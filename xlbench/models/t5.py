@@ -276,16 +276,7 @@ class Decoder(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Embedded target tokens -> hidden states, normed."""
-        position = jnp.arange(x.shape[1])
-        seen = (position[:, None] >= position[None, :])[None, None]
-        cross_mask = None
-        if segments is not None:
-            seen = seen & layers.same_segment(segments, segments)
-            if encoder_segments is not None:
-                cross_mask = layers.mask_bias(layers.same_segment(segments, encoder_segments))
-        elif encoder_segments is not None:
-            cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
-        mask = layers.mask_bias(seen)
+        mask, cross_mask = generator.decoder_masks(x.shape[1], segments, encoder_segments)
         bias = self.relpos_bias(x.shape[1], x.shape[1])
         x = self.dropout(x, train)
         for layer in self.layers:
