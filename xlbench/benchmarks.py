@@ -22,6 +22,10 @@ from xlbench import errors
 # language than the source; only `cross` has seen such pairs in training.
 SCENARIOS = ('mono', 'mono_multitask', 'multi', 'multi_multitask', 'cross', 'zero_shot')
 
+# The settings of reply suggestion. `zero_shot` asks for replies in languages that training had none
+# of; `mt` trains on English pairs that were machine-translated into the language it asks for.
+REPLY_SCENARIOS = ('mono', 'zero_shot', 'mt', 'multi')
+
 # How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
 RATES = ('proportional', 'equal', 'temperature', 'capped')
 
@@ -43,13 +47,14 @@ class Scenario:
     """One setting of a benchmark: what is trained on together, and what is evaluated.
 
     Attributes:
-        name: One of `SCENARIOS`.
+        name: One of the benchmark's `scenario_names`.
         mixture: The SeqIO mixture (or the task, where it is a single one) to train on.
         train: The tasks of that mixture.
         evaluate: The tasks whose test examples are scored.
         task: The benchmark's task, None where all are trained together.
         source: The source language it is narrowed to, None where it covers several.
         target: The target language it is narrowed to, None where it covers several.
+        split: The split to train on.
     """
 
     name: str
@@ -59,6 +64,7 @@ class Scenario:
     task: str | None = None
     source: str | None = None
     target: str | None = None
+    split: str = 'train'
 
     def with_rate(self, rate: str) -> 'Scenario':
         """The same scenario with another mixing rate: mtg_multi_qg -> mtg_multi_qg.equal."""
@@ -85,6 +91,7 @@ class Benchmark:
         pivot: The language that zero-shot transfer is trained in.
         paper_models: The systems in the paper's tables.
         split_sizes: Official number of examples, by task and split (of each language).
+        scenario_names: What `scenario` takes.
     """
 
     name: str
@@ -99,6 +106,7 @@ class Benchmark:
     split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(
         hash=False, default_factory=dict
     )
+    scenario_names: tuple[str, ...] = SCENARIOS
 
     def task_name(self, task: str, source: str, target: str | None = None) -> str:
         """The SeqIO task of one task and language pair; the target defaults to the source."""
@@ -124,14 +132,14 @@ class Benchmark:
         """One scenario, narrowed to a task and languages.
 
         Args:
-            name: One of `SCENARIOS`.
+            name: One of `scenario_names`.
             task: Needed by mono, multi, cross and zero_shot; the multitask ones train them all.
                 A benchmark with a single task needs it nowhere.
             source: The language of mono and mono_multitask; narrows cross to one source.
             target: Narrows cross (with source) and what zero_shot evaluates to one target.
         """
-        if name not in SCENARIOS:
-            raise errors.unknown('scenario', name, SCENARIOS)
+        if name not in self.scenario_names:
+            raise errors.unknown('scenario', name, self.scenario_names)
         self._check(task, source, target)
         task = self._task_of(name, task)
         if name in ('mono', 'mono_multitask'):
@@ -172,7 +180,7 @@ class Benchmark:
 
         Args:
             model: A name in `paper_models`.
-            scenario: One of `SCENARIOS`; cross means one model per source language, as in the
+            scenario: One of `scenario_names`; cross means one model per source language, as in the
                 paper.
             task: One of `tasks`.
             source: Source language.
@@ -184,8 +192,8 @@ class Benchmark:
         """
         if model not in self.paper_models:
             raise errors.unknown(f'{self.name} model', model, self.paper_models)
-        if scenario not in SCENARIOS:
-            raise errors.unknown('scenario', scenario, SCENARIOS)
+        if scenario not in self.scenario_names:
+            raise errors.unknown('scenario', scenario, self.scenario_names)
         self._check(task, source, target)
         row = _paper_table(self.name).get((scenario, task, model, source, target or source))
         return None if row is None else dict(row)
@@ -261,6 +269,100 @@ class Benchmark:
                 raise errors.unknown(f'{self.name} language', lang, self.languages)
 
 
+@dataclasses.dataclass(frozen=True)
+class ReplyBenchmark(Benchmark):
+    """Messages with their replies, both in one language; not parallel between languages.
+
+    Its tasks are two views of the same pairs: 'retrieval' from a response set, and 'generation'.
+
+    Attributes:
+        multi: The languages that the multilingual setting trains on; every other one is unseen.
+        has_mt: Whether there are machine-translated pairs, the split 'mt_train'.
+    """
+
+    scenario_names: tuple[str, ...] = REPLY_SCENARIOS
+    multi: tuple[str, ...] = ()
+    has_mt: bool = False
+
+    def task_names(self) -> tuple[str, ...]:
+        """Every SeqIO task of the benchmark: both views, each language."""
+        return tuple(self.task_name(task, lang) for task in self.tasks for lang in self.languages)
+
+    def scenario(
+        self,
+        name: str,
+        task: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+    ) -> Scenario:
+        """One setting, of one view (arXiv:2106.02017, section 3.2).
+
+        Args:
+            name: One of `scenario_names`.
+            task: 'retrieval' or 'generation'.
+            source: The language of mono and mt; narrows what zero_shot and multi evaluate to one.
+            target: None or the source: a reply is in the language of its message.
+        """
+        allowed = [n for n in self.scenario_names if n != 'mt' or self.has_mt]
+        if name not in allowed:
+            raise errors.unknown('scenario', name, allowed)
+        self._check(task, source, target)
+        task = self._task_of(name, task)
+        source = source or target
+        if name in ('mono', 'mt'):
+            return self._one_language(name, task, source)
+        train, others = self.multi, self.languages
+        if name == 'zero_shot':
+            train = (self.pivot,)
+            others = tuple(lang for lang in self.languages if lang != self.pivot)
+        if source is not None and source not in others:
+            raise errors.UserError(
+                f"scenario 'zero_shot' trains on {self.pivot} and evaluates another language, got "
+                f'{source}'
+            )
+        return Scenario(
+            name,
+            f'{self.name}_{name}_{task}',
+            train=tuple(self.task_name(task, lang) for lang in train),
+            evaluate=tuple(self.task_name(task, lang) for lang in others if source in (None, lang)),
+            task=task,
+            source=source,
+            target=source,
+        )
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Every scenario, each with a mixture of its own name."""
+        found = []
+        for task in self.tasks:
+            found += [self.scenario('mono', task, lang) for lang in self.languages]
+            if self.has_mt:
+                others = (lang for lang in self.languages if lang != self.pivot)
+                found += [self.scenario('mt', task, lang) for lang in others]
+            found += [self.scenario('zero_shot', task), self.scenario('multi', task)]
+        return tuple(found)
+
+    def _one_language(self, name: str, task: str | None, source: str | None) -> Scenario:
+        pivot = self.pivot if name == 'mt' else None
+        allowed = [lang for lang in self.languages if lang != pivot]
+        if source not in allowed:
+            raise errors.UserError(
+                f'scenario {name!r} trains one language, got {source}; give source, one of '
+                f'{", ".join(allowed)}'
+            )
+        tasks = (self.task_name(task, source),)
+        mixture = f'{self.name}_{name}_{task}_{source}'
+        split = 'mt_train' if name == 'mt' else 'train'
+        return Scenario(name, mixture, tasks, tasks, task, source, source, split)
+
+    def _check(self, task: str | None, source: str | None, target: str | None) -> None:
+        super()._check(task, source, target)
+        if target is not None and target != source and source is not None:
+            raise errors.UserError(
+                f'replies of {self.name} are in the language of their message, got {source} -> '
+                f'{target}; leave out the target'
+            )
+
+
 def _refuse(name: str, **given: str | None) -> None:
     """Raises if a scenario got a narrowing that it has no use for."""
     for key, value in given.items():
@@ -320,7 +422,45 @@ XQUAD = Benchmark(
     arxiv='1910.11856',
 )
 
-BENCHMARKS: dict[str, Benchmark] = {b.name: b for b in (MTG, XQUAD)}
+_REPLY_TASKS = {'retrieval': 'reply from a response set', 'generation': 'generated reply'}
+_REPLY_SCORES = ('mrs_rouge', 'dist_1', 'dist_2')
+
+MRS = ReplyBenchmark(
+    name='mrs',
+    tasks=tuple(_REPLY_TASKS),
+    languages=('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru'),
+    task_titles=_REPLY_TASKS,
+    scores=_REPLY_SCORES,
+    title='A Dataset and Baselines for Multilingual Reply Suggestion',
+    arxiv='2106.02017',
+    multi=('en', 'es', 'de', 'pt', 'fr'),
+    has_mt=True,
+)
+
+# Dialogues whose consecutive utterances are pairs of message and reply. Nobody's official reply
+# suggestion: no published scores to compare with.
+XDAILYDIALOG = ReplyBenchmark(
+    name='xdailydialog',
+    tasks=tuple(_REPLY_TASKS),
+    languages=('en', 'de', 'zh'),
+    task_titles=_REPLY_TASKS,
+    scores=_REPLY_SCORES,
+    title='XDailyDialog: A Multilingual Parallel Dialogue Corpus',
+    arxiv='',
+    multi=('en', 'de', 'zh'),
+)
+XPERSONA = ReplyBenchmark(
+    name='xpersona',
+    tasks=tuple(_REPLY_TASKS),
+    languages=('en', 'fr', 'it', 'ja'),
+    task_titles=_REPLY_TASKS,
+    scores=_REPLY_SCORES,
+    title='XPersona: Evaluating Multilingual Personalized Chatbot',
+    arxiv='2003.07568',
+    multi=('en', 'fr', 'it', 'ja'),
+)
+
+BENCHMARKS: dict[str, Benchmark] = {b.name: b for b in (MTG, XQUAD, MRS, XDAILYDIALOG, XPERSONA)}
 
 
 def get(name: str) -> Benchmark:
