@@ -14,6 +14,7 @@ ALL = [
     metrics.SacreBleu('zh'),
     metrics.ChrF(),
     metrics.Distinct('characters'),
+    metrics.MrsRouge('de', ngrams='multiset'),
     metrics.MultilingualRouge('de'),
     metrics.MultilingualRouge(None),
     metrics.MultilingualRouge('hi', stem=True),

@@ -2,7 +2,8 @@
 
 A metric is a frozen dataclass that is called with `(targets, predictions)`, two lists of strings,
 and returns a score per name. It fits SeqIO's `metric_fns`, and `signature` says what decided the
-number. Manifests keep metrics as plain JSON:
+number. One with `num_predictions` above 1 takes lists of strings as predictions, best first;
+`score` gives every metric what it takes. Manifests keep metrics as plain JSON:
 
   to_spec(MultilingualRouge('de'))
     -> {'metric': 'xlbench.metrics.rouge:MultilingualRouge', 'kwargs': {'lang': 'de', ...}}
@@ -16,9 +17,32 @@ from typing import Any
 from xlbench import errors
 from xlbench.metrics.bleu import ChrF, SacreBleu
 from xlbench.metrics.distinct import Distinct
+from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
 
-__all__ = ['ChrF', 'Distinct', 'MultilingualRouge', 'SacreBleu', 'from_spec', 'to_spec']
+_METRICS = (ChrF, Distinct, MrsRouge, MrsValidationRouge, MultilingualRouge, SacreBleu)
+__all__ = [*(cls.__name__ for cls in _METRICS), 'from_spec', 'score', 'to_spec']
+
+
+def score(
+    metric: Any, targets: Sequence[str], n_best: Sequence[Sequence[str]]
+) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """The scores of a corpus, and of each example.
+
+    Args:
+        metric: Any metric of this package.
+        targets: References.
+        n_best: For each target the predictions, best first. A metric of one prediction gets the
+            first, or an empty text where there is none.
+    """
+    count = getattr(metric, 'num_predictions', 1)
+    if count > 1:
+        predictions = [list(texts[:count]) for texts in n_best]
+    else:
+        predictions = [texts[0] if texts else '' for texts in n_best]
+    if hasattr(metric, 'with_examples'):
+        return metric.with_examples(targets, predictions)
+    return metric(targets, predictions), metric.per_example(targets, predictions)
 
 
 def to_spec(metric: Any) -> dict[str, Any]:
@@ -83,5 +107,4 @@ def _is_metric(cls: Any, module_name: str) -> bool:
 
 
 def _names() -> list[str]:
-    classes = (ChrF, Distinct, MultilingualRouge, SacreBleu)
-    return [f'{cls.__module__}:{cls.__name__}' for cls in classes]
+    return [f'{cls.__module__}:{cls.__name__}' for cls in _METRICS]

@@ -24,6 +24,22 @@ def check(targets: Sequence[str], predictions: Sequence[str]) -> None:
         raise errors.UserError('no examples to score; is the split empty?')
 
 
+def check_n_best(
+    targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
+) -> list[list[str]]:
+    """Predictions with a list for every target; a single text becomes a list of one."""
+    check(targets, [''] * len(predictions))
+    rows = [[row] if isinstance(row, str) else list(row) for row in predictions]
+    for i, row in enumerate(rows):
+        for text in row:
+            if not isinstance(text, str):
+                raise errors.UserError(
+                    f'predictions[{i}] holds {type(text).__name__}; it takes a text or a list of '
+                    'texts: decode them first'
+                )
+    return rows
+
+
 def mean(scores: Sequence[dict[str, float]]) -> dict[str, float]:
     """The plain mean over examples of every score."""
     return {name: sum(score[name] for score in scores) / len(scores) for name in scores[0]}

@@ -1,0 +1,368 @@
+"""ROUGE and distinct-n of suggested replies, as MRS scores them (arXiv:2106.02017).
+
+  MrsRouge('en')(['see you later'], [['bye', 'see you', 'later']])  # The best of three counts.
+    -> {'mrs_rouge': 35.6, 'mrs_rouge_1': 80.0, 'mrs_rouge_2': 66.7, ..., 'dist_1': 100.0, ...}
+
+Reimplemented from the behaviour of microsoft/MRS eval.py with the package rouge, which it scores
+with: words are taken after a split at every '.', and no F1 quite reaches 1. Of the versions of that
+package, 1.0.1 compares sets of n-grams and 1.0.0 counts them; the paper does not say which it used.
+"""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from xlbench import errors, languages
+from xlbench.metrics import pairs, words
+
+NGRAMS = ('set', 'multiset')
+WEIGHTS = (1 / 6, 1 / 3, 1 / 2)  # Of ROUGE-1, -2 and -3 (arXiv:2106.02017, equation 2).
+DENOMINATORS = ('words', 'bigrams')
+
+_EMPTY = '<empty>'  # Stands for a prediction without words.
+# Of ROUGE-1, -2 and -3 in the validation of microsoft/MRS retrieval_rs, with the digits it has.
+_VALIDATION_WEIGHTS = (0.166667, 0.333333, 0.5)
+# Our scores by eval.py's names.
+_NAMES = {
+    'mrs_rouge': 'rouge-weighted',
+    'mrs_rouge_1': 'rouge-1',
+    'mrs_rouge_2': 'rouge-2',
+    'mrs_rouge_3': 'rouge-3',
+    'mrs_rouge_l': 'rouge-l',
+}
+
+
+class Rouge(NamedTuple):
+    """F1, precision and recall, 0 to 1."""
+
+    f: float
+    p: float
+    r: float
+
+
+class Best(NamedTuple):
+    """The prediction of an example that counts.
+
+    Attributes:
+        reference: In words with spaces between them.
+        prediction: In words, as far as it is scored.
+        rouge: By name: rouge-1, rouge-2, rouge-3, rouge-l and their sum rouge-weighted.
+    """
+
+    reference: str
+    prediction: str
+    rouge: dict[str, Rouge]
+
+
+@dataclasses.dataclass(frozen=True)
+class MrsRouge:
+    """Weighted ROUGE of the best of several replies, and distinct-n of these best ones, 0 to 100.
+
+    mrs_rouge is ROUGE-1 / 6 + ROUGE-2 / 3 + ROUGE-3 / 2, of F1. A reference that is empty, made of
+    dots or not within the limits is left out, as are empty predictions behind the last other one.
+
+    Attributes:
+        lang: ISO code; decides how words are split.
+        nbest: So many predictions are looked at; the first that scores highest counts.
+        max_hyp_len: Predictions are cut to so many words.
+        min_tgt_len: Shorter references, in words, are left out.
+        max_tgt_len: Longer references are left out.
+        ngrams: 'set' or 'multiset', whether an n-gram that is repeated counts once or as often as
+            it occurs. (ROUGE-L is of sets either way.)
+        dist2_denominator: dist_2 is distinct bigrams over all 'words' (arXiv:1510.03055), or over
+            all 'bigrams'. eval.py divides by a name it never defines.
+    """
+
+    lang: str
+    nbest: int = 3
+    max_hyp_len: int = 100
+    min_tgt_len: int = 0
+    max_tgt_len: int = 100
+    ngrams: str = 'set'
+    dist2_denominator: str = 'words'
+
+    def __post_init__(self):
+        if languages.get(self.lang).name == 'burmese':
+            words.load(self.lang)  # Says what is missing: now, and not after a day of training.
+        if self.ngrams not in NGRAMS:
+            raise errors.unknown('kind of n-grams', self.ngrams, NGRAMS)
+        if self.dist2_denominator not in DENOMINATORS:
+            raise errors.unknown('denominator of dist_2', self.dist2_denominator, DENOMINATORS)
+        if self.nbest < 1 or self.max_hyp_len < 1:
+            raise errors.UserError(
+                f'nbest is {self.nbest} and max_hyp_len {self.max_hyp_len}; both count from 1'
+            )
+
+    @property
+    def num_predictions(self) -> int:
+        """How many predictions of each example are wanted; `metrics.score` gives so many."""
+        return self.nbest
+
+    @property
+    def signature(self) -> str:
+        """What decides the numbers."""
+        parts = [
+            'mrs_rouge',
+            f'lang:{self.lang}',
+            'case:lower',
+            words.signature(self.lang),
+            f'nbest:{self.nbest}',
+            f'hyp:{self.max_hyp_len}',
+            f'tgt:{self.min_tgt_len}-{self.max_tgt_len}',
+            f'ngrams:{self.ngrams}',
+            f'dist2:{self.dist2_denominator}',
+            'version:1',
+        ]
+        return '|'.join(parts)
+
+    def __call__(
+        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
+    ) -> dict[str, float]:
+        """Means over the examples that count, and distinct-n of the corpus.
+
+        Args:
+            targets: References.
+            predictions: For each a list of predictions, best first; a string is a list of one.
+
+        Returns:
+            mrs_rouge, mrs_rouge_1, mrs_rouge_2, mrs_rouge_3, mrs_rouge_l, dist_1, dist_2.
+        """
+        return self.with_examples(targets, predictions)[0]
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
+    ) -> list[dict[str, float]]:
+        """ROUGE of each example; {} where an example is left out."""
+        return self.with_examples(targets, predictions)[1]
+
+    def with_examples(
+        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
+    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+        """What `__call__` and `per_example` give, in one go."""
+        best = self.choose(targets, predictions)
+        fractions = self.summarise(best)
+        scores = {name: fractions[official]['f'] for name, official in _NAMES.items()}
+        scores |= {f'dist_{n}': fractions[f'distinct-{n}'] for n in (1, 2)}
+        examples = [
+            {name: 100.0 * row.rouge[official].f for name, official in _NAMES.items()}
+            if row
+            else {}
+            for row in best
+        ]
+        return {name: 100.0 * value for name, value in scores.items()}, examples
+
+    def choose(
+        self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
+    ) -> list[Best | None]:
+        """The best prediction of each example; None where the example is left out."""
+        rows = pairs.check_n_best(targets, predictions)
+        return [self._best(target, row) for target, row in zip(targets, rows, strict=True)]
+
+    def choose_in_file(self, lines: Iterable[str]) -> list[Best | None]:
+        """What `choose` gives, of the lines of a file that eval.py reads.
+
+        Args:
+            lines: A message, a reference and predictions with TABs between them. An empty message
+                moves the other columns to the left, as it does in eval.py.
+        """
+        best = []
+        for number, line in enumerate(lines, 1):
+            _, *texts = line.lower().strip().split('\t')
+            if not texts:
+                raise errors.UserError(
+                    f'line {number} has no TAB; a line is message, reference, predictions'
+                )
+            best.append(self._best(texts[0], texts[1:]))
+        return best
+
+    def summarise(self, best: Iterable[Best | None]) -> dict[str, dict[str, float] | float]:
+        """What eval.py prints, 0 to 1.
+
+        Returns:
+            {'rouge-1': {'f': 0.5, 'p': ..., 'r': ...}, 'rouge-2', 'rouge-3', 'rouge-l',
+            'rouge-weighted', 'n_examples': 7, 'distinct-1': 0.8, 'distinct-2': 0.9}
+        """
+        kept = [row for row in best if row]
+        if not kept:
+            raise errors.UserError(
+                'no example is left to score: every reference is empty, made of dots, or not '
+                f'between {self.min_tgt_len} and {self.max_tgt_len} words long'
+            )
+        scores = {
+            name: {
+                part: sum(getattr(row.rouge[name], part) for row in kept) / len(kept)
+                for part in Rouge._fields
+            }
+            for name in _NAMES.values()
+        }
+        texts = [row.prediction.split() for row in kept]
+        unigrams = [word for text in texts for word in text]
+        bigrams = [bigram for text in texts for bigram in itertools.pairwise(text)]
+        total = len(unigrams if self.dist2_denominator == 'words' else bigrams)
+        return scores | {
+            'n_examples': len(kept),
+            'distinct-1': len(set(unigrams)) / max(len(unigrams), 1),
+            'distinct-2': len(set(bigrams)) / max(total, 1),
+        }
+
+    def _best(self, target: str, predictions: Sequence[str]) -> Best | None:
+        tokenize = words.load(self.lang)
+        reference = tokenize(target.lower())
+        sentences = _sentences(reference)
+        if not sentences or not self.min_tgt_len <= len(reference.split()) <= self.max_tgt_len:
+            return None
+        texts = [text.lower() for text in predictions]
+        while texts and not texts[-1].strip():
+            texts.pop()  # The end of a line is stripped before it is split into columns.
+        texts = [self._cut(tokenize(text)) for text in texts[: self.nbest]] or [_EMPTY]
+        wanted = _ngrams(sentences, self.ngrams)
+        rouges = [_rouge_n(_ngrams(_sentences(text), self.ngrams), wanted) for text in texts]
+        sums = [_weighted([rouge.f for rouge in row]) for row in rouges]
+        best = sums.index(max(sums))  # The first of equals.
+        rouge_n = rouges[best]
+        rouge = {
+            'rouge-1': rouge_n[0],
+            'rouge-2': rouge_n[1],
+            'rouge-3': rouge_n[2],
+            'rouge-l': _rouge_l(_sentences(texts[best]), sentences),
+            'rouge-weighted': Rouge(*map(_weighted, zip(*rouge_n, strict=True))),
+        }
+        return Best(reference, texts[best], rouge)
+
+    def _cut(self, text: str) -> str:
+        """At most max_hyp_len words; what is nothing but dots, without spaces, counts as empty."""
+        if not _sentences(text):
+            return _EMPTY
+        parts = text.split()
+        return ' '.join(parts[: self.max_hyp_len]) if len(parts) > self.max_hyp_len else text
+
+
+@dataclasses.dataclass(frozen=True)
+class MrsValidationRouge:
+    """The ROUGE that MRS's retriever was selected by in training, 0 to 100.
+
+    Unlike `MrsRouge` it takes the best of the three replies for ROUGE-1, -2 and -3 apart, words
+    are those of `words.generic`, and only examples with exactly three replies count.
+    """
+
+    @property
+    def num_predictions(self) -> int:
+        """How many predictions of each example are wanted."""
+        return 3
+
+    @property
+    def signature(self) -> str:
+        """What decides the numbers."""
+        return 'mrs_validation_rouge|case:lower|tok:generic|nbest:3|ngrams:set|version:1'
+
+    def __call__(
+        self, targets: Sequence[str], predictions: Sequence[Sequence[str]]
+    ) -> dict[str, float]:
+        """mrs_validation_rouge, weighted as MrsRouge, and mrs_validation_rouge_uniform."""
+        scores = [score for score in self.per_example(targets, predictions) if score]
+        if not scores:
+            raise errors.UserError(
+                'no example has three predictions, and only such count; '
+                'let the system give three (num_suggestions or num_return is 3)'
+            )
+        return pairs.mean(scores)
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        """The scores of each example; {} where there are not three predictions."""
+        rows = pairs.check_n_best(targets, predictions)
+        return [
+            _validation_rouge(target, row) if len(row) == self.num_predictions else {}
+            for target, row in zip(targets, rows, strict=True)
+        ]
+
+
+def reply_ngrams(text: str, lang: str) -> list[set[tuple[str, ...]]]:
+    """The n-grams of a reply that `MrsRouge` compares, for n = 1, 2, 3."""
+    return _ngrams(_sentences(words.load(lang)(text.lower())), 'set')
+
+
+def _validation_rouge(target: str, predictions: Sequence[str]) -> dict[str, float]:
+    def ngrams(text: str) -> list[set]:
+        text = words.generic(text)
+        # Of what is empty or a single dot, every character is a word.
+        return _ngrams(_sentences(text) or list(text or _EMPTY), 'set')
+
+    wanted = ngrams(target)
+    rouges = [_rouge_n(ngrams(text), wanted) for text in predictions]
+    best = [100.0 * max(rouge.f for rouge in each) for each in zip(*rouges, strict=True)]
+    return {
+        'mrs_validation_rouge': sum(
+            weight * score for weight, score in zip(_VALIDATION_WEIGHTS, best, strict=True)
+        ),
+        'mrs_validation_rouge_uniform': sum(best) / len(best),
+    }
+
+
+def _sentences(text: str) -> list[list[str]]:
+    """The words between dots. A piece of nothing but spaces is a sentence of one empty word."""
+    return [' '.join(piece.split()).split(' ') for piece in text.split('.') if piece]
+
+
+def _ngrams(sentences: Iterable[Iterable[str]], kind: str) -> list[set | collections.Counter]:
+    """The n-grams for n = 1, 2, 3. They run on from one sentence to the next."""
+    tokens = [token for sentence in sentences for token in sentence]
+    collect = set if kind == 'set' else collections.Counter
+    return [collect(zip(*(tokens[i:] for i in range(n)), strict=False)) for n in (1, 2, 3)]
+
+
+def _rouge_n(
+    ngrams: Sequence[set | collections.Counter], wanted: Sequence[set | collections.Counter]
+) -> list[Rouge]:
+    """ROUGE-1, -2 and -3 of a prediction with the n-grams of a reference."""
+    return [
+        _rouge(_size(own & other), _size(own), _size(other))
+        for own, other in zip(ngrams, wanted, strict=True)
+    ]
+
+
+def _weighted(scores: Iterable[float]) -> float:
+    """The sum of ROUGE-1, -2 and -3."""
+    return sum(weight * score for weight, score in zip(WEIGHTS, scores, strict=True))
+
+
+def _size(ngrams: set | collections.Counter) -> int:
+    return ngrams.total() if isinstance(ngrams, collections.Counter) else len(ngrams)
+
+
+def _rouge(overlap: int, size: int, wanted: int) -> Rouge:
+    p, r = overlap / max(size, 1), overlap / max(wanted, 1)
+    return Rouge(2.0 * (p * r / (p + r + 1e-8)), p, r)
+
+
+def _rouge_l(sentences: Sequence[list[str]], wanted: Sequence[list[str]]) -> Rouge:
+    """Different words in common subsequences of any two sentences, over all different words."""
+    common = [_common_subsequence(theirs, ours) for theirs in wanted for ours in sentences]
+    sizes = [len({word for sentence in side for word in sentence}) for side in (sentences, wanted)]
+    return _rouge(len(set().union(*common)), *sizes)
+
+
+def _common_subsequence(x: Sequence[str], y: Sequence[str]) -> set[str]:
+    """The words of a longest common subsequence; which one, is as the package rouge chooses."""
+    if set(x).isdisjoint(y):
+        return set()
+    # lengths[i][j]: of the longest one of x[:i] and y[:j].
+    lengths = [[0] * (len(y) + 1)]
+    for word in x:
+        above, row = lengths[-1], [0]
+        for j, other in enumerate(y):
+            row.append(above[j] + 1 if word == other else max(above[j + 1], row[j]))
+        lengths.append(row)
+    found, i, j = set(), len(x), len(y)
+    while i and j:
+        if x[i - 1] == y[j - 1]:
+            i, j = i - 1, j - 1
+            found.add(x[i])
+        elif lengths[i - 1][j] > lengths[i][j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return found

