@@ -1,5 +1,6 @@
 """Every example is scored once, and what is written is what was predicted."""
 
+import collections
 import json
 
 import jax
@@ -152,6 +153,30 @@ def test_several_texts_an_example(make, tasks, tmp_path):
         np.testing.assert_allclose(scores, [expected] * 2, rtol=1e-5)
 
 
+def test_a_metric_of_several_predictions_gets_them(make, tasks, tmp_path):
+    """And the others go on with the first."""
+    spec = metrics.to_spec(metrics.MrsRouge('en'))
+    task = with_metrics(tasks[0], [*tasks[0].manifest['metrics'], spec])
+    decoding = dict(method='beam', num_beams=4, num_return=3, max_length=3, length_penalty=0.0)
+    evaluator = make(tasks=[task], model=Babbler(), decoding=decoding, num_examples=5)
+    scores = evaluator.run({}, 7, str(tmp_path), 'stage1')[task.name]
+    result, rows = read(tmp_path, task)
+    targets = [row['target'] for row in rows]
+    n_best = [[found['prediction'] for found in row['n_best']] for row in rows]
+    assert [len(texts) for texts in n_best] == [3] * 5
+    for spec in task.manifest['metrics']:
+        metric = metrics.from_spec(spec)
+        several = isinstance(metric, metrics.MrsRouge)
+        expected = metric(targets, n_best if several else [texts[0] for texts in n_best])
+        assert {name: scores[name] for name in expected} == pytest.approx(expected)
+    assert 'mrs_rouge' in rows[0]['scores']
+    assert set(result['signatures']) == {'MultilingualRouge', 'Distinct', 'MrsRouge'}
+
+
+def with_metrics(task, specs):
+    return prepared.Prepared(task.folder, task.manifest | {'metrics': specs})
+
+
 def test_the_first_token_is_the_language(make, tasks, tmp_path, monkeypatch):
     evaluator = make(tasks=tasks[:2], decoding=dict(max_length=4), num_examples=5)
     languages = {'en': 40, 'de': 41}
@@ -178,7 +203,7 @@ def test_mistakes_in_the_decoding_block(make, decoding, message):
 
 
 def test_a_score_that_only_some_tasks_have_is_averaged_over_those(make, tasks, tmp_path):
-    poor = prepared.Prepared(tasks[1].folder, tasks[1].manifest | {'metrics': []})
+    poor = with_metrics(tasks[1], [])
     scores = make(tasks=[tasks[0], poor]).run({}, 7, str(tmp_path), 'stage1')
     assert 'rouge_l' not in scores[poor.name]
     assert scores['mean']['rouge_l'] == scores[tasks[0].name]['rouge_l']
@@ -269,6 +294,20 @@ def test_baselines_are_scored_like_a_model(tiny_root, tasks, tmp_path):
         assert (result['step'], result['num_examples'], result['data']) == (None, 33, 'sample')
         assert result['manifest'] == task.sha256
     assert not copies[0].startswith('<')
+
+
+def test_baselines_give_as_many_predictions_as_a_metric_takes(tiny_root, tasks, tmp_path):
+    task = with_metrics(tasks[0], [metrics.to_spec(metrics.MrsRouge('en'))])
+    train = prepared.open_task(str(tiny_root), 'sample', task.name, 'train')
+    baselines.score(str(tmp_path), ('most_frequent',), task, train)
+    folder = tmp_path / 'eval' / 'baselines' / 'most_frequent' / 'test' / task.name
+    found = json.loads((folder / 'metrics.json').read_text())['scores']
+    seen = collections.Counter(r['targets_pretokenized'] for r in train.read(range(len(train))))
+    three = [text for text, _ in seen.most_common(3)]
+    targets = [record['targets_pretokenized'] for record in task.read(range(33))]
+    expected, one = (metrics.MrsRouge('en')(targets, [texts] * 33) for texts in (three, three[:1]))
+    assert found == pytest.approx(expected)
+    assert found['mrs_rouge'] > one['mrs_rouge']
 
 
 def test_a_baseline_without_training_data(tasks, tmp_path):

@@ -4,7 +4,9 @@
   most_frequent  always says the training target that occurs most often
   nearest_input  says the target of the training input with the most similar words
 
-`predict` works on texts of one task; nothing here needs a model, a device or a vocabulary.
+Where a metric looks at several predictions, the next most frequent targets follow, or those of the
+next nearest inputs. `predict` works on texts of one task; nothing here needs a model, a device or a
+vocabulary.
 """
 
 import collections
@@ -22,30 +24,41 @@ _MARKER = regex.compile(r'(?<!\S)<[a-z]+>(?!\S)')
 _CHUNK_PAIRS = 8 << 20
 
 
-def copy_input(train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
-    """The input as a person would copy it: on one line, without markers such as <de>."""
-    del train_pairs
-    return [' '.join(_MARKER.sub(' ', text).split()) for text in inputs]
+def copy_input(
+    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+) -> list[list[str]]:
+    """The input as a person would copy it: on one line, without markers such as <de>; once."""
+    del train_pairs, count
+    return [[' '.join(_MARKER.sub(' ', text).split())] for text in inputs]
 
 
-def most_frequent(train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
-    """The most frequent training target; of several equally frequent ones the first seen."""
+def most_frequent(
+    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+) -> list[list[str]]:
+    """The most frequent training targets; of equally frequent ones the first seen comes first."""
     counts = collections.Counter(target for _, target in train_pairs)
-    # max keeps the first of equal values, and a Counter iterates in the order of first sight.
-    return [max(counts, key=counts.__getitem__)] * len(inputs)
+    # most_common keeps the order of equal counts, and a Counter's order is that of first sight.
+    targets = [target for target, _ in counts.most_common(count)]
+    return [list(targets) for _ in inputs]
 
 
-def nearest_input(train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
-    """The target of the training input with the highest TF-IDF cosine to the input.
+def nearest_input(
+    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+) -> list[list[str]]:
+    """Different targets of the training inputs with the highest TF-IDF cosine to the input.
 
     Of several equally near ones, the first; an input that shares no word with the training data
-    gets the first pair's target.
+    gets the first pairs' targets.
     """
-    nearest = _nearest([source for source, _ in train_pairs], inputs)
-    return [train_pairs[i][1] for i in nearest]
+    targets = list(dict.fromkeys(target for _, target in train_pairs))
+    numbers = {target: number for number, target in enumerate(targets)}
+    labels = np.array([numbers[target] for _, target in train_pairs])
+    nearest = _nearest([source for source, _ in train_pairs], inputs, labels, count)
+    return [[targets[label] for label in row] for row in nearest]
 
 
-_BASELINES: dict[str, Callable[[Sequence[tuple[str, str]], Sequence[str]], list[str]]] = {
+_BASELINES: dict[str, Callable[[Sequence[tuple[str, str]], Sequence[str], int], list[list[str]]]]
+_BASELINES = {
     'copy_input': copy_input,
     'most_frequent': most_frequent,
     'nearest_input': nearest_input,
@@ -53,22 +66,26 @@ _BASELINES: dict[str, Callable[[Sequence[tuple[str, str]], Sequence[str]], list[
 NAMES = tuple(_BASELINES)
 
 
-def predict(name: str, train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str]) -> list[str]:
+def predict(
+    name: str, train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int = 1
+) -> list[list[str]]:
     """Predictions of one baseline.
 
     Args:
         name: One of `NAMES`.
         train_pairs: (input, target) of the same task's training split.
         inputs: Texts to predict for. Markers such as <de> are not copied.
+        count: Predictions for each input; copying has only one, and there are no more than
+            different targets.
 
     Returns:
-        One prediction for each input, in order.
+        The predictions for each input, different ones, best first.
     """
     if name not in _BASELINES:
         raise errors.unknown('baseline', name, NAMES)
     if not train_pairs and name != 'copy_input':
         raise errors.UserError(f'baseline {name!r} needs training examples, got none')
-    return _BASELINES[name](train_pairs, inputs) if inputs else []
+    return _BASELINES[name](train_pairs, inputs, count) if inputs else []
 
 
 # Chinese, kana, Thai, Lao, Burmese and Khmer have no spaces between words: by character.
@@ -84,8 +101,14 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _nearest(sources: Sequence[str], inputs: Sequence[str]) -> list[int]:
-    """For each input, the index of the source with the highest TF-IDF cosine."""
+def _nearest(
+    sources: Sequence[str], inputs: Sequence[str], labels: np.ndarray, count: int
+) -> list[list[int]]:
+    """For each input, the different labels [sources] of the sources with the highest TF-IDF cosine.
+
+    As many as `count`, the nearest source's first.
+    """
+    count = min(count, len(np.unique(labels)))
     vocabulary: dict[str, int] = {}
     rows, columns, counts = _count(sources, vocabulary, grow=True)
     document_frequency = np.bincount(columns, minlength=len(vocabulary))
@@ -109,7 +132,12 @@ def _nearest(sources: Sequence[str], inputs: Sequence[str]) -> list[int]:
             span = slice(starts[word], starts[word + 1])
             # A source occurs once in a word's span, so plain fancy indexing adds correctly.
             similarity[row, rows[span]] += (weight * weights[span]).astype(np.float32)
-        nearest += similarity.argmax(axis=1).tolist()
+        found = []
+        for _ in range(count):
+            found.append(labels[similarity.argmax(axis=1)])
+            # What says the same is out of the way for the next one.
+            similarity[labels == found[-1][:, None]] = -1.0
+        nearest += np.stack(found, axis=1).tolist()
     return nearest
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 from xlbench.errors import unknown
 from xlbench.evaluators.generation import GenerationEvaluator
+from xlbench.evaluators.retrieval import RetrievalEvaluator
 
-EVALUATORS = {'generation': GenerationEvaluator}
+EVALUATORS = {'generation': GenerationEvaluator, 'retrieval': RetrievalEvaluator}
 
 
 def build(name: str, *args: Any, **options: Any) -> Any:

@@ -21,12 +21,13 @@ def score(workdir: str, names: Sequence[str], task: Prepared, train_task: Prepar
     train_pairs = _pairs(train_task) if names and train_task is not None else []
     task_metrics = [metrics.from_spec(spec) for spec in task.manifest['metrics']]
     targets = [target for _, target in pairs]
+    count = max((getattr(metric, 'num_predictions', 1) for metric in task_metrics), default=1)
     for name in names:
         started = time.monotonic()
-        texts = baselines.predict(name, train_pairs, [source for source, _ in pairs])
+        n_best = baselines.predict(name, train_pairs, [source for source, _ in pairs], count)
         scores: dict[str, float] = {}
         for metric in task_metrics:
-            scores |= metric(targets, texts)
+            scores |= metrics.score(metric, targets, n_best)[0]
         result = {
             'step': None,
             'stage': 'baseline',

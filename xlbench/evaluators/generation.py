@@ -45,7 +45,8 @@ class GenerationEvaluator:
       batch_size: rows over all processes.
       lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
       decode: False computes the loss alone.
-      decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it.
+      decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it. Of
+        num_return texts a metric of several predictions gets all, any other the first.
       num_examples: only the first so many of each task; 0 takes all.
       allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
     """
@@ -133,13 +134,7 @@ class GenerationEvaluator:
                 write_result(
                     workdir, str(step), task.prepared, result, rows.get('written', []), split
                 )
-        names = {name for values in scores.values() for name in values}
-        return scores | {
-            'mean': {
-                name: float(np.mean([v[name] for v in scores.values() if name in v]))
-                for name in sorted(names)
-            }
-        }
+        return scores | {'mean': means(scores)}
 
     def _score_rows(self, params: Any, task: '_Task') -> dict[str, Any]:
         """Runs the device over all batches first, and fetches after: nothing waits in between."""
@@ -171,14 +166,14 @@ class GenerationEvaluator:
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
         signatures = {}
         if self._decode:
-            texts = self._tokenizer.decode_batch(list(rows['tokens'][:, 0]))
+            n_best = self._texts(rows['tokens'])
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             targets = [record['targets_pretokenized'] for record in records]
             per_example = [{} for _ in records]
             for metric in task.metrics:
-                scores |= metric(targets, texts)
+                found, values = metrics.score(metric, targets, n_best)
+                scores |= found
                 signatures[type(metric).__name__] = metric.signature
-                values = metric.per_example(targets, texts)
                 for row, row_scores in zip(per_example, values, strict=True):
                     row.update(row_scores)
             rows['written'] = [
@@ -186,16 +181,16 @@ class GenerationEvaluator:
                     'id': i,
                     'input': record['inputs_pretokenized'],
                     'target': target,
-                    'prediction': text,
+                    'prediction': texts[0],
                     'scores': {
                         'loss': float(rows['loss'][i] / max(rows['weight'][i], 1.0)),
                         'log_probability': float(rows['log_probabilities'][i, 0]),
                         **per_example[i],
                     },
-                    **self._n_best(rows, i),
+                    **self._n_best(rows, i, texts),
                 }
-                for i, (record, target, text) in enumerate(
-                    zip(records, targets, texts, strict=True)
+                for i, (record, target, texts) in enumerate(
+                    zip(records, targets, n_best, strict=True)
                 )
             ]
         return {
@@ -206,12 +201,17 @@ class GenerationEvaluator:
             'decoding': describe(self._options) if self._decode else {},
         }
 
-    def _n_best(self, rows: dict[str, Any], i: int) -> dict[str, Any]:
+    def _texts(self, tokens: np.ndarray) -> list[list[str]]:
+        """Tokens [examples, num_return, length] -> the texts of each example, best first."""
+        count = tokens.shape[1]
+        texts = self._tokenizer.decode_batch(list(tokens.reshape(-1, tokens.shape[-1])))
+        return [texts[i : i + count] for i in range(0, len(texts), count)]
+
+    def _n_best(self, rows: dict[str, Any], i: int, texts: Sequence[str]) -> dict[str, Any]:
         """What predictions.jsonl says about all texts of an example, where there are several."""
         if self._options.num_return == 1:
             return {}
         values = (rows[name][i].tolist() for name in ('scores', 'log_probabilities'))
-        texts = self._tokenizer.decode_batch(list(rows['tokens'][i]))
         return {
             'n_best': [
                 {'prediction': text, 'score': score, 'log_probability': log_probability}
@@ -245,6 +245,15 @@ def describe(options: decoding_lib.Options) -> dict[str, Any]:
         name: value
         for name, value in dataclasses.asdict(options).items()
         if name in ('method', 'max_length') or value != getattr(default, name)
+    }
+
+
+def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The average of each score over the tasks that have it."""
+    names = {name for values in scores.values() for name in values}
+    return {
+        name: float(np.mean([v[name] for v in scores.values() if name in v]))
+        for name in sorted(names)
     }
 
 

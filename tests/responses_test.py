@@ -1,0 +1,159 @@
+"""Response sets, from preparations and from files."""
+
+import json
+import math
+from unittest import mock
+
+import numpy as np
+import pytest
+import tiny
+
+from xlbench import prepared, tokenizers
+from xlbench.errors import UserError
+from xlbench.responses import ResponseSet
+
+
+@pytest.fixture(scope='module')
+def tokenizer(tiny_root):
+    return tokenizers.load('sample', str(tiny_root))
+
+
+def write(folder, tokenizer, rows):
+    """A preparation of records {'targets_pretokenized': ..., 'lm_score': ...}."""
+    manifest = {
+        'task': 'mrs_retrieval_en_en', 'split': 'responses', 'vocabulary': tokenizer.manifest()
+    }  # fmt: skip
+    ids = [[*row.tolist(), 1] for row in tokenizer.encode_batch([r['text'] for r in rows])]
+    with (
+        mock.patch.object(prepared, 'code_fingerprint', lambda name: None),
+        prepared.Writer(str(folder), manifest=manifest, shard_examples=3) as writer,
+    ):
+        writer.write_batch(
+            [
+                {k: v for k, v in row.items() if k != 'text'}
+                | {'inputs': row_ids, 'targets': row_ids, 'targets_pretokenized': row['text']}
+                for row, row_ids in zip(rows, ids, strict=True)
+            ]
+        )
+    return prepared.Prepared(str(folder), json.loads((folder / 'manifest.json').read_text()))
+
+
+def test_the_fields_of_a_preparation(tokenizer, tmp_path):
+    rows = [
+        {'text': 'many people', 'lm_score': '-1.5', 'cluster': 'c1', 'display': 'Many people!'},
+        {'text': 'a market', 'lm_score': '-2', 'cluster': 'c1', 'display': ''},
+    ]
+    found = ResponseSet.of_prepared(write(tmp_path / 'set', tokenizer, rows))
+    assert found.texts == ['many people', 'a market']
+    assert found.lm_scores.tolist() == [-1.5, -2.0]
+    assert found.clusters == ['c1', 'c1']
+    assert found.display == ['Many people!', 'a market']
+    assert found.ids[1].tolist() == [*tokenizer.encode('a market').tolist(), 1]
+    assert len(found) == 2
+
+
+def test_the_replies_of_pairs(tokenizer, tmp_path):
+    """Different ones by first sight, with their relative frequency."""
+    texts = ['Yes', 'no', 'Yes', 'yes', 'Yes', 'no', 'maybe', 'Yes']
+    empty = {'lm_score': '', 'cluster': '', 'display': ''}
+    rows = [{'text': text} | (empty if i % 2 else {}) for i, text in enumerate(texts)]
+    found = ResponseSet.of_prepared(write(tmp_path / 'set', tokenizer, rows))
+    assert found.texts == found.display == ['Yes', 'no', 'yes', 'maybe']
+    expected = [math.log(count / 8) for count in (4, 2, 1, 1)]
+    np.testing.assert_allclose(found.lm_scores, expected, rtol=1e-6)
+    assert found.clusters == ['yes', 'no', 'yes', 'maybe']
+
+
+def test_a_broken_number_in_a_preparation(tokenizer, tmp_path):
+    task = write(tmp_path / 'set', tokenizer, [{'text': 'no', 'lm_score': 'low'}])
+    with pytest.raises(UserError, match="response 'no' has the log-likelihood 'low'"):
+        ResponseSet.of_prepared(task)
+
+
+def test_the_official_file(tokenizer, tmp_path):
+    path = tmp_path / 'response_lm_cluster.txt'
+    path.write_bytes(b'-1.5\tthe market \tc1\r\n-2\tlight rain\tc1\textra\n\n-3\tthe market\tc2\n')
+    found = ResponseSet.of_file(path, tokenizer)
+    assert found.texts == found.display == ['the market', 'light rain']
+    assert found.lm_scores.tolist() == [-1.5, -2.0]
+    assert found.clusters == ['c1', 'c1']
+    assert found.ids[1].tolist() == [*tokenizer.encode('light rain').tolist(), 1]
+    assert found.ids[1].dtype == np.int32
+
+
+def test_plain_text(tokenizer, tmp_path):
+    path = tmp_path / 'replies.txt'
+    path.write_text('Die Brücke\n  DIE BRÜCKE  \nein Markt', encoding='utf-8')
+    found = ResponseSet.of_file(path, tokenizer)
+    assert found.texts == ['Die Brücke', 'DIE BRÜCKE', 'ein Markt']
+    assert found.clusters == ['die brücke', 'die brücke', 'ein markt']
+    assert found.lm_scores.tolist() == [0, 0, 0]
+
+
+def test_ids_are_those_of_preparation(tiny_root, tokenizer, tmp_path):
+    pairs = tiny.examples(tiny.QUESTIONS[0], 'test')
+    path = tmp_path / 'replies.txt'
+    path.write_text('\n'.join(target for _, target in pairs), encoding='utf-8')
+    from_file = ResponseSet.of_file(path, tokenizer)
+    task = prepared.open_task(str(tiny_root), 'sample', tiny.QUESTIONS[0], 'test')
+    from_task = ResponseSet.of_prepared(task)
+    assert from_file.texts == from_task.texts
+    for one, other in zip(from_file.ids, from_task.ids, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    'content, message',
+    [
+        (b'a\tb\n', 'replies.txt:1 has 2 columns; a line is a text, or log-likelihood'),
+        (b'ok\nx\ty\tz\n', "replies.txt:2 has the log-likelihood 'x', which is no number"),
+        (b'nan\ty\tz\n', "has the log-likelihood 'nan', which is no number"),
+        (b'\n \n', 'replies.txt holds no responses'),
+        (b'\xff\xfe', 'replies.txt cannot be read as a response set'),
+    ],
+)
+def test_broken_files(tokenizer, tmp_path, content, message):
+    path = tmp_path / 'replies.txt'
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        ResponseSet.of_file(path, tokenizer)
+    assert message in str(error.value)
+
+
+def test_a_missing_file(tokenizer, tmp_path):
+    with pytest.raises(UserError, match=r'none\.txt cannot be read as a response set'):
+        ResponseSet.of_file(tmp_path / 'none.txt', tokenizer)
+
+
+@pytest.mark.parametrize(
+    'ids, count, chosen',
+    [
+        ([5, 4, 3, 2, 1, 0], 3, [5, 4, 3]),
+        ([0, 1, 2, 3], 3, [0, 2, 3]),
+        ([1, 0], 3, [1]),
+        ([1, 0, 2, 3], 2, [1, 2]),
+        ([], 3, []),
+    ],
+)
+def test_one_of_each_cluster(ids, count, chosen):
+    texts = list('abcdef')
+    clusters = ['c0', 'c0', 'c1', 'c2', 'c3', 'c4']
+    responses = ResponseSet(texts, np.zeros(6, np.float32), clusters, texts, [])
+    assert responses.choose(np.array(ids, np.int32), count) == chosen
+    assert all(type(i) is int for i in responses.choose(np.array(ids, np.int32), count))
+
+
+def test_the_official_choice(golden):
+    """Suggestions of every example are those that microsoft/MRS gives."""
+    for case in golden('mrs_rank/'):
+        rows = case['inputs'].get('response_set')
+        if not rows:
+            continue
+        texts = [row['text'] for row in rows]
+        clusters = [row['cluster'] for row in rows]
+        responses = ResponseSet(texts, np.zeros(len(rows), np.float32), clusters, texts, [])
+        for example, ids in zip(
+            case['inputs']['examples'], case['expected']['code_top3_ids'], strict=True
+        ):
+            order = np.argsort(-np.array(example['scores']), kind='stable')
+            assert responses.choose(order[: case['inputs']['top_k']], 3) == ids

@@ -1,0 +1,119 @@
+"""Exact top-k and ranks, in blocks and on devices, against numpy."""
+
+import jax
+import numpy as np
+import pytest
+
+from xlbench import partitioning, search
+
+
+def integers(rows, dim, seed, high=4):
+    """Whole numbers: their products are exact, and many are equal."""
+    return np.random.default_rng(seed).integers(-high, high, (rows, dim)).astype(np.float32)
+
+
+def reference(queries, responses, bias=0.0):
+    scores = queries.astype(np.float64) @ responses.T.astype(np.float64) + bias
+    return scores, np.argsort(-scores, axis=1, kind='stable')
+
+
+MESHES = {'none': None, '1': 1, '8': 8, '3': 3}
+
+
+def make_mesh(count):
+    return count and partitioning.make_mesh(
+        data=-1, fsdp=2 if count == 8 else 1, devices=jax.devices()[:count]
+    )
+
+
+@pytest.mark.parametrize('devices', MESHES.values(), ids=MESHES)
+@pytest.mark.parametrize('block', [None, 300, 7])
+def test_top_k_with_many_ties(block, devices):
+    """1,003 responses: no block and no number of devices divides them."""
+    queries, responses = integers(37, 5, 0), integers(1003, 5, 1)
+    bias = integers(1003, 1, 2)[:, 0]
+    scores, order = reference(queries, responses, bias)
+    index = search.index(responses, bias, make_mesh(devices))
+    found = search.top_k(queries, index, 15, block=block)
+    np.testing.assert_array_equal(found.ids, order[:, :15])
+    np.testing.assert_array_equal(found.values, np.take_along_axis(scores, order[:, :15], 1))
+
+
+@pytest.mark.parametrize('devices', MESHES.values(), ids=MESHES)
+@pytest.mark.parametrize('block', [None, 300])
+def test_ranks_with_many_ties(block, devices):
+    queries, responses = integers(37, 5, 0), integers(1003, 5, 1)
+    bias = integers(1003, 1, 2)[:, 0]
+    gold = np.random.default_rng(3).integers(0, 1003, 37)
+    gold[:2] = 0, 1002
+    _, order = reference(queries, responses, bias)
+    index = search.index(responses, bias, make_mesh(devices))
+    found = search.ranks(queries, index, gold, block=block)
+    np.testing.assert_array_equal(found, 1 + np.argmax(order == gold[:, None], axis=1))
+
+
+def test_large_blocks_are_searched_by_their_maxima():
+    queries, responses = integers(3, 4, 0, 9), integers(20_000, 4, 1, 9)
+    _, order = reference(queries, responses)
+    for block in (None, 8_000):
+        found = search.top_k(queries, responses, 15, block=block)
+        np.testing.assert_array_equal(found.ids, order[:, :15])
+
+
+@pytest.mark.parametrize('k', [1, 5, 11])
+@pytest.mark.parametrize('devices', [None, 8])
+def test_few_responses(k, devices):
+    """Fewer than k on a device, devices with padding alone."""
+    queries, responses = integers(4, 3, 0), integers(11, 3, 1)
+    _, order = reference(queries, responses)
+    found = search.top_k(queries, search.index(responses, mesh=make_mesh(devices)), k)
+    np.testing.assert_array_equal(found.ids, order[:, :k])
+    assert np.isfinite(found.values).all()
+
+
+@pytest.mark.parametrize('count', [0, 1, 9, 70])
+def test_more_queries_than_one_chunk(monkeypatch, count):
+    monkeypatch.setattr(search, 'QUERIES', 32)
+    queries, responses = integers(count, 3, 0), integers(50, 3, 1)
+    _, order = reference(queries, responses)
+    np.testing.assert_array_equal(search.top_k(queries, responses, 4).ids, order[:, :4])
+    gold = np.arange(count) % 50
+    expected = 1 + np.argmax(order == gold[:, None], axis=1)
+    np.testing.assert_array_equal(search.ranks(queries, responses, gold), expected)
+
+
+def test_bias_decides_and_real_numbers_agree():
+    rng = np.random.default_rng(0)
+    queries = rng.standard_normal((20, 64), np.float32)
+    responses = rng.standard_normal((900, 64), np.float32)
+    scores, order = reference(queries, responses)
+    found = search.top_k(queries, responses, 9, block=256)
+    np.testing.assert_allclose(found.values, np.take_along_axis(scores, found.ids, 1), rtol=2e-5)
+    np.testing.assert_array_equal(found.ids, order[:, :9])
+    np.testing.assert_array_equal(
+        search.ranks(queries, responses, found.ids[:, 4], block=256), np.full(20, 5)
+    )
+    bias = np.zeros(900)
+    bias[[7, 3]] = 1e3
+    assert {*map(tuple, search.top_k(queries, responses, 2, bias=bias).ids.tolist())} <= {
+        (7, 3), (3, 7)
+    }  # fmt: skip
+
+
+def test_equal_vectors_rank_by_id():
+    """Real numbers whose products are rounded: equal vectors have equal scores nevertheless."""
+    rng = np.random.default_rng(0)
+    queries = rng.standard_normal((5, 96), np.float32)
+    responses = np.repeat(rng.standard_normal((1, 96), np.float32), 640, axis=0)
+    for index in (search.index(responses), search.index(responses, mesh=make_mesh(8))):
+        found = search.top_k(queries, index, 15, block=80)
+        np.testing.assert_array_equal(found.ids, np.tile(np.arange(15), (5, 1)))
+        np.testing.assert_array_equal(
+            search.ranks(queries, index, np.full(5, 400), block=80), np.full(5, 401)
+        )
+
+
+@pytest.mark.parametrize('k', [0, 12])
+def test_impossible_k(k):
+    with pytest.raises(ValueError, match=f'k is {k}, and there are 11 responses'):
+        search.top_k(integers(2, 3, 0), integers(11, 3, 1), k)

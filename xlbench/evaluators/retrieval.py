@@ -1,0 +1,460 @@
+"""Retrieval, evaluated: how high a message's own reply ranks, and what is suggested to it.
+
+Two questions, the second where there is a response set:
+
+  candidates  the own reply among some hundred replies of other examples: loss, mrr, p_at_1,
+              recall_10
+  responses   what is suggested from the set, scored as a generator's n-best texts are; and where
+              the own reply is in the set, its rank there: set_mrr, set_p_at_1, set_macro_mrr, and
+              mrr_code, p_at_3_code, macro_mrr_code as microsoft/MRS computes them
+
+Each task leaves the files of evaluators/generation.py; predictions.jsonl has `suggestions`, too.
+"""
+
+import functools
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from xlbench import batches as batches_lib, features, metrics, search
+from xlbench.consensus import Consensus
+from xlbench.encoder import TextEncoder
+from xlbench.errors import UserError
+from xlbench.evaluators.generation import means, write_result
+from xlbench.metrics import ranking
+from xlbench.prepared import Prepared
+from xlbench.responses import ResponseSet
+from xlbench.tokenizers import Tokenizer
+
+# The released code scores whole batches of this size, and leaves the last one out.
+OFFICIAL_BATCH = 512
+# Examples whose scores or hashes are in memory at once.
+_CHUNK = 256
+# Scores that differ by less than this part of the product of the vectors' lengths may differ by
+# rounding alone.
+_ROUNDING = 1e-6
+
+
+class RetrievalEvaluator:
+    """Scores a dual encoder on prepared tasks; every example exactly once.
+
+    An example's candidates are its own reply and `candidates` - 1 different ones, chosen by a hash
+    of the example's number among the replies of the first examples: of those that are scored, but
+    of at least 2 and at most 20 times `candidates` of them. So they do not depend on batch size and
+    devices, and little on num_examples. Where there are fewer replies, all of them are candidates,
+    and metrics.json says how many. A candidate that scores as high as the own reply ranks before
+    it, so that an encoder that tells no texts apart gets no more than chance.
+
+    Args:
+      prepared: the tasks, of one split.
+      model: a dual encoder.
+      objective: has the `scale` of the scores.
+      mesh: where it runs.
+      tokenizer: not needed: what is prepared has texts and ids.
+      batch_size: texts that are encoded together, over all processes.
+      lengths: most tokens of 'inputs' (messages) and 'targets' (replies); longer ones are cut, and
+        counted.
+      responses: for each task the preparation whose replies are its response set; None: no set.
+      candidates: how many, the own reply included.
+      top_k: responses that suggestions are chosen from, one of each cluster.
+      num_suggestions: for each message.
+      lm_weight: of a response's log-likelihood; a response's score is scale * message . response +
+        lm_weight * log-likelihood.
+      consensus: 0 suggests the best of each cluster. Above 0 it is the temperature at which those
+        top_k are chosen that promise most together, see consensus.py.
+      official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
+        of the others the last incomplete batch of 512.
+      num_examples: only the first so many of each task; 0 takes all.
+      allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
+    """
+
+    def __init__(
+        self,
+        prepared: Sequence[Prepared],
+        model: nn.Module,
+        objective: Any,
+        mesh: Mesh,
+        tokenizer: Tokenizer | None,
+        *,
+        batch_size: int,
+        lengths: Mapping[str, int],
+        responses: Sequence[Prepared] | None = None,
+        candidates: int = 500,
+        top_k: int = 15,
+        num_suggestions: int = 3,
+        lm_weight: float = 0.0,
+        consensus: float = 0.0,
+        official_filter: bool = False,
+        num_examples: int = 0,
+        allow_metrics: Sequence[str] = (),
+    ):
+        del tokenizer
+        if candidates < 2:
+            raise UserError(f'candidates is {candidates}; the own reply and another one make 2')
+        if not 1 <= num_suggestions <= top_k:
+            raise UserError(
+                f'num_suggestions is {num_suggestions} and top_k {top_k}; suggestions are chosen '
+                'among the top_k best, so that 1 <= num_suggestions <= top_k'
+            )
+        if consensus < 0:
+            raise UserError(f'consensus is {consensus}; a temperature above 0, or 0 for none')
+        self._mesh, self._scale, self._consensus = mesh, objective.scale, consensus
+        self._top_k, self._num_suggestions, self._lm_weight = top_k, num_suggestions, lm_weight
+        self._tasks = [
+            _Task(
+                task,
+                batches_lib.eval_batches(
+                    task,
+                    batch_size=batch_size,
+                    lengths=dict(lengths),
+                    num_examples=num_examples or None,
+                    view='retrieval',
+                ),
+                [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
+                of_task,
+                candidates,
+                lengths if official_filter else None,
+            )
+            for task, of_task in zip(prepared, responses or [None] * len(prepared), strict=True)
+        ]
+        self._left, self._right = (
+            TextEncoder(
+                model,
+                mesh,
+                side,
+                batch_size=batch_size,
+                max_length=lengths[name],
+                conventions=features.Conventions.of(prepared[0].manifest),
+            )
+            for side, name in (('left', 'inputs'), ('right', 'targets'))
+        )
+
+    @functools.cached_property
+    def _sets(self) -> dict[str, ResponseSet]:
+        """The response sets by folder: what several tasks share stands here once."""
+        prepared = {task.responses.folder: task.responses for task in self._tasks if task.responses}
+        return {folder: ResponseSet.of_prepared(found) for folder, found in prepared.items()}
+
+    @property
+    def num_programs(self) -> int:
+        """At most so many programs are compiled: of encoding, and two searches for each task."""
+        searches = sum(2 for task in self._tasks if task.responses)
+        return self._left.max_programs + self._right.max_programs + searches
+
+    def run(
+        self, params: Any, step: int, workdir: str, stage: str, split: str = ''
+    ) -> dict[str, dict[str, float]]:
+        """The scores of each task, and under 'mean' their averages; process 0 writes the files.
+
+        Args:
+          params: of the model.
+          step: that they are of.
+          workdir: where the files go.
+          stage: of the run.
+          split: what the results are filed under; default: the split that is scored.
+        """
+        started = time.monotonic()
+        messages, replies, indices = self._encode(params)
+        encoding = (time.monotonic() - started) / len(self._tasks)
+        scores = {}
+        for task, left, right in zip(self._tasks, messages, replies, strict=True):
+            started = time.monotonic()
+            rows = _rank_candidates(task, left, right)
+            facts = {'signatures': {}, 'decoding': {}}
+            if task.responses:
+                facts = self._suggest(task, left, indices[task.responses.folder], rows)
+            scores[task.prepared.name] = rows.scores
+            if jax.process_index() == 0:
+                result = {
+                    'scores': rows.scores,
+                    **facts,
+                    'num_examples': len(task.numbers),
+                    'dropped': task.dropped,
+                    'trimmed': task.trimmed,
+                    'candidates': task.pools.shape[1],
+                    'step': step,
+                    'stage': stage,
+                    'seconds': round(encoding + time.monotonic() - started, 3),
+                }
+                write_result(workdir, str(step), task.prepared, result, rows.written(), split)
+        return scores | {'mean': means(scores)}
+
+    def _encode(
+        self, params: Any
+    ) -> tuple[list[np.ndarray], list[np.ndarray], dict[str, search.Index]]:
+        """Each task's vectors of messages, times scale, and of replies; the sets by folder.
+
+        Every text of all tasks is encoded once, in one call of each side: what several tasks or
+        sets share is shared, batches are full, and the devices are fed without a break.
+        """
+        left, right = _Texts(), _Texts()
+        messages = [left.add([record['inputs'] for record in task.records]) for task in self._tasks]
+        replies = [right.add(list(task.replies.values())) for task in self._tasks]
+        sets = {folder: right.add(found.ids) for folder, found in self._sets.items()}
+        left_vectors = self._left(params, left.rows) * np.float32(self._scale)
+        right_vectors = self._right(params, right.rows)
+        indices = {
+            folder: search.index(
+                right_vectors[places], self._lm_weight * self._sets[folder].lm_scores, self._mesh
+            )
+            for folder, places in sets.items()
+        }
+        return (
+            [left_vectors[places] for places in messages],
+            [right_vectors[places] for places in replies],
+            indices,
+        )
+
+    def _suggest(
+        self, task: '_Task', messages: np.ndarray, index: search.Index, rows: '_Rows'
+    ) -> dict[str, Any]:
+        """Suggests responses to each message, and adds to the rows; facts of the result.
+
+        Args:
+          task: n examples.
+          messages: [n, dim].
+          index: of the task's response set.
+          rows: of the task.
+        """
+        responses = self._sets[task.responses.folder]
+        found = search.top_k(messages, index, min(self._top_k, len(responses)))
+        chosen = self._choose(responses, found, task.prepared.manifest['target_lang'])
+        rows.suggestions = [
+            [
+                {'text': responses.display[i], 'response': i, 'score': float(values[ids == i][0])}
+                for i in own
+            ]
+            for own, values, ids in zip(chosen, found.values, found.ids, strict=True)
+        ]
+        n_best = [[suggestion['text'] for suggestion in row] for row in rows.suggestions]
+        for metric in task.metrics:
+            rows.add(*metrics.score(metric, rows.targets, n_best))
+        gold = ranking.gold_ids(responses.texts, rows.targets)
+        inside = np.flatnonzero(gold >= 0)
+        if inside.size:
+            ranks = search.ranks(messages[inside], index, gold[inside])
+            rows.add(
+                ranking.textbook(ranks, gold[inside])
+                | ranking.official(gold[inside], [chosen[i][:3] for i in inside], len(responses))
+            )
+            rows.note('set_rank', ranks, inside)
+        return {
+            'signatures': {type(metric).__name__: metric.signature for metric in task.metrics},
+            'decoding': {
+                'method': 'retrieval',
+                'responses': len(responses),
+                'top_k': self._top_k,
+                'num_suggestions': self._num_suggestions,
+                'lm_weight': self._lm_weight,
+                'consensus': self._consensus,
+            },
+            'responses': {
+                'task': task.responses.name,
+                'split': task.responses.split,
+                'manifest': task.responses.sha256,
+                'trimmed': sum(len(ids) > self._right.max_length for ids in responses.ids),
+                'gold_inside': len(inside),
+            },
+        }
+
+    def _choose(self, responses: ResponseSet, found: search.Top, lang: str) -> list[list[int]]:
+        """What is suggested to each message, among what was found for it."""
+        count = self._num_suggestions
+        if not self._consensus:
+            return [responses.choose(ids, count) for ids in found.ids.tolist()]
+        together = Consensus(responses.display, lang, self._consensus)
+        return [
+            together.choose(ids, scores, count)
+            for ids, scores in zip(found.ids, found.values, strict=True)
+        ]
+
+
+class _Task:
+    """A prepared task with what evaluating it needs, read when it is first scored.
+
+    Attributes:
+      prepared, metrics, responses: what it was made of.
+      numbers: [n], the examples that are scored.
+      dropped: how many examples the official filter leaves out.
+      trimmed: how many are longer than allowed, by side.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        batches: batches_lib.EvalBatches,
+        task_metrics: Sequence[Any],
+        responses: Prepared | None,
+        candidates: int,
+        official_lengths: Mapping[str, int] | None,
+    ):
+        self.prepared, self.metrics, self.responses = prepared, task_metrics, responses
+        self.trimmed = batches.trimmed
+        self.numbers = np.arange(batches.num_examples)
+        self._candidates, self._num_examples = candidates, batches.num_examples
+        if official_lengths:
+            limits = [official_lengths['inputs'], official_lengths['targets']]
+            kept = np.flatnonzero((prepared.lengths()[self.numbers] <= limits).all(axis=1))
+            self.numbers = kept[: len(kept) // OFFICIAL_BATCH * OFFICIAL_BATCH]
+        self.dropped = self._num_examples - len(self.numbers)
+        if not len(self.numbers):
+            raise UserError(
+                f'official_filter leaves none of {self._num_examples} examples of {prepared.name}/'
+                f'{prepared.split}: it keeps whole batches of {OFFICIAL_BATCH}; set it to False'
+            )
+
+    @functools.cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """[n], of the examples that are scored."""
+        return self.prepared.read(self.numbers)
+
+    @functools.cached_property
+    def _drawn_from(self) -> dict[str, np.ndarray]:
+        """The different replies that candidates are drawn from: text -> ids."""
+        count = np.clip(self._num_examples, 2 * self._candidates, 20 * self._candidates)
+        records = self.prepared.read(range(min(count, len(self.prepared))))
+        return {record['targets_pretokenized']: record['targets'] for record in records}
+
+    @functools.cached_property
+    def replies(self) -> dict[str, np.ndarray]:
+        """All candidates: those that are drawn from, then the other own replies: text -> ids."""
+        own = {record['targets_pretokenized']: record['targets'] for record in self.records}
+        return self._drawn_from | own
+
+    @functools.cached_property
+    def pools(self) -> np.ndarray:
+        """[n, candidates], places in `replies`: the own one first, the others sorted."""
+        places = {text: i for i, text in enumerate(self.replies)}
+        own = np.array([places[record['targets_pretokenized']] for record in self.records])
+        total = len(self._drawn_from)
+        count = min(self._candidates, total) - 1
+        parts = [slice(i, i + _CHUNK) for i in range(0, len(own), _CHUNK)]
+        others = [_draw(self.numbers[part], own[part], total, count) for part in parts]
+        return np.concatenate([own[:, None], np.concatenate(others)], axis=1)
+
+
+def _draw(numbers: np.ndarray, own: np.ndarray, total: int, count: int) -> np.ndarray:
+    """[n, count]: replies of 0 .. total - 1 other than own [n], for examples of these numbers [n].
+
+    They are those with the smallest hashes of example and reply, so that a few replies more or
+    fewer change few of them.
+    """
+    hashes = _mix(_mix(numbers.astype(np.uint64))[:, None] + np.arange(total, dtype=np.uint64))
+    known = np.flatnonzero(own < total)
+    hashes[known, own[known]] = np.iinfo(np.uint64).max
+    order = np.argpartition(hashes, min(count, total - 1), axis=1)
+    return np.sort(order[:, :count], axis=1)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """A hash of uint64, one step of SplitMix64 (doi:10.1145/2660193.2660195)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+class _Texts:
+    """Texts as ids, each once: `rows` are the different ones, in the order of first sight."""
+
+    def __init__(self):
+        self.rows: list[np.ndarray] = []
+        self._places: dict[bytes, int] = {}
+
+    def add(self, texts: Sequence[np.ndarray]) -> np.ndarray:
+        """The places [len(texts)] of these texts in `rows`."""
+        places = np.empty(len(texts), np.int64)
+        for i, ids in enumerate(texts):
+            places[i] = self._places.setdefault(ids.tobytes(), len(self.rows))
+            if places[i] == len(self.rows):
+                self.rows.append(ids)
+        return places
+
+
+class _Rows:
+    """What is known of a task's examples.
+
+    Attributes:
+      scores: of the task.
+      targets: [n], texts.
+      suggestions: of each example, best first; None without a response set.
+    """
+
+    def __init__(self, task: _Task, best: Sequence[str]):
+        self.scores: dict[str, float] = {}
+        self.targets = [record['targets_pretokenized'] for record in task.records]
+        self.suggestions: list[list[dict[str, Any]]] | None = None
+        self._task, self._best = task, best
+        self._per_example: list[dict[str, float]] = [{} for _ in self.targets]
+
+    def add(
+        self, scores: Mapping[str, float], per_example: Sequence[Mapping[str, float]] = ()
+    ) -> None:
+        """Scores of the task, and of each example."""
+        self.scores |= scores
+        for own, values in zip(self._per_example, per_example, strict=bool(per_example)):
+            own.update(values)
+
+    def note(self, name: str, values: np.ndarray, places: np.ndarray) -> None:
+        """A score of the examples at these places."""
+        for place, value in zip(places.tolist(), values.tolist(), strict=True):
+            self._per_example[place][name] = value
+
+    def written(self) -> list[dict[str, Any]]:
+        """The lines of predictions.jsonl. Without suggestions the best candidate is predicted."""
+        lines = []
+        for i, number in enumerate(self._task.numbers.tolist()):
+            suggestions = None if self.suggestions is None else self.suggestions[i]
+            lines.append(
+                {
+                    'id': number,
+                    'input': self._task.records[i]['inputs_pretokenized'],
+                    'target': self.targets[i],
+                    'prediction': suggestions[0]['text'] if suggestions else self._best[i],
+                    'scores': self._per_example[i],
+                    **({'suggestions': suggestions} if suggestions else {}),
+                }
+            )
+        return lines
+
+
+def _rank_candidates(task: _Task, messages: np.ndarray, replies: np.ndarray) -> _Rows:
+    """Losses and ranks of the own replies among their candidates.
+
+    Args:
+      task: n examples.
+      messages: [n, dim], times scale.
+      replies: [replies, dim].
+    """
+    lengths = np.linalg.norm(replies, axis=1)
+    best, loss, rank = [], [], []
+    for start in range(0, len(messages), _CHUNK):
+        x, pools = messages[start : start + _CHUNK], task.pools[start : start + _CHUNK]
+        scores = np.take_along_axis(x @ replies.T, pools, axis=1).astype(np.float64)
+        own = scores[:, :1]
+        noise = _ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
+        rank.append(1 + np.sum(scores[:, 1:] >= own - noise[:, None], axis=1))
+        largest = scores.max(axis=1)
+        total = np.exp(scores - largest[:, None]).sum(axis=1)
+        loss.append(largest + np.log(total) - own[:, 0])
+        best.append(np.take_along_axis(pools, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
+    texts = list(task.replies)
+    rows = _Rows(task, [texts[i] for i in np.concatenate(best)])
+    loss, rank = np.concatenate(loss), np.concatenate(rank)
+    rows.add(
+        {
+            'loss': float(loss.mean()),
+            'mrr': 100 * float((1 / rank).mean()),
+            'p_at_1': 100 * float((rank == 1).mean()),
+            'recall_10': 100 * float((rank <= 10).mean()),
+        }
+    )
+    everyone = np.arange(len(rank))
+    rows.note('loss', loss, everyone)
+    rows.note('rank', rank, everyone)
+    return rows

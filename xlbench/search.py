@@ -1,0 +1,276 @@
+"""Exact search for the responses with the largest products, and the rank of a known one.
+
+The score of response j for query i is x_i . y_j + bias_j, in float32. Scores are computed for a
+block of responses at a time, 64 MiB of them at most, and each block is reduced to its k best before
+the next one; of equal scores the one with the lower id comes first.
+
+  found = search.top_k(messages, search.index(responses, mesh=mesh), 15)   # .values, .ids [m, 15]
+
+On a mesh every device searches rows of its own, and their k best each are merged.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from xlbench.decoding import top
+from xlbench.decoding.top import Top
+
+QUERIES = 1024  # Searched for at once.
+BLOCK_BYTES = 64 << 20  # Scores that exist at once, on each device.
+
+
+@dataclasses.dataclass(frozen=True)
+class Index:
+    """Responses where they are searched; `index` makes it.
+
+    Attributes:
+      vectors: [rows, dim] float32, of all devices; rows beyond `count` are padding.
+      bias: [rows] float32, -inf for padding.
+      count: of the responses.
+      mesh: whose devices share the rows; None: one device has them all.
+    """
+
+    vectors: jax.Array
+    bias: jax.Array
+    count: int
+    mesh: Mesh | None
+
+
+def index(responses: Any, bias: Any = None, mesh: Mesh | None = None) -> Index:
+    """Puts responses [n, dim] and their bias [n] (default 0) onto the devices, cut along n."""
+    vectors = np.asarray(responses, np.float32)
+    count = len(vectors)
+    bias = np.zeros(count, np.float32) if bias is None else np.asarray(bias, np.float32)
+    if mesh is None:
+        return Index(jnp.asarray(vectors), jnp.asarray(bias), count, None)
+    padding = -count % mesh.size
+    vectors = np.pad(vectors, ((0, padding), (0, 0)))
+    bias = np.pad(bias, (0, padding), constant_values=-np.inf)
+    spec = PartitionSpec(mesh.axis_names)
+    return Index(_put(vectors, mesh, spec), _put(bias, mesh, spec), count, mesh)
+
+
+def top_k(
+    queries: Any, responses: Any, k: int, *, bias: Any = None, block: int | None = None
+) -> Top:
+    """The k responses with the largest scores for each query, largest first.
+
+    Args:
+      queries: [m, dim].
+      responses: [n, dim], or an Index.
+      k: at most n.
+      bias: [n], added to the scores of each query; part of an Index.
+      block: most responses that are scored at once; default: as many as BLOCK_BYTES hold.
+
+    Returns:
+      values [m, k] float32 and ids [m, k] int32, numpy.
+    """
+    found = responses if isinstance(responses, Index) else index(responses, bias)
+    if not 1 <= k <= found.count:
+        raise ValueError(f'k is {k}, and there are {found.count} responses')
+    values, ids = _in_chunks(_top_k_program(found.mesh, k, block), found, queries)
+    return Top(values, ids)
+
+
+def ranks(
+    queries: Any,
+    responses: Any,
+    gold_ids: Any,
+    *,
+    bias: Any = None,
+    block: int | None = None,
+) -> np.ndarray:
+    """The rank of one response for each query among all: 1 and those that come before it.
+
+    Args:
+      queries: [m, dim].
+      responses: [n, dim], or an Index.
+      gold_ids: [m], the response that is looked for. Equal scores rank by id.
+      bias: [n], added to the scores of each query; part of an Index.
+      block: most responses that are scored at once; default: as many as BLOCK_BYTES hold.
+
+    Returns:
+      [m] int64, numpy.
+    """
+    found = responses if isinstance(responses, Index) else index(responses, bias)
+    (before,) = _in_chunks(_ranks_program(found.mesh, block), found, queries, gold_ids)
+    return 1 + before.astype(np.int64)
+
+
+# ---------------------------------------------------------------------------------------------
+# Queries in chunks of few shapes, responses on a mesh.
+
+
+def _in_chunks(
+    program: Callable[..., tuple[jax.Array, ...]], found: Index, queries: Any, *columns: Any
+) -> tuple[np.ndarray, ...]:
+    """Runs the program for all queries, and fetches when all of it is dispatched."""
+    arrays = [np.asarray(queries, np.float32), *(np.asarray(c, np.int32) for c in columns)]
+    results = []
+    for start, stop, rows in _chunks(len(arrays[0])):
+        chunk = [np.zeros((rows, *array.shape[1:]), array.dtype) for array in arrays]
+        for padded, array in zip(chunk, arrays, strict=True):
+            padded[: stop - start] = array[start:stop]
+        if found.mesh is not None:
+            chunk = [_put(array, found.mesh, PartitionSpec()) for array in chunk]
+        results.append((stop - start, program(found.vectors, found.bias, *chunk)))
+    parts = [[np.asarray(part)[:size] for part in parts] for size, parts in results]
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def _chunks(count: int) -> Iterator[tuple[int, int, int]]:
+    """(start, stop, rows): at most QUERIES at once, rows in eighths of a power of two."""
+    for start in range(0, max(count, 1), QUERIES):
+        stop = min(count, start + QUERIES)
+        step = max(8, (1 << max(stop - start - 1, 1).bit_length()) // 8)
+        yield start, stop, -(-max(stop - start, 1) // step) * step
+
+
+def _put(array: np.ndarray, mesh: Mesh, spec: PartitionSpec) -> jax.Array:
+    """An array that every process has whole, as a global one."""
+    sharding = NamedSharding(mesh, spec)
+    return jax.make_array_from_callback(array.shape, sharding, lambda part: array[part])
+
+
+def _over(mesh: Mesh | None, local: Callable[..., Any], columns: int) -> Callable[..., Any]:
+    """jit of `local(vectors, bias, queries, columns...)`, on the rows of each device."""
+    if mesh is None:
+        return jax.jit(local)
+    rows, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
+    specs = (rows, rows, *[whole] * (1 + columns))
+    # What comes out is the same on all devices, which the checker cannot see of a gather.
+    return jax.jit(
+        jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=whole, check_vma=False)
+    )
+
+
+@functools.cache
+def _top_k_program(mesh: Mesh | None, k: int, block: int | None) -> Callable[..., Any]:
+    def local(vectors, bias, queries):
+        values, ids = _top_k(vectors, bias, queries, min(k, len(vectors)), block)
+        if mesh is None:
+            return values, ids
+        ids += lax.axis_index(mesh.axis_names) * len(vectors)
+        values, ids = (
+            lax.all_gather(x, mesh.axis_names, axis=1, tiled=True) for x in (values, ids)
+        )
+        return _best(values, ids, k)
+
+    return _over(mesh, local, 0)
+
+
+@functools.cache
+def _ranks_program(mesh: Mesh | None, block: int | None) -> Callable[..., Any]:
+    def local(vectors, bias, queries, gold_ids):
+        if mesh is None:
+            return (_count_before(vectors, bias, queries, gold_ids, block, lambda x: x),)
+        axes = mesh.axis_names
+        gold_ids -= lax.axis_index(axes) * len(vectors)
+        largest = functools.partial(lax.pmax, axis_name=axes)
+        before = _count_before(vectors, bias, queries, gold_ids, block, largest)
+        return (lax.psum(before, axes),)
+
+    return _over(mesh, local, 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# One device: block after block.
+
+
+def _scan(
+    vectors: jax.Array,  # [n, dim]
+    bias: jax.Array,  # [n]
+    queries: jax.Array,  # [m, dim]
+    block: int | None,
+    body: Callable[..., Any],
+    first: Any,
+) -> Any:
+    """body(carry, scores [m, block], bias [block], ids [block]) over the blocks of responses.
+
+    The blocks are equally long; the last one is moved back, and what it repeats has a bias of -inf.
+    """
+    count = len(vectors)
+    block = min(block or BLOCK_BYTES // (4 * len(queries)), count)
+    num_blocks = -(-count // block)
+    block = min(-(-count // num_blocks // top.BLOCK) * top.BLOCK, block)
+
+    def step(carry, number):
+        start = jnp.minimum(number * block, count - block)
+        part = lax.dynamic_slice_in_dim(vectors, start, block)
+        ids = start + jnp.arange(block, dtype=jnp.int32)
+        added = lax.dynamic_slice_in_dim(bias, start, block)
+        added = jnp.where(ids < number * block, -jnp.inf, added)
+        return body(carry, _product(queries, part), added, ids), None
+
+    if block == count:
+        return body(first, _product(queries, vectors), bias, jnp.arange(count, dtype=jnp.int32))
+    return lax.scan(step, first, jnp.arange(num_blocks))[0]
+
+
+def _product(queries: jax.Array, part: jax.Array) -> jax.Array:
+    """[m, dim] x [n, dim] -> [m, n] in full float32, also where the device would round first."""
+    return lax.dot_general(queries, part, (((1,), (1,)), ((), ())), precision=lax.Precision.HIGHEST)
+
+
+def _top_k(
+    vectors: jax.Array, bias: jax.Array, queries: jax.Array, k: int, block: int | None
+) -> tuple[jax.Array, jax.Array]:
+    def body(best, scores, added, ids):
+        size = min(k, len(ids))
+        found = top.top_k(scores, size, lambda scores, places: scores + added[places])
+        values = jnp.concatenate([best[0], found.values], axis=1)
+        # What is before comes first: equal scores keep the order of their ids.
+        return _best(values, jnp.concatenate([best[1], ids[0] + found.ids], axis=1), k)
+
+    shape = (len(queries), k)
+    return _scan(
+        vectors,
+        bias,
+        queries,
+        block,
+        body,
+        (jnp.full(shape, -jnp.inf), jnp.zeros(shape, jnp.int32)),
+    )
+
+
+def _best(values: jax.Array, ids: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+    values, places = lax.top_k(values, k)
+    return values, jnp.take_along_axis(ids, places, axis=1, mode='promise_in_bounds')
+
+
+def _count_before(
+    vectors: jax.Array,
+    bias: jax.Array,
+    queries: jax.Array,
+    gold_ids: jax.Array,  # [m]; of another device's rows where it is outside 0 .. n - 1
+    block: int | None,
+    largest: Callable[[jax.Array], jax.Array],  # Over the devices.
+) -> jax.Array:
+    """[m] int32: responses of this device with a larger score, or an equal one and a lower id.
+
+    Takes the products twice. Only the very products that the others are compared in tell whether
+    another response is equally good; a product of one pair is rounded differently.
+    """
+    own = gold_ids[:, None]
+
+    def find(gold, scores, added, ids):
+        found = jnp.where((ids == own), scores + added, -jnp.inf)
+        return jnp.maximum(gold, jnp.max(found, axis=1))
+
+    def count(before, scores, added, ids):
+        scores = scores + added
+        first = (scores > gold) | ((scores == gold) & (ids < own))
+        return before + jnp.sum(first, axis=1, dtype=jnp.int32)
+
+    rows = len(queries)
+    gold = _scan(vectors, bias, queries, block, find, jnp.full(rows, -jnp.inf))
+    gold = largest(gold)[:, None]
+    return _scan(vectors, bias, queries, block, count, jnp.zeros(rows, jnp.int32))
