@@ -47,6 +47,26 @@ def tiny_run(tiny_root, tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.fixture(scope='session')
+def replies_root(tmp_path_factory) -> pathlib.Path:
+    """A prepared data root of made-up messages and replies; see tiny_replies.py."""
+    import tiny_replies
+
+    root = tmp_path_factory.mktemp('replies_root')
+    tiny_replies.write_root(root)
+    return root
+
+
+@pytest.fixture(scope='session')
+def retriever_run(replies_root, tmp_path_factory) -> pathlib.Path:
+    """A workdir of `tiny_replies.tiny_config`, with parameters that nothing was trained on."""
+    import tiny_replies
+
+    workdir = tmp_path_factory.mktemp('retriever_run') / 'run'
+    tiny_replies.write_run(workdir, tiny_replies.tiny_config(replies_root))
+    return workdir
+
+
+@pytest.fixture(scope='session')
 def dev_data() -> pathlib.Path:
     """The folder of real development data that XLBENCH_DEV_DATA names."""
     folder = os.environ.get('XLBENCH_DEV_DATA', '')

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import tiny
+import tiny_replies
 
 from xlbench import evaluate, report
 from xlbench.errors import UserError
@@ -140,3 +141,18 @@ def test_an_unknown_task_is_one_line(tiny_run, tmp_path, monkeypatch):
 def test_no_workdir(tmp_path):
     with pytest.raises(UserError, match=r'has no config.json, so it is no workdir'):
         call(tmp_path)
+
+
+def test_a_retriever(retriever_run, tmp_path, capsys):
+    """With the settings of the block, on another task, split and number of examples."""
+    run = pathlib.Path(shutil.copytree(retriever_run, tmp_path / 'run'))
+    task = tiny_replies.TASKS[1]
+    call(run, f'--tasks={task}', '--split=validation', '--num_examples=9', '--like=test')
+    ((place, result),) = new_results(run, {}).items()
+    assert place == f'0/validation-first9/{task}'
+    assert (result['num_examples'], result['candidates']) == (9, 20)
+    assert result['decoding']['method'] == 'retrieval'
+    assert {'mrr', 'mrs_rouge', 'set_mrr'} <= result['scores'].keys()
+    assert 'on 1 tasks, validation-first9' in capsys.readouterr().out
+    with pytest.raises(UserError, match='--num_beams is for models that write texts, and this is'):
+        call(run, '--num_beams=2')

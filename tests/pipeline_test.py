@@ -103,6 +103,39 @@ def test_preprocessors_on_one_example_equal_those_on_a_batch():
     assert set(whole) == {'inputs', 'targets', 'id'}
 
 
+def test_retrieval_features_are_inputs_on_both_sides(root):
+    inputs, targets = pipeline.vocabulary('inputs'), pipeline.vocabulary('targets')
+    found = pipeline.retrieval_features()
+    assert [f.vocabulary for f in found.values()] == [inputs, inputs]
+    assert all(feature.add_eos for feature in found.values())
+    task = pipeline.get('mtg_sg_de_de')
+    assert pipeline.view(task) == 'generation'
+    both = task.replace(
+        name='both',
+        output_features=found,
+        preprocessors=pipeline.retrieval_preprocessors('{story}', '{target}', ['story']),
+    )
+    assert pipeline.view(both) == 'retrieval'
+    first, ours = (examples(t, 'validation')[0] for t in (task, both))
+    assert ours['inputs_pretokenized'] == ours['story']
+    assert first['inputs_pretokenized'] == b'<de> ' + ours['story']
+    assert targets.encode(first['targets_pretokenized'].decode()) == ours['targets'][:-1].tolist()
+
+
+def test_records_left_out_are_counted():
+    def read(split, *paths):
+        yield {'a': 'x'}
+        yield from [pipeline.readers.LeftOut('pairs of one kind')] * 2
+        yield pipeline.readers.LeftOut('pairs of another')
+
+    source = pipeline.RecordSource(read, lambda split: [], ['train'], ['a'])
+    policy = pipeline.readers.BadRecords()
+    with pipeline.bad_records(policy):
+        assert len(list(source.batches('train'))) == 1
+    assert policy.left_out == {'pairs of one kind': 2, 'pairs of another': 1}
+    assert policy.skipped == []
+
+
 def test_source_reads_in_chunks(root, monkeypatch):
     monkeypatch.setattr(pipeline, 'CHUNK', 4)
     source = pipeline.get('mtg_sg_en_fr').source

@@ -27,10 +27,11 @@ from xlbench import (
     tokenizers,
     train_step,
 )
+from xlbench.answers import Example
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
-from xlbench.predictor import Example, Languages
+from xlbench.opened import Languages
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TARGETS = dict(target_lang='de')
@@ -158,7 +159,7 @@ def test_mutual_information_ranks_anew(model, short):
     beams = dict(target_lang='de', source_lang='en', num_beams=3)
     before = model.generate([*texts, ''], num_return=3, **beams)
     mmi = predict.Mmi(model, weight=0.7, length_weight=0.1)
-    after = model.generate([*texts, ''], num_return=2, mmi=mmi, **beams)
+    after = model.generate([*texts, ''], num_return=2, reranker=mmi, **beams)
     assert after[-1] == before[-1][:2]
     for text, old, new in zip(texts, before, after, strict=False):
         back = model.log_probabilities([Example(p.text, 'de', 'en') for p in old], [text] * 3)
@@ -168,8 +169,8 @@ def test_mutual_information_ranks_anew(model, short):
         best = sorted(range(3), key=lambda i: -scores[i])[:2]
         assert [p.text for p in new] == [old[i].text for i in best]
         assert [p.score for p in new] == pytest.approx([scores[i] for i in best], rel=1e-4)
-    with pytest.raises(UserError, match='mmi ranks n-best lists; set num_beams'):
-        model.generate(texts, target_lang='de', source_lang='en', mmi=mmi)
+    with pytest.raises(UserError, match='no list to rank anew; set num_beams'):
+        model.generate(texts, target_lang='de', source_lang='en', reranker=mmi)
 
 
 def test_empty_texts_have_empty_answers(model, german):
@@ -248,6 +249,9 @@ def test_checkpoints(run, tmp_path):
         predict.load(str(run), batch_size=12)
     with pytest.raises(UserError, match='max_input_length is 1; 2 or more'):
         predict.load(str(run), max_input_length=1)
+    for name, value in (('responses', 'file.txt'), ('lm_weight', 0.0)):
+        with pytest.raises(UserError, match=f'{name} is for retrievers, and .* writes its answers'):
+            predict.load(str(run), **{name: value})
 
 
 def test_another_vocabulary_is_refused(run, tmp_path):
@@ -493,13 +497,55 @@ def test_records(call, tiny_run, german, tmp_path, capsys):
 
 def test_a_reverse_model_ranks_anew(model, call, short, capsys):
     langs = dict(source_lang='en', target_lang='de')
-    expected = model.generate(short[:3], **langs, num_beams=3, mmi=predict.Mmi(model, 2.0))
+    expected = model.generate(short[:3], **langs, num_beams=3, reranker=predict.Mmi(model, 2.0))
     flags = ('--num_beams=3', '--mmi_model=reverse', '--mmi_weight=2')
     call('--source_lang=en', '--target_lang=de', *flags, text=as_lines(*short[:3]))
     out, err = capsys.readouterr()
     assert out.splitlines() == expected and 'at most 12 programs' in err
     with pytest.raises(UserError, match='needs a target language'):  # That is our source language.
         call('--target_lang=de', *flags, text=as_lines('text'))
+
+
+class Retriever(predict.Suggester):
+    """Stands in for one: what shares more letters with a message fits it better."""
+
+    def __init__(self):
+        self.name = 'retriever'
+
+    def relevance(self, messages, replies):
+        pairs = zip(messages, replies, strict=True)
+        return np.array([float(len(set(a) & set(b))) for a, b in pairs])
+
+
+def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
+    """All beams, of which the best are written; alone, or with the model's own score."""
+    retriever = Retriever()
+    loaded = {'model': model, 'retriever': retriever, 'other': model}
+    monkeypatch.setattr(predict, 'load', lambda name, **options: loaded[name])
+    arguments = ('--target_lang=de', '--num_beams=3')
+    texts = short[:3]
+    found = model.generate(texts, target_lang='de', num_beams=3, num_return=3)
+    for weight in (1.0, 0.25):
+        flags = ('--rerank=retriever', *([f'--rerank_weight={weight}'] if weight < 1 else []))
+        call(*arguments, *flags, '--num_return=2', '--scores', text=as_lines(*texts))
+        expected = []
+        for number, (text, row) in enumerate(zip(texts, found, strict=True), 1):
+            fits = retriever.relevance([text] * 3, [p.text for p in row])
+            pairs = zip(row, fits, strict=True)
+            scores = [(1 - weight) * p.score + weight * fit for p, fit in pairs]
+            order = sorted(range(3), key=lambda i: -scores[i])[:2]
+            expected += [f'{number}\t{scores[i]:.2f}\t{row[i].text}' for i in order]
+        lines = [line.split('\t') for line in capsys.readouterr().out.splitlines()]
+        assert [f'{n}\t{float(score):.2f}\t{text}' for n, score, text in lines] == expected
+    for flags, message in (
+        (('--rerank=retriever', '--mmi_model=other'), 'both rank the answers; leave out one'),
+        (('--rerank=other',), '--rerank=other is no run whose objective is retrieval'),
+        (('--mmi_model=retriever',), '--mmi_model=retriever is a retriever; --rerank takes those'),
+        (('--rerank=retriever', '--num_beams=1'), 'no list to rank anew; set num_beams'),
+        (('--rerank=retriever', '--rerank_weight=2'), 'rerank_weight is 2.0; 0 to 1 is allowed'),
+    ):
+        with pytest.raises(UserError, match=message):
+            call(*arguments, *flags, text=as_lines(*texts))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import types
 import mtg_files
 import numpy as np
 import pytest
+import reply_files
 import seqio
 import tensorflow as tf
 import tokenizer_files
@@ -217,7 +218,9 @@ def test_what_is_on_disk(root, capsys):
     ]
     assert manifest['vocabulary'] == pipeline.tokenizer().manifest()
     assert manifest['features']['targets'] == {'pad_id': 0, 'eos_id': 1}
-    assert manifest['data'] == 'files'
+    assert manifest['patterns'] == [entry['path'] for entry in manifest['inputs']]
+    assert (manifest['data'], manifest['view']) == ('files', 'generation')
+    assert (manifest['skipped'], manifest['left_out']) == ([], {})
     assert manifest['code'] == prepared.code_fingerprint('mtg_qg_en_de')
     assert {m['metric'].rpartition(':')[2] for m in manifest['metrics']} == {
         'MultilingualRouge',
@@ -379,15 +382,22 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
 
 
 def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, capsys):
-    def write(root, seed=0):
-        if not os.path.exists(f'{root}/SAMPLE.json'):
+    def write_mtg(root, seed):
+        if is_new := not os.path.exists(f'{root}/SAMPLE.json'):
             mtg_files.write_mtg(root, SIZES, tasks=('sg',))
+            shutil.copy(vocabulary_file, f'{root}/sample.model')
             pathlib.Path(root, 'SAMPLE.json').write_text('{}')
+        return is_new
 
-    module = types.ModuleType('tasks.samples.mtg')
-    module.write = write
-    module.write_vocabulary = lambda root: shutil.copy(vocabulary_file, f'{root}/sample.model')
-    monkeypatch.setitem(sys.modules, 'tasks.samples.mtg', module)
+    def write_mrs(root, seed):
+        if is_new := not os.path.exists(f'{root}/mrs'):
+            reply_files.write_mrs(root, langs=('de',))
+        return is_new
+
+    for name, write in (('mtg', write_mtg), ('mrs', write_mrs)):
+        module = types.ModuleType(f'tasks.samples.{name}')
+        module.write = write
+        monkeypatch.setitem(sys.modules, module.__name__, module)
     root = tmp_path / 'sample'
     assert main('--sample', f'--root={root}') == 0
     assert capsys.readouterr().out == f'wrote the sample corpora into {root}\n'
@@ -395,6 +405,12 @@ def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, c
     assert 'wrote' not in capsys.readouterr().out
     found = prepared.open_task(str(root), 'sample', 'mtg_sg_en_en', 'train')
     assert (found.num_examples, found.manifest['data']) == (7, 'sample')
+    assert (
+        main('--sample', f'--root={root}', '--mixture=mrs_retrieval_de_de', '--split=responses')
+        == 0
+    )
+    found = prepared.open_task(str(root), 'sample', 'mrs_retrieval_de_de', 'responses')
+    assert (found.num_examples, found[1]['cluster']) == (5, 'c0')
     pipeline.use_root(None)
 
 

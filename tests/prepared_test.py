@@ -324,6 +324,27 @@ def test_changed_inputs_make_it_stale(tmp_path):
     open_demo(tmp_path)
 
 
+def test_a_further_input_makes_it_stale(tmp_path):
+    first = tmp_path / 'a.tsv'
+    first.write_text('eins\n')
+    patterns = ['*.tsv', 'gone.txt']
+    write(tmp_path, make_records(2), inputs=[input_entry(first)], patterns=patterns)
+    open_demo(tmp_path)
+    second = tmp_path / 'b.tsv'
+    second.write_text('zwei\n')
+    with pytest.raises(prepared.NotPrepared, match=r'a further input .*b\.tsv'):
+        open_demo(tmp_path)
+    second.unlink()
+    (tmp_path / 'gone.txt').write_text('')
+    with pytest.raises(prepared.NotPrepared, match=r'a further input .*gone\.txt'):
+        open_demo(tmp_path)
+    first.unlink()  # Copied here without its sources.
+    open_demo(tmp_path)
+    edit_manifest(prepared.folder(str(tmp_path), 'v', 'demo_a', 'train'), patterns=['a\0'])
+    with pytest.raises(prepared.NotPrepared, match='patterns is not a list'):
+        open_demo(tmp_path)
+
+
 def test_changed_code_makes_it_stale(tmp_path, monkeypatch):
     monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: 'one')
     write(tmp_path, make_records(2))

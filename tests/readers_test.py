@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import tracemalloc
 
 import pytest
@@ -92,6 +93,10 @@ def test_missing_file_is_named(tmp_path):
         lambda path: readers.read_jsonl(path, {}),
         lambda path: readers.read_tsv(path, ['a']),
         readers.read_squad,
+        readers.read_pairs,
+        readers.read_responses,
+        readers.read_dialogues,
+        readers.read_dialogues_json,
     ):
         with pytest.raises(errors.UserError, match=r'there is no file .*/gone'):
             list(read(str(tmp_path / 'gone')))
@@ -203,6 +208,168 @@ def test_squad_broken_file(tmp_path, content, line, reason):
     assert found.fatal
     assert found.line == line
     assert reason in found.reason
+
+
+def test_pairs(tmp_path):
+    path = write(
+        tmp_path / 'x.tsv', b' a b\t c\x0c \t\t\r\nd\te\tf\n\xa0\t\t\t\ng\t \th\ti\nj\tk\t1\t2\t3\n'
+    )
+    assert list(readers.read_pairs(path)) == [
+        {'message': 'a b', 'reply': 'c'},
+        BadRecord(path, 2, '3 TAB-separated columns instead of 4 (message, reply, unused, unused)'),
+        BadRecord(path, 3, 'not UTF-8: byte 0xa0 at byte 0'),
+        BadRecord(path, 4, 'reply is empty'),
+        BadRecord(path, 5, '5 TAB-separated columns instead of 4 (message, reply, unused, unused)'),
+    ]
+
+
+def test_responses(tmp_path):
+    path = write(tmp_path / 'x', '-2.5\tOkay! \t17\n-1e1\tJa\tc\tmore\t\n')
+    found = [
+        {'lm_score': '-2.5', 'reply': 'Okay!', 'cluster': '17', 'display': ''},
+        {'lm_score': '-1e1', 'reply': 'Ja', 'cluster': 'c', 'display': ''},
+    ]
+    assert list(readers.read_responses(path)) == found
+    mapping = write(tmp_path / 'm', 'Okay!\tOK\nJa\tJa.\n')
+    shown = [found[0] | {'display': 'OK'}, found[1] | {'display': 'Ja.'}]
+    assert list(readers.read_responses(path, mapping)) == shown
+
+
+@pytest.mark.parametrize(
+    ('line', 'reason'),
+    [
+        ('-1\tOkay!\t3', "'Okay!' is on line 1 already; responses must differ"),
+        ('-1\tJa', '2 TAB-separated columns instead of 3 (lm_score, reply, cluster)'),
+        ('x\tJa\t3', "lm_score is 'x', not a number"),
+        ('nan\tJa\t3', "lm_score is 'nan', not a number"),
+        ('-1\t \t3', 'reply is empty'),
+        ('-1\tJa\t', 'cluster is empty'),
+    ],
+)
+def test_bad_responses(tmp_path, line, reason):
+    path = write(tmp_path / 'x', f'-2\tOkay!\t1\n{line}\n-2\tNein\t1\n')
+    found = list(readers.read_responses(path))
+    assert found[1] == BadRecord(path, 2, reason)
+    assert [record['reply'] for record in (found[0], found[2])] == ['Okay!', 'Nein']
+
+
+@pytest.mark.parametrize(
+    ('mapping', 'line', 'fatal', 'reason'),
+    [
+        ('Okay!\tOK\n', 2, True, 'has 1 lines but .* has 2'),
+        ('Ja\tJa.\nOkay!\tOK\n', 1, True, "maps 'Ja', but .* has 'Okay!'"),
+        ('Okay!\tOK\nJa\n', 2, False, '1 TAB-separated columns instead of 2'),
+        (b'Okay!\tOK\nJa\t\xff\n', 2, False, 'not UTF-8'),
+    ],
+)
+def test_bad_mappings(tmp_path, mapping, line, fatal, reason):
+    path = write(tmp_path / 'x', '-2\tOkay!\t1\n-3\tJa\t1\n')
+    other = write(tmp_path / 'm', mapping)
+    bad = [r for r in readers.read_responses(path, other) if isinstance(r, BadRecord)]
+    assert (bad[0].path, bad[0].line, bad[0].fatal) == (other, line, fatal)
+    assert re.search(reason, bad[0].reason)
+
+
+def pairs(records):
+    return [
+        str(r) if isinstance(r, BadRecord) else (r['dialogue'], r['message'], r['reply'])
+        for r in records
+    ]
+
+
+def test_dialogues(tmp_path):
+    path = write(
+        tmp_path / 'x',
+        'Hi .__eou__ Hello !  __eou__Bye . __eou__\t1\t2 1 1\n'
+        'one __eou__ two\n'
+        'alone __eou__\n'
+        'a __eou__ __eou__ b\n'
+        '\n'
+        'x __eou__ y\n',
+    )
+    assert pairs(readers.read_dialogues(path)) == [
+        ('0', 'Hi .', 'Hello !'),
+        ('0', 'Hello !', 'Bye .'),
+        ('1', 'one', 'two'),
+        f"{path}:3: has no '__eou__' with something on both sides: no reply",
+        f'{path}:4: utterance 2 is empty',
+        f'{path}:5: utterance 1 is empty',
+        ('5', 'x', 'y'),
+    ]
+
+
+def test_dialogues_with_another_separator(tmp_path):
+    path = write(tmp_path / 'x', 'a\tb\tc\n')
+    assert pairs(readers.read_dialogues(path, '\t')) == [('0', 'a', 'b'), ('0', 'b', 'c')]
+    (bad,) = pairs(readers.read_dialogues(path, '|'))
+    assert "has no '|' with" in bad
+
+
+def test_json_dialogues(tmp_path):
+    content = [
+        {'persona': ['p'], 'dialogue': [[' hello !', 'hi'], ['and you ?', 'well ']]},
+        {'dialogue': ['a', ' b ', 'c']},
+    ]
+    path = write(tmp_path / 'x', json.dumps(content))
+    assert pairs(readers.read_dialogues_json(path)) == [
+        ('0', 'hello !', 'hi'),
+        ('0', 'and you ?', 'well'),
+        ('1', 'a', 'b'),
+        ('1', 'b', 'c'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('dialogue', 'reason'),
+    [
+        ({}, "dialogue 2 has no 'dialogue'"),
+        ([], 'dialogue 2 is a list, not an object'),
+        ({'dialogue': 'a b'}, "'dialogue' of dialogue 2 is a text, not a list"),
+        ({'dialogue': ['a']}, 'dialogue 2 has 1 utterances, no reply'),
+        ({'dialogue': ['a', ' ']}, 'turn 2 of dialogue 2 is empty'),
+        ({'dialogue': ['a', 3]}, 'turn 2 of dialogue 2 is a number, not a text'),
+        ({'dialogue': [['a', 'b'], 'c']}, 'turn 2 of dialogue 2 is not a list of message and'),
+        ({'dialogue': [['a', 'b'], ['c']]}, 'turn 2 of dialogue 2 is not a list of message and'),
+        ({'dialogue': [['a', '\ud800']]}, 'turn 1 of dialogue 2 has a lone surrogate'),
+    ],
+)
+def test_bad_json_dialogues(tmp_path, dialogue, reason):
+    content = [{'dialogue': ['a', 'b']}, dialogue, {'dialogue': ['c', 'd']}]
+    path = write(tmp_path / 'x', json.dumps(content))
+    first, bad, last = readers.read_dialogues_json(path)
+    assert (first['reply'], last['reply'], last['dialogue']) == ('b', 'd', '2')
+    assert not bad.fatal
+    assert reason in bad.reason
+
+
+@pytest.mark.parametrize(
+    ('content', 'line', 'reason'),
+    [
+        ('{"dialogue": []}', 0, 'the file is an object, not a list of dialogues'),
+        ('[{]', 1, 'not JSON'),
+        (b'[\n"\xff"]', 2, 'not UTF-8'),
+    ],
+)
+def test_broken_file_of_json_dialogues(tmp_path, content, line, reason):
+    (bad,) = readers.read_dialogues_json(write(tmp_path / 'x', content))
+    assert (bad.line, bad.fatal) == (line, True)
+    assert reason in bad.reason
+
+
+def test_find(tmp_path):
+    for name in ('b.tsv', 'a.tsv.gz', 'b.tsv.gz', 'c.tsv-00', '.d.tsv', 'e.txt.gz', 'f[1].tsv'):
+        write(tmp_path / name, '')
+    (tmp_path / 'folder.tsv').mkdir()
+
+    def find(name):
+        return [os.path.basename(path) for path in readers.find(str(tmp_path / name))]
+
+    assert find('*.tsv*') == ['a.tsv.gz', 'b.tsv', 'c.tsv-00', 'f[1].tsv']
+    assert find('b.tsv') == ['b.tsv']
+    assert find('e.txt') == ['e.txt.gz']  # Packed.
+    assert find('f[1].tsv') == ['f[1].tsv']  # A name goes before a pattern.
+    assert find('g*') == find('folder.tsv') == find('gone/*') == []
+    assert readers.find('readers_no_such_*') == []
 
 
 def test_a_long_file_is_not_held_in_memory(tmp_path):

@@ -14,6 +14,7 @@ import tokenizer_files
 import tokenizers as hf
 
 from xlbench import errors, languages, tokenizers
+from xlbench.metrics import words
 
 TEXTS = ['die alte Brücke', 'el río', '老桥横跨', '<de> Leute <answer> Regen', 'x', 'Ω≈ \U0001f600']
 
@@ -365,6 +366,39 @@ def test_manifests_tell_vocabularies_apart(folder_of, tmp_path):
     digests = {tokenizers.load(folder_of(name), '').sha256 for name in tokenizer_files.FAMILIES}
     assert len(digests) == len(tokenizer_files.FAMILIES)
     assert (first.manifest()['bos_id'], first.manifest()['family']) == (101, 'bert')
+
+
+def test_words_as_mrs_splits_them(tmp_path):
+    """Before WordPiece: the words that its validation compares, with case and accents kept."""
+    folder = tokenizer_files.write(tmp_path / 'mrs', 'bert-cased', config={'words': 'mrs'})
+    ours = tokenizers.load(folder, '')
+    plain = tokenizers.load(tokenizer_files.write(tmp_path / 'plain', 'bert-cased'), '')
+    assert ours.sha256 != plain.sha256
+    assert (ours.bos_id, ours.eos_id) == (plain.bos_id, plain.eos_id)
+    steps = ours._tokenizer
+
+    def split(text):
+        found = steps.pre_tokenizer.pre_tokenize_str(steps.normalizer.normalize_str(text))
+        return [word for word, _ in found]
+
+    assert split('Zug 1234,\tここ。') == ['Zug', '0', ',', 'ここ', '。']
+    for text in tokenizer_files.HARD:
+        assert words.generic(' '.join(split(text))) == words.generic(text)
+    for text in tokenizer_files.SENTENCES.values():
+        assert [words.generic(word) for word in split(text)] == words.generic(text).split()
+    # No spaces around the characters of Chinese: one word, of pieces or unknown as a whole.
+    text = tokenizer_files.SENTENCES['zh'][:4]
+    assert plain.encode(text).size == len(text)
+    assert ours.encode(text).tolist() != plain.encode(text).tolist()
+    assert ours.encode('x' * 150).size == 150
+    assert plain.encode('x' * 150).tolist() == [plain.unk_id]
+
+
+@pytest.mark.parametrize(('family', 'value'), [('bert-cased', 'moses'), ('xlm-roberta', 'mrs')])
+def test_words_of_another_kind(tmp_path, family, value):
+    folder = tokenizer_files.write(tmp_path, family, config={'words': value})
+    with pytest.raises(errors.UserError, match=f"words '{value}' for a {family[:4]}"):
+        tokenizers.load(folder, '')
 
 
 def test_families_are_told_by_their_files(folder_of, tmp_path):

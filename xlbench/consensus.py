@@ -6,12 +6,26 @@ under the retriever's own distribution over its candidates. It is the minimum Ba
 (Kumar and Byrne 2004, aclanthology.org/N04-1022) for the best of n.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse
 
 from xlbench.metrics import mrs
+from xlbench.responses import ResponseSet
+
+# (response ids [k], their scores [k], how many are wanted) -> the ids that are suggested.
+Choose = Callable[[Sequence[int], Sequence[float], int], list[int]]
+
+
+def chooser(responses: ResponseSet, lang: str | None, temperature: float) -> Choose:
+    """How suggestions are chosen: together, or at temperature 0 the first of each cluster.
+
+    Without a language, which splits texts into words, it is the latter, too.
+    """
+    if temperature and lang:
+        return Consensus(responses.display, lang, temperature).choose
+    return lambda ids, scores, count: responses.choose(ids, count)
 
 
 class Consensus:

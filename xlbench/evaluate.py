@@ -12,17 +12,21 @@ What is evaluated in another way than the config says is filed, and reported, as
 and never replaces or joins the run's own results: --num_examples=20 as SPLIT-first20,
 --num_examples=0 as SPLIT-all where the config takes less, --num_beams=4 as SPLIT-beam-num_beams4;
 `python -m xlbench.report WORKDIR --split=test-first20` shows them again.
+
+A retriever is evaluated with the settings of the config's evaluation, response sets included; flags
+of decoding are for models that write texts.
 """
 
 import argparse
 import dataclasses
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ml_collections import ConfigDict
 
-from xlbench import checkpoints as checkpoints_lib, decoding, errors, report, runs
+from xlbench import checkpoints as checkpoints_lib, errors, report, runs
 from xlbench.checkpoints import find_step
 from xlbench.config import read_config
 from xlbench.decoding import flags
@@ -38,26 +42,24 @@ def main(argv: Sequence[str]) -> None:
     name = _eval_name(config, args.like)
     block = config.evals[name]
     split = args.split or block.split
-    own = generation.options(block.lengths, block.get('decoding'))
-    options = flags.changed(own, flags.given(args))
     own_number = _own_number(config, block, split)
     number = own_number if args.num_examples is None else args.num_examples
+    decoding, decoded = _decoding(config, block, flags.given(args))
     changes = {
         'tasks': tuple(args.tasks.split(',')) if args.tasks else tuple(block.tasks),
         'split': split,
         'every': 0,
         'batch_size': args.batch_size or block.batch_size,
         'num_examples': number,
-        'decode': True,
-        'decoding': dataclasses.asdict(options),
     }
-    config.evals = {name: dict(block) | changes}
+    config.evals = {name: dict(block) | changes | decoding}
     config.stages = {}
     config.baselines = ()
     parts = runs.build(config)
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
-    filed = '-'.join([split, *_differences(number, own_number, options, own)])
+    counted = [f'first{number}' if number else 'all'] if number != own_number else []
+    filed = '-'.join([split, *counted, *decoded])
     print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
     evaluator.run(params, step, args.workdir, 'evaluate', filed)
     print('\n' + report.table(args.workdir, step, filed))
@@ -69,18 +71,26 @@ def _own_number(config: ConfigDict, block: ConfigDict, split: str) -> int:
     return blocks[0].get('num_examples', 0) if blocks else 0
 
 
-def _differences(
-    number: int, own_number: int, options: decoding.Options, own: decoding.Options
-) -> list[str]:
-    """What sets a result apart from the run's own, as words of a folder's name."""
-    words = [f'first{number}' if number else 'all'] if number != own_number else []
+def _decoding(
+    config: ConfigDict, block: ConfigDict, given: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """What decodes in a block of evals, and its differences as words of a folder's name."""
+    if config.objective.name != 'generation':
+        if given:
+            raise UserError(
+                f'--{next(iter(given))} is for models that write texts, and this is one for '
+                f'{config.objective.name}; leave it out'
+            )
+        return {}, []
+    own = generation.options(block.lengths, block.get('decoding'))
+    options = flags.changed(own, given)
     after, before = dataclasses.asdict(options), dataclasses.asdict(own)
-    changed = [name for name in after if after[name] != before[name]]
-    words += [
+    words = [
         f'{"" if name == "method" else name}{re.sub("[^A-Za-z0-9.]+", "_", str(after[name]))}'
-        for name in changed
+        for name in after
+        if after[name] != before[name]
     ]
-    return words
+    return {'decode': True, 'decoding': after}, words
 
 
 def _eval_name(config: ConfigDict, wanted: str | None) -> str:

@@ -5,8 +5,9 @@ dataset is built, not when a task is declared: the data root, the vocabulary (`u
 the split that a mixture's rates count. One registry therefore serves every model and every copy of
 the data.
 
-`register_text_task` adds a task for a file of your own; put it in tasks/<first word of its
-name>.py, in the current folder or in the one that XLBENCH_TASKS names.
+`register_text_task` adds a task for a file of your own, `register_dialogue_tasks` those of a file
+of dialogues; put the call in tasks/<first word of the name>.py, in the current folder or in the one
+that XLBENCH_TASKS names.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ import re
 import string
 import sys
 import types
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +31,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import benchmarks, errors, readers, tokenizers
+from xlbench import benchmarks, errors, readers, tokenizers, vocabularies
 
 # TensorFlow only reads text here; the accelerators are for the program that trains.
 with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
@@ -167,6 +169,20 @@ def text_features() -> dict[str, seqio.Feature]:
     }
 
 
+def retrieval_features() -> dict[str, seqio.Feature]:
+    """Output features of retrieval: `inputs` and `targets` are both inputs of an encoder."""
+    return {
+        name: seqio.Feature(vocabulary=vocabulary('inputs'), add_eos=True) for name in _VOCABULARIES
+    }
+
+
+def view(task: seqio.Task) -> str:
+    """'retrieval' if the targets of a task are written like inputs, else 'generation'."""
+    features = task.output_features
+    both = 'targets' in features and features['targets'].vocabulary is vocabulary('inputs')
+    return 'retrieval' if both else 'generation'
+
+
 # ---------------------------------------------------------------------------------------------
 # Sources.
 
@@ -185,23 +201,29 @@ def bad_records(policy: readers.BadRecords) -> Iterator[None]:
         _bad_records.remove(policy)
 
 
+def _below_root(path: str) -> str:
+    return os.path.join(root(), os.path.expanduser(path))
+
+
 class RecordSource(seqio.FunctionDataSource):
     """A SeqIO source over a reader of `xlbench/readers.py`.
 
     Args:
-      read: (split, *paths) -> records and bad records.
-      files: split -> the paths it is read from, absolute or below the data root.
+      read: (split, *paths) -> records, bad records, records left out.
+      files: split -> the paths it is read from, absolute or below the data root. Each may stand for
+        several files, or a packed one: see readers.find.
       splits: the splits there are.
       fields: the fields of a record.
       source_lang: ISO code of the inputs, None where it is not one language.
       target_lang: ISO code of the targets.
       count: (split, *paths) -> number of records; by default, lines of the first file.
+      optional: split -> further paths, which are read after the others where they exist.
       hint: how to look elsewhere, for the message about a missing file.
     """
 
     def __init__(
         self,
-        read: Callable[..., Iterator[readers.Record | readers.BadRecord]],
+        read: Callable[..., Iterator[readers.Record | readers.BadRecord | readers.LeftOut]],
         files: Callable[[str], Sequence[str]],
         splits: Sequence[str],
         fields: Sequence[str],
@@ -209,26 +231,36 @@ class RecordSource(seqio.FunctionDataSource):
         source_lang: str | None = None,
         target_lang: str | None = None,
         count: Callable[..., int] | None = None,
+        optional: Callable[[str], Sequence[str]] = lambda split: (),
         hint: str = '',
     ):
         super().__init__(dataset_fn=self._dataset, splits=tuple(splits))
         self._read = read
         self._files = files
+        self._optional = optional
         self._fields = tuple(fields)
         self._count = count or (lambda split, path, *others: readers.count_lines(path))
         self._hint = hint
         self.source_lang = source_lang
         self.target_lang = target_lang
 
+    def patterns(self, split: str) -> list[str]:
+        """What `paths` looks for, files or patterns of them."""
+        return [_below_root(path) for path in (*self._files(split), *self._optional(split))]
+
     def paths(self, split: str) -> list[str]:
         """The files of a split; UserError if one is not there."""
-        paths = [os.path.join(root(), os.path.expanduser(path)) for path in self._files(split)]
-        for path in paths:
-            if not os.path.isfile(path):
+        paths = []
+        for path in map(_below_root, self._files(split)):
+            found = readers.find(path)
+            if not found:
                 raise errors.UserError(
                     f'there is no file {path} (split {split!r}); the data root is {root()!r}, set '
                     'by --root or XLBENCH_DATA' + (f'; {self._hint}' if self._hint else '')
                 )
+            paths += found
+        for path in map(_below_root, self._optional(split)):
+            paths += readers.find(path)
         return paths
 
     def num_input_examples(self, split: str) -> int:
@@ -261,6 +293,9 @@ class RecordSource(seqio.FunctionDataSource):
         for record in self._read(split, *paths):
             if isinstance(record, readers.BadRecord):
                 policy.add(record)
+                continue
+            if isinstance(record, readers.LeftOut):
+                policy.left_out[record.reason] += 1
                 continue
             for name, column in columns.items():
                 column.append(record[name])
@@ -329,21 +364,35 @@ def tag_target_language(example: dict[str, tf.Tensor], lang: str) -> dict[str, t
     return example | {'inputs': tf.strings.join([f'<{lang}> ', example['inputs']])}
 
 
-def prefixes(source_lang: str | None, target_lang: str | None) -> dict[str, np.ndarray]:
+def prefixes(
+    source_lang: str | None, target_lang: str | None, view: str = 'generation'
+) -> dict[str, np.ndarray]:
     """What `add_prefix` puts before each feature, [length] int32, for the vocabulary in use."""
-    return dict(zip(_VOCABULARIES, tokenizer().prefix_ids(source_lang, target_lang), strict=True))
+    chosen = tokenizer()
+    if view == 'retrieval' and vocabularies.FAMILIES[chosen.family].needs_languages:
+        raise errors.UserError(
+            f'vocabulary {chosen.name} is of a model whose inputs hold the language to translate '
+            'from or into, so it is no vocabulary for retrieval; take one of BERT, XLM-R or T5'
+        )
+    source, target = chosen.prefix_ids(source_lang, target_lang)
+    return {'inputs': source, 'targets': source if view == 'retrieval' else target}
 
 
 def add_prefix(
-    dataset: tf.data.Dataset, source_lang: str | None, target_lang: str | None
+    dataset: tf.data.Dataset,
+    source_lang: str | None,
+    target_lang: str | None,
+    view: str = 'generation',
 ) -> tf.data.Dataset:
     """Puts the model's own tokens before the ids: of the language, or of the start of a text.
 
     Example, mBART-50, 'en' to 'de': inputs [5, 6], targets [7] -> [en_XX, 5, 6], [de_DE, 7]. The
     loss covers them, as in mBART's pretraining, so that a decoder that is told its first token and
-    one that is not go on alike.
+    one that is not go on alike. For retrieval the targets get what the inputs get, BERT:
+    [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
     """
-    found = {name: ids for name, ids in prefixes(source_lang, target_lang).items() if ids.size}
+    found = prefixes(source_lang, target_lang, view)
+    found = {name: ids for name, ids in found.items() if ids.size}
 
     def prepend(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return example | {
@@ -381,6 +430,27 @@ def text_preprocessors(
     ]
 
 
+def retrieval_preprocessors(
+    inputs: str, targets: str, keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a retrieval task: templates, then both sides as inputs of an encoder.
+
+    Args:
+      inputs, targets: templates, see `format_text`.
+      keep: fields that stay as they are.
+
+    Example, BERT: 'Hast du Zeit?', 'Ja' -> [CLS] Hast du Zeit ? [SEP], [CLS] Ja [SEP]; no language
+    tag in either.
+    """
+    return [
+        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
+        seqio.preprocessors.tokenize,
+        functools.partial(add_prefix, source_lang=None, target_lang=None, view='retrieval'),
+        seqio.CacheDatasetPlaceholder(),
+        seqio.preprocessors.append_eos_after_trim,
+    ]
+
+
 def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
     """The scores of generated text in one language: ROUGE, BLEU, chrF, distinct n-grams."""
     from xlbench.metrics import bleu, distinct, rouge
@@ -390,6 +460,55 @@ def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
         bleu.SacreBleu.for_language(lang),
         bleu.ChrF(),
         distinct.Distinct.for_language(lang),
+    ]
+
+
+def reply_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
+    """The scores of suggested replies in one language: MRS's weighted ROUGE, BLEU."""
+    from xlbench.metrics import bleu, mrs
+
+    return [mrs.MrsRouge(lang), bleu.SacreBleu.for_language(lang)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Messages and replies.
+
+REPLY_FIELDS = ('message', 'reply', 'lm_score', 'cluster', 'display')
+# A pair has neither a score nor a cluster; those are of the members of a response set.
+PAIR = dict.fromkeys(REPLY_FIELDS, '')
+# Stands in place of a message where one side opens a dialogue; ParlAI's convention.
+SILENCE = '__SILENCE__'
+
+
+def add_reply_tasks(
+    name: str,
+    lang: str,
+    source: seqio.DataSource,
+    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+) -> list[seqio.Task]:
+    """Registers both views of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
+
+    Args:
+      name: of the benchmark, the name of the file this stands in.
+      lang: ISO code of messages and replies.
+      source: gives REPLY_FIELDS.
+      metrics: metric functions; by default those of `reply_metrics`.
+    """
+    metrics = reply_metrics(lang) if metrics is None else list(metrics)
+    sides = '{message}', '{reply}'
+    views = {
+        'retrieval': (retrieval_preprocessors(*sides, REPLY_FIELDS), retrieval_features()),
+        'generation': (text_preprocessors(*sides, lang, REPLY_FIELDS, lang), text_features()),
+    }
+    return [
+        seqio.TaskRegistry.add(
+            f'{name}_{kind}_{lang}_{lang}',
+            source=source,
+            preprocessors=steps,
+            output_features=features,
+            metric_fns=list(metrics),
+        )
+        for kind, (steps, features) in views.items()
     ]
 
 
@@ -479,6 +598,109 @@ def register_text_task(
         ),
         output_features=text_features(),
         metric_fns=list(metrics),
+    )
+
+
+def register_dialogue_tasks(
+    name: str,
+    lang: str,
+    *,
+    files: Mapping[str, str],
+    format: str = 'lines',
+    separator: str = '__eou__',
+    part_of: Callable[[str, int], bool] | None = None,
+    drop_seen: bool = True,
+    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    hint: str = '',
+) -> list[seqio.Task]:
+    """Adds <name>_retrieval_<lang>_<lang> and <name>_generation_<lang>_<lang> of dialogues.
+
+    Each utterance is a message and the next one its reply. Pairs whose message is SILENCE are left
+    out.
+
+    Args:
+      name: without _; the name of the file it stands in.
+      lang: ISO code.
+      files: split -> path, absolute or below the data root; a pattern or .gz as in `readers.find`.
+      format: 'lines', a dialogue on each line, or 'json': see readers.read_dialogues and
+        read_dialogues_json.
+      separator: of 'lines': what stands between two utterances.
+      part_of: (split, number of a dialogue in its file, from 0) -> whether the dialogue is in the
+        split; for splits of one file. By default all are.
+      drop_seen: leaves out, of every split but 'train', the pairs that 'train' has, in the same
+        letters and digits, so that what is scored was not learnt by heart. Their number is in the
+        manifest.
+      metrics: metric functions; by default those of `reply_metrics`.
+      hint: how to get the files, for the message about a missing one.
+
+    Example, tasks/chat.py:
+      from xlbench import pipeline
+
+      pipeline.register_dialogue_tasks(
+          'chat', 'de', files={'train': 'chat/train.txt', 'test': 'chat/test.txt'}
+      )
+    """
+    kinds = {
+        'lines': functools.partial(readers.read_dialogues, separator=separator),
+        'json': readers.read_dialogues_json,
+    }
+    if format not in kinds:
+        raise errors.unknown('format', format, kinds)
+    if '_' in name:
+        raise errors.UserError(f'{name!r} has a _, where the name of a benchmark ends; take it out')
+    if not separator.strip(' '):
+        raise errors.UserError(f'{name}: separator {separator!r} would cut at spaces; name another')
+
+    def patterns(split: str) -> list[str]:
+        seen = drop_seen and split != 'train' and 'train' in files
+        return [files[split], files['train']] if seen else [files[split]]
+
+    def pairs(split: str, paths: Iterable[str]) -> Iterator[readers.Record | readers.BadRecord]:
+        for path in paths:
+            for record in kinds[format](path):
+                bad = isinstance(record, readers.BadRecord)
+                if bad or part_of is None or part_of(split, int(record['dialogue'])):
+                    yield record
+
+    def read(split: str, *paths: str) -> Iterator[Any]:
+        own, *others = [len(readers.find(_below_root(path))) for path in patterns(split)]
+        if own + sum(others) != len(paths):
+            raise errors.UserError(f'the files of {name} changed before split {split!r} was read')
+        seen = set()
+        for record in pairs('train', paths[own:]):
+            if not isinstance(record, readers.BadRecord):
+                seen.add(_letters(record))
+            elif record.fatal:  # What else is wrong there, reading 'train' reports.
+                yield record
+        for record in pairs(split, paths[:own]):
+            if isinstance(record, readers.BadRecord):
+                yield record
+            elif record['message'] == SILENCE:
+                yield readers.LeftOut(f'pairs whose message is {SILENCE}')
+            elif _letters(record) in seen:
+                yield readers.LeftOut('pairs that training has')
+            else:
+                yield PAIR | {key: record[key] for key in ('message', 'reply')}
+
+    source = RecordSource(
+        read,
+        patterns,
+        tuple(files),
+        REPLY_FIELDS,
+        source_lang=lang,
+        target_lang=lang,
+        count=lambda split, *paths: sum(isinstance(r, dict) for r in read(split, *paths)),
+        hint=hint,
+    )
+    return add_reply_tasks(name, lang, source, metrics)
+
+
+def _letters(pair: readers.Record) -> tuple[str, ...]:
+    """Message and reply without case, punctuation and spaces. Example: 'Ja !' -> 'ja'"""
+    sides = [pair[name].casefold() for name in ('message', 'reply')]
+    # Letters, their marks, numbers; a text that has none stays as it is.
+    return tuple(
+        ''.join(c for c in text if unicodedata.category(c)[0] in 'LMN') or text for text in sides
     )
 
 

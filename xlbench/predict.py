@@ -18,12 +18,30 @@ and a TAB. Line ends inside an answer become spaces. JSONL output has `predictio
 --scores `score` and `log_probability`; n-best has `predictions`, a list of such objects. They
 replace fields of the same name.
 
+A run whose objective is retrieval suggests three replies to each message, as n-best:
+
+  python -m xlbench.predict RUNS/retriever --target_lang=de < messages.txt
+  python -m xlbench.predict RUNS/retriever --responses=replies.txt --num_return=5 < messages.txt
+
+They are from the response set that the run was evaluated with in that language, which is prepared
+if it is missing; or from a file (text, or log-likelihood TAB text TAB cluster, a response a line),
+for messages in any language. Its vectors are computed once and kept in RUNS/retriever/responses.
+--lm_weight weighs a response's log-likelihood. An empty message has no replies.
+
+A retriever also ranks what a generator writes (arXiv:2106.02017, section 6), all its beams or
+samples, by (1 - W) * score of the generator + W * score of the retriever, --rerank_weight=W:
+
+  python -m xlbench.predict RUNS/generator --rerank=RUNS/retriever --target_lang=de \
+      --num_beams=6 --num_groups=3 --diversity_penalty=1 --num_return=3 < messages.txt
+
 From Python:
 
   from xlbench import predict
 
   model = predict.load('RUNS/mtg')
   texts = model.generate(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
+  retriever = predict.load('RUNS/retriever')
+  replies = retriever.suggest(['Wann fährt der Zug?'], lang='de')
 """
 
 import argparse
@@ -39,15 +57,26 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, NamedTuple
 
-from xlbench import decoding, errors, partitioning, processes
+from xlbench import errors, partitioning, processes
+from xlbench.answers import (
+    BATCH_SIZE,
+    CHUNK_BATCHES,
+    Example,
+    Prediction,
+    Reranker,
+    Suggestion,
+)
 from xlbench.decoding import flags
 from xlbench.errors import UserError
-from xlbench.predictor import BATCH_SIZE, CHUNK_BATCHES, Example, Mmi, Model, Prediction, load
+from xlbench.predictor import Mmi, Model, load
+from xlbench.suggester import NUM_SUGGESTIONS, Relevance, Suggester
 
-__all__ = ['Mmi', 'Model', 'Prediction', 'load']
+__all__ = ['Mmi', 'Model', 'Prediction', 'Relevance', 'Suggester', 'Suggestion', 'load']
+
+Answer = Prediction | Suggestion
 
 # Seconds without a further line after which the answers to those before it are made.
 PAUSE = 0.05
@@ -63,25 +92,17 @@ def main(argv: Sequence[str]) -> int:
     records_out = args.format == 'jsonl' if args.format else records_in
     file = _open_input(args.input)
     processes.keep_programs()
-    sizes = dict(mesh=args.mesh, batch_size=args.batch_size, dtype=args.dtype)
-    model = load(args.model, max_input_length=args.max_input_length, **sizes)
-    options = flags.changed(model.options, flags.given(args))
-    mmi = None
-    if args.mmi_model:
-        mmi = Mmi(load(args.mmi_model, **sizes), args.mmi_weight, args.mmi_length_weight)
-        mmi.candidates(options)
     langs = args.source_lang, args.target_lang
-    if not records_in:
-        model.mark(*langs)
-        if mmi:
-            mmi.model.mark(*reversed(langs))
+    asked = _ask(args, None if records_in else langs)
     field = (args.field or 'inputs') if records_in else None
-    inputs = _Inputs(file, args.input or 'stdin', model, field, *langs)
-    show = functools.partial(_record if records_out else _lines, scores=args.scores)
-    progress = _Progress([model, mmi.model] if mmi else [model], options)
+    inputs = _Inputs(file, args.input or 'stdin', asked.model, field, *langs)
+    show = functools.partial(
+        _record if records_out else _lines, scores=args.scores, n_best=asked.count > 1
+    )
+    progress = _Progress(asked)
     try:
         with _opened(args.output) as write:
-            for found in model.stream(inputs, options, mmi):
+            for found in asked.stream(inputs):
                 progress.add()
                 write(show(progress.texts, inputs.records.popleft(), found).encode())
             progress.end()
@@ -91,6 +112,76 @@ def main(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
+
+
+class _Asked(NamedTuple):
+    """What the command line asks for.
+
+    Attributes:
+      model: that answers.
+      stream: examples -> the answers to each.
+      count: answers to each.
+      method: how they come about, in a word or two.
+      models: all that write or read texts token by token, whose programs are counted.
+    """
+
+    model: Model | Suggester
+    stream: Callable[[Iterable[Example | None]], Iterator[Sequence[Answer]]]
+    count: int
+    method: str
+    models: Sequence[Model]
+
+
+def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) -> _Asked:
+    """Loads what the command line names; `langs` are those of all texts, if that is known.
+
+    Raises:
+      UserError: models, languages and flags do not go together.
+    """
+    sizes = dict(mesh=args.mesh, batch_size=args.batch_size, dtype=args.dtype)
+    own = dict(responses=args.responses, lm_weight=args.lm_weight)
+    model = load(args.model, max_input_length=args.max_input_length, **own, **sizes)
+    given = flags.given(args)
+    if isinstance(model, Suggester):
+        count = given.pop('num_return', NUM_SUGGESTIONS)
+        given |= {name: True for name in ('rerank', 'mmi_model') if getattr(args, name)}
+        if given:
+            raise UserError(
+                f'--{next(iter(given))} is for models that write their answers, and {args.model} '
+                'retrieves them; it takes --num_return, --responses and --lm_weight'
+            )
+        if langs or args.responses:
+            model.ready(args.target_lang)
+        stream = functools.partial(model.stream, count=count)
+        return _Asked(model, stream, count, 'retrieval', ())
+    options = flags.changed(model.options, given)
+    reranker = _reranker(args, sizes)
+    if reranker:
+        reranker.candidates(options)
+    reverse = [reranker.model] if isinstance(reranker, Mmi) else []
+    if langs:
+        model.mark(*langs)
+        for other in reverse:
+            other.mark(*reversed(langs))
+    stream = functools.partial(model.stream, options=options, reranker=reranker)
+    return _Asked(model, stream, options.num_return, options.method, [model, *reverse])
+
+
+def _reranker(args: argparse.Namespace, sizes: Mapping[str, Any]) -> Reranker | None:
+    """What ranks the answers of a generator anew."""
+    if args.mmi_model and args.rerank:
+        raise UserError('--mmi_model and --rerank both rank the answers; leave out one of them')
+    if args.mmi_model:
+        reverse = load(args.mmi_model, **sizes)
+        if isinstance(reverse, Suggester):
+            raise UserError(f'--mmi_model={args.mmi_model} is a retriever; --rerank takes those')
+        return Mmi(reverse, args.mmi_weight, args.mmi_length_weight)
+    if args.rerank:
+        retriever = load(args.rerank, **sizes)
+        if not isinstance(retriever, Suggester):
+            raise UserError(f'--rerank={args.rerank} is no run whose objective is retrieval')
+        return Relevance(retriever, args.rerank_weight)
+    return None
 
 
 class _Inputs:
@@ -112,7 +203,7 @@ class _Inputs:
         self,
         file: IO[bytes],
         name: str,
-        model: Model,
+        model: Model | Suggester,
         field: str | None,
         source_lang: str | None,
         target_lang: str | None,
@@ -189,40 +280,61 @@ class _Inputs:
 
 
 def _lines(
-    number: int, record: Mapping[str, Any], found: Sequence[Prediction], *, scores: bool
+    number: int,
+    record: Mapping[str, Any],
+    found: Sequence[Answer],
+    *,
+    scores: bool,
+    n_best: bool,
 ) -> str:
     """Plain output of one input, see the top of this file."""
     del record
     lines = []
-    for prediction in found:
-        text = re.sub(r'[\r\n]+', ' ', prediction.text)
-        score = [f'{prediction.score:.4f}'] if scores else []
-        lines.append('\t'.join([*([str(number)] if len(found) > 1 else []), *score, text]) + '\n')
+    for answer in found if n_best else _first(found):
+        text = re.sub(r'[\r\n]+', ' ', answer.text)
+        score = [f'{answer.score:.4f}'] if scores else []
+        lines.append('\t'.join([*([str(number)] if n_best else []), *score, text]) + '\n')
     return ''.join(lines)
 
 
 def _record(
-    number: int, record: Mapping[str, Any], found: Sequence[Prediction], *, scores: bool
+    number: int,
+    record: Mapping[str, Any],
+    found: Sequence[Answer],
+    *,
+    scores: bool,
+    n_best: bool,
 ) -> str:
     """JSONL output of one input."""
     del number
-    names = ('score', 'log_probability') if scores else ()
     answers = [
-        {'prediction': p.text} | {name: round(getattr(p, name), 6) for name in names} for p in found
+        {'prediction': answer.text}
+        | {
+            name: round(getattr(answer, name), 6)
+            for name in ('score', 'log_probability')
+            if scores and hasattr(answer, name)
+        }
+        for answer in (found if n_best else _first(found))
     ]
-    added = answers[0] if len(found) == 1 else {'predictions': answers}
+    added = {'predictions': answers} if n_best else answers[0]
     return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
+
+
+def _first(found: Sequence[Answer]) -> Sequence[Answer]:
+    """The one answer of an output that has one for each input."""
+    return found or [Suggestion('', 0.0)]
 
 
 class _Progress:
     """Says on standard error how far it is; on nothing else, which is for the answers."""
 
-    def __init__(self, models: Sequence[Model], options: decoding.Options):
-        self._models = models
+    def __init__(self, asked: _Asked):
+        self._asked = asked
         self.texts = 0
         self._start = self._said = time.monotonic()
-        most = sum(model.max_programs for model in models)
-        _say(f'{models[0].name}: {options.method}, compiles at most {most} programs')
+        most = sum(model.max_programs for model in asked.models)
+        programs = f', compiles at most {most} programs' if most else ''
+        _say(f'{asked.model.name}: {asked.method}{programs}')
 
     def add(self) -> None:
         """One more answer."""
@@ -234,13 +346,15 @@ class _Progress:
     def end(self) -> None:
         """The last words."""
         self._line()
-        if cut := self._models[0].num_cut:
-            _say(f'{cut} of {self.texts} inputs {self._models[0].what_is_cut}')
+        model = self._asked.model
+        if cut := model.num_cut:
+            _say(f'{cut} of {self.texts} inputs {model.what_is_cut}')
 
     def _line(self) -> None:
         rate = self.texts / max(time.monotonic() - self._start, 1e-9)
-        programs = sum(model.num_programs for model in self._models)
-        _say(f'{self.texts} texts, {rate:.1f} texts/s, {programs} programs')
+        programs = sum(model.num_programs for model in self._asked.models)
+        more = f', {programs} programs' if self._asked.models else ''
+        _say(f'{self.texts} texts, {rate:.1f} texts/s{more}')
 
 
 def _say(line: str) -> None:
@@ -295,6 +409,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--mmi_weight', type=float, default=0.5, help='default: %(default)s')
     parser.add_argument(
         '--mmi_length_weight', type=float, default=0.0, help='for a token; default: %(default)s'
+    )
+    parser.add_argument('--rerank', help='a retriever, to rank all beams or samples anew')
+    parser.add_argument(
+        '--rerank_weight', type=float, default=1.0, help='of the retriever; default: %(default)s'
+    )
+    parser.add_argument(
+        '--responses', default='', help="of a retriever: file; default: the run's response sets"
+    )
+    parser.add_argument(
+        '--lm_weight', type=float, help="of a response's log-likelihood; default: the run's"
     )
     flags.add_flags(parser)
     return parser.parse_args(argv)

@@ -3,8 +3,6 @@
 import collections
 import dataclasses
 import functools
-import os
-import pathlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,98 +11,20 @@ import jax
 import numpy as np
 
 from xlbench import (
-    checkpoints,
-    config as config_lib,
     decoding,
     features,
-    languages,
-    lora,
-    models,
     objectives,
+    opened,
     partitioning,
-    runs,
     tokenizers,
-    train_step,
     vocabularies,
 )
+from xlbench.answers import BATCH_SIZE, Example, Prediction, Reranker, chunks
 from xlbench.decoding import flags, mmi as mmi_lib
 from xlbench.errors import UserError
-from xlbench.evaluators import generation
-from xlbench.huggingface import checkpoint as hf_checkpoint, hub, tensors
 from xlbench.models.generator import Generator
-
-BATCH_SIZE = 32
-# Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
-MAX_INPUT_LENGTH = 512
-# Texts that are sorted by length together, in batches; the first answers come after one.
-CHUNK_BATCHES = 16
-
-
-class Example(NamedTuple):
-    """One text to answer; the languages are ISO codes."""
-
-    text: str
-    source_lang: str | None = None
-    target_lang: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Prediction:
-    """One answer.
-
-    Attributes:
-      text: without special tokens.
-      score: what answers are ranked by; of beams with the length penalty.
-      log_probability: of its tokens under the model, nats.
-      num_tokens: of the answer, the end included.
-    """
-
-    text: str
-    score: float
-    log_probability: float
-    num_tokens: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Languages:
-    """The target languages that a model can be asked for.
-
-    Attributes:
-      allowed: ISO codes; none where nothing tells the model a language.
-      default: the one that is meant when none is named, if there is only one.
-      why: how the model comes to know several, for messages.
-      sources: target -> the source language that training had for it, where that is one.
-    """
-
-    allowed: tuple[str, ...] = ()
-    default: str | None = None
-    why: str = ''
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    @classmethod
-    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, Any]) -> 'Languages':
-        """From the vocabulary and what a run's config.json says about its tasks.
-
-        Args:
-          tokenizer: the model's.
-          tasks: {name: {'source_lang', 'target_lang', 'trained'}}; empty without a run.
-        """
-        trained = [task for task in tasks.values() if task['trained']]
-        told = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
-        sources = {
-            lang: found.pop()
-            for lang in told
-            if len(found := {t['source_lang'] for t in trained if t['target_lang'] == lang}) == 1
-        }
-        own = tokenizer.languages()
-        if own and vocabularies.FAMILIES[tokenizer.family].needs_languages:
-            why = f'its vocabulary has tokens of {len(own)} languages'
-            return cls(own, None, why, sources)
-        # One that it was not trained on is asked for where transfer to it is evaluated.
-        others = [task['target_lang'] for task in tasks.values()]
-        allowed = tuple(dict.fromkeys(lang for lang in [*told, *others] if lang))
-        default = told[0] if len(told) == 1 else None
-        return cls(allowed, default, f'it was trained on {", ".join(told)}', sources)
+from xlbench.opened import Languages
+from xlbench.suggester import Suggester
 
 
 class _Mark(NamedTuple):
@@ -185,7 +105,7 @@ class Model:
         target_lang: str | None = None,
         source_lang: str | None = None,
         num_return: int | None = None,
-        mmi: 'Mmi | None' = None,
+        reranker: Reranker | None = None,
         **options: Any,
     ) -> list[str] | list[list[Prediction]]:
         """The answer to each text; an empty text has an empty answer.
@@ -195,7 +115,7 @@ class Model:
           target_lang: ISO code; has to be given where the model knows several.
           source_lang: likewise, for models that are told the language of the input.
           num_return: so many answers to each text as Predictions with scores, best first.
-          mmi: ranks the answers anew.
+          reranker: ranks the answers anew: Mmi, or Relevance.
           **options: fields of decoding.Options. The method follows from them: `num_beams=4` is a
             beam search, `top_p=0.9` draws samples.
 
@@ -212,7 +132,7 @@ class Model:
         self.mark(source_lang, target_lang)
         before = self.num_cut
         examples = (Example(text, source_lang, target_lang) for text in texts)
-        answers = list(self.stream(examples, chosen, mmi))
+        answers = list(self.stream(examples, chosen, reranker))
         if cut := self.num_cut - before:
             warnings.warn(f'{cut} of {len(texts)} inputs {self.what_is_cut}', stacklevel=2)
         return answers if num_return is not None else [found[0].text for found in answers]
@@ -221,7 +141,7 @@ class Model:
         self,
         examples: Iterable[Example | None],
         options: decoding.Options | None = None,
-        mmi: 'Mmi | None' = None,
+        reranker: Reranker | None = None,
     ) -> Iterator[list[Prediction]]:
         """The answers to each example, in the order of the examples, while later ones are computed.
 
@@ -229,22 +149,23 @@ class Model:
           examples: read ahead by CHUNK_BATCHES batches at most. None says that it may take a while
             to the next one, so that those before it are answered first.
           options: how; default self.options.
-          mmi: ranks the answers anew.
+          reranker: ranks the answers anew: Mmi, or Relevance.
         """
         options = options or self.options
         wanted = options.num_return
-        if mmi:
-            options = mmi.candidates(options)
+        if reranker:
+            options = reranker.candidates(options)
         started: collections.deque = collections.deque()
         first = 0
-        for chunk, pause in _chunks(examples, self.batch_size):
+        for chunk, pause in chunks(examples, self.batch_size):
             if chunk:
                 started.append((chunk, self._start(chunk, first, options)))
                 first += len(chunk)
             while started and (pause or len(started) > 1):
                 done, answers = started.popleft()
                 found = self._finish(len(done), answers, options.num_return)
-                yield from (row[:wanted] for row in (mmi.rerank(done, found) if mmi else found))
+                found = reranker.rerank(done, found) if reranker else found
+                yield from (row[:wanted] for row in found)
 
     def mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
         """What tells the model these languages.
@@ -259,21 +180,11 @@ class Model:
 
     def _make_mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
         known, tokenizer = self.languages, self._tokenizer
-        target_lang = target_lang or known.default
-        if target_lang is None and known.allowed:
-            raise UserError(
-                f'{self.name} needs a target language: {known.why}. Set target_lang to one of '
-                f'{", ".join(known.allowed)}'
-            )
+        target_lang = known.choose(self.name, target_lang)
         if target_lang is not None and not known.allowed:
             raise UserError(
                 f'{self.name} is told no target language: its vocabulary has no language tokens, '
                 'and it comes from no run with languages; leave out target_lang'
-            )
-        if target_lang is not None and target_lang not in known.allowed:
-            raise UserError(
-                f'{self.name} does not know target language {target_lang!r}; allowed: '
-                f'{", ".join(known.allowed)}'
             )
         family = vocabularies.FAMILIES[tokenizer.family]
         if 'source_lang' in family.source and tokenizer.languages():
@@ -439,8 +350,8 @@ class Model:
 
 
 @dataclasses.dataclass(frozen=True)
-class Mmi:
-    """Ranks n-best lists by how well the input can be told from an answer (arXiv:1510.03055).
+class Mmi(Reranker):
+    """Ranks by how well the input can be told from an answer (arXiv:1510.03055).
 
     An answer's score becomes log p(answer | input) + weight log p(input | answer) + length_weight
     times its tokens; see decoding/mmi.py.
@@ -455,59 +366,21 @@ class Mmi:
     weight: float = 0.5
     length_weight: float = 0.0
 
-    def candidates(self, options: decoding.Options) -> decoding.Options:
-        """Options that return all that are to be ranked: every beam."""
-        if options.hypotheses < 2:
-            raise UserError('mmi ranks n-best lists; set num_beams, or num_return of samples')
-        return dataclasses.replace(options, num_return=options.hypotheses)
-
-    def rerank(
-        self, examples: Sequence[Example], found: Sequence[list[Prediction]]
-    ) -> list[list[Prediction]]:
-        """The answers to each example with new scores, best first."""
-        asked = [i for i, example in enumerate(examples) if example.text.strip()]
-        flat = [(examples[i], prediction) for i in asked for prediction in found[i]]
-        scores = mmi_lib.bidirectional(
-            np.array([p.log_probability for _, p in flat]),
+    def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
+        """The new scores [n] of n answers, each to the example at its place."""
+        return mmi_lib.bidirectional(
+            np.array([answer.log_probability for answer in answers]),
             self.model.log_probabilities(
-                [Example(p.text, e.target_lang, e.source_lang) for e, p in flat],
-                [e.text for e, _ in flat],
+                [
+                    Example(answer.text, example.target_lang, example.source_lang)
+                    for example, answer in zip(examples, answers, strict=True)
+                ],
+                [example.text for example in examples],
             ),
-            np.array([p.num_tokens for _, p in flat]),
+            np.array([answer.num_tokens for answer in answers]),
             weight=self.weight,
             length_weight=self.length_weight,
         )
-        new = [
-            dataclasses.replace(prediction, score=float(score))
-            for (_, prediction), score in zip(flat, scores, strict=True)
-        ]
-        ranked, start = list(found), 0
-        for i in asked:
-            own = new[start : start + len(found[i])]
-            ranked[i] = sorted(own, key=lambda prediction: -prediction.score)
-            start += len(own)
-        return ranked
-
-
-def _chunks(
-    examples: Iterable[Example | None], batch_size: int
-) -> Iterator[tuple[list[Example], bool]]:
-    """Examples in lists of one batch, then twice as many, up to CHUNK_BATCHES.
-
-    Each comes with whether there is nothing to read right behind it.
-    """
-    size, chunk = batch_size, []
-    for example in examples:
-        if example is not None:
-            chunk.append(example)
-        if example is None or len(chunk) == size:
-            yield chunk, example is None
-            size, chunk = min(2 * size, CHUNK_BATCHES * batch_size), []
-    yield chunk, True
-
-
-# ---------------------------------------------------------------------------------------------
-# Loading.
 
 
 def load(
@@ -517,7 +390,9 @@ def load(
     batch_size: int = BATCH_SIZE,
     max_input_length: int = 0,
     dtype: str = '',
-) -> Model:
+    responses: str = '',
+    lm_weight: float | None = None,
+) -> Model | Suggester:
     """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
 
     Args:
@@ -527,6 +402,10 @@ def load(
       max_input_length: tokens; default: that of the run's final evaluation, else 512 or what the
         model holds.
       dtype: of activations: 'float32' or 'bfloat16'; default: the model's own.
+      responses, lm_weight: of a retriever, see Suggester.
+
+    Returns:
+      A Suggester for a run whose objective is retrieval, otherwise a Model.
 
     Raises:
       UserError: there is no such model, or it cannot be run like this.
@@ -540,9 +419,17 @@ def load(
         )
     if max_input_length and max_input_length < 2:
         raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
-    folder, step = _split_step(spec)
-    open_model = _open_workdir if (folder / 'checkpoints').is_dir() else _open_checkpoint
-    found = open_model(folder if step else spec, step, devices, {'dtype': dtype} if dtype else {})
+    found = opened.open_model(spec, devices, {'dtype': dtype} if dtype else {})
+    sizes = dict(
+        batch_size=batch_size, max_input_length=max_input_length or found.lengths['inputs']
+    )
+    if found.objective.view == 'retrieval':
+        return Suggester(spec, found, devices, responses=responses, lm_weight=lm_weight, **sizes)
+    for name, value in (('responses', responses or None), ('lm_weight', lm_weight)):
+        if value is not None:
+            raise UserError(
+                f'{name} is for retrievers, and {spec} writes its answers; leave it out'
+            )
     return Model(
         spec,
         found.model,
@@ -551,98 +438,5 @@ def load(
         devices,
         found.known,
         found.options,
-        batch_size=batch_size,
-        max_input_length=max_input_length or found.max_input_length,
+        **sizes,
     )
-
-
-class _Found(NamedTuple):
-    """What `load` reads."""
-
-    model: Generator
-    params: Any
-    tokenizer: tokenizers.Tokenizer
-    known: Languages
-    options: decoding.Options
-    max_input_length: int
-
-
-def _split_step(spec: str) -> tuple[pathlib.Path, str]:
-    """WORKDIR@STEP -> (WORKDIR, STEP); anything else -> (it, '')."""
-    path = pathlib.Path(spec).expanduser()
-    before, at, step = spec.rpartition('@')
-    folder = pathlib.Path(before).expanduser()
-    if at and not path.is_dir() and (folder / 'config.json').is_file():
-        return folder, step
-    return path, ''
-
-
-def _open_workdir(
-    spec: str | os.PathLike, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
-) -> _Found:
-    workdir = os.path.expanduser(spec)
-    config = config_lib.read_config(workdir)
-    about = tensors.read_json(pathlib.Path(workdir) / 'config.json')
-    own = pathlib.Path(workdir) / 'tokenizer'  # That of xlbench.convert, wherever it is moved.
-    vocabulary = str(own) if own.is_dir() else config.data.vocabulary
-    tokenizer = tokenizers.load(vocabulary, config.data.root)
-    expected = about.get('vocabulary', {}).get('sha256', tokenizer.sha256)
-    if tokenizer.sha256 != expected:
-        raise UserError(
-            f'{workdir} was trained with another vocabulary than {vocabulary!r} is now; put back '
-            f'the one with sha256 {expected[:12]}...'
-        )
-    block = config.model.to_dict() | fields
-    model = _generator(spec, runs.build_model(block, tokenizer.vocab_size))
-    objective = objectives.build(**config.objective)
-    adapters = lora.Lora(**config.lora)
-    shapes, shardings = train_step.params_like(model, objective, mesh, adapters)
-    number = checkpoints.find_step(workdir, step or 'best')
-    params = checkpoints.load_params(workdir, number, shapes, shardings)
-    if adapters.rank:
-        _, plain = train_step.params_like(model, objective, mesh)
-        params = jax.jit(lora.merge, out_shardings=plain)(params)
-    # What xlbench.convert writes has neither evals nor tasks.
-    blocks = config.evals.to_dict().values()
-    block = next((b for b in blocks if not b['every']), next(iter(blocks), {}))
-    lengths = block.get('lengths', {'inputs': _input_limit(model), 'targets': 128})
-    known = Languages.of(tokenizer, about.get('tasks', {}))
-    if config.stages and 'tasks' not in about and not known.allowed:
-        why = 'its config.json, of an earlier version, does not say what it was trained on'
-        known = Languages(tuple(languages.LANGUAGES), None, why)
-    return _Found(
-        model,
-        params,
-        tokenizer,
-        known,
-        generation.options(lengths, block.get('decoding')),
-        lengths['inputs'],
-    )
-
-
-def _open_checkpoint(
-    spec: str, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
-) -> _Found:
-    del step  # @REVISION is the hub's.
-    found = hf_checkpoint.open(spec)
-    tokenizer = tokenizers.load(str(found.folder), '')
-    model = _generator(spec, models.build(**{**found.model, **fields}))
-    _, shardings = train_step.params_like(model, objectives.build(), mesh)
-    params = jax.device_put(hf_checkpoint.load_params(found), shardings)
-    # Marian says so of its padding; newer versions of transformers put it into the second file.
-    second = found.folder / hub.GENERATION_CONFIG
-    said = found.config | (tensors.read_json(second) if second.is_file() else {})
-    options = decoding.Options(banned=said.get('bad_words_ids') or ())
-    return _Found(
-        model, params, tokenizer, Languages.of(tokenizer, {}), options, _input_limit(model)
-    )
-
-
-def _generator(spec: str, model: Any) -> Generator:
-    if not isinstance(model, Generator):
-        raise UserError(f'{spec} holds a {type(model).__name__}, which writes no texts')
-    return model
-
-
-def _input_limit(model: Generator) -> int:
-    return min(MAX_INPUT_LENGTH, getattr(model.config, 'max_positions', MAX_INPUT_LENGTH))

@@ -30,6 +30,7 @@ BATCH = 1024  # Examples for one call of the tokenizer.
 # Below this many bytes of text, one process is done before others have imported TensorFlow.
 WORKERS_FROM_BYTES = 256 * 2**20
 MAX_DEFAULT_WORKERS = 16  # Each holds TensorFlow, about 0.7 GB.
+SAMPLES = ('mtg', 'mrs')  # Modules of tasks/samples.
 
 
 def _pipeline() -> Any:
@@ -93,9 +94,11 @@ class Done:
             for name in ('inputs', 'targets')
         )
         skipped = len(self.manifest.get('skipped') or [])
+        left_out = (self.manifest.get('left_out') or {}).items()
         return (
             f'{self.job}: {count:,} examples; {sizes}'
             + (f'; {skipped} bad records skipped' if skipped else '')
+            + ''.join(f'; without {number:,} {reason}' for reason, number in left_out)
             + (' (up to date)' if self.fresh else '')
         )
 
@@ -111,30 +114,31 @@ def text_steps(task: Any) -> tuple[list[Callable[..., Any]], dict[str, Any]] | N
     gets None and goes through SeqIO's.
 
     Returns:
-      The preprocessors, and the languages that `pipeline.add_prefix` is told; none without it.
+      The preprocessors, and what `pipeline.add_prefix` is told; nothing without it.
     """
     import seqio
 
     pipeline = _pipeline()
     steps = [s for s in task.preprocessors if not isinstance(s, seqio.CacheDatasetPlaceholder)]
+    sides = {name: pipeline.vocabulary(name) for name in ('inputs', 'targets')}
     ends = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)
     plain = all(
         type(feature) is seqio.Feature
-        and name in ('inputs', 'targets')
-        and feature.vocabulary is pipeline.vocabulary(name)
+        and name in sides
+        and any(feature.vocabulary is ours for ours in sides.values())
         and (feature.rank, feature.dtype.name) == (1, 'int32')
         for name, feature in task.output_features.items()
     )
     if not plain or not steps or steps[-1] not in ends:
         return None
-    steps, langs = steps[:-1], {}
+    steps, told = steps[:-1], {}
     if steps and getattr(steps[-1], 'func', None) is pipeline.add_prefix:
-        langs = steps.pop().keywords
-        if set(langs) != {'source_lang', 'target_lang'}:
+        told = steps.pop().keywords
+        if set(told) - {'view'} != {'source_lang', 'target_lang'}:
             return None
     if not steps or steps[-1] is not seqio.preprocessors.tokenize:
         return None
-    return steps[:-1], langs
+    return steps[:-1], told
 
 
 def _text_dataset(task: Any, split: str, steps: list[Callable[..., Any]]) -> Any:
@@ -170,7 +174,8 @@ def _fast_records(
     task: Any, dataset: Any, prefixes: Mapping[str, np.ndarray]
 ) -> Iterator[list[dict[str, Any]]]:
     """Tokenises batches of texts; `prefixes` stand before the ids of a feature."""
-    tokenizer = _pipeline().tokenizer()
+    pipeline = _pipeline()
+    tokenizer = pipeline.tokenizer()
     eos = np.array([tokenizer.eos_id], np.int32)
     none = np.zeros(0, np.int32)
     for batch in dataset.as_numpy_iterator():
@@ -182,7 +187,8 @@ def _fast_records(
                 columns[name] = texts
                 continue
             ends = prefixes.get(name, none), eos if feature.add_eos else none
-            ids = tokenizer.encode_batch(texts, target=name == 'targets')
+            target = feature.vocabulary is pipeline.vocabulary('targets')
+            ids = tokenizer.encode_batch(texts, target)
             columns[name] = [np.concatenate((ends[0], row, ends[1])) for row in ids]
             columns[f'{name}_pretokenized'] = texts
         names = tuple(columns)
@@ -214,12 +220,12 @@ def _seqio_records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
 
 def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
     """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
-    steps, langs = text_steps(task) or (None, {})
+    steps, told = text_steps(task) or (None, {})
     dataset = None if steps is None else _text_dataset(task, split, steps)
     if dataset is None:
         yield from _seqio_records(task, split)
     else:
-        prefixes = _pipeline().prefixes(**langs) if langs else {}
+        prefixes = _pipeline().prefixes(**told) if told else {}
         yield from _fast_records(task, dataset, prefixes)
 
 
@@ -313,11 +319,14 @@ def _manifest(task: Any, split: str, root: str) -> dict[str, Any]:
     """What is known before reading."""
     from xlbench import metrics
 
-    tokenizer = _pipeline().tokenizer()
+    pipeline = _pipeline()
+    tokenizer = pipeline.tokenizer()
+    is_ours = isinstance(task.source, pipeline.RecordSource)
     is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
     return {
         'task': task.name,
         'split': split,
+        'view': pipeline.view(task),
         'features': {
             name: {'pad_id': tokenizer.pad_id, 'eos_id': tokenizer.eos_id}
             for name in task.output_features
@@ -327,8 +336,10 @@ def _manifest(task: Any, split: str, root: str) -> dict[str, Any]:
         'target_lang': getattr(task.source, 'target_lang', None),
         'metrics': [metrics.to_spec(metric) for metric in task.metric_fns],
         'inputs': [_input_entry(path, root) for path in _input_paths(task, split)],
+        'patterns': [_relative(p, root) for p in task.source.patterns(split)] if is_ours else [],
         'data': 'sample' if is_sample else 'files',
         'skipped': [],
+        'left_out': {},
     }
 
 
@@ -374,6 +385,7 @@ def _prepare_one(job: Job, shared: workers_lib.Shared, root: str, vocabulary: st
             {'path': _relative(bad.path, root), 'line': bad.line, 'reason': bad.reason}
             for bad in policy.skipped
         ]
+        manifest['left_out'] |= dict(sorted(policy.left_out.items()))
         if manifest['inputs'] != [_input_entry(p, root) for p in _input_paths(task, job.split)]:
             raise errors.UserError(f'the files of {job} changed while they were read; run it again')
     return Done(job, prepared.open_task(root, vocabulary, job.task, job.split).manifest, False)
@@ -523,14 +535,10 @@ def _names(value: str | Sequence[str], what: str) -> list[str]:
 
 
 def make_sample(root: str, seed: int = 0) -> None:
-    """Writes the sample corpora and their vocabulary into `root`, unless they are there."""
-    samples = importlib.import_module('tasks.samples.mtg')
-    mark = os.path.join(root, 'SAMPLE.json')
-    before = os.stat(mark).st_mtime_ns if os.path.isfile(mark) else None
-    samples.write(root, seed)
-    if not os.path.isfile(os.path.join(root, tokenizers.SAMPLE_FILE)):
-        samples.write_vocabulary(root)
-    if os.stat(mark).st_mtime_ns != before:
+    """Writes the sample corpora and their vocabularies into `root`, unless they are there."""
+    modules = [importlib.import_module(f'tasks.samples.{name}') for name in SAMPLES]
+    written = [module.write(root, seed) for module in modules]
+    if any(written):
         print(f'wrote the sample corpora into {root}', flush=True)
 
 
@@ -557,8 +565,8 @@ def _parser() -> argparse.ArgumentParser:
         '--vocabulary',
         metavar='NAME',
         default='sample',
-        help='sample, a SentencePiece .model, a folder with the vocabulary files of a model, or a '
-        'name such as mt5 or google/mt5-base (default: sample)',
+        help='sample, sample_mrs, a SentencePiece .model, a folder with the vocabulary files of a '
+        'model, or a name such as mt5 or google/mt5-base (default: sample)',
     )
     add('--sample', action='store_true', help='write the sample corpora first, if they are missing')
     add(

@@ -33,7 +33,7 @@ import msgpack
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors
+from xlbench import errors, readers
 
 FORMAT = 1
 MANIFEST = 'manifest.json'
@@ -442,8 +442,15 @@ def stale_reason(manifest: Mapping[str, Any], root: str | None = None) -> str | 
     for entry, state in zip(inputs, changed, strict=True):
         if state:
             return f'its input {entry["path"]} has changed'
-    if None in changed and not all(state is None for state in changed):
+    if inputs and all(state is None for state in changed):
+        return None
+    if None in changed:
         return f'its input {inputs[changed.index(None)]["path"]} is gone'
+    known = {os.path.join(root, entry['path']) for entry in inputs}
+    for pattern in manifest.get('patterns') or []:
+        for path in readers.find(os.path.join(root, pattern)):
+            if path not in known:
+                return f'there is a further input {path}'
     return None
 
 
@@ -490,6 +497,11 @@ def _check_manifest(path: str, manifest: dict[str, Any], task: str, split: str) 
         for entry in inputs
     ):
         raise NotPrepared(f'{path}: inputs is not a list of files')
+    patterns = manifest.get('patterns') or []
+    if not isinstance(patterns, list) or not all(
+        isinstance(pattern, str) and '\0' not in pattern for pattern in patterns
+    ):
+        raise NotPrepared(f'{path}: patterns is not a list of texts')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -668,7 +680,12 @@ def open_mixture(
 
 
 def ensure(
-    needed: Sequence[tuple[str, str]], *, root: str, vocabulary: str, sample: bool = False
+    needed: Sequence[tuple[str, str]],
+    *,
+    root: str,
+    vocabulary: str,
+    sample: bool = False,
+    to_stderr: bool = False,
 ) -> None:
     """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
 
@@ -677,6 +694,8 @@ def ensure(
       root: the data root.
       vocabulary: as `xlbench.prepare --vocabulary` takes it.
       sample: whether the sample corpora are written into `root` where there is nothing yet.
+      to_stderr: whether all that is said about it goes to standard error, and not to standard
+        output.
 
     Raises:
       SystemExit: the child failed; it has said why.
@@ -690,10 +709,11 @@ def ensure(
             reason = error.reason
     if not missing:
         return
-    print(f'preparing {len(missing)} of {len(needed)} inputs: {reason}', flush=True)
+    line = f'preparing {len(missing)} of {len(needed)} inputs: {reason}'
+    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
     command = [sys.executable, '-m', 'xlbench.prepare', f'--mixture={",".join(missing)}']
     command += [f'--root={root}', f'--vocabulary={vocabulary}', *(['--sample'] if sample else [])]
-    code = subprocess.run(command, check=False).returncode
+    code = subprocess.run(command, check=False, stdout=2 if to_stderr else None).returncode
     if code:
         raise SystemExit(code)
 

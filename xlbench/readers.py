@@ -8,9 +8,14 @@ Unicode line separator inside a text never shifts the lines after it. One line i
 time. A name that ends in .gz is decompressed on the way.
 """
 
+import collections
 import dataclasses
+import fnmatch
 import gzip
+import itertools
 import json
+import math
+import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
@@ -45,17 +50,26 @@ class BadRecord:
         return f'{place}: {self.reason}'
 
 
+@dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """A sound record that a task does without; they are counted by `reason`."""
+
+    reason: str
+
+
 class BadRecords:
     """What happens to records that cannot be used: at most `allowed()` of them are skipped.
 
     Attributes:
       skipped: the records that were skipped.
+      left_out: reason -> number of sound records that the task did without.
       error: what stopped the reading; reading in another thread may hide the exception.
     """
 
     def __init__(self, allow: Callable[[], bool] = lambda: False):
         self._allow = allow
         self.skipped: list[BadRecord] = []
+        self.left_out: collections.Counter[str] = collections.Counter()
         self.error: errors.UserError | None = None
 
     def add(self, record: BadRecord) -> None:
@@ -69,6 +83,25 @@ class BadRecords:
 
 
 Record = dict[str, str]
+
+
+def find(path: str) -> list[str]:
+    """The files that a path stands for, sorted; empty if there is none.
+
+    It is the file of that name, else the same with .gz; else its last part is a pattern of the
+    shell, such as *.tsv*. A packed file beside its unpacked self is not read a second time.
+    """
+    for name in (path, f'{path}.gz'):
+        if os.path.isfile(name):
+            return [name]
+    folder, pattern = os.path.split(path)
+    try:
+        names = [n for n in os.listdir(folder or '.') if fnmatch.fnmatchcase(n, pattern)]
+    except OSError:
+        return []
+    paths = {os.path.join(folder, n) for n in names if not n.startswith('.')}
+    paths = {p for p in paths if os.path.isfile(p)}
+    return sorted(p for p in paths if not (p.endswith('.gz') and p.removesuffix('.gz') in paths))
 
 
 def _open(path: str) -> IO[bytes]:
@@ -124,19 +157,54 @@ def count_lines(path: str) -> int:
     return count + (last != b'\n')
 
 
-def _fields(path: str, number: int, line: str, columns: Sequence[str]) -> Record | BadRecord:
-    """One line as TAB-separated columns; a single column may hold TABs."""
-    parts = [line] if len(columns) == 1 else line.split('\t')
-    if len(parts) != len(columns):
+def _fields(
+    path: str,
+    number: int,
+    line: str,
+    columns: Sequence[str],
+    *,
+    unused: int = 0,
+    strip: bool = False,
+) -> Record | BadRecord:
+    """One line as TAB-separated columns; a single column may hold TABs.
+
+    Args:
+      path, number: where the line stands.
+      line: the line.
+      columns: names of the columns; none may be empty.
+      unused: how many more columns there are behind them; they may hold anything.
+      strip: whether spaces around a text are taken off.
+    """
+    wanted = len(columns) + unused
+    parts = [line] if wanted == 1 else line.split('\t')
+    if len(parts) != wanted:
+        names = [*columns, *['unused'] * unused]
         return BadRecord(
             path,
             number,
-            f'{len(parts)} TAB-separated columns instead of {len(columns)} ({", ".join(columns)})',
+            f'{len(parts)} TAB-separated columns instead of {wanted} ({", ".join(names)})',
         )
-    for name, part in zip(columns, parts, strict=True):
+    record = {}
+    for name, part in zip(columns, parts, strict=False):
         if not part.strip():
             return BadRecord(path, number, f'{name} is empty')
-    return dict(zip(columns, parts, strict=True))
+        record[name] = part.strip() if strip else part
+    return record
+
+
+def _unequal_lines(*paths: str) -> BadRecord | None:
+    """Of two files of which line n belongs together: what is wrong if one has more lines."""
+    counts = [count_lines(path) for path in paths]
+    if counts[0] == counts[1]:
+        return None
+    shorter, longer = (0, 1) if counts[0] < counts[1] else (1, 0)
+    return BadRecord(
+        paths[shorter],
+        counts[shorter] + 1,
+        f'has {counts[shorter]} lines but {paths[longer]} has {counts[longer]}; line n of both '
+        'must be the same example',
+        fatal=True,
+    )
 
 
 def read_parallel(
@@ -160,17 +228,8 @@ def read_parallel(
     Example: 'Rome is old.\\tRome' and 'What is old?', with source_columns ('passage', 'answer') ->
       {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'}
     """
-    counts = [count_lines(path) for path in (source_path, target_path)]
-    if counts[0] != counts[1]:
-        shorter, longer = (0, 1) if counts[0] < counts[1] else (1, 0)
-        paths = (source_path, target_path)
-        yield BadRecord(
-            paths[shorter],
-            counts[shorter] + 1,
-            f'has {counts[shorter]} lines but {paths[longer]} has {counts[longer]}; line n of both '
-            'must be the same example',
-            fatal=True,
-        )
+    if unequal := _unequal_lines(source_path, target_path):
+        yield unequal
         return
     # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
     pairs = zip(_lines(source_path), _lines(target_path), strict=False)
@@ -307,9 +366,10 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
        'question': 'What is old?', 'answer': 'Rome'}; article and paragraph (of the article) count
       from 0.
     """
-    articles = _squad_articles(path)
-    if isinstance(articles, BadRecord):
-        yield articles
+    try:
+        articles = _items(_json_file(path), 'data', 'the file')
+    except ValueError as error:
+        yield _as_bad_record(path, error)
         return
     for article_index, article in enumerate(articles):
         place = f'article {article_index + 1}'
@@ -329,25 +389,26 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
             yield from _squad_questions(path, paragraph, inner, common)
 
 
-def _squad_articles(path: str) -> list[Any] | BadRecord:
-    """The articles of a SQuAD file."""
+def _json_file(path: str) -> Any:
+    """The content of a JSON file; `_as_bad_record` makes what is wrong with it a BadRecord."""
     try:
         with _open(path) as file:
             data = file.read(MAX_JSON_BYTES + 1)
     except _BROKEN as error:
-        return BadRecord(path, 0, f'cannot be read: {error}', fatal=True)
+        raise ValueError(f'cannot be read: {error}') from error
     if len(data) > MAX_JSON_BYTES:
-        return BadRecord(path, 0, f'larger than {MAX_JSON_BYTES} bytes', fatal=True)
-    try:
-        return _items(_parse_json(data.removeprefix(_BOM).decode()), 'data', 'the file')
-    except UnicodeDecodeError as error:
-        line = data.count(b'\n', 0, error.start) + 1
-        return BadRecord(path, line, f'not UTF-8: byte 0x{data[error.start]:02x}', fatal=True)
-    except json.JSONDecodeError as error:
-        reason = f'not JSON: {error.msg} at column {error.colno}'
-        return BadRecord(path, error.lineno, reason, fatal=True)
-    except ValueError as error:
-        return BadRecord(path, 0, str(error), fatal=True)
+        raise ValueError(f'larger than {MAX_JSON_BYTES} bytes')
+    return _parse_json(data.removeprefix(_BOM).decode())
+
+
+def _as_bad_record(path: str, error: ValueError) -> BadRecord:
+    """What is wrong with a JSON file as a whole."""
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object.count(b'\n', 0, error.start) + 1
+        return BadRecord(path, line, f'not UTF-8: byte 0x{error.object[error.start]:02x}', True)
+    if isinstance(error, json.JSONDecodeError):
+        return BadRecord(path, error.lineno, f'not JSON: {error.msg} at column {error.colno}', True)
+    return BadRecord(path, 0, str(error), fatal=True)
 
 
 def _items(value: Any, key: str, place: str) -> list[Any]:
@@ -396,3 +457,165 @@ def _squad_question(question: Any, context: str, place: str) -> Record:
     if not context.startswith(answer, start):
         raise ValueError(f'answer_start of {place} is {start}, where the context has another text')
     return record | {'answer': answer}
+
+
+def read_pairs(path: str) -> Iterator[Record | BadRecord]:
+    """MRS's pairs: four TAB-separated columns, message, reply and two that are not used.
+
+    Texts are stripped. microsoft/MRS drops pairs with an empty text and reads on past lines of any
+    other number of columns; here each of them is a BadRecord.
+
+    Example: 'Hast du Zeit?\\tJa, um drei.\\t1\\t2' -> {'message': 'Hast du Zeit?', 'reply': 'Ja, um
+      drei.'}
+    """
+    for number, line in enumerate(_lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+        else:
+            yield _fields(path, number, line, ('message', 'reply'), unused=2, strip=True)
+
+
+def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | BadRecord]:
+    """MRS's response set: TAB-separated score of a language model, text, cluster, maybe more.
+
+    Args:
+      path: response_lm_cluster.txt; no text may occur twice.
+      mapping: response.mapping.txt: on line n the text of line n, TAB, the text to show for it.
+
+    Example: '-3.5\\tOkay!\\t17', mapping 'Okay!\\tOK' ->
+      {'lm_score': '-3.5', 'reply': 'Okay!', 'cluster': '17', 'display': 'OK'}; without a mapping
+      display is ''.
+    """
+    if mapping and (unequal := _unequal_lines(path, mapping)):
+        yield unequal
+        return
+    first: dict[str, int] = {}
+    shown = _lines(mapping) if mapping else itertools.repeat(None)
+    for number, (line, other) in enumerate(zip(_lines(path), shown, strict=False), 1):
+        record = line if isinstance(line, BadRecord) else _response(path, number, line)
+        if isinstance(record, BadRecord):
+            yield record
+            continue
+        text = record['reply']
+        display: Record | BadRecord = {'display': ''}
+        if other is not None:
+            display = _display(mapping, number, other, text)
+        if isinstance(display, BadRecord):
+            yield display
+        elif text in first:
+            reason = f'{text!r} is on line {first[text]} already; responses must differ'
+            yield BadRecord(path, number, reason)
+        else:
+            first[text] = number
+            yield record | display
+
+
+def _response(path: str, number: int, line: str) -> Record | BadRecord:
+    """One line of a response set."""
+    columns = ('lm_score', 'reply', 'cluster')
+    unused = max(line.count('\t') + 1 - len(columns), 0)
+    record = _fields(path, number, line, columns, unused=unused, strip=True)
+    if isinstance(record, BadRecord):
+        return record
+    try:
+        finite = math.isfinite(float(record['lm_score']))
+    except ValueError:
+        finite = False
+    if not finite:
+        return BadRecord(path, number, f'lm_score is {record["lm_score"]!r}, not a number')
+    return record
+
+
+def _display(path: str, number: int, line: str | BadRecord, text: str) -> Record | BadRecord:
+    """The text to show for a response, from one line of the mapping."""
+    if isinstance(line, BadRecord):
+        return line
+    record = _fields(path, number, line, ('response', 'display'), strip=True)
+    if isinstance(record, BadRecord):
+        return record
+    if record['response'] != text:
+        reason = f'maps {record["response"]!r}, but this line of the response set has {text!r}'
+        return BadRecord(path, number, reason, fatal=True)
+    return {'display': record['display']}
+
+
+# ---------------------------------------------------------------------------------------------
+# Dialogues: each utterance but the last is a message, the next one its reply.
+
+
+def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | BadRecord]:
+    """A dialogue on each line.
+
+    Spaces around an utterance are stripped and a separator behind the last one is accepted. What
+    follows a TAB, such as topics and acts, is left out, unless the TAB is the separator. A dialogue
+    that has an empty utterance, or a single one, is a BadRecord.
+
+    Args:
+      path: the file.
+      separator: what stands between two utterances.
+
+    Example: 'Hi . __eou__ Hello ! __eou__ Bye . __eou__\\t1\\t1 1 1' ->
+      {'dialogue': '0', 'message': 'Hi .', 'reply': 'Hello !'},
+      {'dialogue': '0', 'message': 'Hello !', 'reply': 'Bye .'}; dialogue counts from 0.
+    """
+    for number, line in enumerate(_lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        text = line if '\t' in separator else line.partition('\t')[0]
+        utterances = [utterance.strip() for utterance in text.split(separator)]
+        if len(utterances) > 1 and not utterances[-1]:
+            utterances.pop()
+        if '' in utterances:
+            yield BadRecord(path, number, f'utterance {utterances.index("") + 1} is empty')
+        elif len(utterances) == 1:
+            reason = f'has no {separator!r} with something on both sides: no reply'
+            yield BadRecord(path, number, reason)
+        else:
+            for message, reply in itertools.pairwise(utterances):
+                yield {'dialogue': str(number - 1), 'message': message, 'reply': reply}
+
+
+def read_dialogues_json(path: str) -> Iterator[Record | BadRecord]:
+    """A JSON list of objects whose `dialogue` is a list of utterances, or of [message, reply].
+
+    Other keys are left out. A dialogue with anything else in it is a BadRecord, as a whole; the
+    reason names it and the turn, counted from 1.
+
+    Example: [{"persona": ["I like tea ."], "dialogue": [["hello !", "hi , tea ?"]]}] ->
+      {'dialogue': '0', 'message': 'hello !', 'reply': 'hi , tea ?'}; dialogue counts from 0.
+    """
+    try:
+        dialogues = _json_file(path)
+        if not isinstance(dialogues, list):
+            raise ValueError(f'the file is {_kind(dialogues)}, not a list of dialogues')
+    except ValueError as error:
+        yield _as_bad_record(path, error)
+        return
+    for number, dialogue in enumerate(dialogues):
+        place = f'dialogue {number + 1}'
+        try:
+            turns = _items(dialogue, 'dialogue', place)
+            pairs = list(_turn_pairs(turns, place))
+        except ValueError as error:
+            yield BadRecord(path, 0, str(error))
+            continue
+        for message, reply in pairs:
+            yield {'dialogue': str(number), 'message': message, 'reply': reply}
+
+
+def _turn_pairs(turns: list[Any], place: str) -> Iterator[tuple[str, str]]:
+    """Messages and replies of one dialogue; ValueError names the place."""
+    paired = any(isinstance(turn, list) for turn in turns)
+    if not paired and len(turns) < 2:
+        raise ValueError(f'{place} has {len(turns)} utterances, no reply')
+    texts = []
+    for number, turn in enumerate(turns, 1):
+        inner = f'turn {number} of {place}'
+        if paired and not (isinstance(turn, list) and len(turn) == 2):
+            raise ValueError(f'{inner} is not a list of message and reply')
+        texts.append([_text_field(t, inner).strip() for t in (turn if paired else [turn])])
+    if paired:
+        yield from map(tuple, texts)
+    else:
+        yield from itertools.pairwise(text for (text,) in texts)

@@ -17,6 +17,10 @@ One difference is meant: PEGASUS has <mask_1> as 2 and <mask_2> as 3, as it was 
 transformers 5.23 swaps them when the files name mask tokens, or leaves one out, so that every
 piece gets another id.
 
+"words": "mrs" in tokenizer_config.json of BERT splits words as microsoft/MRS does, whose encoders
+have seen nothing else: every run of digits is 0, and no spaces come around Chinese and Japanese
+characters, so that such a text is one long word, or [UNK].
+
 Added and special tokens are also found in running text, as in transformers: `</s>` in a sentence
 is the end token. Nothing here takes an id for a boundary: padding and ends of examples are told
 by lengths.
@@ -246,6 +250,28 @@ def _bert(files: Files) -> Built:
     return tokenizer, []
 
 
+def _split_as_mrs(tokenizer: tokenizers.Tokenizer) -> None:
+    """Lets a WordPiece tokeniser split words as microsoft/MRS does, the cased model's way.
+
+    Example: 'Zug 1234, ここ。' -> Zug 0 , ここ 。
+    """
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Replace(tokenizers.Regex(pattern), text)
+            for pattern, text in (
+                (r'[\t\n\r]', ' '),
+                # No control characters but those that join the parts of an emoji.
+                (r'(?![\x{200d}\x{fe0f}])\p{C}|\x{fffd}', ''),
+                (r'\p{Nd}+', '0'),
+            )
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation('isolated')]
+    )
+    tokenizer.model.max_input_chars_per_word = 200
+
+
 def _byte_bpe(files: Files) -> Built:
     paths = files.path('vocab.json'), files.path('merges.txt')
     try:
@@ -417,6 +443,14 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         raise errors.UserError(
             f'vocabulary folder {files.folder} has no {TOKENIZER_FILE} and no {needed}{hint}'
         )
+    if words := files.setting('words'):
+        if family != 'bert' or words != 'mrs':
+            raise errors.UserError(
+                f'{files.path(TOKENIZER_CONFIG)} has words {words!r} for a {family} vocabulary; '
+                "take it out, or for BERT write 'mrs'"
+            )
+        _split_as_mrs(tokenizer)
+        data += b'mrs'  # Other ids.
     _add_tokens(tokenizer, files, family, own)
     return tokenizer, data
 

@@ -22,7 +22,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import batches as batches_lib, features, metrics, search
-from xlbench.consensus import Consensus
+from xlbench.consensus import chooser
 from xlbench.encoder import TextEncoder
 from xlbench.errors import UserError
 from xlbench.evaluators.generation import means, write_result
@@ -223,7 +223,11 @@ class RetrievalEvaluator:
         """
         responses = self._sets[task.responses.folder]
         found = search.top_k(messages, index, min(self._top_k, len(responses)))
-        chosen = self._choose(responses, found, task.prepared.manifest['target_lang'])
+        choose = chooser(responses, task.prepared.manifest['target_lang'], self._consensus)
+        chosen = [
+            choose(ids, values, self._num_suggestions)
+            for ids, values in zip(found.ids.tolist(), found.values, strict=True)
+        ]
         rows.suggestions = [
             [
                 {'text': responses.display[i], 'response': i, 'score': float(values[ids == i][0])}
@@ -261,17 +265,6 @@ class RetrievalEvaluator:
                 'gold_inside': len(inside),
             },
         }
-
-    def _choose(self, responses: ResponseSet, found: search.Top, lang: str) -> list[list[int]]:
-        """What is suggested to each message, among what was found for it."""
-        count = self._num_suggestions
-        if not self._consensus:
-            return [responses.choose(ids, count) for ids in found.ids.tolist()]
-        together = Consensus(responses.display, lang, self._consensus)
-        return [
-            together.choose(ids, scores, count)
-            for ids, scores in zip(found.ids, found.values, strict=True)
-        ]
 
 
 class _Task:

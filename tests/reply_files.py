@@ -1,0 +1,51 @@
+"""Small files of messages and replies in the official layouts, for tests of what reads them."""
+
+import pathlib
+
+import mtg_files
+
+from xlbench.benchmarks import MRS
+
+# MRS's languages of which mtg_files has no words borrow those of another one.
+_WORDS_OF = {'pt': 'es', 'ja': 'zh', 'it': 'fr', 'sv': 'de', 'nl': 'de', 'ru': 'en'}
+FOLDERS = ('train', 'valid', 'test', 'mt_train', 'gmr_valid')
+
+
+def text(lang: str, seed: int, words: int = 6) -> str:
+    """A message or reply that `seed` decides."""
+    return mtg_files.sentence(_WORDS_OF.get(lang, lang), seed, words)
+
+
+def pair(lang: str, folder: str, number: int) -> tuple[str, str]:
+    """Pair `number` of a folder, over all its files."""
+    seed = 1000 * (FOLDERS.index(folder) + 1) + 2 * number
+    return text(lang, seed), text(lang, seed + 1, 4)
+
+
+def responses(lang: str, count: int = 5) -> list[str]:
+    """Texts of the response set."""
+    return [f'{number} {text(lang, -number, 3)}' for number in range(count)]
+
+
+def write_mrs(root, sizes=None, langs=MRS.languages, with_mapping=('de',)) -> None:
+    """Writes <root>/mrs in microsoft/MRS's layout; sizes: {folder: (pairs of each file, ...)}."""
+    base = pathlib.Path(root) / 'mrs'
+    for lang in langs:
+        for folder, files in (sizes or {'train': (4, 3), 'valid': (2,)}).items():
+            place = base / folder / lang
+            place.mkdir(parents=True, exist_ok=True)
+            numbers = iter(range(sum(files)))
+            for index, size in enumerate(files):
+                pairs = [pair(lang, folder, next(numbers)) for _ in range(size)]
+                lines = [f'{message}\t{reply}\tx\t\n' for message, reply in pairs]
+                (place / f'part{index}.tsv').write_text(''.join(lines), encoding='utf-8')
+        found = responses(lang)
+        place = base / 'rsp_set' / lang
+        place.mkdir(parents=True, exist_ok=True)
+        lines = [f'{-1.5 - n}\t{text}\tc{n // 2}\n' for n, text in enumerate(found)]
+        (place / 'response_lm_cluster.txt').write_text(''.join(lines), encoding='utf-8')
+        if lang in with_mapping:
+            place = base / 'rsp_map' / lang
+            place.mkdir(parents=True, exist_ok=True)
+            lines = [f'{text}\t{text}!\n' for text in found]
+            (place / 'response.mapping.txt').write_text(''.join(lines), encoding='utf-8')

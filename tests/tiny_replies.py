@@ -1,0 +1,165 @@
+"""A tiny prepared data root of messages and replies, and configs for it; see tiny.py."""
+
+import pathlib
+import random
+from unittest import mock
+
+import jax
+import ml_collections
+import sentencepiece
+
+from configs import mrs_retriever
+from xlbench import (
+    checkpoints,
+    config as config_lib,
+    objectives,
+    partitioning,
+    prepared,
+    runs,
+    tokenizers,
+    train_step,
+)
+
+LANGS = ('en', 'de')
+TASKS = tuple(f'mrs_retrieval_{lang}_{lang}' for lang in LANGS)
+MIXTURE = 'mrs_multi_retrieval'
+SIZES = {'train': 150, 'validation': 37, 'test': 41}
+LENGTHS = {'inputs': 24, 'targets': 16}
+_TOPICS = {
+    'en': 'tea rain music bread winter garden river cheese',
+    'de': 'Tee Regen Musik Brot Winter Garten Wasser Wurst',
+}
+_MESSAGES = {
+    'en': ('do you like {}', 'what about {} today', 'I talked to my friend of {}'),
+    'de': ('magst du {}', 'wie ist es heute mit {}', 'ich sprach mit meinem Freund von {}'),
+}
+_REPLIES = {
+    'en': ('I love {}', 'no {} for me', 'who does not know {}'),
+    'de': ('ich liebe {}', 'kein {} für mich', 'wer kennt {} nicht'),
+}
+
+
+def responses(lang: str) -> list[str]:
+    """Every reply that there is."""
+    return [form.format(word) for word in _TOPICS[lang].split() for form in _REPLIES[lang]]
+
+
+def pairs(task: str, split: str) -> list[tuple[str, str]]:
+    """(message, reply): about the same topic, in the same mood, so that it can be learnt."""
+    lang = task.rpartition('_')[2]
+    if split == 'responses':
+        return [(text, text) for text in responses(lang)]
+    rng = random.Random(f'{task} {split}')
+    rows = []
+    for _ in range(SIZES[split]):
+        word, mood = rng.choice(_TOPICS[lang].split()), rng.randrange(3)
+        rows.append((_MESSAGES[lang][mood].format(word), _REPLIES[lang][mood].format(word)))
+    return rows
+
+
+@mock.patch.object(prepared, 'code_fingerprint', lambda name: None)  # No code made these.
+def write_root(root: pathlib.Path) -> None:
+    """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would."""
+    texts = [text for task in TASKS for pair in pairs(task, 'train') for text in pair]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_prefix=str(root / 'sample'),
+        vocab_size=120,
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
+        character_coverage=1.0,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )  # fmt: skip
+    (root / 'sample.vocab').unlink()
+    tokenizer = tokenizers.load('sample', str(root))
+    for split in (*SIZES, 'responses'):
+        for task in TASKS:
+            _write_task(str(root), tokenizer, task, split)
+        prepared.write_mixture(str(root), 'sample', MIXTURE, split, dict.fromkeys(TASKS, 1.0))
+
+
+def _write_task(root: str, tokenizer: tokenizers.Tokenizer, task: str, split: str) -> None:
+    lang = task.rpartition('_')[2]
+    manifest = {
+        'task': task,
+        'split': split,
+        'view': 'retrieval',
+        'features': {n: {'pad_id': 0, 'eos_id': tokenizer.eos_id} for n in ('inputs', 'targets')},
+        'vocabulary': tokenizer.manifest(),
+        'source_lang': lang,
+        'target_lang': lang,
+        'metrics': [{'metric': 'xlbench.metrics.mrs:MrsRouge', 'kwargs': {'lang': lang}}],
+        'inputs': [],
+        'data': 'sample',
+        'skipped': [],
+    }
+    texts = pairs(task, split)
+    ids = [
+        [[*row.tolist(), tokenizer.eos_id] for row in tokenizer.encode_batch(side)]
+        for side in zip(*texts, strict=True)
+    ]
+    place = prepared.folder(root, 'sample', task, split)
+    with prepared.Writer(place, manifest=manifest, shard_examples=60) as writer:
+        writer.write_batch(
+            [
+                {
+                    'inputs': inputs,
+                    'targets': targets,
+                    'inputs_pretokenized': message,
+                    'targets_pretokenized': reply,
+                    'message': message,
+                    'reply': reply,
+                    'lm_score': '-1.0' if split == 'responses' else '',
+                    'cluster': str(number) if split == 'responses' else '',
+                    'display': '',
+                }
+                for number, ((message, reply), inputs, targets) in enumerate(
+                    zip(texts, *ids, strict=True)
+                )
+            ]
+        )
+
+
+def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
+    """configs/mrs_retriever.py:sample on the tiny root, small enough for seconds on a CPU.
+
+    Args:
+      root: what `write_root` has filled.
+      **overrides: keys with dots written as double underscores: batches__batch_size=8.
+    """
+    c = mrs_retriever.get_config('sample')
+    c.data = dict(root=str(root), vocabulary='sample', sample=False)
+    with c.unlocked():
+        c.model.update(
+            emb_dim=32, num_heads=2, head_dim=16, mlp_dim=64, num_layers=1, max_positions=32
+        )
+    c.batches.update(batch_size=16, lengths=LENGTHS, one_task=True)
+    c.stages.stage1.update(mixture=MIXTURE, num_steps=40)
+    c.stages.stage1.optimizer.update(learning_rate=1e-2, warmup_steps=4)
+    for name, every in (('dev', 20), ('test', 0)):
+        c.evals[name].update(
+            tasks=TASKS, every=every, batch_size=16, lengths=LENGTHS, candidates=20
+        )
+    c.evals.dev.responses = ''
+    c.best.score = 'dev/mean/p_at_1'
+    c.checkpoints.every = 8
+    c.log_every = 1
+    with c.unlocked():
+        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
+    return c
+
+
+def write_run(workdir: pathlib.Path, config: ml_collections.ConfigDict) -> None:
+    """What a run of this config leaves behind, without any training."""
+    tokenizer = tokenizers.load('sample', config.data.root)
+    tasks = {
+        task: {'source_lang': lang, 'target_lang': lang, 'trained': True}
+        for task, lang in zip(TASKS, LANGS, strict=True)
+    }
+    about = {'tasks': tasks, 'vocabulary': tokenizer.manifest()}
+    config_lib.claim_workdir(str(workdir), config, about)
+    model = runs.build_model(config.model, tokenizer.vocab_size)
+    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
+    objective = objectives.build(**config.objective)
+    params = train_step.init_params(model, objective, mesh, jax.random.key(0))
+    checkpoints.save_params(str(workdir), 0, jax.device_get(params))
