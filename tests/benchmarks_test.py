@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from xlbench import benchmarks, errors
-from xlbench.benchmarks import MTG, XQUAD
+from xlbench.benchmarks import MRS, MTG, XDAILYDIALOG, XQUAD
 
 
 def test_task_names_in_both_directions():
@@ -213,3 +213,62 @@ def test_paper_scores_are_copies_and_names_are_checked():
         MTG.paper_scores('mt5', 'mono', 'qg', 'en')
     with pytest.raises(errors.UserError, match='unknown scenario'):
         MTG.paper_scores('mT5', 'monolingual', 'qg', 'en')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        # Tables 3, 5 and 4 of arXiv:2106.02017, which print fractions.
+        (('mBERT', 'mono', 'retrieval', 'en'), (3.31, 1.94, 4.80)),
+        (('mBERT', 'zero_shot', 'retrieval', 'en'), (3.31, 1.94, 4.80)),
+        (('mBERT', 'mt', 'retrieval', 'it'), (1.50, 3.78, 8.11)),
+        (('mBERT', 'multi', 'retrieval', 'ru'), (2.46, 4.05, 7.61)),
+        (('XLM-R', 'zero_shot', 'retrieval', 'ja'), (1.81, 0.97, 2.77)),
+        (('XLM-R', 'multi', 'retrieval', 'nl'), (1.62, 1.35, 3.70)),
+        (('Unicoder-xDAE', 'mono', 'generation', 'pt'), (5.66, 2.09, 19.4)),
+        (('Unicoder-xDAE', 'mt', 'generation', 'ja'), (0.42, 28.12, 21.6)),
+        (('Unicoder-xDAE', 'multi', 'generation', 'ru'), (1.65, 6.07, 22.4)),
+    ],
+)
+def test_paper_scores_of_replies(arguments, expected):
+    names = ('mrs_rouge', 'dist_1', 'dist_2')
+    assert MRS.paper_scores(*arguments) == dict(zip(names, expected, strict=True))
+
+
+def test_the_paper_of_replies_is_complete():
+    """Ten languages in each setting; no translation into English, no zero-shot generation."""
+    columns = {('retrieval', model): MRS.scenario_names for model in ('mBERT', 'XLM-R')}
+    columns['generation', 'Unicoder-xDAE'] = ('mono', 'mt', 'multi')
+    count = 0
+    for task, model, setting in itertools.product(MRS.tasks, MRS.paper_models, MRS.scenario_names):
+        for lang in MRS.languages:
+            scores = MRS.paper_scores(model, setting, task, lang)
+            printed = setting in columns.get((task, model), ()) and (setting, lang) != ('mt', 'en')
+            assert (scores is not None) == printed
+            count += printed
+            if printed and 'dist_1' not in MRS.paper_doubts(model, setting, task, lang):
+                assert scores['dist_1'] < scores['dist_2']
+    assert count == 107
+    doubts = {
+        (model, setting): MRS.paper_doubts(model, setting, task, 'ja')
+        for (task, model), settings in columns.items()
+        for setting in settings
+        if MRS.paper_doubts(model, setting, task, 'ja')
+    }
+    both = ('dist_1', 'dist_2')
+    odd = [('mBERT', 'zero_shot'), ('mBERT', 'mt'), ('mBERT', 'multi'), ('Unicoder-xDAE', 'mt')]
+    assert doubts == dict.fromkeys(odd, both)
+    assert MRS.paper_doubts('mBERT', 'mt', 'retrieval', 'de') == ()
+
+
+def test_official_sizes_of_replies_are_shares_of_the_published_totals():
+    # Table 1: 516,739 Russian pairs, split 80/10/10, and 31,475 responses.
+    assert MRS.official_size('retrieval', 'train', 'ru') == 413_391
+    assert MRS.official_size('generation', 'test', 'ru') == 51_674
+    assert MRS.official_size('retrieval', 'responses', 'ru') == 31_475
+    assert MRS.official_size('retrieval', 'mt_train', 'ru') == 19_000_000
+    assert MRS.official_size('retrieval', 'dev', 'ru') is None
+    for count, official in ((51_674, True), (51_160, True), (52_190, True), (51_000, False)):
+        assert MRS.is_official('retrieval', 'test', count, 'ru') == official
+    assert not MRS.is_official('retrieval', 'dev', 0, 'ru')
+    assert not XDAILYDIALOG.is_official('retrieval', 'test', 6720, 'de')

@@ -23,7 +23,7 @@ FILES = sorted(path.stem for path in FOLDER.glob('*.py') if path.name != '__init
 # What a scenario cannot do without.
 NEEDS = {
     'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
-    'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg',
+    'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg', 'mt': 'source=de',
 }  # fmt: skip
 
 
@@ -108,3 +108,64 @@ def test_models_have_shapes_shardings_and_optimizers(name, size):
     for shape, sharding in zip(jax.tree.leaves(shapes), jax.tree.leaves(shardings), strict=True):
         # Every parameter is cut somehow, but for a few short vectors.
         assert any(sharding.spec) or len(shape.shape) == 1
+
+
+def moving(name: str, variant: str) -> tuple[set[str], set[str]]:
+    """Names of the parameters that a config trains, and of those it leaves."""
+    config = load(name, variant)
+    model = runs.build_model(config.model, 1000)
+    objective = objectives.build(**config.objective)
+    shapes, _ = train_step.params_like(model, objective, partitioning.make_mesh())
+    mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
+    return tuple(set(part) for part in train_step.split_params(shapes, mask))
+
+
+@pytest.mark.parametrize('size', ['mbert', 'xlmr'])
+def test_retrievers_move_the_layers_that_the_paper_moves(size):
+    """Not embeddings, the two lowest layers and the pooler (arXiv:2106.02017, section 4.3)."""
+    moved, left = moving('mrs_retriever', size)
+    layers = {name.split('/')[1] for name in moved}
+    assert layers == {f'layers_{i}' for i in range(2, 12)}
+    assert {name.split('/')[0] for name in moved} == {'left', 'right'}
+    assert {name.split('/')[1] for name in left} == {
+        'token_embedder', 'position_embedder', 'type_embedder', 'embeddings_norm',
+        'layers_0', 'layers_1', 'pooler',
+    }  # fmt: skip
+
+
+def test_generators_move_all_but_the_embeddings():
+    moved, left = moving('mrs_generator', 'mbart')
+    assert left == {'token_embedder/embedding', 'final_logits_bias'}
+    assert {name.split('/')[0] for name in moved} == {'encoder', 'decoder'}
+
+
+@pytest.mark.parametrize(
+    'name, variant, num_steps, warmup_steps',
+    [
+        # Epochs x 80 % of the pairs in table 1 of arXiv:2106.02017 / batch size.
+        ('mrs_retriever', 'mbert,scenario=mono,source=de', 291_357, 2_913),
+        ('mrs_retriever', 'xlmr,scenario=mono,source=en', 3_046_934, 30_469),
+        ('mrs_retriever', 'mbert,scenario=zero_shot', 3_046_934, 30_469),
+        ('mrs_retriever', 'mbert,scenario=mt,source=ja', 742_187, 7_421),
+        ('mrs_retriever', 'mbert,scenario=multi', 1_755_028, 17_550),
+        ('mrs_generator', 'mbart,scenario=mono,source=de', 5_000, 1_000),
+        ('mrs_generator', 'mbart,scenario=zero_shot', 152_346, 30_469),
+        ('mrs_generator', 'mbart,scenario=mt,source=ja', 18_554, 3_710),
+        ('mrs_generator', 'mbart,scenario=multi', 40_000, 8_000),
+    ],
+)
+def test_settings_of_reply_suggestion_take_the_papers_steps(name, variant, num_steps, warmup_steps):
+    (stage,) = load(name, variant).stages.values()
+    assert (stage.num_steps, stage.optimizer.warmup_steps) == (num_steps, warmup_steps)
+    scenario = benchmarks.parse_mixture(stage.mixture)
+    assert stage.split == ('mt_train' if 'scenario=mt' in variant else 'train') == scenario.split
+    assert stage.mixture.endswith('.equal') == (scenario.name == 'multi')
+
+
+def test_transfer_is_not_chosen_by_the_languages_it_is_asked_for():
+    config = load('mrs_retriever', 'mbert,scenario=zero_shot')
+    assert tuple(config.evals.dev.tasks) == ('mrs_retrieval_en_en',)
+    assert config.best.score.startswith('dev/') and len(config.evals.test.tasks) == 9
+    assert tuple(load('xdailydialog', 'scenario=zero_shot').evals.test.tasks) == (
+        'xdailydialog_retrieval_de_de', 'xdailydialog_retrieval_zh_zh',
+    )  # fmt: skip

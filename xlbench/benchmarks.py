@@ -26,11 +26,26 @@ SCENARIOS = ('mono', 'mono_multitask', 'multi', 'multi_multitask', 'cross', 'zer
 # of; `mt` trains on English pairs that were machine-translated into the language it asks for.
 REPLY_SCENARIOS = ('mono', 'zero_shot', 'mt', 'multi')
 
+# What the paper of reply suggestion prints (arXiv:2106.02017, section 3.3), and how well replies
+# are ranked: in a random pool, and in the response set; last as the official code counts.
+REPLY_SCORES = ('mrs_rouge', 'dist_1', 'dist_2')
+RANKING_SCORES = (
+    'recall_10', 'mrr', 'p_at_1', 'set_mrr', 'set_p_at_1', 'set_macro_mrr',
+    'mrr_code', 'p_at_3_code', 'macro_mrr_code',
+)  # fmt: skip
+
 # How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
 RATES = ('proportional', 'equal', 'temperature', 'capped')
 
 # The paper prints these between 0 and 1; scores are 0 to 100 everywhere in xlbench.
-_PRINTED_AS_FRACTION = ('meteor', 'bertscore', 'distinct_1')
+_PRINTED_AS_FRACTION = ('meteor', 'bertscore', 'distinct_1', 'mrs_rouge', 'dist_1', 'dist_2')
+
+# How a language's pairs are split (arXiv:2106.02017, section 2), and how far a split's size may be
+# from its share of the published total: the counts of the splits themselves are not published, and
+# readers drop pairs with an empty side. Below 1 % for the smallest language, ru, would refuse what
+# a random split of it may well have (one standard deviation of its test split is 0.4 %).
+_SHARES = {'train': 0.8, 'validation': 0.1, 'test': 0.1}
+_TOLERANCE = 0.01
 
 
 class TaskName(NamedTuple):
@@ -92,6 +107,9 @@ class Benchmark:
         paper_models: The systems in the paper's tables.
         split_sizes: Official number of examples, by task and split (of each language).
         scenario_names: What `scenario` takes.
+        tables: Scores that share a table with a row a language and a column a setting; none: a
+            table a score, with a row a system and a column a language.
+        decimals: Of the scores in tables.
     """
 
     name: str
@@ -107,6 +125,8 @@ class Benchmark:
         hash=False, default_factory=dict
     )
     scenario_names: tuple[str, ...] = SCENARIOS
+    tables: tuple[tuple[str, ...], ...] = ()
+    decimals: int = 1
 
     def task_name(self, task: str, source: str, target: str | None = None) -> str:
         """The SeqIO task of one task and language pair; the target defaults to the source."""
@@ -169,9 +189,14 @@ class Benchmark:
             found += [self.scenario('zero_shot', task)]
         return tuple(found)
 
-    def is_official(self, task: str, split: str, num_examples: int) -> bool:
+    def official_size(self, task: str, split: str, source: str) -> int | None:
+        """The published number of examples of a split; None if there is no such split."""
+        del source  # All languages have the same examples.
+        return self.split_sizes.get(task, {}).get(split)
+
+    def is_official(self, task: str, split: str, num_examples: int, source: str = '') -> bool:
         """Whether a split has exactly the published number of examples."""
-        return self.split_sizes.get(task, {}).get(split) == num_examples
+        return self.official_size(task, split, source) == num_examples
 
     def paper_scores(
         self, model: str, scenario: str, task: str, source: str, target: str | None = None
@@ -187,16 +212,25 @@ class Benchmark:
             target: Target language, by default the source.
 
         Returns:
-            bleu, rouge_l, meteor, bertscore, distinct_1 (0 to 100), ensemble (1 to 5) and, into
-            English only, bleurt (unbounded).
+            MTG: bleu, rouge_l, meteor, bertscore, distinct_1 (0 to 100), ensemble (1 to 5) and,
+            into English only, bleurt (unbounded). MRS: mrs_rouge, dist_1, dist_2 (0 to 100).
         """
+        return dict(self._paper_row(model, scenario, task, source, target)[0]) or None
+
+    def paper_doubts(
+        self, model: str, scenario: str, task: str, source: str, target: str | None = None
+    ) -> tuple[str, ...]:
+        """Which of `paper_scores` can hardly be meant as they are printed."""
+        return self._paper_row(model, scenario, task, source, target)[1]
+
+    def _paper_row(self, model, scenario, task, source, target):
         if model not in self.paper_models:
             raise errors.unknown(f'{self.name} model', model, self.paper_models)
         if scenario not in self.scenario_names:
             raise errors.unknown('scenario', scenario, self.scenario_names)
         self._check(task, source, target)
-        row = _paper_table(self.name).get((scenario, task, model, source, target or source))
-        return None if row is None else dict(row)
+        key = (scenario, task, model, source, target or source)
+        return _paper_table(self.name).get(key, ({}, ()))
 
     def _monolingual(self, name, task, source, target) -> Scenario:
         if source is None:
@@ -278,11 +312,21 @@ class ReplyBenchmark(Benchmark):
     Attributes:
         multi: The languages that the multilingual setting trains on; every other one is unseen.
         has_mt: Whether there are machine-translated pairs, the split 'mt_train'.
+        num_pairs: Official number of pairs of each language, all splits together.
+        num_responses: Official size of each language's response set.
+        num_mt_pairs: Official number of machine-translated pairs, of each language.
+        paper_checkpoints: What the paper's models were initialised with.
     """
 
     scenario_names: tuple[str, ...] = REPLY_SCENARIOS
+    tables: tuple[tuple[str, ...], ...] = (REPLY_SCORES, RANKING_SCORES)
+    decimals: int = 2
     multi: tuple[str, ...] = ()
     has_mt: bool = False
+    num_pairs: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
+    num_responses: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
+    num_mt_pairs: int = 0
+    paper_checkpoints: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
 
     def task_names(self) -> tuple[str, ...]:
         """Every SeqIO task of the benchmark: both views, each language."""
@@ -341,6 +385,21 @@ class ReplyBenchmark(Benchmark):
             found += [self.scenario('zero_shot', task), self.scenario('multi', task)]
         return tuple(found)
 
+    def official_size(self, task: str, split: str, source: str) -> int | None:
+        """The number of examples of a split, as far as it is published; None if it is not."""
+        if split == 'responses':
+            return self.num_responses.get(source)
+        if split == 'mt_train':
+            return self.num_mt_pairs or None
+        if split not in _SHARES or source not in self.num_pairs:
+            return None
+        return round(_SHARES[split] * self.num_pairs[source])
+
+    def is_official(self, task: str, split: str, num_examples: int, source: str = '') -> bool:
+        """Whether a split has the published number of examples, up to 1 %."""
+        size = self.official_size(task, split, source)
+        return size is not None and abs(num_examples - size) <= _TOLERANCE * size
+
     def _one_language(self, name: str, task: str | None, source: str | None) -> Scenario:
         pivot = self.pivot if name == 'mt' else None
         allowed = [lang for lang in self.languages if lang != pivot]
@@ -373,17 +432,17 @@ def _refuse(name: str, **given: str | None) -> None:
 
 
 @functools.cache
-def _paper_table(name: str) -> dict[tuple[str, ...], dict[str, float]]:
-    """Scores printed in a benchmark's paper, by (scenario, task, model, source, target)."""
+def _paper_table(name: str) -> dict[tuple[str, ...], tuple[dict[str, float], tuple[str, ...]]]:
+    """By (scenario, task, model, source, target): scores printed in the paper, and the odd ones."""
     path = pathlib.Path(__file__).with_name('paper_scores') / f'{name}.csv'
     table = {}
     with path.open(encoding='utf-8', newline='') as file:
         for row in csv.DictReader(file):
             keys = ('scenario', 'task', 'model', 'source', 'target')
             key = tuple(row.pop(k) for k in keys)
-            table[key] = {
-                score: _on_our_scale(score, value) for score, value in row.items() if value
-            }
+            doubtful = tuple((row.pop('doubtful', None) or '').split())
+            scores = {score: _on_our_scale(score, value) for score, value in row.items() if value}
+            table[key] = scores, doubtful
     return table
 
 
@@ -423,19 +482,30 @@ XQUAD = Benchmark(
 )
 
 _REPLY_TASKS = {'retrieval': 'reply from a response set', 'generation': 'generated reply'}
-_REPLY_SCORES = ('mrs_rouge', 'dist_1', 'dist_2')
 
 MRS = ReplyBenchmark(
     name='mrs',
     tasks=tuple(_REPLY_TASKS),
     languages=('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru'),
     task_titles=_REPLY_TASKS,
-    scores=_REPLY_SCORES,
+    scores=REPLY_SCORES + RANKING_SCORES,
     title='A Dataset and Baselines for Multilingual Reply Suggestion',
     arxiv='2106.02017',
     multi=('en', 'es', 'de', 'pt', 'fr'),
     has_mt=True,
-)
+    paper_models=('mBERT', 'XLM-R', 'Unicoder-xDAE'),
+    paper_checkpoints={'mBERT': 'bert-base-multilingual-cased', 'XLM-R': 'xlm-roberta-base'},
+    # Table 1 of the paper, columns Examples and Response Set; section 3.2 for what is translated.
+    num_pairs={
+        'en': 48_750_948, 'es': 2_325_877, 'de': 1_864_688, 'pt': 1_822_594, 'fr': 1_396_806,
+        'ja': 727_668, 'it': 736_296, 'sv': 738_254, 'nl': 638_634, 'ru': 516_739,
+    },
+    num_responses={
+        'en': 36_997, 'es': 45_152, 'de': 34_747, 'pt': 45_225, 'fr': 32_350,
+        'ja': 38_817, 'it': 31_855, 'sv': 32_165, 'nl': 32_293, 'ru': 31_475,
+    },
+    num_mt_pairs=19_000_000,
+)  # fmt: skip
 
 # Dialogues whose consecutive utterances are pairs of message and reply. Nobody's official reply
 # suggestion: no published scores to compare with.
@@ -444,7 +514,7 @@ XDAILYDIALOG = ReplyBenchmark(
     tasks=tuple(_REPLY_TASKS),
     languages=('en', 'de', 'zh'),
     task_titles=_REPLY_TASKS,
-    scores=_REPLY_SCORES,
+    scores=REPLY_SCORES + RANKING_SCORES,
     title='XDailyDialog: A Multilingual Parallel Dialogue Corpus',
     arxiv='',
     multi=('en', 'de', 'zh'),
@@ -454,7 +524,7 @@ XPERSONA = ReplyBenchmark(
     tasks=tuple(_REPLY_TASKS),
     languages=('en', 'fr', 'it', 'ja'),
     task_titles=_REPLY_TASKS,
-    scores=_REPLY_SCORES,
+    scores=REPLY_SCORES + RANKING_SCORES,
     title='XPersona: Evaluating Multilingual Personalized Chatbot',
     arxiv='2003.07568',
     multi=('en', 'fr', 'it', 'ja'),

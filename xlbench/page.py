@@ -51,11 +51,9 @@ def render(sections: Sequence[Section], mark: str) -> str:
     for section in sections:
         parts.append(f'<h2>{_text(section.title)}: {_text(section.split)} split</h2>')
         parts += [f'<p class="note">{_text(note)}</p>' for note in section.notes]
-        for score in section.scores:
-            parts += [f'<h3>{_text(score)}</h3>', _table(tables.grid(section, score))]
-            parts += [
-                f'<p class="signature">{_text(s)}</p>' for s in tables.beneath(section, score)
-            ]
+        for grid in tables.grids(section):
+            parts += [f'<h3>{_text(grid.title)}</h3>', _table(grid)]
+            parts += [f'<p class="signature">{_text(s)}</p>' for s in tables.beneath(section, grid)]
         parts += _plots(section)
         parts += _examples(section)
         parts.append('<h3>Provenance</h3>')
@@ -131,12 +129,14 @@ def _series(points: Iterable[tuple[float, object]]) -> Series:
 def _plots(section: Section) -> list[str]:
     runs = {}
     for pick in section.picks:
+        if any(run is pick.run for run in runs.values()):
+            continue  # Its results are shared between two columns.
         name = tables.clean(pick.run.workdir.resolve().name)
         runs[name if name not in runs else tables.clean(pick.run.workdir)] = pick.run
     training = {name: training_series(run, 'loss') for name, run in runs.items()}
-    plots = [plot('Training loss', 'nats per token', training)]
+    plots = [plot('Training loss', section.loss_unit, training)]
     for score in dict.fromkeys(('loss', *section.scores[:1])):
-        label = 'nats per token' if score == 'loss' else score
+        label = section.loss_unit if score == 'loss' else score
         lines = {
             f'{name} {eval_name}': points
             for name, run in runs.items()
@@ -158,12 +158,28 @@ def _examples(section: Section) -> list[str]:
         parts.append(f'<h4>{_text(task)}</h4>')
         for record in records:
             parts.append('<div class="example">')
-            for key, lang in (('input', source), ('target', target), ('prediction', target)):
-                parts.append(f'<p><b>{key}</b> <span{lang}>{_text(record.get(key, ""))}</span></p>')
+            texts = [(key, record.get(key, '')) for key in ('input', 'target', 'prediction')]
+            for key, text in [*texts, *(('or', text) for text in _alternatives(record))]:
+                lang = source if key == 'input' else target
+                parts.append(f'<p><b>{key}</b> <span{lang}>{_text(text)}</span></p>')
             parts.append('</div>')
     if not parts:
         return []
     return ['<details><summary>Examples of predictions</summary>', *parts, '</details>']
+
+
+def _alternatives(record: Mapping[str, object]) -> list[object]:
+    """What was predicted beside the first text: other suggested replies, or the rest of a beam."""
+    found = [
+        (record.get(name), key) for name, key in (('suggestions', 'text'), ('n_best', 'prediction'))
+    ]
+    return [
+        item.get(key, '')
+        for items, key in found
+        if isinstance(items, list)
+        for item in items[1:]
+        if isinstance(item, dict)
+    ]
 
 
 def _languages(task: str) -> tuple[str, str]:
@@ -196,7 +212,7 @@ def _table(grid: Grid) -> str:
     return '\n'.join(
         [
             f'<table><thead><tr><th></th>{heads}</tr>',
-            f'<tr><th>system</th>{labels}</tr></thead><tbody>',
+            f'<tr><th>{_text(grid.head)}</th>{labels}</tr></thead><tbody>',
             *rows,
             '</tbody></table>',
         ]

@@ -7,6 +7,10 @@ Without --output the report goes to the screen, as Markdown unless --format says
 --output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
 that name which is no report of ours is left alone, and the command fails. Runs that differ in the
 seed only become one row: mean and standard deviation.
+
+The tables of reply suggestion have a row a language and a column a training setting, as the paper's
+(arXiv:2106.02017): there the ten monolingual runs of one model are one column, and a cell that no
+run fills is '-'.
 """
 
 import argparse
@@ -49,13 +53,15 @@ def table(
         shown = f'{section.split} split, step {section.picks[0].step}'
         sample = ' [SAMPLE DATA]' if section.data == 'sample' else ''
         blocks.append(textwrap.fill(f'{section.title}: {shown}{sample}', max_width))
-        blocks += [_plain_grid(tables.grid(section, s), max_width) for s in section.scores[:1]]
-        if averages := _averages(section, max_width):
-            blocks.append(averages)
+        grids = tables.grids(section)
+        if section.tables:
+            blocks += [_plain_grid(grid, max_width) for grid in grids]
+        else:  # A table a score would be long: of the other scores, averages.
+            blocks += [_plain_grid(grids[0], max_width), _averages(section, max_width)]
         lines = {line for score in section.scores for line in tables.signatures(section, score)}
         said = [textwrap.fill(line, max_width) for line in (*section.notes, *sorted(lines))]
         blocks.append('\n'.join(said))
-    return '\n\n'.join(blocks)
+    return '\n\n'.join(filter(None, blocks))
 
 
 def markdown(sections: Sequence[Section]) -> str:
@@ -64,9 +70,9 @@ def markdown(sections: Sequence[Section]) -> str:
     for section in sections:
         parts.append(f'## {_md(section.title)}: {_md(section.split)} split')
         parts += [_md(note) for note in section.notes]
-        for score in section.scores:
-            parts += [f'### {_md(score)}', _markdown_grid(tables.grid(section, score))]
-            parts.append('\n'.join(f'- {_md(s)}' for s in tables.beneath(section, score)))
+        for grid in tables.grids(section):
+            parts += [f'### {_md(grid.title)}', _markdown_grid(grid)]
+            parts.append('\n'.join(f'- {_md(s)}' for s in tables.beneath(section, grid)))
         parts.append('### Provenance')
         for pick in section.picks:
             facts = tables.provenance(pick).items()
@@ -94,8 +100,8 @@ def latex(sections: Sequence[Section]) -> str:
     """All tables for a paper; needs \\usepackage{booktabs}."""
     parts = [f'% {_MARK}', r'% Needs \usepackage{booktabs} in the preamble.']
     for section in sections:
-        for score in section.scores:
-            parts.append(_latex_grid(section, tables.grid(section, score)))
+        for grid in tables.grids(section):
+            parts.append(_latex_grid(section, grid))
         for pick in section.picks:
             facts = tables.provenance(pick).items()
             parts += [f'% {key}: {value}' for key, value in facts]
@@ -202,7 +208,10 @@ def _plain_grid(grid: Grid, max_width: int) -> str:
         max(len(column.label), *(len(cells[i]) for _, _, cells in grid.rows)) + 1
         for i, column in enumerate(grid.columns)
     ]
-    name_width = min(_NAME_WIDTH, max(len(name) for name, _, _ in grid.rows))
+    names = [name for name, _, _ in grid.rows]
+    if grid.head != 'system':
+        names.append(grid.head)
+    name_width = min(_NAME_WIDTH, max(map(len, names)))
     blocks, start, room = [[]], 0, max_width - name_width
     for name, span in _groups(grid):
         group = list(range(start, start + span))
@@ -235,7 +244,7 @@ def _plain_block(grid: Grid, block: list[int], widths: list[int], name_width: in
         return f' {group or "all"}'[:width].ljust(width)
 
     lines = [
-        line(grid.score, title),
+        line(grid.title if grid.head == 'system' else grid.head, title),
         line(
             '', lambda _, columns: ''.join(grid.columns[i].label.rjust(widths[i]) for i in columns)
         ),
@@ -262,11 +271,11 @@ def _averages(section: Section, max_width: int) -> str:
     if not columns:
         return ''
     rows = tuple((name, '', tuple(cells)) for name, cells in lines.items())
-    return _plain_grid(Grid('averages', tuple(columns), rows), max_width)
+    return _plain_grid(Grid(('averages',), tuple(columns), rows), max_width)
 
 
 def _markdown_grid(grid: Grid) -> str:
-    head = ['system', *(f'{c.group} {c.label}'.strip() for c in grid.columns)]
+    head = [grid.head, *(f'{c.group} {c.label}'.strip() for c in grid.columns)]
     lines = [head, ['---', *('---:' for _ in grid.columns)]]
     lines += [[name, *cells] for name, _, cells in grid.rows]
     escaped = [[cell if i == 1 else _md(cell) for cell in line] for i, line in enumerate(lines)]
@@ -288,7 +297,7 @@ def _latex_grid(section: Section, grid: Grid) -> str:
         r'    \toprule',
         f'    & {" & ".join(heads)} \\\\',
         f'    {" ".join(rules)}',
-        f'    System & {" & ".join(_tex(c.label) for c in grid.columns)} \\\\',
+        f'    {grid.head.capitalize()} & {" & ".join(_tex(c.label) for c in grid.columns)} \\\\',
     ]
     kind = None
     for name, row_kind, cells in grid.rows:
@@ -296,8 +305,8 @@ def _latex_grid(section: Section, grid: Grid) -> str:
             lines.append(r'    \midrule')
             kind = row_kind
         lines.append(f'    {" & ".join(map(_tex, (name, *cells)))} \\\\')
-    said = [f'{grid.score}, {section.split} split of {section.title}']
-    said += [line.removesuffix('.') for line in tables.beneath(section, grid.score)]
+    said = [f'{grid.title}, {section.split} split of {section.title}']
+    said += [line.removesuffix('.') for line in tables.beneath(section, grid)]
     lines += [
         r'    \bottomrule',
         r'  \end{tabular}',
@@ -314,12 +323,13 @@ def _csv_row(
         name = benchmarks.parse_task(task)
     except errors.UserError:  # A task of the user's own.
         name = benchmarks.TaskName('', task, '', '')
-    picks = system.picks
+    picks = [pick for pick in system.picks if task in pick.results]
+    is_setting = system.kind == 'run' and section.model
     return {
         'benchmark': name.benchmark or section.title,
         'split': section.split,
         'data': section.data,
-        'system': system.name,
+        'system': f'{system.name}, {section.model}' if is_setting else system.name,
         'kind': system.kind,
         'task': name.task,
         'source': name.source,
@@ -327,7 +337,7 @@ def _csv_row(
         'score': score,
         'mean': cell.mean,
         'standard_deviation': '' if cell.deviation is None else cell.deviation,
-        'runs': len(system.scores),
+        'runs': len(picks) or len(system.scores),
         'seeds': ' '.join(str(pick.run.seed) for pick in picks),
         'steps': ' '.join(str(pick.step) for pick in picks),
         'config': picks[0].run.config_hash if picks else '',

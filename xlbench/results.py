@@ -32,6 +32,8 @@ class Result:
         data: 'sample' for the embedded corpora, 'files' for the user's.
         manifest: Hash of the prepared data's manifest.
         folder: Where the metrics.json is; predictions.jsonl lies beside it.
+        dropped: How many more there are, that were left out as the official code leaves them out.
+        candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
     """
 
     task: str
@@ -43,6 +45,8 @@ class Result:
     manifest: str
     decoding: Mapping[str, Any]
     folder: pathlib.Path
+    dropped: int = 0
+    candidates: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,17 +200,18 @@ def _read_result(path: pathlib.Path) -> Result:
         raise errors.UserError(f'{path} has no "scores" with a number each; delete it and evaluate')
     if not isinstance(record.get('task'), str):
         raise errors.UserError(f'{path} does not name its "task"; delete it and evaluate again')
-    num_examples = record.get('num_examples')
     return Result(
         task=record['task'],
         split=str(record.get('split', 'unknown')),
-        num_examples=num_examples if isinstance(num_examples, int) else 0,
+        num_examples=_count(record, 'num_examples'),
         scores={name: float(v) for name, v in scores.items() if v is not None},
         signatures=_strings(record.get('signatures')),
         data=str(record.get('data', 'unknown')),
         manifest=str(record.get('manifest', '')),
         decoding=record['decoding'] if isinstance(record.get('decoding'), dict) else {},
         folder=path.parent,
+        dropped=_count(record, 'dropped'),
+        candidates=_count(record, 'candidates'),
     )
 
 
@@ -247,6 +252,10 @@ def _lines(path: pathlib.Path) -> Iterator[str]:
 
 def _strings(value: Any) -> dict[str, str]:
     return {str(k): str(v) for k, v in value.items()} if isinstance(value, dict) else {}
+
+
+def _count(record: Mapping[str, Any], key: str) -> int:
+    return record[key] if isinstance(record.get(key), int) else 0
 
 
 def _is_number(value: Any) -> bool:

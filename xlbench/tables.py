@@ -1,19 +1,31 @@
 """From runs to tables: which systems, which columns, and what has to be said beside them.
 
-A `Section` is everything about one benchmark and split; `grid` is one score of it as text cells
-that report.py and page.py only have to set.
+A `Section` is everything about one benchmark and split; `grids` are its tables as text cells that
+report.py and page.py only have to set. Most benchmarks have a table a score: a row a system, a
+column a language. Those that say so (`Benchmark.tables`) have, as in their paper, a row a language
+and a few scores of each training setting side by side; there a run is one piece of a column, and a
+section is about one model.
 """
 
 import dataclasses
+import itertools
 import json
+import pathlib
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xlbench import baselines, benchmarks, errors
 from xlbench.results import Result, Run
 
 _DEFAULT_SCORE = 'rouge_l'
+# Training settings as columns, in the order of the tables of arXiv:2106.02017.
+_SETTINGS = {
+    'mono': 'Monolingual',
+    'zero_shot': 'Zero-Shot',
+    'mt': 'MT',
+    'multi': 'Multilingual',
+}
 
 
 class Cell(NamedTuple):
@@ -35,34 +47,49 @@ class Pick:
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """One row of a table.
+    """One row of a table, or one setting of a table with a row a language.
 
     Attributes:
-        name: What the row is called.
+        name: What it is called.
         kind: 'run', 'baseline' or 'paper'.
-        scores: For each run (seed) the scores by task: task -> score -> value.
+        scores: For each seed the scores by task: task -> score -> value.
         picks: The runs, for the kind 'run'.
+        doubtful: (task, score) of what is printed in a paper but can hardly be meant.
     """
 
     name: str
     kind: str
     scores: tuple[Mapping[str, Mapping[str, float]], ...]
     picks: tuple[Pick, ...] = ()
+    doubtful: frozenset[tuple[str, str]] = frozenset()
 
     def value(self, score: str, tasks: Sequence[str]) -> Cell | None:
         """The mean of a score over tasks; None if the system lacks one of them."""
         values = []
         for run in self.scores:
-            found = [run.get(task, {}).get(score) for task in tasks]
+            if not all(task in run for task in tasks):
+                continue  # Some languages of a column may have more seeds than others.
+            found = [run[task].get(score) for task in tasks]
             if None in found:
                 return None
             values.append(statistics.fmean(found))
+        if not values:
+            return None
         deviation = statistics.stdev(values) if len(values) > 1 else None
         return Cell(statistics.fmean(values), deviation)
 
+    def show(self, score: str, tasks: Sequence[str], decimals: int) -> str:
+        """The text of a cell: '-' for what is missing, a ? behind what is doubtful."""
+        cell = self.value(score, tasks)
+        if cell is None:
+            return '-'
+        mark = '?' if any((task, score) in self.doubtful for task in tasks) else ''
+        spread = '' if cell.deviation is None else f' ±{cell.deviation:.{decimals}f}'
+        return f'{cell.mean:.{decimals}f}{spread}{mark}'
+
 
 class Column(NamedTuple):
-    """One column: a task and language pair, or an average over several."""
+    """One column: a task and language pair, or an average over several; or a setting's score."""
 
     group: str
     label: str
@@ -70,11 +97,20 @@ class Column(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table as text: rows of (name, kind, cells), one cell for each column."""
+    """A table as text: rows of (name, kind, cells), one cell for each column.
 
-    score: str
+    `head` is what the names of the rows are.
+    """
+
+    scores: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, str, tuple[str, ...]], ...]
+    head: str = 'system'
+
+    @property
+    def title(self) -> str:
+        """The scores that it shows."""
+        return ', '.join(self.scores)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +125,10 @@ class Section:
         scores: Scores to show, the main one first.
         notes: Sentences that belong beside the tables, about the data first.
         data: 'sample', 'official' or 'other'.
+        tables: Scores that share a table with a row a language; none: a table a score.
+        decimals: Of the cells.
+        loss_unit: Of the losses that were logged.
+        model: What the systems are settings of, where the section is about one model.
     """
 
     title: str
@@ -98,6 +138,10 @@ class Section:
     scores: tuple[str, ...]
     notes: tuple[str, ...]
     data: str
+    tables: tuple[tuple[str, ...], ...] = ()
+    decimals: int = 1
+    loss_unit: str = 'nats per token'
+    model: str = ''
 
     @property
     def picks(self) -> tuple[Pick, ...]:
@@ -120,22 +164,53 @@ def sections(
         step: 'last', 'best' or a step.
         split: The split to report; by default each run's test split, else validation.
     """
-    groups: dict[tuple[str, str], list[Pick]] = {}
+    groups: dict[tuple[str, ...], list[Pick]] = {}
     for run in runs:
         shown = split or run.splits()[0]
         chosen = run.choose_step(step, shown, _main_score(run))
         results = run.at(chosen, shown)
-        for word in dict.fromkeys(_first_word(task) for task in results):
-            own = {task: r for task, r in results.items() if _first_word(task) == word}
-            groups.setdefault((word, shown), []).append(Pick(run, chosen, shown, own))
-    return [_section(word, shown, picks, step) for (word, shown), picks in groups.items()]
+        for topic in dict.fromkeys(_topic(run, task) for task in results):
+            own = {task: r for task, r in results.items() if _topic(run, task) == topic}
+            groups.setdefault((*topic, shown), []).append(Pick(run, chosen, shown, own))
+    return [_section(*key, picks, step) for key, picks in groups.items()]
+
+
+def grids(section: Section) -> list[Grid]:
+    """All tables of a section."""
+    if not section.tables:
+        return [grid(section, score) for score in section.scores]
+    found = [by_language(section, scores) for scores in section.tables]
+    # Runs that were evaluated by their loss alone have another score to show.
+    return [table for table in found if table.columns] or [by_language(section, section.scores)]
+
+
+def by_language(section: Section, scores: Sequence[str]) -> Grid:
+    """Some scores as text cells: a row a language, and for each system a column a score."""
+    shown = tuple(score for score in scores if score in section.scores)
+    columns = []
+    for system in section.systems:
+        own = [
+            (
+                Column(system.name, score, ()),
+                [system.show(score, row.tasks, section.decimals) for row in section.columns],
+            )
+            for score in shown
+        ]
+        if any(set(cells) != {'-'} for _, cells in own):
+            columns += own
+    rows = []
+    for i, row in enumerate(section.columns):
+        cells = tuple(column[i] for _, column in columns)
+        if set(cells) - {'-'}:
+            rows.append((row.label, 'average' if len(row.tasks) > 1 else 'language', cells))
+    return Grid(shown, tuple(column for column, _ in columns), tuple(rows), 'language')
 
 
 def grid(section: Section, score: str) -> Grid:
     """One score of a section as text cells; the main score gets the row of removed error."""
     rows = []
     for system in section.systems:
-        cells = tuple(_show(system.value(score, c.tasks)) for c in section.columns)
+        cells = tuple(system.show(score, c.tasks, section.decimals) for c in section.columns)
         if set(cells) != {'-'}:
             rows.append((system.name, system.kind, cells))
     if score == section.scores[0] and any(s.kind == 'baseline' for s in section.systems):
@@ -144,7 +219,7 @@ def grid(section: Section, score: str) -> Grid:
             label = 'error removed' + (f' by {system.name}' if len(runs) > 1 else '')
             if any(cells := error_removed(section, system)):
                 rows.append((label, 'error', cells))
-    return Grid(score, section.columns, tuple(rows))
+    return Grid((score,), section.columns, tuple(rows))
 
 
 def error_removed(section: Section, system: System) -> tuple[str, ...]:
@@ -165,13 +240,14 @@ def error_removed(section: Section, system: System) -> tuple[str, ...]:
     return tuple(cells)
 
 
-def signatures(section: Section, score: str) -> list[str]:
-    """The signatures behind a score, a line each: which tasks, which metric, which variant."""
-    family = score.split('_')[0]
+def signatures(section: Section, *scores: str) -> list[str]:
+    """The signatures behind scores, a line each: which tasks, which metric, which variant."""
+    families = {score.split('_')[0] for score in scores}
     found: dict[tuple[str, str], set[str]] = {}
     for result in _all_results(section):
-        own = {m: s for m, s in result.signatures.items() if family in m.lower()}
-        for metric, signature in (own or result.signatures).items():
+        own = {m: s for m, s in result.signatures.items() if any(f in m.lower() for f in families)}
+        # Where scores share a table, those of no metric have no signature to show.
+        for metric, signature in (own or ({} if section.tables else result.signatures)).items():
             found.setdefault((metric, signature), set()).add(result.task)
     everywhere = {result.task for result in _all_results(section)}
     lines = []
@@ -181,9 +257,9 @@ def signatures(section: Section, score: str) -> list[str]:
     return lines
 
 
-def beneath(section: Section, score: str) -> list[str]:
+def beneath(section: Section, table: Grid) -> list[str]:
     """The lines under a table: where its data is from, and the metrics' signatures."""
-    return [section.notes[0], *signatures(section, score)]
+    return [section.notes[0], *signatures(section, *table.scores)]
 
 
 def provenance(pick: Pick) -> dict[str, str]:
@@ -212,15 +288,36 @@ def provenance(pick: Pick) -> dict[str, str]:
     return {key: clean(_plain(value)) for key, value in facts.items() if value not in (None, {})}
 
 
-def _section(word: str, split: str, picks: list[Pick], step: str | int) -> Section:
+def _topic(run: Run, task: str) -> tuple[str, str, str]:
+    """What a table is about: a benchmark, and where settings are its columns a task and a model."""
+    word = _first_word(task)
     benchmark = benchmarks.BENCHMARKS.get(word)
+    if benchmark and benchmark.tables and task in benchmark.task_names():
+        return word, benchmarks.parse_task(task).task, _model_name(run)
+    return word, '', ''
+
+
+def _section(
+    word: str, task: str, model: str, split: str, picks: list[Pick], step: str | int
+) -> Section:
+    benchmark = benchmarks.BENCHMARKS.get(word)
+    title = f'{benchmark.name}, {benchmark.title}' if benchmark else word
+    title += f' (arXiv:{benchmark.arxiv})' if benchmark and benchmark.arxiv else ''
     data, notes = _about_data(benchmark, split, picks)
-    systems = [*_runs(picks), *_baselines(split, picks)]
-    if benchmark and len(benchmark.tasks) > 1:
+    if task:
+        title += f', {benchmark.task_titles[task]}, {model}'
+        systems, mixed = _settings(picks)
+        notes += [*mixed, *_about_candidates(picks)]
+    else:
+        systems = _runs(picks)
+    systems += _baselines(split, picks)
+    if benchmark and len(benchmark.tasks) > 1 and not task:
         titles = ', '.join(f'{task} is {title}' for task, title in benchmark.task_titles.items())
         notes.append(f'Tasks: {titles}.')
     if data == 'official' and split == 'test':
-        papers, paper_notes = _papers(benchmark, picks)
+        papers, paper_notes = (
+            _paper_settings(benchmark, model, picks) if task else _papers(benchmark, picks)
+        )
         systems += papers
         notes += paper_notes
     notes += _about_runs(picks, step)
@@ -228,15 +325,17 @@ def _section(word: str, split: str, picks: list[Pick], step: str | int) -> Secti
     wanted = benchmark.scores if benchmark else sorted(names)
     scores = tuple(score for score in wanted if score in names) or tuple(sorted(names))
     return Section(
-        title=f'{benchmark.name}, {benchmark.title} (arXiv:{benchmark.arxiv})'
-        if benchmark
-        else clean(word),
+        title=clean(title),
         split=clean(split),
         columns=_columns(benchmark, {task for pick in picks for task in pick.results}),
         systems=tuple(systems),
         scores=scores,
         notes=tuple(map(clean, notes)),
         data=data,
+        tables=benchmark.tables if task else (),
+        decimals=benchmark.decimals if benchmark else 1,
+        loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
+        model=model,
     )
 
 
@@ -264,24 +363,142 @@ def _columns(benchmark: benchmarks.Benchmark | None, tasks: set[str]) -> tuple[C
 
 def _runs(picks: list[Pick]) -> list[System]:
     """Rows of the runs; those with the same config and another seed together."""
-    groups: dict[str, list[Pick]] = {}
-    for pick in picks:
-        # Runs with different tasks have no common mean.
-        key = f'{pick.run.config_hash} {sorted(pick.results)}'
-        groups.setdefault(key, []).append(pick)
-    names = [_run_name(members) for members in groups.values()]
+    groups = _seeds(picks)
     systems = []
-    for name, members in zip(names, groups.values(), strict=True):
-        if names.count(name) > 1:  # Equal folder names: say the folder above, too.
-            name = clean(f'{members[0].run.workdir.resolve().parent.name}/{name}')
+    for name, members in zip(_told_apart([m[0] for m in groups]), groups, strict=True):
+        name += f' ({len(members)} seeds)' if len(members) > 1 else ''
         scores = tuple(_scores(pick.results) for pick in members)
         systems.append(System(name, 'run', scores, tuple(members)))
     return systems
 
 
-def _run_name(members: list[Pick]) -> str:
-    name = clean(members[0].run.workdir.resolve().name)
-    return f'{name} ({len(members)} seeds)' if len(members) > 1 else name
+def _settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
+    """Columns of the runs, a training setting each; and what has to be said about them.
+
+    Runs of one setting share a column as long as they score different languages: a monolingual
+    column takes a run a language. Others of that setting are a column of their own, each run put
+    to the one that it shares most of its config with.
+    """
+    by_setting: dict[str, list[Pick]] = {}
+    for pick in picks:
+        for name, part in _with_setting(pick):
+            by_setting.setdefault(name, []).append(part)
+    order = list(_SETTINGS.values())
+    systems, notes = [], []
+    for name in sorted(by_setting, key=lambda n: order.index(n) if n in order else len(order)):
+        columns = _share_columns(_seeds(by_setting[name]))
+        folders = _told_apart([column[0][0] for column in columns])
+        for folder, column in zip(folders, columns, strict=True):
+            label = clean(f'{name} ({folder})' if len(columns) > 1 else name)
+            scores = tuple(
+                {t: s for pick in of_seed if pick for t, s in _scores(pick.results).items()}
+                for of_seed in itertools.zip_longest(*column)
+            )
+            members = tuple(pick for run in column for pick in run)
+            systems.append(System(label, 'run', scores, members))
+            if differing := _differing(column):
+                notes.append(f'The configs of the runs of {label} differ in {differing}.')
+    return systems, notes
+
+
+def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
+    """A run's setting with its results; apart those in languages that are no part of it.
+
+    Example: a monolingual run in de that also scores ja -> 'Monolingual' (de), 'Monolingual de'
+    (ja: transfer from de). Zero-shot runs may score the language that they were trained on.
+    """
+    scenario = pick.run.scenario
+    if scenario is None:
+        yield _folder(pick), pick
+        return
+    title = _SETTINGS.get(scenario.name, scenario.name)
+    covered = {*scenario.train, *scenario.evaluate}
+    own = {task: r for task, r in pick.results.items() if task in covered}
+    other = {task: r for task, r in pick.results.items() if task not in covered}
+    for name, results in ((title, own), (f'{title} {scenario.source}', other)):
+        if results:
+            yield name, dataclasses.replace(pick, results=results)
+
+
+def _share_columns(runs: list[list[Pick]]) -> list[list[list[Pick]]]:
+    """Runs (with their seeds) in as few columns as their languages allow."""
+    columns: list[list[list[Pick]]] = []
+    for members in runs:
+        own = set(members[0].results)
+        free = [c for c in columns if not any(own & set(other[0].results) for other in c)]
+        if free:
+            facts = _facts(members[0])
+            max(free, key=lambda c: len(facts & _facts(c[0][0]))).append(members)
+        else:
+            columns.append([members])
+    return columns
+
+
+def _about_candidates(picks: list[Pick]) -> list[str]:
+    """How many replies recall_10, mrr and p_at_1 choose from."""
+    counts = sorted({r.candidates for pick in picks for r in pick.results.values()} - {0})
+    if not counts:
+        return []
+    span = ' to '.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    return [f'recall_10, mrr and p_at_1 are of the own reply among {span} replies.']
+
+
+def _seeds(picks: list[Pick]) -> list[list[Pick]]:
+    """The runs; those with the same config and tasks, and another seed, together."""
+    groups: dict[str, list[Pick]] = {}
+    for pick in picks:
+        # Runs with different tasks have no common mean.
+        groups.setdefault(f'{pick.run.config_hash} {sorted(pick.results)}', []).append(pick)
+    return list(groups.values())
+
+
+def _facts(pick: Pick) -> set[tuple[str, str]]:
+    """The leaves of a run's config, but for those that name its language: (key, value)."""
+    language = {'seed', 'mixture', 'tasks'}
+    return {
+        (key, json.dumps(value, default=str))
+        for key, value in _leaves(pick.run.config)
+        if key.rpartition('.')[2] not in language
+    }
+
+
+def _leaves(block: Mapping[str, Any], prefix: str = '') -> Iterator[tuple[str, Any]]:
+    for key, value in block.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f'{prefix}{key}.')
+        else:
+            yield f'{prefix}{key}', value
+
+
+def _differing(column: list[list[Pick]]) -> str:
+    """Keys in which the configs of a column's runs differ; '' if they do not."""
+    facts = [_facts(members[0]) for members in column]
+    keys = sorted({key for key, _ in set.union(*facts) - set.intersection(*facts)})
+    return ', '.join(keys[:4]) + (f' and {len(keys) - 4} more keys' if len(keys) > 4 else '')
+
+
+def _model_name(run: Run) -> str:
+    """What a run's parameters come from: a checkpoint's own name, or family and size."""
+    model = run.config.get('model')
+    model = model if isinstance(model, dict) else {}
+    fresh = f'{model.get("family", "")} {model.get("size", "")}'.strip() or 'unknown model'
+    start = run.config.get('init_from')
+    if not isinstance(start, str) or not start:
+        return clean(fresh)
+    return clean(pathlib.PurePath(start).name.partition('@')[0])  # Without the revision.
+
+
+def _told_apart(picks: list[Pick]) -> list[str]:
+    """The names of the runs' folders; of equal ones the folder above, too."""
+    names = [_folder(pick) for pick in picks]
+    return [
+        clean(f'{pick.run.workdir.resolve().parent.name}/{name}') if names.count(name) > 1 else name
+        for pick, name in zip(picks, names, strict=True)
+    ]
+
+
+def _folder(pick: Pick) -> str:
+    return clean(pick.run.workdir.resolve().name)
 
 
 def _baselines(split: str, picks: list[Pick]) -> list[System]:
@@ -331,6 +548,44 @@ def _papers(benchmark: benchmarks.Benchmark, picks: list[Pick]) -> tuple[list[Sy
     return systems, notes
 
 
+def _paper_settings(
+    benchmark: benchmarks.ReplyBenchmark, model: str, picks: list[Pick]
+) -> tuple[list[System], list[str]]:
+    """The paper's figures for the settings that the runs follow.
+
+    Of the paper's models that which began like ours; all that it has for the task where none did.
+    """
+    settings = {pick.run.scenario.name for pick in picks if pick.run.scenario}
+    same = [m for m in benchmark.paper_models if benchmark.paper_checkpoints.get(m) == model]
+    tasks = {name: benchmarks.parse_task(name)[1:] for pick in picks for name in pick.results}
+    systems = []
+    for paper_model in same or benchmark.paper_models:
+        for setting in (s for s in _SETTINGS if s in settings):
+            key = (paper_model, setting)
+            scores = {name: benchmark.paper_scores(*key, *parts) for name, parts in tasks.items()}
+            scores = {name: found for name, found in scores.items() if found}
+            doubtful = frozenset(
+                (name, score)
+                for name in scores
+                for score in benchmark.paper_doubts(*key, *tasks[name])
+            )
+            if scores:
+                name = f'{_SETTINGS[setting]} ({paper_model}, paper)'
+                systems.append(System(name, 'paper', (scores,), doubtful=doubtful))
+    notes = []
+    if systems:
+        notes.append(
+            f'Columns marked paper are printed in arXiv:{benchmark.arxiv}. Its code pins no '
+            'version of its rouge package and leaves undefined what dist_1 and dist_2 divide by.'
+        )
+    if any(system.doubtful for system in systems):
+        notes.append(
+            'Figures with a ? stand so in the paper, where dist_1 is near or above dist_2 for '
+            'Japanese alone: two columns seem to have been swapped.'
+        )
+    return systems, notes
+
+
 def _about_data(
     benchmark: benchmarks.Benchmark | None, split: str, picks: list[Pick]
 ) -> tuple[str, list[str]]:
@@ -343,7 +598,7 @@ def _about_data(
             'No number here compares with a published one.'
         ]
     reasons = [] if kinds == {'files'} else ['a run does not say where its data is from']
-    if benchmark is None or not benchmark.split_sizes:
+    if benchmark is None or not benchmark.paper_models:
         return 'other', ['No official sizes are known for this data: no published scores beside.']
     for pick in picks:
         reasons += _size_mismatches(benchmark, pick)
@@ -356,7 +611,10 @@ def _about_data(
     scope = 'every split, scored or trained on'
     if not all(isinstance(pick.run.info.get('examples'), dict) for pick in picks):
         scope = 'every split that was scored; what was trained on is not recorded'
-    notes = [f'The data has the official number of examples in {scope}.']
+    official = 'the official number of examples'
+    if isinstance(benchmark, benchmarks.ReplyBenchmark):
+        official += ', up to 1 %,'
+    notes = [f'The data has {official} in {scope}.']
     if split != 'test':
         notes.append(f'The paper reports the test split, not {split}: its scores are left out.')
     return 'official', notes
@@ -364,9 +622,12 @@ def _about_data(
 
 def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
     """Splits, scored or trained on, that do not have the official size."""
-    counts = {f'{task}/{pick.split}': r.num_examples for task, r in pick.results.items()}
     recorded = pick.run.info.get('examples')
-    counts |= recorded if isinstance(recorded, dict) else {}
+    counts = dict(recorded) if isinstance(recorded, dict) else {}
+    # What was scored counts, also where it is only a part of what there is.
+    counts |= {
+        f'{task}/{pick.split}': r.num_examples + r.dropped for task, r in pick.results.items()
+    }
     reasons = []
     for key, count in sorted(counts.items()):
         name, _, split = key.partition('/')
@@ -376,9 +637,9 @@ def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
             parsed = None
         if parsed is None or parsed.benchmark != benchmark.name:
             reasons.append(f'{name} is no task of {benchmark.name}')
-        elif not benchmark.is_official(parsed.task, split, count):
-            official = benchmark.split_sizes.get(parsed.task, {}).get(split, 'no such split')
-            reasons.append(f'{key} has {count} examples (official: {official})')
+        elif not benchmark.is_official(parsed.task, split, count, parsed.source):
+            size = benchmark.official_size(parsed.task, split, parsed.source) or 'no such split'
+            reasons.append(f'{key} has {count} examples (official: {size})')
     return reasons
 
 
@@ -439,12 +700,6 @@ def _where(tasks: set[str]) -> str:
         return ', '.join(sorted({benchmarks.parse_task(task).target for task in tasks}))
     except errors.UserError:
         return ', '.join(sorted(tasks))
-
-
-def _show(cell: Cell | None) -> str:
-    if cell is None:
-        return '-'
-    return f'{cell.mean:.1f}' + ('' if cell.deviation is None else f' ±{cell.deviation:.1f}')
 
 
 def _short_hashes(manifests: Any) -> Any:

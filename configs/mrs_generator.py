@@ -1,0 +1,179 @@
+r"""Generated replies on MRS (arXiv:2106.02017): an encoder-decoder, the three best of a beam.
+
+  python -m xlbench.train --config=configs/mrs_generator.py --workdir=RUNS/mrs_generator_sample
+
+trains a small model on the embedded sample corpora, in minutes on two CPU cores, without any
+download. The size `mbart` has the paper's settings and the official files below `data`:
+
+  python -m xlbench.train --config=configs/mrs_generator.py:mbart,scenario=mono,source=de \
+      --workdir=RUNS/mrs_generator_de
+
+Its model is mBART-50 (arXiv:2008.00401), a stand-in: the paper begins from Unicoder-xDAE
+(arXiv:2004.01401), a smaller denoiser of mBART's kind (12 + 12 layers of 768), which has no public
+weights that can be read here. Table 4 of the paper is of that model.
+
+Keys after the colon: size (sample, mbart), scenario (mono, zero_shot, mt, multi), source (the
+language of mono and mt; of zero_shot and multi the one language to evaluate).
+"""
+
+import ml_collections
+
+from xlbench import config as config_lib
+from xlbench.benchmarks import MRS, Scenario
+
+CHECKPOINT = 'facebook/mbart-large-50'
+
+
+def get_config(variant: str = '') -> ml_collections.ConfigDict:
+    """The config of one size and setting."""
+    chosen = config_lib.variant(variant, ('sample', 'mbart'), scenario='multi', source=None)
+    scenario = MRS.scenario(chosen['scenario'], 'generation', chosen['source'])
+    if scenario.name == 'multi':
+        scenario = scenario.with_rate('equal')
+    return sample(scenario) if chosen['size'] == 'sample' else paper(scenario)
+
+
+def sample(scenario: Scenario) -> ml_collections.ConfigDict:
+    """The embedded corpora and a model of a few million parameters."""
+    c = ml_collections.ConfigDict()
+    c.seed = 0
+    c.data = dict(root='data/sample', vocabulary='sample_mrs', sample=True)
+    c.model = dict(family='mt5', size='sample', vocab_size=0, dropout_rate=0.0, dtype='float32')
+    c.init_from = ''  # Fresh parameters.
+    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
+    c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
+    c.trainable = ('.*',)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.batches = dict(
+        batch_size=16, lengths=dict(inputs=96, targets=64), packing=True, length_buckets=1
+    )
+    c.accumulate = 1
+    c.stages = dict(
+        stage1=dict(
+            mixture=scenario.mixture,
+            split=scenario.split,
+            num_steps=400,
+            optimizer=dict(
+                name='adafactor', learning_rate=3e-2, schedule='linear', warmup_steps=50
+            ),
+        ),
+    )
+    lengths = dict(inputs=48, targets=32)
+    c.evals = dict(
+        dev=dict(
+            tasks=scenario.train,
+            split='validation',
+            every=200,
+            decode=False,
+            batch_size=64,
+            lengths=lengths,
+        ),
+        test=dict(
+            tasks=scenario.evaluate,
+            split='test',
+            every=0,
+            decode=True,
+            decoding=dict(method='beam', num_beams=3, num_return=3),
+            num_examples=0,
+            batch_size=64,
+            lengths=lengths,
+        ),
+    )
+    c.best = dict(score='dev/mean/loss', mode='min', patience=0)
+    c.checkpoints = dict(every=200, keep=1)
+    c.log_every = 50
+    c.baselines = ('most_frequent', 'nearest_input')
+    c.baseline_split = 'train'
+    return c
+
+
+def paper(scenario: Scenario) -> ml_collections.ConfigDict:
+    """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code."""
+    batch_size = 1024
+    num_steps = steps(scenario, batch_size)
+    c = ml_collections.ConfigDict()
+    c.seed = 0
+    c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
+    c.model = dict(
+        family='mbart',
+        size='large_50',
+        vocab_size=0,
+        dropout_rate=0.1,
+        attention_dropout_rate=0.1,
+        dtype='bfloat16',
+    )
+    c.init_from = CHECKPOINT
+    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
+    c.objective = dict(name='generation', label_smoothing=0.2, z_loss=0.0)
+    # All but the token embeddings (and the bias of the logits, which mBART never trained).
+    c.trainable = ('(encoder|decoder)/.*',)
+    c.mesh = dict(data=1, fsdp=-1, tensor=1)
+    # Without packing, so that a batch is 1024 examples as in the paper. Sources are cut at 508
+    # pieces there, before two end symbols; replies at the length that it decodes to.
+    lengths = dict(inputs=510, targets=200)
+    c.batches = dict(
+        batch_size=batch_size,
+        lengths=lengths,
+        packing=False,
+        length_buckets=4,
+        equal_rows=True,
+    )
+    c.accumulate = 4
+    c.stages = dict(
+        stage1=dict(
+            mixture=scenario.mixture,
+            split=scenario.split,
+            num_steps=num_steps,
+            optimizer=dict(
+                name='adamw',
+                learning_rate=1e-5,
+                schedule='inverse_sqrt',
+                warmup_steps=num_steps // 5,
+                b1=0.9,
+                b2=0.98,
+                eps=1e-6,
+                weight_decay=0.01,
+            ),
+        ),
+    )
+    every = max(1000, num_steps // 50)
+    c.evals = dict(
+        dev=dict(
+            tasks=scenario.train,
+            split='validation',
+            every=every,
+            decode=False,
+            num_examples=10_240,
+            batch_size=128,
+            lengths=lengths,
+        ),
+        test=dict(
+            tasks=scenario.evaluate,
+            split='test',
+            every=0,
+            decode=True,
+            decoding=dict(
+                method='beam', num_beams=5, num_return=3, max_length=200, length_penalty=1.0
+            ),
+            num_examples=0,
+            batch_size=128,
+            lengths=lengths,
+        ),
+    )
+    c.best = dict(score='', mode='min', patience=0)  # The last checkpoint is scored, as there.
+    c.checkpoints = dict(every=every, keep=2)
+    c.log_every = 100
+    c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
+    c.baseline_split = 'train'
+    return c
+
+
+def steps(scenario: Scenario, batch_size: int) -> int:
+    """Length of a run: four epochs of English, one of translated pairs, or the steps it names."""
+    if scenario.name == 'multi':
+        return 40_000
+    if scenario.name == 'mt':
+        return MRS.num_mt_pairs // batch_size
+    if scenario.train != (MRS.task_name('generation', 'en'),):
+        return 5_000
+    return 4 * MRS.official_size('generation', 'train', 'en') // batch_size
