@@ -366,7 +366,7 @@ def test_a_task_of_the_other_view(make, tiny_root):
 
 
 def test_suggestions_chosen_together(make, tasks, tmp_path):
-    """At a low temperature the best comes first; three different ones among the top_k either way."""
+    """At a low temperature the best comes first; three different ones either way."""
     options = dict(tasks=tasks[:1], responses=[tasks[0]], top_k=8)
     lists = {}
     for consensus in (0.0, 1e-6, 50.0):

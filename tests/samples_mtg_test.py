@@ -122,7 +122,7 @@ def test_what_is_there_is_kept_and_replaced_only_by_another_seed(tmp_path, monke
     monkeypatch.setattr(mtg, '_VOCABULARY_PIECES', 500)
     mtg.write(str(tmp_path), seed=3)
     first = digests(tmp_path)
-    assert json.loads((tmp_path / 'SAMPLE.json').read_text())['seed'] == 3
+    assert json.loads((tmp_path / 'SAMPLE.json').read_text())['corpora']['mtg']['seed'] == 3
     assert not list(tmp_path.glob('.[mv]*'))
     (tmp_path / 'mtg/sg/en/test.src').write_text('changed\n')
     mtg.write(str(tmp_path), seed=3)

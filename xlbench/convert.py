@@ -327,8 +327,8 @@ class Vocabulary:
     def files(self, folder: pathlib.Path) -> Iterable[pathlib.Path]:
         """The tokenizer's files; those that have to be made are made in `folder`."""
         path = pathlib.Path(self._spec).expanduser()
-        if self._spec == 'sample':
-            path = pathlib.Path(self._root) / tokenizers.SAMPLE_FILE
+        if self._spec in tokenizers.SAMPLE_FILES:
+            path = pathlib.Path(self._root) / tokenizers.SAMPLE_FILES[self._spec]
         if path.is_dir():
             return hub.tokenizer_files(path)
         if path.suffix == '.json':

@@ -2,7 +2,7 @@
 
 `load` takes what a user writes for a vocabulary:
 
-  sample                 the sample corpora's own, <root>/sample.model
+  sample, sample_mrs     the sample corpora's own, for MTG and for MRS, in the data root
   path/to/x.model        a SentencePiece model, run by SentencePiece itself
   path/to/folder         a model's vocabulary files, as Hugging Face lays them out
   mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version
@@ -34,7 +34,8 @@ HUB_NAMES = {
     'mt5': 'google/mt5-base',
     't5': 'google/t5-v1_1-base',
 }
-SAMPLE_FILE = 'sample.model'
+# The vocabularies of the sample corpora, in the data root.
+SAMPLE_FILES = {'sample': 'sample.model', 'sample_mrs': 'sample_mrs.model'}
 VOCABULARY_FILES = tuple(
     dict.fromkeys(file for family in vocabularies.FAMILIES.values() for file in family.files)
 )
@@ -514,8 +515,8 @@ def load(spec: str, root: str) -> Tokenizer:
     """
     if not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
-    if spec == 'sample':
-        path = os.path.join(root, SAMPLE_FILE)
+    if spec in SAMPLE_FILES:
+        path = os.path.join(root, SAMPLE_FILES[spec])
         if not os.path.isfile(path):
             raise errors.UserError(
                 f'there is no {path}; make the sample corpora with: python -m xlbench.prepare '
@@ -534,7 +535,7 @@ def load(spec: str, root: str) -> Tokenizer:
         raise errors.unknown(
             'vocabulary',
             spec,
-            ('sample', *HUB_NAMES),
+            (*SAMPLE_FILES, *HUB_NAMES),
             'A hub name has a slash, like google/mt5-base; a file or folder must exist',
         )
     return _load(_from_hub(spec), spec, ())
