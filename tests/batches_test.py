@@ -1,6 +1,7 @@
 """The feed: the same batches on any number of processes, exact resume, every example, the rates."""
 
 import collections
+import itertools
 import threading
 
 import numpy as np
@@ -18,13 +19,17 @@ MODES = {
     'buckets': {'packing': False, 'length_buckets': 3},
     'packed_buckets': {'packing': True, 'length_buckets': 3},
     'equal_rows': {'packing': False, 'length_buckets': 3, 'equal_rows': True},
+    'one_task': {'packing': False, 'one_task': True},
+    'one_task_packed_buckets': {'packing': True, 'length_buckets': 3, 'one_task': True},
 }
 
 
-def make_task(root, name: str, count: int, first: int, vocabulary=VOCABULARY) -> prepared.Prepared:
+def make_task(
+    root, name: str, count: int, first: int, vocabulary=VOCABULARY, **more
+) -> prepared.Prepared:
     """Examples whose first input and target id is their own number, from `first` on."""
     rng = np.random.default_rng(first)
-    manifest = {'task': name, 'split': 'train', 'vocabulary': vocabulary, 'inputs': []}
+    manifest = {'task': name, 'split': 'train', 'vocabulary': vocabulary, 'inputs': []} | more
     with prepared.Writer(
         prepared.folder(str(root), 'v', name, 'train'), manifest=manifest, shard_examples=50
     ) as writer:
@@ -215,6 +220,34 @@ def test_batches_have_the_announced_shapes_and_real_tokens(tasks, mode):
         assert len(lines) == len(shapes) + 1 and 'real tokens' in lines[-1]
 
 
+@pytest.mark.parametrize('mode', ['one_task', 'one_task_packed_buckets'])
+def test_a_batch_of_one_task(tasks, mode):
+    with feed(tasks, window=275, **MODES[mode]) as stream:
+        found = []
+        while stream.position()['window'] < 2:
+            found.append(ids_of(next(stream)))
+    of_task = [{number // 1000 for number in ids} for ids in found]
+    assert all(len(numbers) <= 1 for numbers in of_task)
+    order_of_tasks = [numbers.pop() for numbers in of_task if numbers]
+    assert set(order_of_tasks) == {1, 2, 3}
+    changes = sum(a != b for a, b in itertools.pairwise(order_of_tasks))
+    assert changes > 6  # Mixed, not one task after another.
+    if mode == 'one_task':
+        # Only the last batch of a task can have empty rows, and shares them with the others.
+        rows = np.array([len(ids) for ids in found])
+        assert rows.sum() == 550 and len(rows) == 2 * (25 + 8 + 2)
+        assert rows.min() >= 7
+
+
+def test_batches_of_one_task_make_room_for_the_last_of_each(tasks):
+    def window(**options) -> int:
+        with feed(tasks, packing=False, batch_size=2, **options) as stream:
+            return stream.window
+
+    assert window() == 2 * 64
+    assert window(one_task=True) == 276  # All 275 examples, in whole batches.
+
+
 def test_packing_has_far_fewer_padding_positions(tasks):
     with feed(tasks, packing=False) as plain, feed(tasks) as packed:
         assert packed.real_share > 1.8 * plain.real_share
@@ -265,6 +298,7 @@ def test_a_position_of_another_feed_is_refused(tasks):
         {'packing': False},
         {'lengths': {'inputs': 47, 'targets': 16}},
         {'rates': [1, 1, 1]},
+        {'one_task': True},
     ):
         with pytest.raises(UserError, match='another feed'):
             feed(tasks, position=position, **change)
@@ -349,6 +383,59 @@ def test_closing_ends_the_threads(tasks):
     stream.close()
     stream.close()
     assert set(threading.enumerate()) <= before
+
+
+# ------------------------------------------------------------------------------- two texts a row
+
+
+@pytest.fixture(scope='module')
+def pairs(tmp_path_factory) -> list[prepared.Prepared]:
+    root = tmp_path_factory.mktemp('pairs')
+    sizes = {'demo_a': (40, 1000), 'demo_b': (21, 2000)}
+    return [make_task(root, name, *size, view='retrieval') for name, size in sizes.items()]
+
+
+def test_a_view_decides_what_a_batch_holds(pairs):
+    options = {'packing': False, 'view': 'retrieval', 'one_task': True, 'window': 61}
+    whole = take(pairs, 9, rates=[40, 21], **options)
+    parts = [
+        take(pairs, 9, rates=[40, 21], process_index=i, process_count=2, **options)
+        for i in range(2)
+    ]
+    joined = [
+        {name: np.concatenate([part[name] for part in step]) for name in step[0]}
+        for step in zip(*parts, strict=True)
+    ]
+    assert_equal_batches(joined, whole)
+    seen = []
+    for batch in whole[:8]:  # 5 batches of demo_a and 3 of demo_b are a pass.
+        real = batch['row_weights'] > 0
+        left = batch['left_encoder_input_tokens'][:, 0]
+        np.testing.assert_array_equal(left, batch['right_encoder_input_tokens'][:, 0])
+        assert (left[~real] == 0).all() and len(set((left[real] // 1000).tolist())) == 1
+        seen += left[real].tolist()
+    assert sorted(seen) == [*range(1000, 1040), *range(2000, 2021)]
+
+
+def test_evaluation_takes_a_view_too(pairs):
+    found = list(evaluate(pairs[1], view='retrieval'))
+    assert [batch['row_weights'].sum() for batch in found] == [8, 8, 5]
+    for batch in found:
+        real = batch['example_index'] >= 0
+        np.testing.assert_array_equal(batch['row_weights'] > 0, real)
+        left = batch['left_encoder_input_tokens'][real, 0]
+        np.testing.assert_array_equal(left - 2000, batch['example_index'][real])
+
+
+def test_a_view_is_checked(tasks, pairs):
+    with pytest.raises(UserError, match=r'demo_a is prepared for generation, and .* is retrieval'):
+        feed(tasks, view='retrieval', packing=False)
+    with pytest.raises(UserError, match=r'demo_b is prepared for retrieval, and .* is generation'):
+        evaluate(pairs[1])
+    with pytest.raises(UserError, match='packing=False'):
+        feed(pairs, rates=[1, 1], view='retrieval')
+    with pytest.raises(UserError, match="unknown view 'retrival'; nearest: retrieval"):
+        feed(pairs, rates=[1, 1], view='retrival')
 
 
 # ----------------------------------------------------------------------------------- evaluation

@@ -134,3 +134,49 @@ def test_a_large_batch_is_built_in_milliseconds():
         generation(rows, 512, 128)
         times.append(time.perf_counter() - start)
     assert min(times) < 0.02  # About 0.001 on an idle core.
+
+
+# ------------------------------------------------------------------------------- two texts a row
+
+
+def retrieval(rows, inputs: int, targets: int, **kwargs) -> dict:
+    lengths = {'inputs': inputs, 'targets': targets}
+    return features.retrieval(rows, lengths=lengths, conventions=IDS, **kwargs)
+
+
+def test_pairs_by_hand():
+    pairs = [example([5, 6, 1], [8, 1]), [], [example([4, 1], [9, 1])], example([7, 1], [8, 1])]
+    batch = retrieval(pairs, 4, 3)
+    expected = {
+        'left_encoder_input_tokens': [[5, 6, 1, 0], [0] * 4, [4, 1, 0, 0], [7, 1, 0, 0]],
+        'left_encoder_segment_ids': [[1, 1, 1, 0], [0] * 4, [1, 1, 0, 0], [1, 1, 0, 0]],
+        'right_encoder_input_tokens': [[8, 1, 0], [0] * 3, [9, 1, 0], [8, 1, 0]],
+        'right_encoder_segment_ids': [[1, 1, 0], [0] * 3, [1, 1, 0], [1, 1, 0]],
+        'row_weights': [1, 0, 1, 1],
+    }
+    keys = batch.pop('reply_key')
+    assert batch.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(batch[name], value, name)
+        assert batch[name].dtype == (np.float32 if name == 'row_weights' else np.int32)
+    assert keys.dtype == np.int32 and keys[1] == -1
+    assert keys[0] == keys[3] != keys[2] and (keys[[0, 2, 3]] >= 0).all()
+
+
+def test_a_reply_s_key_is_of_what_the_model_sees():
+    """The same in every release and process: batches of two processes share no state."""
+    long = example([2, 1], [5, 6, 7, 1])
+    keys = retrieval([long, example([3, 1], [5, 6, 1]), example([3, 1], [5, 1])], 4, 3)['reply_key']
+    assert keys[0] == keys[1] != keys[2]
+    assert retrieval([long], 4, 4)['reply_key'].tolist() == [1269194207]
+    wide = retrieval([long], 9, 9, limits={'inputs': 4, 'targets': 3})
+    assert wide['right_encoder_input_tokens'].tolist() == [[5, 6, 1, 0, 0, 0, 0, 0, 0]]
+    assert wide['reply_key'].tolist() == keys[:1].tolist()
+
+
+def test_pairs_that_cannot_be():
+    with pytest.raises(ValueError, match='a row of 2 examples'):
+        retrieval([[example([5, 1], [6, 1])] * 2], 9, 9)
+    with pytest.raises(UserError, match='targets hold id 100'):
+        retrieval([example([5, 1], [100, 1])], 9, 9)
+    assert retrieval([[], []], 3, 3)['row_weights'].tolist() == [0, 0]

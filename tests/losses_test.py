@@ -1,3 +1,4 @@
+import functools
 import math
 import re
 
@@ -193,3 +194,155 @@ def test_eight_devices_equal_one(groups, table_spec):
 def test_tokens_that_do_not_divide_into_groups_are_refused():
     with pytest.raises(ValueError, match='37 tokens'):
         losses.softmax_cross_entropy(*example(), groups=4)
+
+
+# ------------------------------------------------------------------------------------ contrastive
+
+GOLDEN_LOSSES = {
+    'sym_paper': 'paper_eq4_neg_log_per_example',
+    'sym_code': 'SymSMLoss_code_per_example',
+    'softmax': 'SMLoss_code_per_example',
+}
+
+
+@functools.partial(jax.jit, static_argnames=('kind', 'chunk_size'))
+def contrastive(left, right, weights, keys, kind, scale=1.0, chunk_size=None):
+    """(d sum(loss) / d (left, right), Contrast)"""
+
+    def loss(left, right):
+        out = losses.contrastive(
+            left, right, kind=kind, scale=scale, weights=weights, keys=keys, chunk_size=chunk_size
+        )
+        return jnp.sum(out.loss), out
+
+    return jax.grad(loss, (0, 1), has_aux=True)(left, right)
+
+
+@pytest.mark.parametrize('chunk_size', [None, 2])
+def test_contrastive_losses_of_mrs(golden, chunk_size):
+    for case in golden('mrs_loss'):
+        expected, (rows, dim) = case['expected'], np.shape(case['inputs']['msg_enc'])
+        vectors = np.zeros((2, 5, 8), np.float32)  # All cases in one shape, to compile once.
+        for side, name in zip(vectors, ('msg_enc', 'rsp_enc'), strict=True):
+            side[:rows, :dim] = case['inputs'][name]
+        real = np.arange(5) < rows
+        for kind, name in GOLDEN_LOSSES.items():
+            out = contrastive(*vectors, real, np.arange(5), kind, chunk_size=chunk_size)[1]
+            np.testing.assert_allclose(out.loss[:rows], expected[name], rtol=0, atol=1e-6)
+            precision = float(out.correct[:rows].mean())
+            assert precision == pytest.approx(expected['in_batch_precision_at_1'], abs=1e-6)
+
+
+def pairs(rows=37, dim=8, seed=0):
+    """Vectors, weights and keys; some rows are padding, some replies equal."""
+    rng = np.random.default_rng(seed)
+    left, right = rng.normal(size=(2, rows, dim)).astype(np.float32)
+    weights = (rng.random(rows) > 0.2).astype(np.float32)
+    # A reply is a little like its message.
+    return left, 0.4 * left + right, weights, rng.integers(0, 9, rows).astype(np.int32)
+
+
+def contrastive_by_hand(left, right, weights, keys, kind, scale):
+    """The definition, pair by pair in float64: (losses, correct)."""
+    real = [i for i in range(len(left)) if weights[i]]
+    scores = scale * left.astype(np.float64) @ right.astype(np.float64).T
+    nats, correct = np.zeros((2, len(left)))
+    for i in real:
+        negatives = [j for j in real if keys[j] != keys[i]]
+        replies = [scores[i, j] for j in negatives]
+        messages = [scores[j, i] for j in negatives]
+        own = scores[i, i]
+        terms = {
+            'softmax': [[own, *replies]],
+            'sym_paper': [[own, *replies, *messages]],
+            'sym_code': [[own, own, *replies, *messages]],
+            'bidirectional': [[own, *replies], [own, *messages]],
+        }[kind]
+        nats[i] = sum(np.log(np.exp(sums).sum()) - own for sums in terms)
+        correct[i] = all(own > reply for reply in replies)
+    return nats, correct
+
+
+@pytest.mark.parametrize('kind', losses.CONTRASTIVE)
+def test_contrastive_equals_the_definition(kind):
+    left, right, weights, keys = pairs()
+    for own_keys in (keys, np.arange(37, dtype=np.int32)):
+        nats, correct = contrastive_by_hand(left, right, weights, own_keys, kind, 2.0)
+        for chunk_size in (None, 5):
+            out = contrastive(left, right, weights, own_keys, kind, 2.0, chunk_size)[1]
+            np.testing.assert_allclose(out.loss, nats, rtol=2e-5, atol=1e-5)
+            np.testing.assert_array_equal(out.correct, correct)
+        assert 3 < correct.sum() < len(correct)
+
+
+@pytest.mark.parametrize('kind', losses.CONTRASTIVE)
+def test_gradients_of_contrastive_losses(kind):
+    """Against differences of the definition in float64; the same in chunks; none for padding."""
+    left, right, weights, keys = pairs()
+    gradients = contrastive(left, right, weights, keys, kind, 2.0, 5)[0]
+    plain = contrastive(left, right, weights, keys, kind, 2.0)[0]
+    rng = np.random.default_rng(5)
+    for side in (0, 1):
+        assert relative_error(gradients[side], plain[side]) < 1e-6
+        assert not gradients[side][weights == 0].any()
+        towards = rng.normal(size=left.shape)
+
+        def moved(step, side=side, towards=towards):
+            sides = [left.astype(np.float64), right.astype(np.float64)]
+            sides[side] = sides[side] + step * towards
+            return contrastive_by_hand(*sides, weights, keys, kind, 2.0)[0].sum()
+
+        slope = (moved(1e-5) - moved(-1e-5)) / 2e-5
+        np.testing.assert_allclose(np.sum(gradients[side] * towards), slope, rtol=1e-4)
+
+
+@pytest.mark.parametrize('kind', losses.CONTRASTIVE)
+def test_contrastive_losses_at_their_limits(kind):
+    left, right, weights, keys = pairs()
+
+    def run(weights, keys, scale=1.0):
+        gradients, out = contrastive(
+            left, right, weights.astype(np.float32), keys, kind, scale, chunk_size=5
+        )
+        assert all(np.isfinite(gradient).all() for gradient in gradients)
+        return out
+
+    # No row; one row, whose reply is the only candidate; no negatives, as all replies are equal.
+    assert not run(np.zeros(37), keys).loss.any()
+    alone = math.log(2) if kind == 'sym_code' else 0.0
+    for chosen, own_keys in ((np.arange(37) == 20, keys), (weights > 0, np.ones(37, np.int32))):
+        out = run(chosen, own_keys)
+        np.testing.assert_allclose(out.loss, np.where(chosen, alone, 0.0), atol=1e-5)
+        np.testing.assert_array_equal(out.correct, chosen)
+    assert np.isfinite(run(weights, keys, scale=1e4).loss).all()
+
+
+def test_the_scores_of_all_pairs_never_exist():
+    left, right, weights, keys = pairs(rows=1000)
+    hlo = contrastive.lower(left, right, weights, keys, 'sym_paper', chunk_size=50).compile()
+    # What each chunk keeps for the backward pass is its sums of columns: [chunks, rows].
+    assert 0 < largest(hlo.as_text(), 1000) <= 50
+
+
+def test_devices_exchange_vectors_and_no_scores():
+    rows, dim = 64, 8
+    mesh = jax.make_mesh((8,), ('data',), axis_types=(jax.sharding.AxisType.Auto,))
+    by_row, whole = (NamedSharding(mesh, P(*axes)) for axes in (('data',), ()))
+    arrays = pairs(rows, dim)
+
+    def loss(left, right, weights, keys):
+        right = jax.lax.with_sharding_constraint(right, whole)
+        out = losses.contrastive(
+            left, right, kind='sym_paper', weights=weights, keys=keys, groups=8, chunk_size=32
+        )
+        return jnp.sum(out.loss)
+
+    placed = jax.device_put(arrays, by_row)
+    compiled = jax.jit(jax.grad(loss, (0, 1))).lower(*placed).compile()
+    expected = contrastive(*arrays, 'sym_paper')[0]
+    for gradient, slope in zip(compiled(*placed), expected, strict=True):
+        assert relative_error(gradient, slope) < 1e-5
+    hlo = compiled.as_text()
+    assert largest(hlo, rows) == 4  # A device's half of its 8 rows.
+    exchanged = re.findall(r'= \w+\[([\d,]*)\]\S* (?:all-|reduce-s|collective)[\w-]+\(', hlo)
+    assert f'{rows},{dim}' in exchanged and set(exchanged) <= {f'{rows}', f'{rows},{dim}', ''}

@@ -1,11 +1,13 @@
-"""The loss of an example does not depend on what else is in the batch."""
+"""An example's loss does not depend on what is packed beside it; retrieval, where it shall."""
+
+import functools
 
 import jax
 import numpy as np
 import pytest
 import tiny
 
-from xlbench import features, objectives, prepared
+from xlbench import features, losses, objectives, prepared
 from xlbench.errors import UserError
 
 MODEL = tiny.tiny_model()
@@ -124,3 +126,150 @@ def test_a_reference_of_plain_log_softmax(examples, params, alone):
 def test_unknown_objective():
     with pytest.raises(UserError, match="unknown objective 'generate'; nearest: generation"):
         objectives.build('generate')
+
+
+# ------------------------------------------------------------------------------------- retrieval
+
+SIDES = ('left', 'right')
+RETRIEVER = tiny.tiny_retriever(num_layers=1)
+DROPPING = tiny.tiny_retriever(num_layers=1, dropout_rate=0.2)
+
+
+@pytest.fixture(scope='module')
+def retriever_params():
+    inputs = objectives.build('retrieval').example_inputs()
+    boxed = jax.jit(RETRIEVER.init)(jax.random.key(2), *inputs)['params']
+    return jax.tree.map(lambda leaf: leaf.value, boxed, is_leaf=lambda x: hasattr(x, 'value'))
+
+
+@functools.cache
+def compiled_retrieval(model, **options):
+    objective = objectives.build('retrieval', **options)
+
+    def loss_fn(params, batch, rng):
+        sums = objective.loss(model, params, batch, rng)
+        return sums['loss'], sums
+
+    return jax.jit(jax.grad(loss_fn, has_aux=True))
+
+
+def retrieve(params, batch, rng=None, model=RETRIEVER, **options):
+    """(sums, gradients of the loss) on one device."""
+    gradients, sums = compiled_retrieval(model, **options)(params, batch, rng)
+    return jax.device_get((sums, gradients))
+
+
+def assert_same_retrieval(one, other, tolerance) -> None:
+    for name in one[0]:
+        np.testing.assert_allclose(one[0][name], other[0][name], rtol=1e-6, err_msg=name)
+
+    def assert_close(left, right):
+        scale = np.abs(left).max()
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance * scale)
+
+    jax.tree.map(assert_close, one[1], other[1])
+
+
+def test_the_sums_of_a_retrieval_batch(retriever_params):
+    (batch,) = tiny.pair_batches(1)
+    sums, _ = retrieve(retriever_params, batch, scale=20.0, mask_duplicates=True)
+    names = [f'{side}_encoder_{kind}' for kind in ('input_tokens', 'segment_ids') for side in SIDES]
+    vectors = jax.jit(RETRIEVER.apply)({'params': retriever_params}, *(batch[n] for n in names))
+    out = losses.contrastive(
+        *vectors, kind='sym_paper', scale=20.0, weights=batch['row_weights'],
+        keys=batch['reply_key'],
+    )  # fmt: skip
+    np.testing.assert_allclose(sums['loss'], out.loss.sum(), rtol=1e-5)
+    assert sums['accuracy'] == out.correct.sum()
+    assert sums['weight'] == sums['examples'] == 31
+    assert sums['tokens'] == sum((batch[f'{s}_encoder_segment_ids'] > 0).sum() for s in SIDES)
+    assert sums['positions'] == 32 * (24 + 8)
+    unmasked, _ = retrieve(retriever_params, batch, scale=20.0)
+    assert unmasked['loss'] > sums['loss'] + 1  # Equal replies cannot be told apart.
+
+
+def test_caching_gradients_changes_nothing(retriever_params):
+    (batch,) = tiny.pair_batches(1)
+    plain = retrieve(retriever_params, batch, scale=20.0)
+    assert max(np.abs(g).max() for g in jax.tree.leaves(plain[1])) > 0.1
+    cached = retrieve(retriever_params, batch, scale=20.0, chunk_rows=8)
+    assert_same_retrieval(cached, plain, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ('rows', 'chunk_rows', 'shards', 'parts'),
+    [
+        (32, 0, 1, 1), (32, 32, 1, 1), (32, 100, 8, 1), (32, 31, 1, 2), (32, 8, 8, 4),
+        (32, 5, 1, 8), (48, 20, 8, 3), (32, 1, 8, 4), (24, 7, 2, 4), (14, 4, 2, 7),
+    ],
+)  # fmt: skip
+def test_chunks_have_at_most_so_many_rows_and_every_device_its_share(
+    rows, chunk_rows, shards, parts
+):
+    objective = objectives.build('retrieval', chunk_rows=chunk_rows, batch_shards=shards)
+    assert objective._num_parts(rows) == parts
+    assert (rows // shards) % parts == 0
+
+
+def test_dropout_with_cached_gradients(retriever_params):
+    """Other masks than without chunks, but the same in both passes and every time."""
+    (batch,) = tiny.pair_batches(1)
+    options = dict(model=DROPPING, scale=5.0, loss='softmax', chunk_rows=8)
+    key = jax.random.key(5)
+    one = retrieve(retriever_params, batch, key, **options)
+    assert_same_retrieval(retrieve(retriever_params, batch, key, **options), one, 0)
+    other, _ = retrieve(retriever_params, batch, jax.random.key(6), **options)
+    assert abs(one[0]['loss'] - other['loss']) > 0.1
+    # The gradient is that of the very loss that the forward pass gave: both drop the same.
+    rng = np.random.default_rng(0)
+    towards = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(x.dtype), retriever_params)
+
+    def moved(step):
+        params = jax.tree.map(lambda x, t: x + step * t, retriever_params, towards)
+        return float(retrieve(params, batch, key, **options)[0]['loss'])
+
+    slope = sum(jax.tree.leaves(jax.tree.map(lambda g, t: (g * t).sum(), one[1], towards)))
+    assert abs(slope) > 1
+    np.testing.assert_allclose((moved(2e-4) - moved(-2e-4)) / 4e-4, slope, rtol=2e-2)
+
+
+def test_memory_with_cached_gradients_does_not_grow_with_the_batch():
+    objective = {n: objectives.build('retrieval', chunk_rows=n) for n in (0, 16)}
+    shapes = jax.eval_shape(RETRIEVER.init, jax.random.key(0), *objective[0].example_inputs())
+    params = jax.tree.map(
+        lambda leaf: leaf.value, shapes['params'], is_leaf=lambda x: hasattr(x, 'value')
+    )
+
+    def temporary_bytes(rows: int, chunk_rows: int) -> int:
+        batch = {
+            f'{side}_encoder_{name}': jax.ShapeDtypeStruct((rows, 32), np.int32)
+            for side in SIDES for name in ('input_tokens', 'segment_ids')
+        } | {'row_weights': jax.ShapeDtypeStruct((rows,), np.float32)}  # fmt: skip
+
+        def loss(params, batch):
+            batch = batch | {'reply_key': None}
+            return objective[chunk_rows].loss(RETRIEVER, params, batch, None)['loss']
+
+        compiled = jax.jit(jax.grad(loss)).lower(params, batch).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    small, large = (temporary_bytes(rows, 16) for rows in (64, 256))
+    whole = temporary_bytes(256, 0)
+    # Tokens, vectors and scores grow; the states of all layers do not.
+    assert large < 1.5 * small and large < whole / 5
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (
+            {'loss': 'softmaxx'},
+            "unknown loss in config.objective.loss 'softmaxx'; nearest: softmax",
+        ),
+        ({'scale': 0}, 'config.objective.scale is 0; it must be above 0'),
+        ({'chunk_rows': -1}, 'config.objective.chunk_rows is -1'),
+    ],
+)
+def test_mistakes_in_retrieval_are_told(options, message):
+    with pytest.raises(UserError, match=message):
+        objectives.build('retrieval', **options)

@@ -41,10 +41,40 @@ def rates(steps, **options):
             [2, 8, 8, 4, 2],
         ),
         (dict(schedule='inverse_sqrt', num_steps=9), [0, 3, 15], [8, 4, 2]),
+        # A quarter every 2 steps, after a warm-up of 2: 8 / 2 at the first step after it.
+        (
+            dict(
+                schedule='exponential', warmup_steps=2, num_steps=9, decay_rate=0.25, decay_steps=2
+            ),
+            [0, 1, 2, 3, 5],
+            [4, 8, 4, 2, 0.5],
+        ),
     ],
 )
 def test_schedules_by_hand(options, steps, expected):
     assert rates(steps, **options) == expected
+
+
+def test_the_schedule_of_mrs(golden):
+    """Rates of the official code, which counts steps from 1."""
+    for case in golden('mrs_lr'):
+        given = case['inputs']
+        schedule = optimizers.make_schedule(
+            'exponential',
+            given['base_lr'],
+            round(given['warmup'] * given['total_steps']),
+            given['total_steps'],
+            decay_rate=given['decay_rate'],
+            decay_steps=given['decay_steps'],
+        )
+        found = [float(schedule(step - 1)) for step in given['steps']]
+        np.testing.assert_allclose(found, case['expected'], rtol=1e-6)
+
+
+@pytest.mark.parametrize('options', [{'decay_rate': 1.5}, {'decay_rate': 0}, {'decay_steps': 0}])
+def test_an_impossible_decay_is_refused(options):
+    with pytest.raises(UserError, match=r'decay_rate=.* and decay_steps='):
+        optimizers.build(schedule='exponential', num_steps=9, **options)
 
 
 def test_schedules_work_inside_jit():

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import re
 
 import jax
 import numpy as np
@@ -164,3 +165,44 @@ def test_predictions_and_row_losses_equal_those_of_one_device(tiny_root, sharded
     np.testing.assert_allclose(nats, others[2], rtol=1e-5)
     np.testing.assert_array_equal(weights, others[3])
     assert (weights[:13] > 0).all() and (nats[13:] == 0).all()
+
+
+# ------------------------------------------------------------------------------------- retrieval
+
+RETRIEVAL = dict(name='retrieval', scale=20.0, mask_duplicates=True)
+
+
+def train_retriever(mesh, batches, **objective) -> tiny.Training:
+    return tiny.Training(
+        mesh, objective=RETRIEVAL | objective, optimizer=dict(name='sgd'), model=dict(num_layers=1)
+    ).run(batches)
+
+
+@pytest.fixture(scope='module')
+def pair_batches():
+    return tiny.pair_batches(2, num_rows=40)
+
+
+@pytest.fixture(scope='module')
+def retriever(pair_batches):
+    return train_retriever(one_device(), pair_batches)
+
+
+def test_negatives_come_from_all_devices(pair_batches, retriever):
+    eight = train_retriever(partitioning.make_mesh(data=8), pair_batches)
+    assert_same_training(retriever, eight, rtol=1e-5)
+    assert retriever.losses()[0] != retriever.losses()[1]
+    (program,) = eight.step._compiled.values()
+    hlo = program.as_text()
+    # Scores [rows of a device, rows] stay where they are; vectors [rows, dim] are gathered.
+    assert 'f32[5,40]' in hlo and 'f32[40,40]' not in hlo
+    assert re.search(r'f32\[40,16\]\S* all-gather\(', hlo)
+
+
+def test_cached_gradients_on_eight_devices_equal_plain_ones_on_one(pair_batches, retriever):
+    eight = train_retriever(eight_devices(), pair_batches, chunk_rows=20)
+    assert_same_training(retriever, eight, rtol=1e-5)
+    (program,) = eight.step._compiled.values()
+    # Every quarter of the devices encodes 5 of its 10 rows at a time, and never another's.
+    hlo = program.as_text()
+    assert 'f32[5,24,16]' in hlo and not re.search(r'f32\[(10|20|40),24,16\]', hlo)

@@ -15,6 +15,7 @@ import sentencepiece
 from configs import mtg_mt5
 from xlbench import (
     batches,
+    features,
     models,
     objectives,
     optimizers,
@@ -182,6 +183,35 @@ def tiny_model(**overrides):
     return models.build('mt5', 'sample', **fields | overrides)
 
 
+def tiny_retriever(**overrides):
+    """A dual encoder of two layers, 128 ids."""
+    fields = dict(
+        vocab_size=128, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, num_layers=2,
+        max_positions=32, dropout_rate=0.0, attention_dropout_rate=0.0,
+    )  # fmt: skip
+    return models.build('dual_encoder', **fields | overrides)
+
+
+def pair_batches(count: int, num_rows: int = 32, seed: int = 0) -> list[dict[str, np.ndarray]]:
+    """Batches of made-up messages and replies: some replies are equal, the fifth row is empty."""
+    rng = np.random.default_rng(seed)
+    conventions = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=128)
+
+    def text(low: int, high: int) -> np.ndarray:
+        return np.append(rng.integers(2, 128, rng.integers(low, high)), 1).astype(np.int32)
+
+    replies = [text(1, 8) for _ in range(num_rows // 2)]
+    found = []
+    for _ in range(count):
+        rows = [
+            [{'inputs': text(2, 24), 'targets': replies[rng.integers(len(replies))]}]
+            for _ in range(num_rows)
+        ]
+        rows[4] = []
+        found.append(features.retrieval(rows, lengths=LENGTHS, conventions=conventions))
+    return found
+
+
 def packed_batches(root: pathlib.Path, count: int, **options) -> list[dict[str, np.ndarray]]:
     """The first batches of the mixture: 8 rows, several examples in each."""
     tasks, rates = prepared.open_mixture(str(root), 'sample', MIXTURE, 'rough_train')
@@ -210,7 +240,8 @@ class Training:
         **options,
     ):
         self.mesh = mesh
-        self.model = tiny_model(**model or {})
+        retrieves = (objective or {}).get('name') == 'retrieval'
+        self.model = (tiny_retriever if retrieves else tiny_model)(**model or {})
         self.objective = objectives.build(
             **objective or {}, batch_shards=partitioning.batch_shards(mesh)
         )

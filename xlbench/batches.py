@@ -26,7 +26,7 @@ import grain
 import numpy as np
 
 from xlbench import features, order, packing as packing_lib
-from xlbench.errors import UserError
+from xlbench.errors import UserError, unknown
 from xlbench.packing import Shape
 from xlbench.prepared import Prepared
 
@@ -77,6 +77,25 @@ def _check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
                 f'({str(first.get("sha256"))[:8]}); prepare both with the same one'
             )
     return features.Conventions.of(prepared[0].manifest)
+
+
+def _check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> Any:
+    """The function of features.VIEWS that makes the batches."""
+    if view not in features.VIEWS:
+        raise unknown('view', view, features.VIEWS)
+    for task in prepared:
+        made_for = task.manifest.get('view', 'generation')
+        if made_for != view:
+            raise UserError(
+                f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
+                'of that kind, or change config.objective.name'
+            )
+    if view == 'retrieval' and packing:
+        raise UserError(
+            'packing puts several examples into a row, and a dual encoder reads one; set '
+            'packing=False'
+        )
+    return features.VIEWS[view]
 
 
 def _check_rates(prepared: Sequence[Prepared], rates: Sequence[float]) -> list[float]:
@@ -148,7 +167,7 @@ class _Reader:
 
 
 class TrainBatches:
-    """Endless training batches of one process: its rows of `features.generation`.
+    """Endless training batches of one process: its rows of the features of a view.
 
     Args:
       prepared: the tasks of a mixture.
@@ -163,7 +182,11 @@ class TrainBatches:
       row_multiple: with buckets of unequal rows, the rows of every batch are a multiple of it: of
         the devices that share a batch, times accumulation steps. It takes part in the order of
         examples. Default: the largest divisor of batch_size up to an eighth of it.
-      window: examples planned together; default: 64 batches' worth, less for small data.
+      view: which of features.VIEWS the batches have: an objective's `view`.
+      one_task: every batch has examples of one task only, as often each as the rates say. The last
+        batch of each task in a window may have empty rows.
+      window: examples planned together; default: 64 batches' worth (of each task, if each has its
+        own), less for small data.
       seed: of the order.
       position: `position()` of an earlier feed; continues exactly there.
       process_index: which share of the rows is read here.
@@ -187,6 +210,8 @@ class TrainBatches:
         length_buckets: int = 1,
         equal_rows: bool = False,
         row_multiple: int | None = None,
+        view: str = 'generation',
+        one_task: bool = False,
         window: int | None = None,
         seed: int,
         position: Mapping[str, int] | None = None,
@@ -196,6 +221,7 @@ class TrainBatches:
     ):
         self._limits = _check_lengths(lengths)
         self._conventions = _check_tasks(prepared)
+        self._features = _check_view(view, prepared, packing)
         self._rates = _check_rates(prepared, rates)
         _check_processes(batch_size, process_index, process_count, 'batch_size')
         _check_numbers(length_buckets=length_buckets, seed=seed, prefetch=prefetch)
@@ -219,7 +245,10 @@ class TrainBatches:
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
-        self.window = order.window_size(window, sample, self._layout, len(self._examples.lengths))
+        groups = len(prepared) if one_task else 1
+        self.window = order.window_size(
+            window, sample, self._layout, len(self._examples.lengths), groups
+        )
         self.shapes = tuple(
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
@@ -230,15 +259,16 @@ class TrainBatches:
             self._layout,
             window=self.window,
             seed=seed,
+            one_task=one_task,
         )
-        self._feed = self._fingerprint(seed)
+        self._feed = self._fingerprint(seed, one_task)
         reader = _Reader(self._planner, self._build, self._check_position(position))
         self._batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, prefetch)
 
-    def _fingerprint(self, seed: int) -> int:
+    def _fingerprint(self, seed: int, one_task: bool) -> int:
         """A number that differs if the order of examples may; not of the number of processes."""
         tasks = [(task.name, task.split, len(task)) for task in self._prepared]
-        text = repr((seed, self.window, self._limits, self._layout, tasks, self._rates))
+        text = repr((seed, one_task, self.window, self._limits, self._layout, tasks, self._rates))
         return zlib.crc32(text.encode(), zlib.crc32(self._examples.lengths.tobytes()))
 
     def _check_position(self, position: Mapping[str, int] | None) -> dict[str, int]:
@@ -248,8 +278,8 @@ class TrainBatches:
         if int(position.get('feed', self._feed)) != self._feed:
             raise UserError(
                 'the position in the checkpoint is of another feed: the data, mixture, seed, '
-                'batch_size, lengths, packing or buckets have changed. Restore them, or start '
-                'a new workdir'
+                'batch_size, lengths, packing, one_task or buckets have changed. Restore them, or '
+                'start a new workdir'
             )
         if min(start.values()) < 0 or (
             start['batch'] and start['batch'] >= len(self._planner(start['window']).batches)
@@ -261,7 +291,7 @@ class TrainBatches:
         return self
 
     def __next__(self) -> Batch:
-        """The next batch: this process's rows of `features.generation`."""
+        """The next batch: this process's rows."""
         return next(self._batches)
 
     def position(self) -> dict[str, int]:
@@ -278,7 +308,7 @@ class TrainBatches:
         share = len(planned.rows) // count
         rows = planned.rows[process * share : (process + 1) * share]
         numbers = [window.examples[row].tolist() for row in rows]
-        return features.generation(
+        return self._features(
             self._examples.read(numbers),
             lengths=planned.shape._asdict(),
             limits=self._limits._asdict(),
@@ -361,7 +391,7 @@ train_batches = TrainBatches
 class EvalBatches:
     """Every example of a task once, longest inputs first; may be iterated any number of times.
 
-    A batch has `features.generation` and example_index [rows] int32: the example in `prepared`, or
+    A batch has the features of a view and example_index [rows] int32: the example in `prepared`, or
     -1 for an empty row.
 
     Args:
@@ -369,6 +399,7 @@ class EvalBatches:
       batch_size: rows over all processes.
       lengths: dict(inputs=..., targets=...), in tokens; longer examples are trimmed, and counted.
       num_examples: only the first so many; None takes all.
+      view: which of features.VIEWS the batches have.
       process_index: which share of the rows is read here.
       process_count: shares.
       widths: batches are as wide as their longest input, rounded up to one of so many widths.
@@ -387,6 +418,7 @@ class EvalBatches:
         batch_size: int,
         lengths: Mapping[str, int],
         num_examples: int | None = None,
+        view: str = 'generation',
         process_index: int = 0,
         process_count: int = 1,
         widths: int = 4,
@@ -394,6 +426,7 @@ class EvalBatches:
     ):
         self._limits = _check_lengths(lengths)
         self._conventions = _check_tasks([prepared])
+        self._features = _check_view(view, [prepared])
         _check_processes(batch_size, process_index, process_count, 'batch_size')
         _check_numbers(widths=widths, prefetch=prefetch, num_examples=num_examples or 1)
         self._prepared = prepared
@@ -436,7 +469,7 @@ class EvalBatches:
         start = self._process * self._share
         numbers = self._batches[index, start : start + self._share]
         records = iter(self._prepared.read(numbers[numbers >= 0]))
-        batch = features.generation(
+        batch = self._features(
             [[next(records)] if number >= 0 else [] for number in numbers],
             lengths={'inputs': self._widths[index], 'targets': self._limits.targets},
             limits=self._limits._asdict(),

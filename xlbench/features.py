@@ -6,6 +6,7 @@ computes for every example what it would compute alone.
 """
 
 import dataclasses
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,12 +84,7 @@ def generation(
         limit, eos_id = limits[name], conventions.eos_id
         parts = [trim(example[name], limit, eos_id) for row in listed for example in row]
         place = _Placement(parts, counts, lengths[name])
-        tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        if tokens.size and (tokens.max() >= conventions.vocab_size or tokens.min() < 0):
-            raise UserError(
-                f'{name} hold id {tokens.max()}, beyond a vocabulary of {conventions.vocab_size}; '
-                'prepare the data again with --force'
-            )
+        tokens = _joined(parts, name, conventions)
         pad_id = conventions.pad_id
         if name == 'inputs':
             features['encoder_input_tokens'] = place.fill(tokens, pad_id)
@@ -101,6 +97,61 @@ def generation(
         features[f'{side}_segment_ids'] = place.fill(place.segments, 0)
         features[f'{side}_positions'] = place.fill(place.positions, 0)
     return features
+
+
+def retrieval(
+    rows: Sequence[Sequence[Example] | Example],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of a dual encoder for one batch: messages left, their replies right.
+
+    Args:
+      rows: each an example, a list of one, or an empty list, which is a padding row.
+      lengths: widths of the arrays, `inputs` (messages) and `targets` (replies).
+      conventions: ids of padding and end.
+      limits: what each example is trimmed to; default `lengths`.
+
+    Returns:
+      left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
+      right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32; segment ids
+      are 1 on tokens and 0 on padding.
+      reply_key: [batch] int32, the same for equal replies (as trimmed), -1 for padding rows. Among
+      n different replies some two share a key by chance with probability n^2 / 2^32.
+      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+    """
+    limits = limits or lengths
+    listed = [[row] if isinstance(row, Mapping) else row for row in rows]
+    counts = np.array([len(row) for row in listed], np.int64)
+    if counts.max(initial=0) > 1:
+        raise ValueError(f'a row of {counts.max()} examples; a dual encoder reads one a row')
+    features: dict[str, np.ndarray] = {}
+    for name, side in (('inputs', 'left'), ('targets', 'right')):
+        parts = [trim(row[0][name], limits[name], conventions.eos_id) for row in listed if row]
+        place = _Placement(parts, counts, lengths[name])
+        tokens = _joined(parts, name, conventions)
+        features[f'{side}_encoder_input_tokens'] = place.fill(tokens, conventions.pad_id)
+        features[f'{side}_encoder_segment_ids'] = place.fill(place.segments, 0)
+    keys = np.full(len(listed), -1, np.int32)
+    keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
+    return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
+
+
+# What an objective calls its batches (`view`) -> the function that makes them.
+VIEWS = {'generation': generation, 'retrieval': retrieval}
+
+
+def _joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> np.ndarray:
+    """All ids of a batch, one after another; UserError if the model cannot know one of them."""
+    tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    if tokens.size and (tokens.max() >= conventions.vocab_size or tokens.min() < 0):
+        raise UserError(
+            f'{name} hold id {tokens.max()}, beyond a vocabulary of {conventions.vocab_size}; '
+            'prepare the data again with --force'
+        )
+    return tokens
 
 
 class _Placement:

@@ -13,6 +13,8 @@ from jax import lax
 # tokens, 250112 words and emb_dim 512, chunks of 512 took 0.73 of the time of chunks of 128 on a
 # CPU, and 0.69 of slicing the vocabulary instead, which has to compute the logits twice.
 LOGITS_AT_ONCE = 2**27
+# In place of scores that do not count. Finite, so that a sum without any is no NaN.
+MASKED = -1e30
 
 
 class LossSum(NamedTuple):
@@ -88,7 +90,7 @@ def _loss(hidden, embedding, bias, targets, weights, options):
         more, _ = _chunk_loss(*chunk, table, bias, options)
         return jax.tree.map(jnp.add, sums, more), None
 
-    chunks = _chunks((hidden, targets, weights), options)
+    chunks = _chunks((hidden, targets, weights), options.chunk_size, options.groups)
     return _over_chunks(add_chunk, _no_loss(), chunks)[0]
 
 
@@ -105,7 +107,7 @@ def _loss_fwd(hidden, embedding, bias, targets, weights, options):
         d_output = part if d_output is None else jax.tree.map(jnp.add, d_output, part)
         return (jax.tree.map(jnp.add, sums, more), d_output), d_hidden
 
-    chunks = _chunks((hidden, targets, weights), options)
+    chunks = _chunks((hidden, targets, weights), options.chunk_size, options.groups)
     start = None  # With one chunk there is nothing to add up.
     if chunks[0].shape[0] > 1:
         start = {'table': embedding} if bias is None else {'table': embedding, 'bias': bias}
@@ -146,15 +148,14 @@ def _dot_tokens(d_logits: jax.Array, hidden: jax.Array) -> jax.Array:
     return out.reshape(-1, *out.shape[-2:])
 
 
-def _chunks(arrays: tuple[jax.Array, ...], options: _Options) -> tuple[jax.Array, ...]:
+def _chunks(arrays: tuple[jax.Array, ...], chunk_size: int, groups: int) -> tuple[jax.Array, ...]:
     """[tokens, ...] -> [chunks, groups, size, ...], padded with zeros (of weight 0).
 
     Within a group a chunk takes every chunks-th token. So a mesh that splits the tokens splits
     each chunk as well: consecutive tokens would put a whole chunk on one device, the others idle.
     """
-    groups = options.groups
     tokens = arrays[0].shape[0] // groups
-    count = -(-tokens * groups // options.chunk_size)
+    count = -(-tokens * groups // chunk_size)
     size = -(-tokens // count)
 
     def cut(x):
@@ -241,5 +242,98 @@ def token_losses(
         gold = jnp.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
         return carry, jax.nn.logsumexp(logits, axis=-1) - gold
 
-    _, nats = _over_chunks(of_chunk, None, _chunks((hidden, targets), options))
+    chunks = _chunks((hidden, targets), chunk_size, groups)
+    _, nats = _over_chunks(of_chunk, None, chunks)
     return _unchunk(nats[..., None], hidden.shape[0])[:, 0]
+
+
+# ---------------------------------------------------------------------------------------------
+# Pairs of vectors.
+
+CONTRASTIVE = ('sym_paper', 'sym_code', 'softmax', 'bidirectional')
+# Scores that a device holds at once, unless a chunk size is given: 2^25 float32 are 134 MB, a few
+# times. 4096 pairs on one device are one chunk still.
+SCORES_AT_ONCE = 2**25
+
+
+class Contrast(NamedTuple):
+    """How well each message finds its own reply, each [rows], 0 for padding rows."""
+
+    loss: jax.Array  # Nats.
+    correct: jax.Array  # 1 where no other reply has a higher score, nor an equal one before it.
+
+
+def contrastive(
+    left: jax.Array,  # [rows, dim], messages
+    right: jax.Array,  # [rows, dim], each message's reply
+    *,
+    kind: str,
+    scale: float = 1.0,
+    weights: jax.Array | None = None,  # [rows], 0 for padding
+    keys: jax.Array | None = None,  # [rows], int; equal for equal replies
+    chunk_size: int | None = None,
+    groups: int = 1,
+) -> Contrast:
+    """Losses of N pairs, where the other pairs' replies and messages are the negatives.
+
+    With scores s_ij = scale * left_i . right_j, the loss of pair i is, by `kind`:
+
+      sym_paper      log(sum_j e^s_ij + sum_{j != i} e^s_ji) - s_ii: -log of arXiv:2106.02017, eq. 4
+      sym_code       log(sum_j e^s_ij + sum_j e^s_ji) - s_ii: the diagonal twice, so at least log 2,
+                     as microsoft/MRS losses.py, SymSMLoss
+      softmax        log sum_j e^s_ij - s_ii: replies only; SMLoss there, which its train.sh uses
+      bidirectional  log sum_j e^s_ij + log sum_j e^s_ji - 2 s_ii: the sum of two cross-entropies,
+                     as google-research/t5x_retrieval
+
+    The scores exist for one chunk of messages at a time, and are made again in the backward pass;
+    the sums over messages, e^s_ji, grow from chunk to chunk.
+
+    Args:
+      left: vectors, float32.
+      right: vectors, float32; where a mesh splits the rows, to be held whole by every device.
+      kind: see above.
+      scale: see above.
+      weights: rows of weight 0 are neither examples nor negatives.
+      keys: where given, s_ij with keys_i = keys_j counts for i = j only: an equal reply is no
+        negative of the message, nor the other message a negative of the reply.
+      chunk_size: messages in a chunk, of all groups together; None: SCORES_AT_ONCE in each group.
+      groups: into how many equal blocks a mesh splits the rows.
+
+    Returns:
+      Contrast.
+    """
+    rows = left.shape[0]
+    ids = jnp.arange(rows)
+    real = jnp.ones(rows, bool) if weights is None else weights > 0
+    keys = ids if keys is None else keys
+    if chunk_size is None:
+        chunk_size = groups * max(8, SCORES_AT_ONCE // rows)
+
+    def of_chunk(log_columns, chunk):
+        vectors, own_id, is_real, own_key = chunk  # [groups, size, ...]
+        # Operands rounded to bfloat16, times 100, would be wrong by tenths of a nat.
+        dims = (((2,), (1,)), ((), ()))
+        scores = lax.dot_general(vectors, right, dims, precision=lax.Precision.HIGHEST)
+        own = own_id[..., None] == ids  # [groups, size, rows]
+        gold = jnp.sum(jnp.where(own, scores, 0.0), axis=-1)
+        other = own_key[..., None] != keys
+        by_row = jnp.where((own | other) & real, scores, MASKED)
+        if kind != 'softmax':
+            counted = other if kind == 'sym_paper' else own | other
+            by_column = jnp.where(counted & is_real[..., None], scores, MASKED)
+            log_columns = jnp.logaddexp(log_columns, jax.nn.logsumexp(by_column, axis=(0, 1)))
+        found = jnp.argmax(by_row, axis=-1) == own_id
+        return log_columns, jnp.stack([jax.nn.logsumexp(by_row, axis=-1), gold, found], axis=-1)
+
+    chunks = _chunks((left * scale, ids, real, keys), chunk_size, groups)
+    if chunks[0].shape[0] > 1:
+        of_chunk = jax.checkpoint(of_chunk, prevent_cse=False)  # A loop's body is not merged.
+    log_columns, found = _over_chunks(of_chunk, jnp.full(rows, MASKED, jnp.float32), chunks)
+    log_rows, gold, correct = jnp.moveaxis(_unchunk(found, rows), -1, 0)
+    if kind == 'softmax':
+        loss = log_rows - gold
+    elif kind == 'bidirectional':
+        loss = log_rows + log_columns - 2.0 * gold
+    else:
+        loss = jnp.logaddexp(log_rows, log_columns) - gold
+    return Contrast(jnp.where(real, loss, 0.0), jnp.where(real, correct, 0.0))

@@ -24,6 +24,8 @@ def build(
     warmup_steps: int = 0,
     num_steps: int,
     final_fraction: float = 0.0,
+    decay_rate: float = 0.999,
+    decay_steps: int = 5000,
     clip_norm: float = 0.0,
     **options: Any,
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
@@ -33,10 +35,13 @@ def build(
       name: 'adamw', 'adam', 'adafactor' or 'sgd'.
       learning_rate: the peak, reached after the warm-up.
       schedule: what follows the warm-up: 'constant', 'linear' or 'cosine' (both down to
-        final_fraction x learning_rate at num_steps), or 'inverse_sqrt' (x sqrt(warmup / step)).
+        final_fraction x learning_rate at num_steps), 'inverse_sqrt' (x sqrt(warmup / step)), or
+        'exponential' (x decay_rate for every decay_steps steps, little by little).
       warmup_steps: steps of a linear rise from 0.
       num_steps: the length of the run in steps; a decay ends there.
-      final_fraction: what a decay leaves of the peak.
+      final_fraction: what a linear or cosine decay leaves of the peak.
+      decay_rate: of 'exponential'; 0.999 in arXiv:2106.02017's code (microsoft/MRS train.sh).
+      decay_steps: of 'exponential'; 5000 there.
       clip_norm: gradients are scaled down to this global norm; 0 leaves them.
       **options: keyword arguments of the optimizer's own function below.
 
@@ -45,7 +50,9 @@ def build(
     """
     if name not in OPTIMIZERS:
         raise unknown('optimizer', name, OPTIMIZERS)
-    rate = make_schedule(schedule, learning_rate, warmup_steps, num_steps, final_fraction)
+    rate = make_schedule(
+        schedule, learning_rate, warmup_steps, num_steps, final_fraction, decay_rate, decay_steps
+    )
     own, common = (list(inspect.signature(f).parameters)[1:] for f in (OPTIMIZERS[name], build))
     allowed = {*own, *common} - {'num_steps', 'options'}
     for key in options:
@@ -58,20 +65,33 @@ def build(
 
 
 def make_schedule(
-    name: str, peak: float, warmup_steps: int, num_steps: int, final_fraction: float = 0.0
+    name: str,
+    peak: float,
+    warmup_steps: int,
+    num_steps: int,
+    final_fraction: float = 0.0,
+    decay_rate: float = 0.999,
+    decay_steps: int = 5000,
 ) -> optax.Schedule:
     """The learning rate by step; see `build`."""
-    decay_steps = max(1, num_steps - warmup_steps)
+    if not 0 < decay_rate <= 1 or decay_steps < 1:
+        raise UserError(
+            f'decay_rate={decay_rate} and decay_steps={decay_steps}; allowed are rates above 0, up '
+            'to 1, and 1 step or more'
+        )
+    left_steps = max(1, num_steps - warmup_steps)
     schedules = {
         'constant': lambda: optax.constant_schedule(peak),
-        'linear': lambda: optax.linear_schedule(peak, peak * final_fraction, decay_steps),
-        'cosine': lambda: optax.cosine_decay_schedule(peak, decay_steps, final_fraction),
+        'linear': lambda: optax.linear_schedule(peak, peak * final_fraction, left_steps),
+        'cosine': lambda: optax.cosine_decay_schedule(peak, left_steps, final_fraction),
         'inverse_sqrt': lambda: (
             lambda step: (
                 # Asked for steps before the warm-up's end as well; what it says there is not used.
                 peak * (max(1, warmup_steps) / (jnp.maximum(step, 0) + max(1, warmup_steps))) ** 0.5
             )
         ),
+        # The first step after the warm-up is one below the peak, as in the code that it comes from.
+        'exponential': lambda: lambda step: peak * decay_rate ** ((step + 1) / decay_steps),
     }
     if name not in schedules:
         raise unknown('schedule', name, schedules)
@@ -79,8 +99,9 @@ def make_schedule(
     if not warmup_steps:
         return after
     # The first step already moves: a rate of exactly 0 would waste it.
-    rise = optax.linear_schedule(peak / warmup_steps, peak, max(1, warmup_steps - 1))
-    return optax.join_schedules([rise, after], [warmup_steps])
+    return optax.join_schedules(
+        [lambda step: peak * ((step + 1) / warmup_steps), after], [warmup_steps]
+    )
 
 
 def adamw(
@@ -105,7 +126,7 @@ def adam(
 def adafactor(
     learning_rate: optax.Schedule,
     *,
-    decay_rate: float = 0.8,
+    decay_exponent: float = 0.8,
     clipping_threshold: float = 1.0,
     multiply_by_parameter_scale: bool = True,
     momentum: float | None = None,
@@ -120,7 +141,7 @@ def adafactor(
     return optax.adafactor(
         learning_rate,
         min_dim_size_to_factor=min_dim_size_to_factor,
-        decay_rate=decay_rate,
+        decay_rate=decay_exponent,
         multiply_by_parameter_scale=multiply_by_parameter_scale,
         clipping_threshold=clipping_threshold,
         momentum=momentum,

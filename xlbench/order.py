@@ -168,12 +168,14 @@ class Planner:
         *,
         window: int,
         seed: int,
+        one_task: bool = False,
     ):
         self._stream = stream
         self._examples = examples
         self._size = window
         self._layout = layout
         self._seed = seed
+        self._one_task = one_task
         self._worker = concurrent.futures.ThreadPoolExecutor(1, 'xlbench-plan')
         self._lock = threading.Lock()
         self._futures: dict[int, concurrent.futures.Future] = {}
@@ -194,11 +196,15 @@ class Planner:
     def _plan(self, window: int) -> Window:
         examples = self._stream(window * self._size, (window + 1) * self._size)
 
-        def permutation(count: int, purpose: int) -> np.ndarray:
-            return _permutation(count, self._seed, window, purpose)
+        def permutation(count: int, *purpose: int) -> np.ndarray:
+            return _permutation(count, self._seed, window, *purpose)
 
         lengths = self._examples.lengths[examples]
-        return Window(examples, packing.plan(lengths, self._layout, permutation))
+        if not self._one_task:
+            return Window(examples, packing.plan(lengths, self._layout, permutation))
+        tasks = np.searchsorted(self._examples.offsets, examples, side='right')  # From 1.
+        batches = packing.plan_groups(lengths, tasks, self._layout, permutation)
+        return Window(examples, batches)
 
     def close(self) -> None:
         """Stops planning."""
@@ -206,9 +212,15 @@ class Planner:
 
 
 def window_size(
-    window: int | None, sample: np.ndarray, layout: packing.Layout, examples: int
+    window: int | None,
+    sample: np.ndarray,
+    layout: packing.Layout,
+    examples: int,
+    groups: int = 1,
 ) -> int:
-    """Examples of a window: given, or WINDOW_BATCHES batches' worth.
+    """Examples of a window: given, or WINDOW_BATCHES batches' worth of each of the groups.
+
+    Groups do not share batches, so that each has a last one that may be half filled.
 
     A small data set gets a smaller one, down to a quarter of that: a window that holds many passes
     would let an example come again long before others have come once.
@@ -223,6 +235,8 @@ def window_size(
     shapes = packing.smallest(packing.row_lengths(sample, rows), layout.shapes)
     batches = (1 / np.array(layout.rows))[shapes].sum()
     per_batch = len(sample) / batches
-    wanted = min(WINDOW_BATCHES * per_batch, max(examples, _SMALLEST_WINDOW_BATCHES * per_batch))
+    wanted = min(
+        groups * WINDOW_BATCHES * per_batch, max(examples, _SMALLEST_WINDOW_BATCHES * per_batch)
+    )
     # Whole batches where rows are examples, so that there no row is empty.
     return max(1, round(wanted / layout.rows[-1])) * layout.rows[-1]

@@ -281,6 +281,33 @@ def plan(
     return batches
 
 
+def plan_groups(
+    lengths: np.ndarray,
+    groups: np.ndarray,
+    layout: Layout,
+    permutation: Callable[..., np.ndarray],
+) -> list[PlannedBatch]:
+    """The batches of a window, each of one group only; the groups' batches are mixed.
+
+    Args:
+      lengths: [window, 2], see `plan`.
+      groups: [window], 1 or more: the group of each example.
+      layout: shapes of rows and batches.
+      permutation: (n, purpose, group) and (n, purpose) -> permutations of n, the same each time.
+    """
+    batches: list[PlannedBatch] = []
+    for group in np.unique(groups).tolist():
+        members = np.flatnonzero(groups == group)
+        planned = plan(
+            lengths[members], layout, lambda n, why, group=group: permutation(n, why, group)
+        )
+        batches += [
+            PlannedBatch(batch.shape, [members[row].tolist() for row in batch.rows])
+            for batch in planned
+        ]
+    return [batches[i] for i in permutation(len(batches), 0)]
+
+
 def _to_batches(rows: list[list[int]], shape: Shape, count: int) -> list[PlannedBatch]:
     """Batches of `count` rows; the empty rows that this needs are spread evenly."""
     slots = -(-len(rows) // count) * count

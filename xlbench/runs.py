@@ -95,10 +95,10 @@ def build(config: ConfigDict) -> Parts:
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     data = _open_data(config)
-    _check_batches(config, data, mesh)
+    objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
+    _check_batches(config, data, mesh, objective.view)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'])
-    objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
     lora = Lora(**config.lora)
     shapes, shardings = train_step.params_like(model, objective, mesh, lora)
     tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
@@ -111,6 +111,8 @@ def build(config: ConfigDict) -> Parts:
     for name, block in config.evals.items():
         tasks = [data[task, block.split][0][0] for task in block.tasks]
         options = {key: value for key, value in block.items() if key not in EVAL_KEYS}
+        if split := options.pop('responses', ''):
+            options['responses'] = [data[task, split][0][0] for task in block.tasks]
         evaluator = evaluators.build(
             config.objective.name, tasks, model, objective, mesh, tokenizer, **options
         )
@@ -119,12 +121,13 @@ def build(config: ConfigDict) -> Parts:
     return Parts(mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals)
 
 
-def _check_batches(config: ConfigDict, data: Data, mesh: Mesh) -> None:
+def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> None:
     """Raises UserError for batches that cannot be made, in whichever stage, before the first."""
     for stage in config.stages.values():
         with batches.train_batches(
             *data[stage.mixture, stage.split],
             **dict(config.batches) | {'prefetch': 0},
+            view=view,
             seed=config.seed,
             process_index=jax.process_index(),
             process_count=jax.process_count(),
@@ -150,7 +153,8 @@ def _open_data(config: ConfigDict) -> Data:
     """Opens every preparation that the config names; process 0 makes what is missing first."""
     needed = [(stage.mixture, stage.split) for stage in config.stages.values()]
     for block in config.evals.values():
-        needed += [(task, block.split) for task in block.tasks]
+        splits = [block.split, block.get('responses', '')]
+        needed += [(task, split) for split in splits if split for task in block.tasks]
         if not block.every and config.baselines:
             needed += [(task, config.baseline_split) for task in block.tasks]
     needed = list(dict.fromkeys(needed))
@@ -198,8 +202,8 @@ def check_config(config: ConfigDict) -> None:
     check_keys(config.data, ('root', 'vocabulary', 'sample'), 'config.data')
     check_block(partitioning.make_mesh, config.mesh, 'config.mesh', 'devices')
     check_block(
-        batches.TrainBatches, config.batches, 'config.batches', 'prepared', 'rates', 'seed',
-        'position', 'process_index', 'process_count',
+        batches.TrainBatches, config.batches, 'config.batches', 'prepared', 'rates', 'view',
+        'seed', 'position', 'process_index', 'process_count',
     )  # fmt: skip
     check_block(checkpoints.check_options, config.checkpoints, 'config.checkpoints')
     checkpoints.check_options(**config.checkpoints)
@@ -219,6 +223,18 @@ def check_config(config: ConfigDict) -> None:
     if kind not in objectives.OBJECTIVES:
         raise errors.unknown('objective in config.objective.name', kind, objectives.OBJECTIVES)
     check_block(objectives.OBJECTIVES[kind], objective, 'config.objective', 'batch_shards')
+    family = config.model.get('family')
+    if (kind == 'retrieval') != (family == 'dual_encoder'):
+        raise UserError(
+            f'config.model.family is {family!r} and config.objective.name {kind!r}; retrieval '
+            'trains a dual_encoder, and no other objective does'
+        )
+    if kind == 'retrieval' and config.accumulate > 1:
+        raise UserError(
+            f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '
+            "other's negatives; set it to 1, and config.objective.chunk_rows to the rows that fit "
+            'into memory'
+        )
     if not config.stages:
         raise UserError('config.stages is empty; a run has at least one stage')
     for name, stage in config.stages.items():

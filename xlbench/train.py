@@ -114,6 +114,7 @@ class Trainer:
             tasks,
             rates,
             **config.batches,
+            view=parts.objective.view,
             seed=config.seed,
             position=self.progress['position'],
             process_index=jax.process_index(),

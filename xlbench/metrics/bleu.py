@@ -90,7 +90,11 @@ class ChrF:
 
 @functools.cache
 def _bleu(tokenize: str, effective_order: bool) -> sacrebleu.metrics.BLEU:
-    return sacrebleu.metrics.BLEU(tokenize=tokenize, effective_order=effective_order)
+    return sacrebleu.metrics.BLEU(
+        tokenize=tokenize,
+        effective_order=effective_order,
+        force=True,  # Only its warning about texts that look tokenised, one in every evaluation.
+    )
 
 
 @functools.cache

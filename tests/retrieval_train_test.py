@@ -1,0 +1,95 @@
+"""A tiny retriever through the real trainer: it learns, resumes exactly, and refuses mistakes."""
+
+import json
+
+import ml_collections
+import numpy as np
+import pytest
+import tiny
+import tiny_replies
+
+from xlbench import logs, train
+from xlbench.errors import UserError
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('replies')
+    tiny_replies.write_root(root)
+    return root
+
+
+@pytest.fixture(scope='module')
+def run(root, tmp_path_factory):
+    """The workdir of a whole run."""
+    workdir = tmp_path_factory.mktemp('run') / 'run'
+    train.train(tiny_replies.tiny_config(root), str(workdir))
+    return workdir
+
+
+def test_it_learns_and_is_scored(run):
+    steps = [values for _, _, values in tiny.rows(run)]
+    assert len(steps) == 40
+    first, last = (np.mean([values['loss'] for values in part]) for part in (steps[:5], steps[-5:]))
+    assert last < first / 2 and steps[-1]['accuracy'] > 0.5
+    assert 0.2 < steps[0]['real_token_share'] < 1
+    for task in tiny_replies.TASKS:
+        result = json.loads((run / 'eval' / '40' / 'test' / task / 'metrics.json').read_text())
+        scores = result['scores']
+        # By chance: 5, 50, and about 18.
+        assert scores['p_at_1'] > 40 and scores['recall_10'] > 90 and scores['mrr'] > 50
+        assert {'mrs_rouge', 'dist_1', 'set_mrr', 'loss'} <= scores.keys()
+        assert scores['mrs_rouge'] > 40
+    # The other evaluation has no set to suggest from.
+    scores = tiny.rows(run, 'eval')[0][2]
+    assert 'p_at_1' in scores and 'mrs_rouge' not in scores
+
+
+def test_it_goes_on_exactly_where_it_was(root, run, tmp_path, monkeypatch):
+    write = logs.Log.write
+
+    def stop(self, step, kind, *args):
+        write(self, step, kind, *args)
+        if step == 13:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(logs.Log, 'write', stop)
+    with pytest.raises(KeyboardInterrupt):
+        train.train(tiny_replies.tiny_config(root), str(tmp_path / 'run'))
+    monkeypatch.undo()
+    train.train(tiny_replies.tiny_config(root), str(tmp_path / 'run'))
+    assert 'resumed at step 8' in (tmp_path / 'run' / 'log.txt').read_text()
+    for kind in ('train', 'eval'):
+        assert tiny.rows(tmp_path / 'run', kind) == tiny.rows(run, kind)
+    assert tiny.results(tmp_path / 'run') == tiny.results(run)
+
+
+def test_chunks_train_the_same(root, run, tmp_path):
+    config = tiny_replies.tiny_config(
+        root, objective__chunk_rows=8, stages__stage1__num_steps=4, best__score=''
+    )
+    config.evals = ml_collections.ConfigDict()
+    train.train(config, str(tmp_path / 'run'))
+    found, expected = (
+        [values['loss'] for _, _, values in tiny.rows(workdir)[:3]]
+        for workdir in (tmp_path / 'run', run)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('overrides', 'message'),
+    [
+        ({'accumulate': 2}, 'set it to 1, and config.objective.chunk_rows'),
+        ({'batches__packing': True}, 'packing=False'),
+        ({'model__family': 'bert'}, "is 'bert' and .* 'retrieval'; retrieval trains a dual"),
+        ({'batches__view': 'generation'}, "unknown key in config.batches 'view'"),
+        ({'objective__lose': 'softmax'}, "unknown key in config.objective 'lose'; nearest: loss"),
+        ({'objective__loss': 'softmx'}, "'softmx'; nearest: softmax"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_written(root, tmp_path, overrides, message):
+    config = tiny_replies.tiny_config(root, **overrides)
+    with pytest.raises(UserError, match=message):
+        train.train(config, str(tmp_path / 'run'))
+    assert not (tmp_path / 'run').exists()

@@ -1,0 +1,180 @@
+r"""Times a dual encoder's train step against PyTorch's on the same machine, a step of each in turn.
+
+    pip install torch==2.13.0 transformers==5.23.0 numpy      # into an environment of its own
+    python tests/speed/dual_encoder.py --torch_python=TORCH_ENV/bin/python
+    python tests/speed/dual_encoder.py --torch_python=TORCH_ENV/bin/python --dtype=bfloat16
+
+The encoder has the shape of mBERT-base, is shared by both sides, and has random weights; pairs are
+scored by cosine times 20 and a softmax over the batch; the optimizer is AdamW; nothing is dropped.
+In bfloat16 PyTorch runs under its autocast, and xlbench multiplies bfloat16 operands on a CPU and
+has bfloat16 activations elsewhere. Every side is one process that stays warm; the order turns round
+every other round. Printed are pairs per second and their ratio: of medians, of the fastest steps,
+and the median of the ratios of each round.
+"""
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+SIDES = ('torch', 'xlbench')
+VOCAB_SIZE = 119_547
+SCALE = 20.0
+RATE = 2e-5
+
+
+def torch_step(args: argparse.Namespace):
+    """A function that trains on one batch with transformers."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=VOCAB_SIZE, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    config._attn_implementation = 'sdpa'
+    model = BertModel(config, add_pooling_layer=False).train().to(args.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
+    tokens = torch.randint(5, VOCAB_SIZE, (2, args.batch_size, args.length)).to(args.device)
+    mask = torch.ones_like(tokens[0])
+    labels = torch.arange(args.batch_size).to(args.device)
+
+    def vectors(rows):
+        states = model(input_ids=rows, attention_mask=mask).last_hidden_state
+        weights = mask.unsqueeze(-1).to(states.dtype)
+        means = (states * weights).sum(1) / weights.sum(1)
+        return torch.nn.functional.normalize(means, dim=-1)
+
+    def step():
+        cast = contextlib.nullcontext()
+        if args.dtype == 'bfloat16':
+            cast = torch.autocast(args.device, dtype=torch.bfloat16)
+        with cast:
+            scores = vectors(tokens[0]) @ vectors(tokens[1]).T * SCALE
+            loss = torch.nn.functional.cross_entropy(scores.float(), labels)
+        loss.backward()
+        optimizer.step()
+        model.zero_grad(set_to_none=True)
+        return loss.item()
+
+    return step
+
+
+def xlbench_step(args: argparse.Namespace):
+    """A function that trains on one batch with xlbench."""
+    import jax
+    import numpy as np
+
+    from xlbench import models, objectives, optimizers, partitioning, train_step
+
+    # On a CPU bfloat16 pays as the type of operands, with float32 between the products.
+    types = {'matmul_dtype' if jax.default_backend() == 'cpu' else 'dtype': args.dtype}
+    model = models.build(
+        'dual_encoder', 'mbert', shared=True, pooling='mean', normalize=True, has_pooler=False,
+        dropout_rate=0.0, attention_dropout_rate=0.0, **types,
+    )  # fmt: skip
+    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
+    objective = objectives.build(
+        'retrieval', loss='softmax', scale=SCALE, chunk_rows=args.chunk_rows
+    )
+    tx, schedule = optimizers.build(
+        'adamw', learning_rate=RATE, schedule='constant', num_steps=1_000_000
+    )
+    params = train_step.init_params(model, objective, mesh, jax.random.key(0))
+    mask = optimizers.trainable_mask(params)
+    state = [train_step.init_state(tx, params, mask)]
+    del params  # The first step consumes them.
+    run = train_step.TrainStep(model, objective, tx, schedule, mask, jax.random.key(1))
+    rng = np.random.default_rng(0)
+    batch = {
+        'reply_key': np.arange(args.batch_size, dtype=np.int32),
+        'row_weights': np.ones(args.batch_size, np.float32),
+    }
+    for side in ('left', 'right'):
+        shape = (args.batch_size, args.length)
+        tokens = rng.integers(5, VOCAB_SIZE, shape).astype(np.int32)
+        batch[f'{side}_encoder_input_tokens'] = tokens
+        batch[f'{side}_encoder_segment_ids'] = np.ones(shape, np.int32)
+    batch = partitioning.put_batch(batch, mesh)
+
+    def step():
+        state[0], metrics = run(state[0], batch)
+        jax.block_until_ready(state[0])
+        return float(metrics['loss']) / args.batch_size
+
+    return step
+
+
+def serve(args: argparse.Namespace) -> None:
+    """Answers each line on standard input with the seconds and the loss of one step."""
+    step = {'torch': torch_step, 'xlbench': xlbench_step}[args.side](args)
+    step()  # Compiles, or warms up.
+    step()
+    print('ready', flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        loss = step()
+        print(json.dumps([time.perf_counter() - start, loss]), flush=True)
+
+
+def compare(args: argparse.Namespace, argv: list[str]) -> None:
+    """Runs both sides and prints what they took."""
+    workers = {}
+    for side, python in zip(SIDES, (args.torch_python, sys.executable), strict=True):
+        workers[side] = subprocess.Popen(
+            [python, __file__, f'--side={side}', *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if workers[side].stdout.readline().strip() != 'ready':
+            raise SystemExit(f'{side} did not start')
+    seconds = {side: [] for side in SIDES}
+    for number in range(args.rounds):
+        for side in SIDES if number % 2 else SIDES[::-1]:
+            workers[side].stdin.write('step\n')
+            workers[side].stdin.flush()
+            taken, loss = json.loads(workers[side].stdout.readline())
+            seconds[side].append(taken)
+            print(f'round {number + 1}: {side} {taken:.2f} s, loss {loss:.4f}', flush=True)
+    for worker in workers.values():
+        worker.stdin.close()
+        worker.wait()
+    for side, times in seconds.items():
+        print(f'{side}: {args.batch_size / statistics.median(times):.2f} pairs/s (median)')
+    torch, ours = (seconds[side] for side in SIDES)
+    paired = statistics.median(a / b for a, b in zip(torch, ours, strict=True))
+    print(
+        f'xlbench against torch: {statistics.median(torch) / statistics.median(ours):.2f} '
+        f'(medians), {min(torch) / min(ours):.2f} (fastest), {paired:.2f} (paired)'
+    )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('--torch_python', default='', help='an interpreter that has PyTorch')
+    parser.add_argument('--side', choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--batch_size', type=int, default=32, help='pairs')
+    parser.add_argument('--length', type=int, default=64, help='tokens of a text')
+    parser.add_argument('--chunk_rows', type=int, default=0, help="xlbench's; 0: the whole batch")
+    parser.add_argument('--dtype', choices=('float32', 'bfloat16'), default='float32')
+    parser.add_argument('--device', default='cpu', help="PyTorch's: cpu or cuda")
+    parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
+    args = parser.parse_args()
+    if args.side:
+        serve(args)
+    elif args.torch_python:
+        compare(args, sys.argv[1:])
+    else:
+        parser.error('--torch_python is needed')
+
+
+if __name__ == '__main__':
+    main()
