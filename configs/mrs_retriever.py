@@ -78,7 +78,7 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         stage1=dict(
             mixture=scenario.mixture,
             split=scenario.split,
-            num_steps=400,
+            num_steps=900,
             optimizer=dict(
                 name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
             ),
@@ -86,11 +86,11 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     )
     evaluate = dict(batch_size=64, lengths=lengths, responses='responses', candidates=500)
     c.evals = dict(
-        dev=dict(tasks=scenario.train, split='validation', every=200, **evaluate),
+        dev=dict(tasks=scenario.train, split='validation', every=300, **evaluate),
         test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
     )
     c.best = dict(score='dev/mean/mrs_rouge', mode='max', patience=0)
-    c.checkpoints = dict(every=200, keep=1)
+    c.checkpoints = dict(every=300, keep=1)
     c.log_every = 50
     c.baselines = ('most_frequent', 'nearest_input')
     c.baseline_split = 'train'
