@@ -16,11 +16,23 @@ from typing import Any
 
 from xlbench import errors
 from xlbench.metrics.bleu import ChrF, SacreBleu
+from xlbench.metrics.classification import Classification
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
+from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 
-_METRICS = (ChrF, Distinct, MrsRouge, MrsValidationRouge, MultilingualRouge, SacreBleu)
+_METRICS = (
+    ChrF,
+    ChunkF1,
+    Classification,
+    Distinct,
+    MrsRouge,
+    MrsValidationRouge,
+    MultilingualRouge,
+    SacreBleu,
+    TagAccuracy,
+)
 __all__ = [*(cls.__name__ for cls in _METRICS), 'from_spec', 'score', 'to_spec']
 
 

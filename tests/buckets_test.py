@@ -1,0 +1,657 @@
+"""Buckets: both published forms, the criteria, dev sets without shots, sampling; made-up texts."""
+
+import collections
+import gzip
+import itertools
+import json
+import os
+import pathlib
+import random
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from xlbench import buckets, conllu, errors, labelled, readers
+from xlbench.buckets import Bucket
+from xlbench.errors import UserError
+
+
+def shot(number, label, lang='german', split='val', **other):
+    """One published example of classification."""
+    return {
+        'uid': f'{lang}-{number}-{split}',
+        'text_a': f'Satz {number} .',
+        'label': label,
+        'portion_identifier': -1,
+        'text_b': f'Noch ein Satz {number} .',
+    } | other
+
+
+XNLI = {
+    label: [shot(4980 + 7 * i, label)]
+    for i, label in enumerate(('contradiction', 'entailment', 'neutral'))
+}
+TAGGED = 'Im\tADP\nHaus\tNOUN\n\n#\tSYM\n'
+
+
+def put(root, name, content):
+    path = pathlib.Path(root, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = (content if isinstance(content, str) else json.dumps(content)).encode()
+    path.write_bytes(gzip.compress(data) if name.endswith('.gz') else data)
+    return str(path)
+
+
+def lines(*contents, file='sampled.json'):
+    return '\n'.join(
+        json.dumps({'bucket': i, 'file': file, 'data': data}) for i, data in enumerate(contents)
+    )
+
+
+def tagged(*texts, index=0, shots=1, lang='de', task='udpos'):
+    """A bucket of sentences such as 'a/X b/Y'."""
+    examples = []
+    for text in texts:
+        words, tags = zip(*(word.split('/') for word in text.split()), strict=True)
+        examples.append({'words': ' '.join(words), 'tags': ' '.join(tags)})
+    return Bucket(task, shots, lang, index, tuple(examples))
+
+
+def run(*argv):
+    return errors.run_main(buckets.main, ['buckets', *argv])
+
+
+# Reading and writing.
+
+
+def test_one_file_for_each_bucket(tmp_path):
+    path = put(tmp_path, 'xnli/1-shots/german/0-th/sampled.json', XNLI)
+    [bucket] = buckets.read(path)
+    assert (bucket.task, bucket.shots, bucket.lang, bucket.index) == ('xnli', 1, 'de', 0)
+    assert bucket.name == 'xnli/1-shots/german/0-th'
+    assert [e['label'] for e in bucket.examples] == ['contradiction', 'entailment', 'neutral']
+    assert bucket.examples[1] == {
+        'uid': 'german-4987-val',
+        'text_a': 'Satz 4987 .',
+        'text_b': 'Noch ein Satz 4987 .',
+        'label': 'entailment',
+    }
+    path = put(tmp_path, 'udpos/2-shots/de/11-th/train.tsv', TAGGED)
+    [bucket] = buckets.read(path)
+    assert (bucket.lang, bucket.index, bucket.name) == ('de', 11, 'udpos/2-shots/de/11-th')
+    # No comments here: # is a word.
+    assert bucket.examples == (
+        {'words': 'Im Haus', 'tags': 'ADP NOUN'},
+        {'words': '#', 'tags': 'SYM'},
+    )
+
+
+@pytest.mark.parametrize('ending', ['', '.gz'])
+def test_a_file_of_all_buckets(tmp_path, ending):
+    put(tmp_path, f'xnli/1-shots/german.jsonl{ending}', lines(XNLI, {}))
+    put(tmp_path, f'udpos/1-shots/de.jsonl{ending}', lines(TAGGED, '', file='train.tsv'))
+    for task in ('xnli', 'udpos'):
+        got = buckets.load(str(tmp_path), task, 'de', 1)
+        assert [bucket.index for bucket in got] == [0, 1]
+        assert got[0].examples and not got[1].examples
+
+
+def test_buckets_come_in_order_of_their_numbers(tmp_path):
+    for index in (10, 9, 0):
+        put(tmp_path, f'udpos/1-shots/de/{index}-th/train.tsv', TAGGED)
+    put(tmp_path, 'udpos/1-shots/de/notes.txt', 'not a bucket')
+    assert [b.index for b in buckets.load(str(tmp_path), 'udpos', 'de', 1)] == [0, 9, 10]
+
+
+def test_a_file_without_bytes_is_an_empty_bucket(tmp_path):
+    for name in ('panx/1-shots/my/0-th/train.tsv', 'xnli/1-shots/german/0-th/sampled.json'):
+        [bucket] = buckets.read(put(tmp_path, name, ''))
+        assert bucket.examples == ()
+        assert os.path.getsize(put(tmp_path, name, '')) == 0
+
+
+def test_labels_of_marc_are_numbers_in_files_and_texts_here(tmp_path):
+    data = {str(i): [shot(i, i, split='trn')] for i in range(1, 6)}
+    [bucket] = buckets.read(put(tmp_path, 'marc/1-shots/german/3-th/sampled.json', data))
+    assert [e['label'] for e in bucket.examples] == ['1', '2', '3', '4', '5']
+    written = pathlib.Path(buckets.write(bucket, str(tmp_path / 'out')))
+    assert written == tmp_path / 'out/marc/1-shots/german/3-th/sampled.json'
+    assert json.loads(written.read_text(encoding='utf-8')) == data
+
+
+def test_single_texts(tmp_path):
+    data = {
+        label: [shot(i, label, split='trn', text_b=None)]
+        for i, label in enumerate(labelled.LABELS['mldoc'])
+    }
+    [bucket] = buckets.read(put(tmp_path, 'mldoc/1-shots/german/0-th/sampled.json', data))
+    assert bucket.examples[0]['text_b'] == ''
+    written = pathlib.Path(buckets.write(bucket, str(tmp_path / 'out')))
+    assert json.loads(written.read_text(encoding='utf-8')) == data
+
+
+def test_tagged_buckets_are_written_as_they_were(tmp_path):
+    for text in (TAGGED, ''):
+        [bucket] = buckets.read(put(tmp_path, 'udpos/1-shots/de/0-th/train.tsv', text))
+        written = pathlib.Path(buckets.write(bucket, str(tmp_path / 'out')))
+        assert written.read_text(encoding='utf-8') == text
+
+
+@pytest.mark.parametrize(
+    'name, content, message',
+    [
+        ('udpos/1-shots/de/0-th/train.tsv', 'Haus\tNOUN\nist\n', r'train.tsv:2: 1 TAB-sep'),
+        ('udpos/1-shots/de/0-th/train.tsv', '\tNOUN\n', 'the word is empty'),
+        ('udpos/1-shots/de.jsonl', lines('a\tX\n', 'b'), r'de.jsonl:2:1: 1 TAB-separated'),
+        ('udpos/1-shots/de.jsonl', '{"bucket": 0}', "not a bucket: KeyError.'data'"),
+        ('xnli/1-shots/german/0-th/sampled.json', '{"neutral"', 'not JSON'),
+        ('xnli/1-shots/german/0-th/sampled.json', '[]', 'not a bucket'),
+        ('xnli/1-shots/german/0-th/sampled.json', {'neutrall': []}, "unknown label .*'neutrall'"),
+        (
+            'xnli/1-shots/german/0-th/sampled.json',
+            {'neutral': [shot(1, 'entailment')]},
+            "german-1-val is 'entailment', not 'neutral'",
+        ),
+        (
+            'xnli/1-shots/german/0-th/sampled.json',
+            {'neutral': [shot(1, 'neutral', text_a=3)]},
+            'a value that is not a text',
+        ),
+        ('xnli/1-shots/germann/0-th/sampled.json', XNLI, "unknown language 'germann'"),
+        ('xnly/1-shots/german/0-th/sampled.json', XNLI, "unknown task of buckets 'xnly'"),
+        ('xnli/german/sampled.json', XNLI, 'not named like a file of buckets'),
+    ],
+)
+def test_what_is_no_bucket(tmp_path, name, content, message):
+    with pytest.raises(UserError, match=message):
+        buckets.read(put(tmp_path, name, content))
+
+
+def test_missing_buckets(tmp_path):
+    put(tmp_path, 'udpos/1-shots/de.jsonl', lines(TAGGED, file='train.tsv'))
+    with pytest.raises(UserError, match=r'no 1-shot buckets of udpos in fr: .* has de.jsonl'):
+        buckets.load(str(tmp_path), 'udpos', 'fr', 1)
+    with pytest.raises(UserError, match='8-shots is not there'):
+        buckets.load(str(tmp_path), 'udpos', 'de', 8)
+    with pytest.raises(UserError, match=r'there is no .*nowhere'):
+        buckets.find(str(tmp_path / 'nowhere'))
+
+
+# Dev sets without the shots.
+
+
+@pytest.mark.parametrize(
+    'task, uid, row',
+    [
+        ('xnli', 'arabic-0-val', 0),
+        ('xnli', 'german-4980-val', 0),  # Behind 2490 rows of ar and of bg.
+        ('xnli', 'chinese-37349-val', 2489),
+        ('pawsx', 'german-1-val', 0),  # Counts from 1.
+        ('marc', 'german-0-trn', 0),  # Counts from 0.
+    ],
+)
+def test_rows_of_uids(task, uid, row):
+    parsed = labelled.Uid.parse(uid)
+    assert parsed.row(task) == row and str(parsed) == uid
+    assert labelled.Uid.of_row(task, parsed.lang, row) == parsed
+
+
+@pytest.mark.parametrize(
+    'task, uid, message',
+    [
+        ('xnli', 'german-4979-val', 'not a row of de'),
+        ('xnli', 'german-7470-val', 'not a row of de'),
+        ('xnli', 'korean-1-val', "unknown language of xnli 'ko'"),
+        ('pawsx', 'german-0-val', 'not a row of de'),
+        ('marc', 'german-1', 'is not a uid'),
+        ('marc', 'germann-1-trn', "unknown language 'germann'"),
+    ],
+)
+def test_uids_of_no_row(task, uid, message):
+    with pytest.raises(UserError, match=message):
+        labelled.Uid.parse(uid).row(task)
+
+
+def classified(task, index, *uids):
+    return Bucket(task, 1, 'de', index, tuple({'uid': uid, 'label': '0'} for uid in uids))
+
+
+def test_dev_rows():
+    pair = [classified('pawsx', 0, 'german-1-val'), classified('pawsx', 1, 'german-4-val')]
+    assert buckets.dev_rows('pawsx', 'de', pair, 6) == [1, 2, 4, 5]
+    # Of marc the shots are from the train set, of tagging there is a dev set beside.
+    assert buckets.dev_rows('marc', 'de', [classified('marc', 0, 'german-1-trn')], 3) == [0, 1, 2]
+    assert buckets.dev_rows('udpos', 'de', [tagged('a/X')], 2) == [0, 1]
+    with pytest.raises(UserError, match='is not in a dev set of 3 rows'):
+        buckets.dev_rows('pawsx', 'de', pair, 3)
+    with pytest.raises(UserError, match='not in a dev set'):
+        buckets.dev_rows('pawsx', 'de', [classified('pawsx', 0, 'french-2-val')], 6)
+    with pytest.raises(UserError, match='is not a bucket of pawsx in fr'):
+        buckets.dev_rows('pawsx', 'fr', pair, 6)
+
+
+# Criteria.
+
+
+def test_golden_criteria(golden):
+    for case in golden('min_including/'):
+        inputs, expected = case['inputs'], case['expected']
+        for unit, counts, name in (
+            ('words', 'token_counts', 'paper_token_counting'),
+            ('sentences', 'sentence_counts', 'metadialog_sentence_counting'),
+        ):
+            got = buckets.criteria(inputs['sentences_labels'], inputs['labels'], inputs['k'], unit)
+            assert got.counts == expected[counts]
+            assert (not got.missing) == expected[name]['criterion1']
+            assert (not got.removable) == expected[name]['criterion2']
+            assert list(got.removable) == expected[name]['removable_indices']
+
+
+def found(*several):
+    return {(problem.bucket, problem.kind) for problem in buckets.problems(several)}
+
+
+def test_problems_of_tagging():
+    good = tagged('a/X b/Y')
+    assert not found(good)
+    assert found(good, tagged('a/X', index=1)) == {('udpos/1-shots/de/1-th', 'criterion 1')}
+    # Another language's tags do not matter.
+    assert not found(good, tagged('a/X', lang='fr'))
+    assert found(tagged('a/X b/Y', 'b/Y')) == {('udpos/1-shots/de/0-th', 'criterion 2')}
+    assert found(good, tagged('a/X b/X', shots=2)) == {('udpos/2-shots/de/0-th', 'rare')}
+    assert found(tagged('a/X', 'a/X', shots=2)) == {('udpos/2-shots/de/0-th', 'repeated')}
+    assert found(good, tagged(index=1)) == {
+        ('udpos/1-shots/de/1-th', 'empty'),
+        ('udpos/1-shots/de/1-th', 'criterion 1'),
+    }
+
+
+def test_problems_of_classification():
+    def bucket(index, *examples):
+        return Bucket(
+            'pawsx',
+            1,
+            'de',
+            index,
+            tuple({'uid': f'german-{n}-val', 'label': label} for n, label in examples),
+        )
+
+    good = bucket(0, (1, '0'), (2, '1'))
+    assert not found(good, bucket(1, (3, '0'), (4, '1')))
+    assert found(good, bucket(1, (3, '0'), (2, '1'))) == {('pawsx/1-shots/german/1-th', 'shared')}
+    assert found(bucket(0, (1, '0'))) == {('pawsx/1-shots/german/0-th', 'shots')}
+    assert found(bucket(0, (1, '0'), (1, '1'))) == {('pawsx/1-shots/german/0-th', 'repeated')}
+    assert found(bucket(0)) == {
+        ('pawsx/1-shots/german/0-th', 'empty'),
+        ('pawsx/1-shots/german/0-th', 'shots'),
+    }
+
+
+def test_check_command(tmp_path, capsys):
+    put(tmp_path, 'xnli/1-shots/german.jsonl', lines(XNLI))
+    put(tmp_path, 'panx/1-shots/my/0-th/train.tsv', '')
+    put(tmp_path, 'panx/1-shots/my/1-th/train.tsv', 'a\tB-LOC\n')
+    assert run('check', str(tmp_path)) == 0
+    out = capsys.readouterr().out
+    assert 'panx/1-shots/my/0-th\tempty\tno sentence\n' in out
+    assert 'panx/1-shots/my/0-th\tcriterion 1\tfewer than 1: B-LOC 0\n' in out
+    assert out.endswith(
+        '3 files, 0 of them unreadable; 3 buckets, 1 of them not as the paper says\n'
+    )
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()[-3:-1]}
+    assert rows['panx'] == ['1', '1', '2', '1', '1', '1', '0', '0', '1', '0', '0', '0']
+    assert rows['xnli'] == ['1', '1', '1', '3', '1', '0', '0', '0', '0', '0', '0', '0']
+
+
+def test_check_goes_on_past_files_that_it_cannot_read(tmp_path, capsys):
+    put(tmp_path, 'panx/1-shots/my/0-th/train.tsv', 'a\n')
+    put(tmp_path, 'panx/1-shots/my/1-th/train.tsv', 'a\tB-LOC\n')
+    assert run('check', str(tmp_path)) == 1
+    out = capsys.readouterr().out
+    assert '2 files, 1 of them unreadable; 1 buckets, 0 of them' in out
+
+
+# Sampling.
+
+
+def sentences(*tags):
+    return [
+        {'words': ' '.join(f'w{i}.{j}' for j in range(len(row.split()))), 'tags': row}
+        for i, row in enumerate(tags)
+    ]
+
+
+def pool(count=60):
+    draw = random.Random(0)
+    tags = ('X', 'X', 'X', 'Y', 'Y', 'Z', 'W')
+    return sentences(
+        *(' '.join(draw.choice(tags) for _ in range(draw.randint(1, 6))) for _ in range(count))
+    )
+
+
+def test_tagging_buckets_satisfy_both_criteria():
+    examples = pool()
+    for shots in (1, 2, 4):
+        made = buckets.sample('udpos', 'de', examples, shots)
+        assert len(made) == 40 and [bucket.index for bucket in made] == list(range(40))
+        for bucket in made:
+            tags = [example['tags'].split() for example in bucket.examples]
+            got = buckets.criteria(tags, 'WXYZ', shots)
+            assert not got.missing and not got.removable
+        # Not forty times the same.
+        assert len({tuple(e['words'] for e in bucket.examples) for bucket in made}) > 10
+        assert not list(buckets.problems(made))
+
+
+def test_a_seed_gives_the_same_buckets_whatever_else_is_sampled():
+    examples = pool()
+    first = buckets.sample('udpos', 'de', examples, 2, count=5, seed=1)
+    buckets.sample('udpos', 'de', examples, 4)
+    assert buckets.sample('udpos', 'de', examples, 2, count=5, seed=1) == first
+    assert buckets.sample('udpos', 'de', examples, 2, count=3, seed=1) == first[:3]
+    assert buckets.sample('udpos', 'de', examples, 2, count=5, seed=2) != first
+
+
+def test_a_rare_tag_is_taken_as_often_as_it_is_there():
+    examples = sentences('X X', 'Y X', 'X', 'X X X')
+    for bucket in buckets.sample('udpos', 'de', examples, 2):
+        tags = [example['tags'].split() for example in bucket.examples]
+        assert sum(row.count('Y') for row in tags) == 1
+        assert sum(row.count('X') for row in tags) >= 2
+    assert buckets.shortages('udpos', examples, 2) == ['Y is on 1 words only, fewer than 2']
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from('ABC'), min_size=1, max_size=4), min_size=1, max_size=12),
+    st.integers(1, 3),
+    st.integers(0, 5),
+)
+def test_minimum_including_on_anything(tags, shots, seed):
+    chosen = buckets.MinimumIncluding(tags, shots).sample(random.Random(seed))
+    assert len(set(chosen)) == len(chosen)
+    total = collections.Counter(itertools.chain.from_iterable(tags))
+    needed = {label: min(shots, count) for label, count in total.items()}
+
+    def enough(numbers):
+        have = collections.Counter(itertools.chain.from_iterable(tags[i] for i in numbers))
+        return all(have[label] >= count for label, count in needed.items())
+
+    assert enough(chosen)
+    assert not any(enough([i for i in chosen if i != left_out]) for left_out in chosen)
+
+
+def labelled_examples(count, labels=('0', '1')):
+    return [
+        {'uid': f'german-{i + 1}-val', 'text_a': f'a{i}', 'text_b': f'b{i}', 'label': label}
+        for i, label in enumerate(itertools.islice(itertools.cycle(labels), count))
+    ]
+
+
+def test_classification_buckets_are_disjoint():
+    examples = labelled_examples(400)
+    made = buckets.sample('pawsx', 'de', examples, 4)
+    assert len(made) == 40 and not list(buckets.problems(made))
+    assert len({example['uid'] for b in made for example in b.examples}) == 40 * 2 * 4
+    assert [example['label'] for example in made[0].examples] == ['0'] * 4 + ['1'] * 4
+    assert made == buckets.sample('pawsx', 'de', examples, 4)
+    assert made != buckets.sample('pawsx', 'de', examples, 4, seed=1)
+    assert len(buckets.dev_rows('pawsx', 'de', made, 400)) == 400 - 40 * 2 * 4
+
+
+def test_a_rare_label_runs_out():
+    examples = labelled_examples(9, ('0', '0', '1'))
+    made = buckets.sample('pawsx', 'de', examples, 1, count=4)
+    counts = [[e['label'] for e in bucket.examples] for bucket in made]
+    assert counts == [['0', '1']] * 3 + [['0']]
+    assert buckets.shortages('pawsx', examples, 1, count=4) == [
+        '1 has 3 examples; buckets from 3 on have fewer than 1'
+    ]
+    with pytest.raises(UserError, match='nothing to sample pawsx buckets in de from'):
+        buckets.sample('pawsx', 'de', [], 1)
+
+
+def test_sample_command(tmp_path, capsys):
+    source = put(tmp_path, 'train-de.tsv.gz', conllu.write_tagged(pool()))
+    out = str(tmp_path / 'out')
+    options = ['--task=udpos', '--lang=de', f'--output={out}', '--count=3']
+    assert run('sample', *options, '--shots=1,2', source) == 0
+    said = capsys.readouterr().out
+    assert 'udpos/2-shots/de: 3 buckets of' in said and 'from 60' in said
+    assert buckets.load(out, 'udpos', 'de', 2) == buckets.sample('udpos', 'de', pool(), 2, count=3)
+    assert run('check', out) == 0
+    assert ' 0 of them not as the paper says' in capsys.readouterr().out
+    assert run('sample', *options, source) == 2
+    assert 'is there already; remove it' in capsys.readouterr().err
+    assert run('sample', *options, '--shots=0', source) == 2
+    assert 'not a whole number above 0' in capsys.readouterr().err
+    # By default the numbers of shots of the paper, which has no 8 for tagging.
+    other = [option.replace(out, f'{out}2') for option in options]
+    assert run('sample', *other, source) == 0
+    assert sorted(os.listdir(f'{out}2/udpos')) == ['1-shots', '2-shots', '4-shots']
+
+
+def test_sample_command_skips_bad_records_if_told(tmp_path, capsys):
+    source = put(tmp_path, 'dev_2k.tsv', 'id\ta\tb\tlabel\n1\tx\ty\t0\n2\tx\ty\t7\n3\tx\ty\t1\n')
+    options = ['--task=pawsx', '--lang=de', '--count=1', '--shots=1', source]
+    assert run('sample', f'--output={tmp_path}/a', *options) == 2
+    assert "the label is '7'" in capsys.readouterr().err
+    assert run('sample', f'--output={tmp_path}/a', '--skip_bad=1', *options) == 0
+    assert 'skipped' in capsys.readouterr().out
+    [bucket] = buckets.load(f'{tmp_path}/a', 'pawsx', 'de', 1)
+    # The bad row keeps its number.
+    assert [example['uid'] for example in bucket.examples] == ['german-1-val', 'german-3-val']
+
+
+# Readers of what buckets are sampled from.
+
+
+def read_all(reader, *args):
+    return list(reader(*args))
+
+
+def test_conllu(tmp_path):
+    rows = [
+        '# sent_id = 1', '# text = Im 10 000er', '1-2\tIm' + '\t_' * 8,
+        '1\tIn\tin\tADP' + '\t_' * 6, '2\tdem\tder\tDET' + '\t_' * 6,
+        '2.1\tnix\tnix\tVERB' + '\t_' * 6, '3\t10 000er\t_\tNUM' + '\t_' * 6, '',
+        '# no tags', '1\ta' + '\t_' * 8, '',
+        '# only a comment', '', '',
+        '1\tمی\u200cروم\t_\tVERB' + '\t_' * 6,
+    ]  # fmt: skip
+    path = put(tmp_path, 'x.conllu.gz', '\n'.join(rows))
+    first, no_tags, last = read_all(conllu.read_conllu, path)
+    assert first == {'words': 'In dem 10000er', 'tags': 'ADP DET NUM'}
+    assert conllu.words_of(first)[2] == ('10000er', 'NUM')
+    assert isinstance(no_tags, readers.LeftOut)
+    assert last == {'words': 'میروم', 'tags': 'VERB'}
+
+
+@pytest.mark.parametrize(
+    'line, reason',
+    [
+        ('2\tist\tADP', '3 TAB-separated columns instead of 10'),
+        ('3\tist\t_\tAUX' + '\t_' * 6, "the word is numbered '3', not 2"),
+        ('x\tist\t_\tAUX' + '\t_' * 6, "the word is numbered 'x', not 2"),
+        ('2\t\t_\tAUX' + '\t_' * 6, 'the word is empty'),
+        ('2\tist\t_\t' + '\t_' * 6, "'' is not a tag"),
+        ('2\tist\t_\tAUX VERB' + '\t_' * 6, "'AUX VERB' is not a tag"),
+    ],
+)
+def test_a_bad_line_costs_its_sentence_only(tmp_path, line, reason):
+    word = '1\tHaus\t_\tNOUN' + '\t_' * 6
+    bad, good = read_all(conllu.read_conllu, put(tmp_path, 'x', f'{word}\n{line}\n\n{word}\n'))
+    assert (bad.line, bad.reason) == (2, reason)
+    assert good == {'words': 'Haus', 'tags': 'NOUN'}
+
+
+def test_iob2_and_broken_text(tmp_path):
+    path = put(tmp_path, 'x.iob2', '# text\n1\tBerlin\tB-LOC\t-\tx\n2\tist\tO\t-\t-\n')
+    assert read_all(conllu.read_iob2, path) == [{'words': 'Berlin ist', 'tags': 'B-LOC O'}]
+    (tmp_path / 'y').write_bytes(b'a\tX\n\xff\tX\n\nb\xc2\xa0c\tY\n')
+    bad, good = read_all(conllu.read_tagged, str(tmp_path / 'y'))
+    assert bad.line == 2 and 'not UTF-8' in bad.reason
+    # A space of another kind is part of the word.
+    assert conllu.words_of(good) == [('b\xa0c', 'Y')]
+    assert conllu.write_tagged([good]) == 'b\xa0c\tY\n'
+
+
+def test_official_xnli(tmp_path):
+    def row(lang, number):
+        tokens = [f'{lang} a {number} .', f'{lang} b {number} .']
+        columns = [lang, 'neutral', *['?'] * 14, *tokens, 'x']
+        return '\t'.join(columns)
+
+    header = '\t'.join(['language', 'gold_label', *['column'] * 17])
+    # Bulgarian is second: its row 0 is row 2490 of the file.
+    rows = [row('ar', i) for i in range(2490)] + [row('bg', 0), row('bg', 1)]
+    path = put(tmp_path, 'xnli.dev.tsv', '\n'.join([header, *rows]))
+    got = read_all(labelled.read_xnli, path, 'bg')
+    assert [record['uid'] for record in got] == ['bulgarian-2490-val', 'bulgarian-2491-val']
+    assert got[0] == {
+        'uid': 'bulgarian-2490-val',
+        'text_a': 'bg a 0 .',
+        'text_b': 'bg b 0 .',
+        'label': 'neutral',
+    }
+    # A file of another order would give the uids of other rows.
+    path = put(tmp_path, 'other.tsv', '\n'.join([header, row('bg', 0)]))
+    [bad] = read_all(labelled.read_xnli, path, 'bg')
+    assert 'cannot be numbered' in bad.reason
+
+
+def test_files_of_one_language_without_a_header(tmp_path):
+    path = put(tmp_path, 'dev-de.tsv', 'a\tb\tneutral\r\nc\td\tentailment\r\n')
+    got = read_all(labelled.read_xnli, path, 'de')
+    assert [record['uid'] for record in got] == ['german-4980-val', 'german-4981-val']
+    path = put(tmp_path, 'dev-de.tsv', 'a\tb\t0\r\nc\td\t1\r\n')
+    got = read_all(labelled.read_pawsx, path, 'de')
+    assert [record['uid'] for record in got] == ['german-1-val', 'german-2-val']
+    [bad] = read_all(labelled.read_pawsx, put(tmp_path, 'x.tsv', 'a\t0'), 'de')
+    assert bad.reason == '2 TAB-separated columns instead of 3'
+
+
+def test_mldoc(tmp_path):
+    path = put(tmp_path, 'de.train.1000', 'CCAT\tEin Text .\tmehr\nXCAT\tText\nGCAT\n')
+    good, unknown, short = read_all(labelled.read_mldoc, path, 'de')
+    assert good == {'uid': 'german-0-trn', 'text_a': 'Ein Text .', 'text_b': '', 'label': 'CCAT'}
+    assert "the label is 'XCAT'" in unknown.reason and 'no TAB' in short.reason
+
+
+def test_marc(tmp_path):
+    review = {
+        'stars': '4', 'review_title': ' Gut ', 'review_body': 'Ganz gut. ',
+        'product_category': 'home', 'language': 'de',
+    }  # fmt: skip
+    bad = ['{"stars": 1}', '[]', '{', json.dumps(review | {'review_body': ' '})]
+    path = put(tmp_path, 'x.json', '\n'.join([json.dumps(review), *bad]))
+    good, *rest = read_all(labelled.read_marc, path, 'de')
+    assert good == {
+        'uid': 'german-0-trn', 'text_a': 'Ganz gut.', 'text_b': 'Gut . home', 'label': '4',
+    }  # fmt: skip
+    assert [record.line for record in rest] == [2, 3, 4, 5]
+    assert rest[3].reason == 'text_a is empty'
+
+
+def test_golden_marc(golden, tmp_path):
+    for case in golden('fsxlt_marc_format/'):
+        path = put(tmp_path, 'x.json', case['inputs'] | {'stars': 1})
+        [record] = labelled.read_marc(path, 'de')
+        assert {key: record[key] for key in ('text_a', 'text_b')} == case['expected']
+
+
+# Real data.
+
+
+@pytest.fixture(scope='module')
+def published(dev_data):
+    root = dev_data / 'fsxlt_buckets'
+    return {path: buckets.read(path) for path in buckets.find(str(root))}
+
+
+def test_every_published_bucket_loads(published):
+    assert len(published) == 241
+    everything = [bucket for several in published.values() for bucket in several]
+    assert len(everything) == 241 * 30
+    count = collections.Counter()
+    for bucket in everything:
+        count[bucket.task] += len(bucket.examples)
+    assert count == {'xnli': 10800, 'pawsx': 5400, 'marc': 11250, 'panx': 22270, 'udpos': 20037}
+
+
+def test_published_buckets_that_are_not_as_the_paper_says(published):
+    kinds = collections.defaultdict(set)
+    for problem in buckets.problems(itertools.chain.from_iterable(published.values())):
+        task, shots, lang, _ = problem.bucket.split('/')
+        kinds[task, shots, problem.kind].add(problem.bucket)
+        if problem.kind == 'criterion 1':
+            assert lang in ('jv', 'my', 'yo')
+    assert {key: len(names) for key, names in kinds.items()} == {
+        ('panx', '1-shots', 'criterion 1'): 49,
+        ('panx', '4-shots', 'criterion 1'): 30,
+        ('panx', '1-shots', 'criterion 2'): 302,
+        ('panx', '2-shots', 'criterion 2'): 658,
+        ('panx', '4-shots', 'criterion 2'): 928,
+        ('panx', '2-shots', 'rare'): 30,
+        ('panx', '2-shots', 'repeated'): 7,
+        ('panx', '4-shots', 'repeated'): 55,
+        ('udpos', '1-shots', 'criterion 2'): 388,
+        ('udpos', '2-shots', 'criterion 2'): 594,
+        ('udpos', '4-shots', 'criterion 2'): 630,
+        ('udpos', '2-shots', 'rare'): 90,
+        ('udpos', '4-shots', 'rare'): 90,
+        ('udpos', '2-shots', 'repeated'): 2,
+        ('udpos', '4-shots', 'repeated'): 6,
+    }
+
+
+def test_published_buckets_are_written_as_they_were(published, tmp_path):
+    for path, several in published.items():
+        with readers.open_binary(path) as file:
+            contents = [json.loads(line) for line in file]
+        for bucket, content in zip(several[:2], contents, strict=False):
+            written = pathlib.Path(buckets.write(bucket, str(tmp_path)))
+            assert written.name == content['file']
+            text = written.read_text(encoding='utf-8')
+            if bucket.task in buckets.TAGGING:
+                assert text == content['data']
+            else:
+                data = json.loads(text)
+                assert data == content['data'] and list(data) == list(content['data'])
+            assert buckets.read(str(written)) == [bucket]
+
+
+@pytest.mark.parametrize('task, langs', [('xnli', 'de es sw zh'), ('pawsx', 'de ja zh')])
+def test_uids_find_the_texts_of_dev_rows(dev_data, task, langs):
+    """A base that is off by one would find no text at all."""
+
+    def letters(text):
+        # The few shots of XNLI are tokenised, these files are not.
+        return ''.join(filter(str.isalnum, text))
+
+    sides = ('text_a', 'text_b')
+    for lang in langs.split():
+        rows = list(labelled.READERS[task](str(dev_data / task / f'dev-{lang}.tsv.gz'), lang))
+        labels = len(labelled.LABELS[task])
+        for shots in (1, 8):
+            several = buckets.load(str(dev_data / 'fsxlt_buckets'), task, lang, shots)
+            examples = [example for bucket in several for example in bucket.examples]
+            same = 0
+            for example in examples:
+                row = rows[labelled.Uid.parse(example['uid']).row(task)]
+                assert row['uid'] == example['uid'] and row['label'] == example['label']
+                same += all(letters(row[side]) == letters(example[side]) for side in sides)
+            assert same == len(examples), (lang, shots)
+            left = buckets.dev_rows(task, lang, several, len(rows))
+            assert len(left) == len(rows) - len(several) * labels * shots
+
+
+def test_real_treebanks_give_buckets_that_satisfy_both_criteria(dev_data):
+    [path] = (dev_data / 'ud').glob('*/mr_ufal-ud-train.conllu.gz')
+    examples = buckets.read_examples('udpos', 'mr', [str(path)])
+    assert len(examples) == 373
+    for shots in (1, 4):
+        made = buckets.sample('udpos', 'mr', examples, shots, count=10)
+        rare = buckets.shortages('udpos', examples, shots)
+        kinds = {problem.kind for problem in buckets.problems(made)}
+        assert kinds - {'repeated'} == ({'criterion 1'} if rare else set())

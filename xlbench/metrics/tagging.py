@@ -1,0 +1,285 @@
+"""Scores of tags, one for each word: chunk F1 and accuracy (arXiv:2012.15682, section 4.1).
+
+The tags of a sentence travel as one text, separated by single spaces, so that targets and
+predictions are lists of strings as for every other metric:
+
+  ChunkF1()(['B-PER I-PER O B-LOC'], ['B-PER I-PER O O'])
+    -> {'chunk_f1': 66.7, 'chunk_precision': 100.0, 'chunk_recall': 50.0}
+
+A prediction has a tag for every word of the target. Words that do not count are left out on both
+sides, as if the sentence had been written without them: those whose own tag is in UNSCORED, and
+those that did not fit the model, for which the prediction has CUT (`last_pieces` says which).
+
+`Chunks` does the same on arrays of tag numbers, for the predictions of many models at once.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from xlbench import errors
+from xlbench.metrics import pairs
+
+# Tags that fsxlt/code neither trains nor scores (data_loader/bert_formatting.py).
+UNSCORED = ('-NONE-', 'NFP', 'AFX')
+CUT = '<CUT>'
+OUTSIDE = 'O'
+VERSIONS = ('0.0.12', '1.2.2')
+
+
+def split(text: str) -> list[str]:
+    """The tags of a sentence; an empty text has none."""
+    return text.split()
+
+
+def last_pieces(
+    tags: Sequence[str], piece_counts: Sequence[int], max_pieces: int
+) -> list[int | None]:
+    """Where the tag of each word is predicted: at its last piece (fsxlt/code).
+
+    A sentence is cut behind `max_pieces` pieces. A word that loses its last piece so, and one whose
+    tag is in UNSCORED, is neither trained nor scored.
+
+    Args:
+        tags: [words].
+        piece_counts: [words], pieces of each; at least 1 (a word that a tokeniser leaves nothing of
+            is one unknown piece).
+        max_pieces: Pieces that fit, without the special tokens around them: 126 of 128.
+
+    Returns:
+        [words], the place of the piece in the sentence, counted from 0 without [CLS]; or None.
+
+    Example: tags DET ADJ, pieces 'The', 'int ##ern ##al' -> [0, 3]; with max_pieces 3 -> [0, None].
+    """
+    if len(tags) != len(piece_counts) or min(piece_counts, default=1) < 1:
+        raise ValueError('every tag needs a word of at least one piece')
+    ends = np.cumsum(piece_counts, dtype=int).tolist()
+    return [
+        end - 1 if end <= max_pieces and tag not in UNSCORED else None
+        for tag, end in zip(tags, ends, strict=True)
+    ]
+
+
+class Chunks:
+    """Chunks of tag sequences, as the package seqeval finds them.
+
+    A tag is a letter and a type: B-PER is B and PER. B and S begin a chunk, E and S end one, O and
+    '.' are outside, and otherwise a chunk goes on while the type stays. A tag without '-', such as
+    the part of speech NOUN, has a letter and a type as well, so a run of equal tags is a chunk;
+    only SCONJ and SYM begin one each time. The versions differ in what its type is:
+
+      0.0.12  the whole tag, NOUN; it is of the time of the paper
+      1.2.2   the tag without its letter, so that SCONJ and CCONJ are of one type; '_' if that is
+              nothing, the type that O has as well, so that there is no border between X and O
+
+    Both take all sentences as one sequence with an O between them; so does this.
+    """
+
+    def __init__(self, tags: Sequence[str], version: str = VERSIONS[0]):
+        """Tag i is `tags[i]`; -1 is an O, between sentences too."""
+        states = [_state(tag, version) for tag in tags]
+        # The last two rows: what is before the first tag, and the O that -1 stands for.
+        states += [(OUTSIDE, ''), _state(OUTSIDE, version)]
+        self._before_all = len(tags)
+        kinds = {kind: i for i, kind in enumerate(dict.fromkeys(kind for _, kind in states))}
+        self._kinds = np.array([kinds[kind] for _, kind in states])
+        self._begins = np.array([[_begins(a, b) for b in states] for a in states])
+        self._ends = np.array([[_ends(a, b) for b in states] for a in states])
+
+    def compare(
+        self, gold: np.ndarray, predicted: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which chunks are right, found at the places where chunks end.
+
+        Args:
+            gold: [..., words] tag numbers, sentence behind sentence with a -1 after each. Words
+                that do not count must be taken out: a -1 in their place would part a chunk.
+            predicted: [..., words], likewise; leading axes are broadcast.
+
+        Returns:
+            Booleans [..., words]: a chunk ends here that both have; predicted has; gold has. Their
+            sums over the words are what `f1` takes.
+        """
+        gold_begins, gold_ends = self._spans(gold)
+        begins, ends = self._spans(predicted)
+        correct = gold_ends & ends & (gold_begins == begins)
+        correct &= self._kinds[gold] == self._kinds[predicted]
+        return correct, ends, gold_ends
+
+    def _spans(self, tags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """[..., words]: where the chunk of each word began, and whether it ends here."""
+        tags = np.asarray(tags)
+        border = np.full_like(tags[..., :1], -1)
+        before = np.concatenate([np.full_like(border, self._before_all), tags], -1)
+        after = np.concatenate([tags, border], -1)
+        places = np.where(self._begins[before, after], np.arange(after.shape[-1]), 0)
+        begins = np.maximum.accumulate(places, -1)[..., :-1]
+        return begins, self._ends[before, after][..., 1:]
+
+
+def _state(tag: str, version: str) -> tuple[str, str]:
+    """The letter and the type of a tag."""
+    if version == '0.0.12':
+        return tag[0], tag.rpartition('-')[2]
+    rest = tag[1:]
+    return tag[0], (rest.partition('-')[2] if '-' in rest else rest) or '_'
+
+
+def _begins(before: tuple[str, str], tag: tuple[str, str]) -> bool:
+    """Whether a chunk begins at `tag`."""
+    return (
+        tag[0] in 'BS'
+        or (before[0] in 'ESO' and tag[0] in 'EI')
+        or (tag[0] not in 'O.' and before[1] != tag[1])
+    )
+
+
+def _ends(tag: tuple[str, str], after: tuple[str, str]) -> bool:
+    """Whether a chunk ends at `tag`."""
+    return (
+        tag[0] in 'ES'
+        or (tag[0] in 'BI' and after[0] in 'BSO')
+        or (tag[0] not in 'O.' and tag[1] != after[1])
+    )
+
+
+def f1(
+    correct: np.ndarray, predicted: np.ndarray, gold: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """F1, precision and recall, 0 to 1, from numbers of chunks; 0 where there are none.
+
+    Args:
+        correct: [...], chunks that are right.
+        predicted: [...], chunks of the predictions.
+        gold: [...], chunks of the targets.
+    """
+    precision = correct / np.maximum(predicted, 1)
+    recall = correct / np.maximum(gold, 1)
+    total = precision + recall
+    return 2.0 * precision * recall / np.where(total > 0, total, 1.0), precision, recall
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkF1:
+    """F1, precision and recall of chunks, 0 to 100, over all sentences together.
+
+    The benchmark calls this F1 for parts of speech too, where it is neither accuracy nor macro-F1.
+    No chunk on either side gives 0.
+
+    Attributes:
+        seqeval: The version of the package whose chunks are counted; see `Chunks`.
+    """
+
+    seqeval: str = VERSIONS[0]
+
+    def __post_init__(self):
+        if self.seqeval not in VERSIONS:
+            raise errors.unknown('version of seqeval', self.seqeval, VERSIONS)
+
+    @property
+    def signature(self) -> str:
+        """What decides the numbers."""
+        return (
+            f'chunk_f1|chunks:seqeval-{self.seqeval}|average:micro|'
+            f'unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
+        )
+
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+        """chunk_f1, chunk_precision and chunk_recall."""
+        return self.with_examples(targets, predictions)[0]
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """The same of each sentence."""
+        return self.with_examples(targets, predictions)[1]
+
+    def with_examples(
+        self, targets: Sequence[str], predictions: Sequence[str]
+    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+        """Of all sentences, and of each, counting the chunks once."""
+        sentences = scored(targets, predictions)
+        numbers: dict[str, int] = {}
+        # An O behind every sentence.
+        gold, predicted = (
+            np.array(
+                [
+                    number
+                    for sentence in sentences
+                    for number in (
+                        *(numbers.setdefault(pair[side], len(numbers)) for pair in sentence),
+                        -1,
+                    )
+                ]
+            )
+            for side in (0, 1)
+        )
+        found = Chunks(list(numbers), self.seqeval).compare(gold, predicted)
+        firsts = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences[:-1])])
+        counts = np.stack([np.add.reduceat(where.astype(int), firsts) for where in found])
+        examples = np.stack(f1(*counts), -1)
+        return _chunk_scores(f1(*counts.sum(-1))), [_chunk_scores(row) for row in examples]
+
+
+def _chunk_scores(values: Sequence[float]) -> dict[str, float]:
+    names = ('chunk_f1', 'chunk_precision', 'chunk_recall')
+    return {name: 100.0 * float(value) for name, value in zip(names, values, strict=True)}
+
+
+@dataclasses.dataclass(frozen=True)
+class TagAccuracy:
+    """The share of words with the right tag, 0 to 100, over all words together.
+
+    Attributes:
+        per_tag: Whether the share among the words of each tag is given as well, under names such as
+            tag_accuracy_NOUN.
+    """
+
+    per_tag: bool = True
+
+    @property
+    def signature(self) -> str:
+        """What decides the numbers."""
+        return f'tag_accuracy|unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
+
+    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+        """tag_accuracy; tag_scored, the share of all words that count; and by tag."""
+        words = [pair for sentence in scored(targets, predictions) for pair in sentence]
+        total = sum(len(split(target)) for target in targets)
+        scores = {'tag_accuracy': _share(words), 'tag_scored': 100.0 * len(words) / max(total, 1)}
+        if self.per_tag:
+            by_tag: dict[str, list[tuple[str, str]]] = {}
+            for pair in words:
+                by_tag.setdefault(pair[0], []).append(pair)
+            scores |= {f'tag_accuracy_{tag}': _share(by_tag[tag]) for tag in sorted(by_tag)}
+        return scores
+
+    def per_example(
+        self, targets: Sequence[str], predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """tag_accuracy of each sentence; 0 for one of which no word counts."""
+        return [{'tag_accuracy': _share(pair)} for pair in scored(targets, predictions)]
+
+
+def _share(words: Sequence[tuple[str, str]]) -> float:
+    return 100.0 * sum(gold == tag for gold, tag in words) / len(words) if words else 0.0
+
+
+def scored(targets: Sequence[str], predictions: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """The words of each sentence that count, as pairs of right and predicted tag.
+
+    Example: ['DET NFP NOUN NOUN'], ['DET X VERB <CUT>'] -> [[('DET', 'DET'), ('NOUN', 'VERB')]]
+    """
+    pairs.check(targets, predictions)
+    sentences = []
+    for i, texts in enumerate(zip(targets, predictions, strict=True)):
+        gold, predicted = map(split, texts)
+        if len(gold) != len(predicted):
+            raise errors.UserError(
+                f'predictions[{i}] has {len(predicted)} tags but its target has {len(gold)}; every '
+                f'word needs one, {CUT} where it did not fit the model'
+            )
+        words = zip(gold, predicted, strict=True)
+        sentences.append([pair for pair in words if pair[0] not in UNSCORED and pair[1] != CUT])
+    return sentences
