@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from xlbench import baselines, benchmarks, errors
 from xlbench.results import Result, Run
 
 _DEFAULT_SCORE = 'rouge_l'
+_LANG = re.compile(r'\blang:(\w+)')
 # Training settings as columns, in the order of the tables of arXiv:2106.02017.
 _SETTINGS = {
     'mono': 'Monolingual',
@@ -241,19 +243,29 @@ def error_removed(section: Section, system: System) -> tuple[str, ...]:
 
 
 def signatures(section: Section, *scores: str) -> list[str]:
-    """The signatures behind scores, a line each: which tasks, which metric, which variant."""
+    """The signatures behind scores, a line each: which tasks, which metric, which variant.
+
+    Signatures that differ in the language alone share a line: lang:{de,en}.
+    """
     families = {score.split('_')[0] for score in scores}
     found: dict[tuple[str, str], set[str]] = {}
+    langs: dict[tuple[str, str], set[str]] = {}
     for result in _all_results(section):
         own = {m: s for m, s in result.signatures.items() if any(f in m.lower() for f in families)}
         # Where scores share a table, those of no metric have no signature to show.
         for metric, signature in (own or ({} if section.tables else result.signatures)).items():
-            found.setdefault((metric, signature), set()).add(result.task)
+            lang = _LANG.search(signature)
+            key = metric, _LANG.sub('lang:{}', signature, count=1)
+            found.setdefault(key, set()).add(result.task)
+            langs.setdefault(key, set()).update(lang.groups() if lang else ())
     everywhere = {result.task for result in _all_results(section)}
     lines = []
     for (metric, signature), tasks in sorted(found.items()):
+        of = langs[metric, signature]
+        named = '{' + ','.join(sorted(of)) + '}' if len(of) > 1 else ''.join(of)
         where = '' if tasks == everywhere else f' ({_where(tasks)})'
-        lines.append(clean(f'{metric}{where}: {signature}'))
+        line = signature.replace('lang:{}', f'lang:{named}') if of else signature
+        lines.append(clean(f'{metric}{where}: {line}'))
     return lines
 
 
