@@ -547,7 +547,7 @@ def test_hub_offline_is_a_plain_error(tmp_path):
         env={'HF_HUB_OFFLINE': '1', 'HF_HOME': str(tmp_path), 'PATH': ''},
         check=True,
     )
-    assert "vocabulary 'mt5' is not in the Hugging Face cache" in result.stdout
+    assert "of 'google/mt5-base' is not in the Hugging Face cache" in result.stdout
     assert result.stderr == ''
 
 

@@ -35,7 +35,11 @@ HUB_NAMES = {
     't5': 'google/t5-v1_1-base',
 }
 # The vocabularies of the sample corpora, in the data root.
-SAMPLE_FILES = {'sample': 'sample.model', 'sample_mrs': 'sample_mrs.model'}
+SAMPLE_FILES = {
+    'sample': 'sample.model',
+    'sample_mrs': 'sample_mrs.model',
+    'sample_fewshot': 'sample_fewshot.model',
+}
 VOCABULARY_FILES = tuple(
     dict.fromkeys(file for family in vocabularies.FAMILIES.values() for file in family.files)
 )
@@ -451,31 +455,13 @@ def _from_hub(spec: str) -> str:
     An interrupted download goes on where it stopped, and what is in the cache is used without a
     connection.
     """
-    import huggingface_hub
-    from huggingface_hub import errors as hub_errors
+    from xlbench.huggingface import hub
 
     repository, _, revision = HUB_NAMES.get(spec, spec).partition('@')
 
     def fetch(names: Iterable[str]) -> list[str]:
-        try:
-            arguments = (huggingface_hub, hub_errors, repository)
-            paths = [_hub_file(*arguments, name, revision or None) for name in names]
-        except hub_errors.HFValidationError as error:
-            raise errors.UserError(
-                f'{spec!r} is neither a file, a folder nor a hub name'
-            ) from error
-        except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError) as error:
-            raise errors.UserError(
-                f'the Hugging Face hub has no open repository {HUB_NAMES.get(spec, spec)!r}; check '
-                'the name, or give a folder with its vocabulary files'
-            ) from error
-        except (OSError, hub_errors.HfHubHTTPError) as error:
-            raise errors.UserError(
-                f'vocabulary {spec!r} is not in the Hugging Face cache and the hub cannot be '
-                'reached (HF_HUB_OFFLINE set, or no connection); copy its vocabulary files and '
-                'config.json into a folder and name that folder, or use sample'
-            ) from error
-        return [path for path in paths if path]
+        paths = [hub.fetch(repository, name, revision) for name in names]
+        return [str(path) for path in paths if path]
 
     configs = fetch(vocabularies.CONFIG_FILES)
     found = fetch([vocabularies.TOKENIZER_FILE])
@@ -489,21 +475,6 @@ def _from_hub(spec: str) -> str:
             f'{", ".join(VOCABULARY_FILES)}'
         )
     return os.path.dirname(found[0])
-
-
-def _hub_file(hub: Any, hub_errors: Any, repository: str, file: str, revision: str | None):
-    """The local path of one file, None if the repository does not have it."""
-    cached = hub.try_to_load_from_cache(repository, file, revision=revision)
-    if isinstance(cached, str):
-        return cached
-    if cached is not None:  # The cache remembers that there is no such file.
-        return None
-    try:
-        return hub.hf_hub_download(repository, file, revision=revision)
-    except hub_errors.LocalEntryNotFoundError:  # A kind of EntryNotFoundError: no connection.
-        raise
-    except hub_errors.EntryNotFoundError:
-        return None
 
 
 def load(spec: str, root: str) -> Tokenizer:
