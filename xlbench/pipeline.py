@@ -176,11 +176,66 @@ def retrieval_features() -> dict[str, seqio.Feature]:
     }
 
 
+class Labels(seqio.PassThroughVocabulary):
+    """The labels of a task; the id of one is its place among them.
+
+    Args:
+      labels: their texts.
+      view: 'classification', a label for a text, or 'tagging', one for each of its words.
+    """
+
+    def __init__(self, labels: Sequence[str], view: str):
+        super().__init__(len(labels))
+        self.labels = tuple(labels)
+        self.view = view
+
+    def __eq__(self, other: Any) -> bool:
+        same = isinstance(other, Labels)
+        return same and (self.labels, self.view) == (other.labels, other.view)
+
+    __hash__ = None
+
+    def ids(self, texts: Sequence[str]) -> np.ndarray:
+        """The ids of labels, [length] int32; UserError for one that is not there."""
+        if unknown := [text for text in texts if text not in self.labels]:
+            raise errors.unknown('label', unknown[0], self.labels)
+        return np.array([self.labels.index(text) for text in texts], np.int32)
+
+
+def label_features(labels: Sequence[str], view: str) -> dict[str, seqio.Feature]:
+    """Output features of a task of labels.
+
+    They are `inputs`, all that the encoder reads; `targets`, ids of labels; and `piece_counts`, the
+    number of ids of each text (classification) or word (tagging), without special ones.
+
+    Args:
+      labels: their texts, in the order of their ids.
+      view: 'classification' or 'tagging'.
+    """
+    return {
+        'inputs': seqio.Feature(vocabulary('inputs'), add_eos=False),
+        'targets': seqio.Feature(Labels(labels, view), add_eos=False),
+        'piece_counts': seqio.Feature(seqio.PassThroughVocabulary(2**31 - 1), add_eos=False),
+    }
+
+
+def labels(task: seqio.Task) -> tuple[str, ...]:
+    """The labels of a task, () where it has texts to write."""
+    targets = task.output_features.get('targets')
+    return getattr(targets and targets.vocabulary, 'labels', ())
+
+
 def view(task: seqio.Task) -> str:
-    """'retrieval' if the targets of a task are written like inputs, else 'generation'."""
-    features = task.output_features
-    both = 'targets' in features and features['targets'].vocabulary is vocabulary('inputs')
-    return 'retrieval' if both else 'generation'
+    """How the examples of a task are read.
+
+    'classification' or 'tagging' where it has labels; 'retrieval' if its targets are written like
+    inputs; else 'generation'.
+    """
+    targets = task.output_features.get('targets')
+    known = targets.vocabulary if targets else None
+    if isinstance(known, Labels):
+        return known.view
+    return 'retrieval' if known is vocabulary('inputs') else 'generation'
 
 
 # ---------------------------------------------------------------------------------------------
@@ -369,10 +424,10 @@ def prefixes(
 ) -> dict[str, np.ndarray]:
     """What `add_prefix` puts before each feature, [length] int32, for the vocabulary in use."""
     chosen = tokenizer()
-    if view == 'retrieval' and vocabularies.FAMILIES[chosen.family].needs_languages:
+    if view != 'generation' and vocabularies.FAMILIES[chosen.family].needs_languages:
         raise errors.UserError(
             f'vocabulary {chosen.name} is of a model whose inputs hold the language to translate '
-            'from or into, so it is no vocabulary for retrieval; take one of BERT, XLM-R or T5'
+            f'from or into, so it is no vocabulary for {view}; take one of BERT, XLM-R or T5'
         )
     source, target = chosen.prefix_ids(source_lang, target_lang)
     return {'inputs': source, 'targets': source if view == 'retrieval' else target}
@@ -449,6 +504,128 @@ def retrieval_preprocessors(
         seqio.CacheDatasetPlaceholder(),
         seqio.preprocessors.append_eos_after_trim,
     ]
+
+
+def classification_preprocessors(
+    labels: Sequence[str], texts: Sequence[str], keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a classification task, from records with a `label`.
+
+    Args:
+      labels: their texts, in the order of their ids.
+      texts: the fields of the one or two texts.
+      keep: fields that stay as they are.
+    """
+    encoder = functools.partial(classification_encoder, tuple(labels), tuple(texts))
+    step = functools.partial(encode_labelled, encoder=encoder, texts=tuple(texts), keep=tuple(keep))
+    return [step, seqio.CacheDatasetPlaceholder()]
+
+
+def tagging_preprocessors(labels: Sequence[str]) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a tagging task, from records of `words` and `tags`.
+
+    Args:
+      labels: all tags, in the order of their ids.
+    """
+    encoder = functools.partial(tagging_encoder, tuple(labels))
+    step = functools.partial(encode_labelled, encoder=encoder, texts=('words',))
+    return [step, seqio.CacheDatasetPlaceholder()]
+
+
+Encoder = Callable[[Mapping[str, str]], dict[str, Any]]  # A record -> its features.
+
+
+def classification_encoder(labels: Sequence[str], texts: Sequence[str]) -> Encoder:
+    """Encodes one or two texts and their label, by the vocabulary in use.
+
+    Example, BERT: {'text_a': 'Es regnet.', 'text_b': 'Es ist nass.', 'label': 'entailment'} ->
+      inputs [CLS] Es regnet . [SEP] Es ist nass . [SEP], targets [1], piece_counts [3, 4],
+      inputs_pretokenized 'Es regnet.\\tEs ist nass.', targets_pretokenized 'entailment'
+    """
+    chosen, known = tokenizer(), Labels(labels, 'classification')
+    start = prefixes(None, None, 'classification')['inputs']
+    # RoBERTa's own pairs have two ends between the texts (fairseq, roberta/hub_interface.py).
+    doubled = chosen.family in ('roberta', 'xlm-roberta')
+    between = np.array([chosen.eos_id] * (2 if doubled else 1), np.int32)
+
+    def encode(record: Mapping[str, str]) -> dict[str, Any]:
+        sides = [record[name] for name in texts]
+        pieces = [chosen.encode(side) for side in sides]
+        parts = [part for ids in pieces for part in (between, ids)]
+        return {
+            'inputs': np.concatenate([start, *parts[1:], between[:1]]),
+            'targets': known.ids([record['label']]),
+            'piece_counts': np.array([len(ids) for ids in pieces], np.int32),
+            'inputs_pretokenized': '\t'.join(sides),
+            'targets_pretokenized': record['label'],
+        }
+
+    return encode
+
+
+def tagging_encoder(labels: Sequence[str]) -> Encoder:
+    """Encodes words and their tags, each word alone, by the vocabulary in use.
+
+    A word that the vocabulary leaves nothing of is one unknown piece.
+
+    Example, BERT: {'words': 'Hunde bellen', 'tags': 'NOUN VERB'} -> inputs
+      [CLS] Hun ##de bel ##len [SEP], targets [7, 15], piece_counts [2, 2]
+    """
+    chosen, known = tokenizer(), Labels(labels, 'tagging')
+    start = prefixes(None, None, 'tagging')['inputs']
+    end, unknown = (np.array([number], np.int32) for number in (chosen.eos_id, chosen.unk_id))
+    pieces_of = functools.lru_cache(2**17)(chosen.encode)
+
+    def encode(record: Mapping[str, str]) -> dict[str, Any]:
+        pieces = [pieces_of(word) for word in record['words'].split(' ')]
+        pieces = [ids if ids.size else unknown for ids in pieces]
+        return {
+            'inputs': np.concatenate([start, *pieces, end]),
+            'targets': known.ids(record['tags'].split(' ')),
+            'piece_counts': np.array([len(ids) for ids in pieces], np.int32),
+            'inputs_pretokenized': record['words'],
+            'targets_pretokenized': record['tags'],
+        }
+
+    return encode
+
+
+def encode_labelled(
+    dataset: tf.data.Dataset,
+    encoder: Callable[[], Encoder],
+    texts: Sequence[str],
+    keep: Sequence[str] = (),
+) -> tf.data.Dataset:
+    """Texts and labels -> ids; `prepare` calls the encoder without a dataset, which is faster.
+
+    Args:
+      dataset: of records of texts.
+      encoder: gives the function that encodes one, for the vocabulary of this moment.
+      texts: the fields that hold language; `prepare` trains vocabularies on them.
+      keep: fields that stay as they are.
+    """
+    del texts
+    encode, fields = encoder(), list(dataset.element_spec)
+    ids = ('inputs', 'targets', 'piece_counts')
+    shown = ('inputs_pretokenized', 'targets_pretokenized')
+
+    def call(*values: Any) -> list[np.ndarray]:
+        # Eager, a text is an array [].
+        data = [value.item() if isinstance(value, np.ndarray) else value for value in values]
+        found = encode({name: text.decode() for name, text in zip(fields, data, strict=True)})
+        return [found[name] for name in ids] + [
+            np.array(found[name].encode(), object) for name in shown
+        ]
+
+    def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        types = [tf.int32] * len(ids) + [tf.string] * len(shown)
+        found = tf.numpy_function(call, [record[name] for name in fields], types)
+        for tensor, shape in zip(found, [[None]] * len(ids) + [[]] * len(shown), strict=True):
+            tensor.set_shape(shape)
+        kept = {name: record[name] for name in keep}
+        return kept | dict(zip((*ids, *shown), found, strict=True))
+
+    return dataset.map(example)
 
 
 def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:

@@ -30,7 +30,7 @@ BATCH = 1024  # Examples for one call of the tokenizer.
 # Below this many bytes of text, one process is done before others have imported TensorFlow.
 WORKERS_FROM_BYTES = 256 * 2**20
 MAX_DEFAULT_WORKERS = 16  # Each holds TensorFlow, about 0.7 GB.
-SAMPLES = ('mtg', 'mrs')  # Modules of tasks/samples.
+SAMPLES = ('mtg', 'mrs', 'labels')  # Modules of tasks/samples.
 
 
 def _pipeline() -> Any:
@@ -218,8 +218,31 @@ def _seqio_records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
         yield records
 
 
+def _label_step(task: Any) -> dict[str, Any] | None:
+    """What `pipeline.encode_labelled` is told, if it is all that a task does with its records."""
+    import seqio
+
+    pipeline = _pipeline()
+    steps = [s for s in task.preprocessors if not isinstance(s, seqio.CacheDatasetPlaceholder)]
+    alone = len(steps) == 1 and getattr(steps[0], 'func', None) is pipeline.encode_labelled
+    return steps[0].keywords if alone and isinstance(task.source, pipeline.RecordSource) else None
+
+
+def _source_records(task: Any, split: str) -> Iterator[list[dict[str, str]]]:
+    """The records of a RecordSource as it reads them."""
+    for batch in task.source.batches(split).as_numpy_iterator():
+        columns = ([value.decode() for value in values.tolist()] for values in batch.values())
+        yield [dict(zip(batch, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
 def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
     """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
+    told = _label_step(task)
+    if told is not None:  # One by one, without TensorFlow in between.
+        encode, keep = told['encoder'](), told.get('keep', ())
+        for batch in _source_records(task, split):
+            yield [{name: record[name] for name in keep} | encode(record) for record in batch]
+        return
     steps, told = text_steps(task) or (None, {})
     dataset = None if steps is None else _text_dataset(task, split, steps)
     if dataset is None:
@@ -230,7 +253,12 @@ def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
 
 
 def texts(task: Any, split: str) -> Iterator[str]:
-    """Inputs and targets of a task and split as text, without language tags."""
+    """Inputs and targets of a task and split as text, without language tags and labels."""
+    told = _label_step(task)
+    if told is not None:
+        for batch in _source_records(task, split):
+            yield from (record[name] for record in batch for name in told['texts'])
+        return
     steps, _ = text_steps(task) or (None, {})
     dataset = None if steps is None else _text_dataset(task, split, steps)
     if dataset is None:
@@ -327,6 +355,7 @@ def _manifest(task: Any, split: str, root: str) -> dict[str, Any]:
         'task': task.name,
         'split': split,
         'view': pipeline.view(task),
+        'labels': list(pipeline.labels(task)),  # Of targets that are labels: id = place.
         'features': {
             name: {'pad_id': tokenizer.pad_id, 'eos_id': tokenizer.eos_id}
             for name in task.output_features
@@ -565,8 +594,8 @@ def _parser() -> argparse.ArgumentParser:
         '--vocabulary',
         metavar='NAME',
         default='sample',
-        help='sample, sample_mrs, a SentencePiece .model, a folder with the vocabulary files of a '
-        'model, or a name such as mt5 or google/mt5-base (default: sample)',
+        help='sample, sample_mrs, sample_fewshot, a SentencePiece .model, a folder with the '
+        'vocabulary files of a model, or a name such as mt5 or google/mt5-base (default: sample)',
     )
     add('--sample', action='store_true', help='write the sample corpora first, if they are missing')
     add(

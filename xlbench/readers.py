@@ -104,7 +104,8 @@ def find(path: str) -> list[str]:
     return sorted(p for p in paths if not (p.endswith('.gz') and p.removesuffix('.gz') in paths))
 
 
-def _open(path: str) -> IO[bytes]:
+def open_binary(path: str) -> IO[bytes]:
+    """A file, unpacked on the way if its name ends in .gz; UserError if it is not there."""
     try:
         return gzip.open(path, 'rb') if path.endswith('.gz') else open(path, 'rb')
     except FileNotFoundError as error:
@@ -115,7 +116,7 @@ def _open(path: str) -> IO[bytes]:
 
 def _raw_lines(path: str) -> Iterator[bytes]:
     """The lines of a file without their ends; OSError or EOFError if gzip data is broken."""
-    with _open(path) as file:
+    with open_binary(path) as file:
         first = True
         while raw := file.readline(MAX_LINE_BYTES + 1):
             if len(raw) > MAX_LINE_BYTES:
@@ -128,7 +129,7 @@ def _raw_lines(path: str) -> Iterator[bytes]:
 _BROKEN = (OSError, EOFError, zlib.error)
 
 
-def _lines(path: str) -> Iterator[str | BadRecord]:
+def lines(path: str) -> Iterator[str | BadRecord]:
     """The lines of a file as text; a BadRecord in place of each that is not UTF-8."""
     number = 0
     try:
@@ -147,7 +148,7 @@ def _lines(path: str) -> Iterator[str | BadRecord]:
 def count_lines(path: str) -> int:
     """The number of lines; a last line without an end counts."""
     count, last = 0, b'\n'
-    with _open(path) as file:
+    with open_binary(path) as file:
         try:
             while block := file.read(2**20):
                 count += block.count(b'\n')
@@ -232,7 +233,7 @@ def read_parallel(
         yield unequal
         return
     # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
-    pairs = zip(_lines(source_path), _lines(target_path), strict=False)
+    pairs = zip(lines(source_path), lines(target_path), strict=False)
     for number, (source, target) in enumerate(pairs, 1):
         record: Record = {}
         for path, line, columns in (
@@ -285,7 +286,7 @@ def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRec
     Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
     """
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines(path), 1):
         if isinstance(line, BadRecord):
             yield line
             continue
@@ -319,10 +320,10 @@ def read_tsv(
     Example: 'Der Zug hielt.\\tHalt', columns ('inputs', 'targets') ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
     """
-    lines: Iterator[tuple[int, str | BadRecord]] = enumerate(_lines(path), 1)
+    numbered: Iterator[tuple[int, str | BadRecord]] = enumerate(lines(path), 1)
     names = list(columns)
     if header:
-        _, line = next(lines, (1, ''))
+        _, line = next(numbered, (1, ''))
         if isinstance(line, BadRecord):
             yield dataclasses.replace(line, fatal=True)
             return
@@ -334,7 +335,7 @@ def read_tsv(
                     path, 1, f'{found} column {name!r}; the header has {names}', fatal=True
                 )
                 return
-    for number, line in lines:
+    for number, line in numbered:
         if isinstance(line, BadRecord):
             yield line
             continue
@@ -392,7 +393,7 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
 def _json_file(path: str) -> Any:
     """The content of a JSON file; `_as_bad_record` makes what is wrong with it a BadRecord."""
     try:
-        with _open(path) as file:
+        with open_binary(path) as file:
             data = file.read(MAX_JSON_BYTES + 1)
     except _BROKEN as error:
         raise ValueError(f'cannot be read: {error}') from error
@@ -468,7 +469,7 @@ def read_pairs(path: str) -> Iterator[Record | BadRecord]:
     Example: 'Hast du Zeit?\\tJa, um drei.\\t1\\t2' -> {'message': 'Hast du Zeit?', 'reply': 'Ja, um
       drei.'}
     """
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines(path), 1):
         if isinstance(line, BadRecord):
             yield line
         else:
@@ -490,8 +491,8 @@ def read_responses(path: str, mapping: str | None = None) -> Iterator[Record | B
         yield unequal
         return
     first: dict[str, int] = {}
-    shown = _lines(mapping) if mapping else itertools.repeat(None)
-    for number, (line, other) in enumerate(zip(_lines(path), shown, strict=False), 1):
+    shown = lines(mapping) if mapping else itertools.repeat(None)
+    for number, (line, other) in enumerate(zip(lines(path), shown, strict=False), 1):
         record = line if isinstance(line, BadRecord) else _response(path, number, line)
         if isinstance(record, BadRecord):
             yield record
@@ -558,7 +559,7 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
       {'dialogue': '0', 'message': 'Hi .', 'reply': 'Hello !'},
       {'dialogue': '0', 'message': 'Hello !', 'reply': 'Bye .'}; dialogue counts from 0.
     """
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines(path), 1):
         if isinstance(line, BadRecord):
             yield line
             continue

@@ -699,7 +699,7 @@ def _all_results(section: Section) -> list[Result]:
 def _main_score(run: Run) -> str:
     task = next(task for results in run.evaluations.values() for task, _ in results)
     benchmark = benchmarks.BENCHMARKS.get(_first_word(task))
-    return benchmark.scores[0] if benchmark else _DEFAULT_SCORE
+    return benchmark.main_score(task.split('_')[1]) if benchmark else _DEFAULT_SCORE
 
 
 def _first_word(task: str) -> str:

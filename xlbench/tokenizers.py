@@ -2,7 +2,8 @@
 
 `load` takes what a user writes for a vocabulary:
 
-  sample, sample_mrs     the sample corpora's own, for MTG and for MRS, in the data root
+  sample, sample_mrs, sample_fewshot
+                         the sample corpora's own, in the data root: MTG, MRS, few-shot transfer
   path/to/x.model        a SentencePiece model, run by SentencePiece itself
   path/to/folder         a model's vocabulary files, as Hugging Face lays them out
   mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version

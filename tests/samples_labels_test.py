@@ -1,0 +1,144 @@
+"""The sample corpora of labels: shape, leaks, sameness of bytes, tags, vocabulary."""
+
+import hashlib
+import os
+import pathlib
+import random
+
+import pytest
+
+from tasks.samples import labels, lexicon
+from xlbench import conllu, labelled, prepare, tokenizers
+
+SPLITS = labels.SPLITS
+DEVELOPMENT = {'train': 'trn', 'dev': 'val', 'test': 'tst'}
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('sample')
+    assert labels.write(str(folder), seed=0)
+    return folder
+
+
+def sentences(root, split, lang):
+    return list(conllu.read_tagged(str(root / 'fewshot' / 'udpos' / f'{split}-{lang}.tsv')))
+
+
+def pairs(root, split, lang):
+    path = root / 'fewshot' / 'xnli' / f'{split}-{lang}.tsv'
+    return list(labelled.read_xnli(str(path), lang, DEVELOPMENT[split]))
+
+
+def digests(root):
+    files = sorted(path for path in root.rglob('*') if path.is_file())
+    return {str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def test_every_split_is_read_without_a_bad_record(root):
+    for lang in lexicon.LANGUAGES:
+        for split, size in SPLITS.items():
+            assert [type(r) for r in sentences(root, split, lang)] == [dict] * size
+            if split == 'train' and lang != 'en':
+                assert not (root / 'fewshot' / 'xnli' / f'train-{lang}.tsv').exists()
+            else:
+                assert [type(r) for r in pairs(root, split, lang)] == [dict] * size
+
+
+def test_labels_are_balanced_and_lines_parallel(root):
+    for split in ('dev', 'test'):
+        columns = [[r['label'] for r in pairs(root, split, lang)] for lang in lexicon.LANGUAGES]
+        assert all(column == columns[0] for column in columns)
+        counts = [columns[0].count(label) for label in labels.LABELS]
+        assert min(counts) > 0.2 * SPLITS[split]
+        assert {*labels.LABELS} == {*labelled.LABELS['xnli']}
+
+
+def test_no_sentence_or_premise_of_training_is_evaluated(root):
+    for lang in lexicon.LANGUAGES:
+        words = {split: {r['words'] for r in sentences(root, split, lang)} for split in SPLITS}
+        assert not words['train'] & (words['dev'] | words['test'])
+        assert not words['dev'] & words['test']
+    texts = {split: {r['text_a'] for r in pairs(root, split, 'en')} for split in SPLITS}
+    assert not texts['train'] & (texts['dev'] | texts['test'])
+
+
+def test_tags_are_the_same_set_in_every_language_up_to_particles(root):
+    for lang in lexicon.LANGUAGES:
+        for split in SPLITS:
+            tags = {tag for r in sentences(root, split, lang) for tag in r['tags'].split()}
+            assert {
+                'ADJ', 'ADP', 'ADV', 'AUX', 'CCONJ', 'DET', 'INTJ', 'NOUN', 'NUM', 'PRON', 'PROPN',
+                'PUNCT', 'SCONJ', 'SYM', 'VERB',
+            } == tags - {'PART'}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    'lang, slot, text, tags',
+    [
+        ('en', 'the_object', 'the old clock', 'DET ADJ NOUN'),
+        ('de', 'a_object', 'einen schwarzen Hut', 'DET ADJ NOUN'),
+        ('fr', 'the_object', "l'écharpe chaude", 'DET NOUN ADJ'),
+        ('fr', 'a_object', 'une vieille horloge', 'DET ADJ NOUN'),
+        ('fr', 'a_object', 'une flûte en bois', 'DET NOUN ADP NOUN'),
+        ('fr', 'a_object', 'un appareil photo neuf', 'DET NOUN NOUN ADJ'),
+        ('es', 'the_object', 'el anillo de oro', 'DET NOUN ADP NOUN'),
+        ('es', 'time', 'el lunes', 'DET NOUN'),
+        ('es', 'time', 'en Navidad', 'ADP PROPN'),
+        ('en', 'time', 'on Monday', 'ADP PROPN'),
+        ('de', 'time', 'am Montag', 'ADP NOUN'),
+        ('fr', 'time', 'lundi', 'NOUN'),
+        ('es', 'things', 'libros', 'NOUN'),
+        ('fr', 'number', 'dix-sept', 'NUM'),
+    ],
+)
+def test_phrases_are_tagged(lang, slot, text, tags):
+    words = labels.phrase(lang, slot, text)
+    assert ' '.join(tag for _, tag in words) == tags
+    assert ''.join(word for word, _ in words) == text.replace(' ', '')
+
+
+def test_every_phrase_has_one_noun_at_least_and_begins_with_its_article():
+    rng = random.Random(0)
+    for _ in range(300):
+        meanings = lexicon.sample(rng)
+        for lang in lexicon.LANGUAGES:
+            filled = lexicon.forms(lang, meanings)
+            for slot in ('a_object', 'the_object', 'the_job', 'animal'):
+                tags = [tag for _, tag in labels.phrase(lang, slot, filled[slot])]
+                assert tags[0] == 'DET' and 'NOUN' in tags and tags.count('DET') == 1
+
+
+def test_a_hypothesis_says_of_the_premise_what_its_label_says():
+    rng = random.Random(1)
+    for _ in range(200):
+        premise, hypothesis, label = labels.entailment(rng)['en']
+        assert ('never' in hypothesis or ' not ' in hypothesis) == (label == 'contradiction')
+        known = {*premise.casefold().strip('.').replace(',', '').split()}
+        new = {*hypothesis.casefold().strip('.').replace(',', '').split()} - known
+        if label == 'entailment':
+            assert new <= {'this', 'happened'}
+        elif label == 'neutral':
+            assert new & {'laughed', 'lives'}
+
+
+def test_same_seed_same_bytes_and_another_seed_other_bytes(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(prepare, 'SAMPLES', ('labels',))
+    prepare.make_sample(str(tmp_path / 'a'))
+    assert digests(tmp_path / 'a') == digests(root)
+    monkeypatch.setattr(labels, 'SPLITS', {'train': 300, 'dev': 20, 'test': 20})
+    prepare.make_sample(str(tmp_path / 'b'), seed=1)
+    prepare.make_sample(str(tmp_path / 'c'), seed=2)
+    assert digests(tmp_path / 'b') != digests(tmp_path / 'c')
+    assert not labels.write(str(tmp_path / 'c'), seed=2)  # It is there already.
+
+
+def test_vocabulary_spells_every_text(root):
+    tokenizer = tokenizers.load('sample_fewshot', str(root))
+    assert tokenizer.vocab_size <= 3000
+    assert os.path.basename(labels.VOCABULARY) == 'sample_fewshot.model'
+    for lang in lexicon.LANGUAGES:
+        texts = [r['words'] for r in sentences(root, 'test', lang)]
+        assert tokenizer.decode_batch(tokenizer.encode_batch(texts)) == texts
+        lengths = [len(ids) for text in texts for ids in tokenizer.encode_batch(text.split())]
+        assert sum(lengths) < 1.5 * len(lengths)

@@ -1,0 +1,350 @@
+"""Tests of tasks/fewshot.py, of the views 'classification' and 'tagging', and of FEWSHOT."""
+
+import gzip
+import itertools
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import seqio
+import tokenizer_files
+
+from tasks.samples import labels
+from xlbench import benchmarks, errors, labelled, pipeline, prepare, prepared, tokenizers
+from xlbench.benchmarks import FEWSHOT
+from xlbench.metrics import from_spec
+
+SPLITS = ('train', 'validation', 'test')
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    """The sample corpora, and vocabularies of BERT and XLM-R."""
+    folder = tmp_path_factory.mktemp('made')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(labels, 'SPLITS', {'train': 300, 'dev': 20, 'test': 30})
+        labels.write(str(folder))
+    for family in ('bert-cased', 'xlm-roberta'):
+        tokenizer_files.write(folder / family, family)
+    return folder
+
+
+@pytest.fixture
+def root(made):
+    pipeline.use_vocabulary(str(made / 'bert-cased'), str(made))
+    yield made
+    pipeline.use_root(None)
+
+
+@pytest.fixture
+def own_root(made, tmp_path):
+    """A root whose files a test writes."""
+    pipeline.use_vocabulary(str(made / 'bert-cased'), str(tmp_path))
+    yield tmp_path
+    pipeline.use_root(None)
+
+
+def put(root: pathlib.Path, path: str, *lines: str) -> None:
+    place = root / 'fewshot' / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    data = ''.join(f'{line}\n' for line in lines).encode()
+    place.write_bytes(gzip.compress(data) if path.endswith('.gz') else data)
+
+
+def records(name: str, split: str) -> list[dict]:
+    found = itertools.chain.from_iterable(prepare.records(pipeline.get(name), split))
+    return list(found)
+
+
+def shown(name: str, split: str) -> list[tuple[str, str]]:
+    return [(r['inputs_pretokenized'], r['targets_pretokenized']) for r in records(name, split)]
+
+
+# ---------------------------------------------------------------------------------------------
+# The benchmark.
+
+
+def test_names_of_tasks_and_scenarios():
+    names = FEWSHOT.task_names()
+    assert len(names) == len({*names}) == 15 + 7 + 8 + 6 + 29 + 40
+    assert all(benchmarks.parse_task(name).benchmark == 'fewshot' for name in names)
+    assert FEWSHOT.task_name('udpos', 'ta') == 'fewshot_udpos_ta_ta'
+    assert [len(FEWSHOT.task_languages[task]) for task in FEWSHOT.tasks] == [15, 7, 8, 6, 29, 40]
+    scenarios = FEWSHOT.scenarios()
+    assert len({s.mixture for s in scenarios}) == len(scenarios) == 6 + 1 + 1 + 8 + 6 + 29 + 40
+    for scenario in scenarios:
+        assert {*scenario.train, *scenario.evaluate} <= {*names}
+        assert benchmarks.parse_mixture(scenario.mixture) == scenario
+    assert {*FEWSHOT.task_languages['xnli']} == {*labelled.XNLI_LANGUAGES}
+    assert FEWSHOT.main_score('panx') == 'chunk_f1' and FEWSHOT.main_score('marc') == 'accuracy'
+
+
+def test_scenarios():
+    pawsx = ('en', 'de', 'es', 'fr', 'ja', 'ko', 'zh')
+    zero = FEWSHOT.scenario('zero_shot', 'pawsx')
+    assert zero.mixture == 'fewshot_zero_shot_pawsx' and zero.train == ('fewshot_pawsx_en_en',)
+    assert zero.evaluate == tuple(FEWSHOT.task_name('pawsx', x) for x in pawsx)
+    one = FEWSHOT.scenario('zero_shot', 'panx', 'yo')
+    assert one.evaluate == ('fewshot_panx_yo_yo',) and one.train == ('fewshot_panx_en_en',)
+    mono = FEWSHOT.scenario('mono', 'mldoc', 'ja')
+    assert mono.train == mono.evaluate == ('fewshot_mldoc_ja_ja',)
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (('mono', 'xnli', 'de'), 'trains one language, got de; of xnli give one of en'),
+        (('mono', 'udpos'), 'trains one language, got None'),
+        (('zero_shot', 'marc', 'ko'), "language of marc 'ko'"),
+        (('zero_shot', 'xnli', 'de', 'fr'), 'labels texts of one language'),
+        (('zero_shot',), 'needs a task'),
+        (('multi', 'xnli'), 'unknown scenario'),
+        (('zero_shot', 'ner'), "unknown fewshot task 'ner'"),
+    ],
+)
+def test_scenarios_that_are_none(arguments, message):
+    with pytest.raises(errors.UserError, match=message):
+        FEWSHOT.scenario(*arguments)
+
+
+# ---------------------------------------------------------------------------------------------
+# The tasks.
+
+
+def test_every_task_and_mixture_is_registered():
+    pipeline.get('fewshot_xnli_de_de')
+    names = [name for name in seqio.TaskRegistry.names() if name.startswith('fewshot_')]
+    assert sorted(names) == sorted(FEWSHOT.task_names())
+    for name in names:
+        task, parsed = pipeline.get(name), benchmarks.parse_task(name)
+        has_train = parsed.source in FEWSHOT.train_languages(parsed.task)
+        assert ('train' in task.splits) == has_train
+        tagging = parsed.task in ('udpos', 'panx')
+        assert pipeline.view(task) == ('tagging' if tagging else 'classification')
+    assert len(pipeline.labels(pipeline.get('fewshot_udpos_ta_ta'))) == 17
+    assert len(pipeline.labels(pipeline.get('fewshot_panx_jv_jv'))) == 7
+    assert pipeline.labels(pipeline.get('fewshot_xnli_de_de')) == labelled.LABELS['xnli']
+    for scenario in FEWSHOT.scenarios():
+        tasks = pipeline.get(scenario.mixture).tasks
+        assert {t.name for t in tasks} == {*scenario.train}
+
+
+def test_tagging_encodes_each_word_alone(root):
+    chosen = pipeline.tokenizer()
+    for record in records('fewshot_udpos_fr_fr', 'validation'):
+        words = record['inputs_pretokenized'].split(' ')
+        pieces = [chosen.encode(word) for word in words]
+        assert record['piece_counts'].tolist() == [len(ids) for ids in pieces]
+        expected = np.concatenate([[chosen.bos_id], *pieces, [chosen.eos_id]])
+        assert record['inputs'].dtype == record['targets'].dtype == np.int32
+        np.testing.assert_array_equal(record['inputs'], expected)
+        tags = pipeline.labels(pipeline.get('fewshot_udpos_fr_fr'))
+        assert ' '.join(tags[i] for i in record['targets']) == record['targets_pretokenized']
+
+
+def test_a_word_that_the_vocabulary_leaves_nothing_of_is_unknown(own_root):
+    put(own_root, 'udpos/test-de.tsv', '\u200b\tX', 'Brücke\tNOUN')
+    chosen = pipeline.tokenizer()
+    assert not chosen.encode('\u200b').size
+    [record] = records('fewshot_udpos_de_de', 'test')
+    assert record['inputs'][1] == chosen.unk_id and record['piece_counts'][0] == 1
+    assert record['targets'].tolist() == [16, 7]
+
+
+@pytest.mark.parametrize('family, ends', [('bert-cased', 1), ('xlm-roberta', 2)])
+def test_pairs_have_the_separators_of_their_model(root, family, ends):
+    pipeline.use_vocabulary(str(root / family), str(root))
+    chosen = pipeline.tokenizer()
+    for record in records('fewshot_xnli_de_de', 'validation'):
+        texts = record['inputs_pretokenized'].split('\t')
+        a, b = map(chosen.encode, texts)
+        between = [chosen.eos_id] * ends
+        expected = [chosen.bos_id, *a, *between, *b, chosen.eos_id]
+        assert record['inputs'].tolist() == expected
+        assert record['piece_counts'].tolist() == [len(a), len(b)]
+        [label] = record['targets']
+        assert labelled.LABELS['xnli'][label] == record['targets_pretokenized']
+        assert labelled.Uid.parse(record['uid']).lang == 'de'
+
+
+def test_models_of_translation_are_refused(made, tmp_path):
+    tokenizer_files.write(tmp_path / 'mbart', 'mbart50')
+    pipeline.use_vocabulary(str(tmp_path / 'mbart'), str(made))
+    with pytest.raises(errors.UserError, match='no vocabulary for tagging'):
+        records('fewshot_udpos_de_de', 'test')
+    pipeline.use_root(None)
+
+
+def test_seqio_gives_the_same_examples(root):
+    for name in ('fewshot_xnli_es_es', 'fewshot_udpos_es_es'):
+        dataset = pipeline.get(name).get_dataset(
+            sequence_length=None, split='test', shuffle=False, try_in_mem_cache=False
+        )
+        for example, record in zip(dataset.as_numpy_iterator(), records(name, 'test'), strict=True):
+            assert {*example} == {*record}
+            for key, value in example.items():
+                value = value.decode() if isinstance(value, bytes) else value
+                np.testing.assert_array_equal(value, record[key])
+
+
+def test_prepared(made):
+    names = 'fewshot_zero_shot_xnli,fewshot_udpos_de_de:test,fewshot_xnli_fr_fr:validation'
+    prepare.prepare(names, 'train', root=str(made), vocabulary='sample_fewshot')
+    opened = prepared.open_task(str(made), 'sample_fewshot', 'fewshot_udpos_de_de', 'test')
+    assert opened.manifest['view'] == 'tagging'
+    assert opened.manifest['labels'] == list(pipeline.labels(pipeline.get('fewshot_udpos_de_de')))
+    assert len(opened) == 30 and opened.manifest['data'] == 'sample'
+    for i, (inputs, targets) in enumerate(opened.lengths()):
+        record = opened[i]
+        assert record['piece_counts'].sum() == inputs - 1 == len(record['inputs']) - 1
+        assert len(record['piece_counts']) == len(record['targets']) == targets
+    chunk_f1, accuracy = map(from_spec, opened.manifest['metrics'])
+    texts = [record['targets_pretokenized'] for record in opened.read(range(30))]
+    assert chunk_f1(texts, texts)['chunk_f1'] == accuracy(texts, texts)['tag_accuracy'] == 100
+
+    [train], _ = prepared.open_mixture(
+        str(made), 'sample_fewshot', 'fewshot_zero_shot_xnli', 'train'
+    )
+    assert train.manifest['view'] == 'classification' and len(train) == 300
+    assert train.manifest['labels'] == ['contradiction', 'entailment', 'neutral']
+    assert train[0]['uid'] == 'english-0-trn' and len(train[0]['targets']) == 1
+    [metric] = map(from_spec, train.manifest['metrics'])
+    assert metric.labels == labelled.LABELS['xnli']
+    dev = prepared.open_task(str(made), 'sample_fewshot', 'fewshot_xnli_fr_fr', 'validation')
+    assert dev[0]['uid'] == 'french-14940-val'
+    pipeline.use_root(None)
+
+
+def test_a_vocabulary_is_trained_on_texts_without_labels(made, tmp_path):
+    path = str(tmp_path / 'own.model')
+    names = 'fewshot_udpos_de_de:test,fewshot_xnli_de_de:validation'
+    prepare.make_vocabulary(names, 'test', path, root=str(made), size=500)
+    assert tokenizers.load(path, str(made)).decode([]) == ''
+    found = [*prepare.texts(pipeline.get('fewshot_xnli_de_de'), 'validation')]
+    assert len(found) == 2 * 20 and not {*found} & {*labelled.LABELS['xnli']}
+    [*words] = prepare.texts(pipeline.get('fewshot_udpos_de_de'), 'test')
+    assert len(words) == 30 and not any('PUNCT' in text for text in words)
+    pipeline.use_root(None)
+
+
+# ---------------------------------------------------------------------------------------------
+# The files.
+
+
+def xnli_row(lang, label, first, second):
+    columns = [lang, label, *[''] * 12, '9', 'x', first, second, 'x']
+    return '\t'.join(columns)
+
+
+def test_files_of_xnli(own_root):
+    head = '\t'.join(['language', 'gold_label', *['x'] * 17])
+    # The official columns are tokenised premise and hypothesis, third and second from the right.
+    rows = [xnli_row('de', 'neutral', 'a', 'b')]
+    filler = [xnli_row('ar', 'neutral', 'p', 'q')] * (2 * 5010)
+    put(own_root, 'xnli/xnli.test.tsv.gz', head, *filler, *rows)
+    assert shown('fewshot_xnli_de_de', 'test') == [('a\tb', 'neutral')]
+    assert records('fewshot_xnli_de_de', 'test')[0]['uid'] == 'german-10020-tst'
+    put(own_root, 'xnli/dev-de.tsv', 'Es regnet .\tEs ist nass .\tentailment\r')
+    assert shown('fewshot_xnli_de_de', 'validation') == [
+        ('Es regnet .\tEs ist nass .', 'entailment')
+    ]
+    put(own_root, 'xnli/train-en.tsv', 'x\ty\tneutral')
+    assert shown('fewshot_xnli_en_en', 'train') == [('x\ty', 'neutral')]
+    columns = ['0', '1', '1n', 'fiction', *['p'] * 4, 'First .', 'Second .', 'neutral', 'neutral']
+    put(own_root, 'xnli/train.tsv', '\t'.join(['index', *['x'] * 11]), '\t'.join(columns))
+    assert shown('fewshot_xnli_en_en', 'train') == [('First .\tSecond .', 'neutral')]
+    assert pipeline.get('fewshot_xnli_en_en').num_input_examples('train') == 1
+
+
+def test_files_of_pawsx_mldoc_and_marc(own_root):
+    put(own_root, 'pawsx/de/test_2k.tsv', 'id\tsentence1\tsentence2\tlabel', '1\ta\tb\t1')
+    put(own_root, 'pawsx/dev-de.tsv.gz', 'c\td\t0')
+    assert shown('fewshot_pawsx_de_de', 'test') == [('a\tb', '1')]
+    assert shown('fewshot_pawsx_de_de', 'validation') == [('c\td', '0')]
+    put(own_root, 'mldoc/en/en.train.10000', 'CCAT\tA text .\tmore', 'MCAT\tAnother .')
+    put(own_root, 'mldoc/german.test', 'GCAT\tEin Text .')
+    found = records('fewshot_mldoc_en_en', 'train')
+    assert shown('fewshot_mldoc_en_en', 'train') == [('A text .', 'CCAT'), ('Another .', 'MCAT')]
+    assert [r['targets'].tolist() for r in found] == [[0], [3]]
+    assert all(len(r['piece_counts']) == 1 for r in found)
+    assert shown('fewshot_mldoc_de_de', 'test') == [('Ein Text .', 'GCAT')]
+    review = {'stars': 5, 'review_title': ' Gut', 'review_body': 'Ja.', 'product_category': 'toy'}
+    put(own_root, 'marc/dev/dataset_de_dev.json', json.dumps(review))
+    assert shown('fewshot_marc_de_de', 'validation') == [('Ja.\tGut . toy', '5')]
+    assert records('fewshot_marc_de_de', 'validation')[0]['targets'].tolist() == [4]
+
+
+CONLLU = (
+    '# text = Im Haus',
+    '1-2\tIm' + '\t_' * 8,
+    '1\tIn\tin\tADP' + '\t_' * 6,
+    '2\tdem\tder\tDET' + '\t_' * 6,
+    '2.1\tist\tsein\tAUX' + '\t_' * 6,
+    '3\tHaus\tHaus\tNOUN' + '\t_' * 6,
+    '',
+)
+
+
+def test_files_of_treebanks_and_entities(own_root):
+    put(own_root, 'udpos/de_gsd-ud-dev.conllu.gz', *CONLLU)
+    put(own_root, 'udpos/de_hdt-ud-dev.conllu', *CONLLU, *CONLLU)
+    put(own_root, 'udpos/nl_gsd-ud-dev.conllu', *CONLLU)
+    assert shown('fewshot_udpos_de_de', 'validation') == [('In dem Haus', 'ADP DET NOUN')] * 3
+    put(own_root, 'udpos/dev-de.tsv', 'Ja\tINTJ')  # The file of the benchmark goes first.
+    assert shown('fewshot_udpos_de_de', 'validation') == [('Ja', 'INTJ')]
+    put(own_root, 'panx/de_pud-ud-test.iob2', '# text = Berlin', '1\tBerlin\tB-LOC\t-\tx', '')
+    assert shown('fewshot_panx_de_de', 'test') == [('Berlin', 'B-LOC')]
+
+
+@pytest.mark.parametrize(
+    'name, path, lines, message',
+    [
+        ('xnli', 'xnli/test-de.tsv', ['a\tb'], 'test-de.tsv:1: 2 TAB-separated columns'),
+        ('xnli', 'xnli/test-de.tsv', ['a\tb\tmaybe'], "test-de.tsv:1: the label is 'maybe'"),
+        ('udpos', 'udpos/test-de.tsv', ['a\tNN'], 'test-de.tsv: NN of .a. in the sentence .a. is'),
+        ('udpos', 'udpos/test-de.tsv', ['a'], 'test-de.tsv:1: 1 TAB-separated columns'),
+    ],
+)
+def test_what_is_wrong_is_said_or_skipped(own_root, name, path, lines, message):
+    good = {'xnli': ['c\td\tneutral'], 'udpos': ['', 'b\tNOUN']}[name]
+    put(own_root, path, *lines, *good)
+    task = f'fewshot_{name}_de_de'
+    arguments = {'root': str(own_root), 'vocabulary': pipeline.tokenizer().name}
+    with pytest.raises(errors.UserError, match=message):
+        prepare.prepare(task, 'test', **arguments)
+    [done] = prepare.prepare(task, 'test', skip_bad=1, **arguments)
+    assert done.manifest['num_examples'] == len(done.manifest['skipped']) == 1
+
+
+def test_a_missing_file_and_a_missing_split(own_root):
+    with pytest.raises(
+        errors.UserError, match=r'no file .*udpos/train-ta\.tsv .*listed at the top'
+    ):
+        records('fewshot_udpos_ta_ta', 'train')
+    arguments = {'root': str(own_root), 'vocabulary': pipeline.tokenizer().name}
+    with pytest.raises(errors.UserError, match="no split 'train'; it has validation, test"):
+        prepare.prepare('fewshot_xnli_de_de', 'train', **arguments)
+
+
+def test_real_files(dev_data, own_root):
+    """The development data as it is: each folder's files below fewshot/<task>."""
+    folders = {'xnli': 'xnli', 'pawsx': 'pawsx', 'udpos_xtreme': 'udpos', 'ud': 'udpos'}
+    for folder, task in (folders | {'uner': 'panx'}).items():
+        (own_root / 'fewshot' / task).mkdir(parents=True, exist_ok=True)
+        for path in (dev_data / folder).rglob('*.*'):
+            if path.is_file():
+                (own_root / 'fewshot' / task / path.name).symlink_to(path)
+    counts = {
+        'fewshot_xnli_sw_sw:validation': 2490,
+        'fewshot_pawsx_ja_ja:validation': 2000,
+        'fewshot_udpos_mr_mr:train': 373,
+        'fewshot_panx_zh_zh:test': 500,
+    }
+    for name, count in counts.items():
+        task, split = name.split(':')
+        assert pipeline.get(task).num_input_examples(split) == count
+    found = records('fewshot_udpos_mr_mr', 'train')
+    assert all(len(r['targets']) == len(r['piece_counts']) for r in found)
+    tags = {tag for r in found for tag in r['targets_pretokenized'].split()}
+    assert {'NOUN', 'VERB', 'PUNCT'} <= tags and '_' not in tags
