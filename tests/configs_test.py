@@ -42,8 +42,12 @@ def variants() -> list[tuple[str, str]]:
         for scenario in documented(name, 'scenario'):
             paper_size = documented(name, 'size')[-1]
             words = [paper_size, f'scenario={scenario}', *NEEDS[scenario].split(',')]
-            if not documented(name, 'task'):
-                words = [word for word in words if not word.startswith('task=')]
+            tasks = documented(name, 'task')
+            words = [
+                f'task={tasks[0]}' if word[:5] == 'task=' else word
+                for word in words
+                if tasks or word[:5] != 'task='
+            ]
             found.append((name, ','.join(filter(None, words))))
         found += [(name, f'rate={rate}') for rate in documented(name, 'rate')]
     return found
@@ -76,7 +80,8 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
         partitioning.check_batch_size(block.batch_size, mesh)
         for task in block.tasks:
             benchmarks.parse_task(task)
-    models.config(**config.model)
+    labels = {'num_labels': 3} if 'num_labels' in config.model else {}
+    models.config(**dict(config.model) | labels)
     assert sum(stage.num_steps for stage in config.stages.values()) >= 100
     assert any(block.every for block in config.evals.values())
 
@@ -94,7 +99,8 @@ def test_models_have_shapes_shardings_and_optimizers(name, size):
     """Nothing is computed, so that xxl needs no memory either."""
     config = load(name, size)
     mesh = partitioning.make_mesh(data=2, fsdp=2, tensor=2)
-    model = runs.build_model(config.model, 250_100 if size != 'sample' else 4_000)
+    labels = ('A', 'B') if 'num_labels' in config.model else ()
+    model = runs.build_model(config.model, 250_100 if size != 'sample' else 4_000, labels)
     objective = objectives.build(**config.objective)
     shapes, shardings = train_step.params_like(model, objective, mesh)
     assert model.config.vocab_size % 128 == 0
@@ -118,6 +124,24 @@ def moving(name: str, variant: str) -> tuple[set[str], set[str]]:
     shapes, _ = train_step.params_like(model, objective, partitioning.make_mesh())
     mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
     return tuple(set(part) for part in train_step.split_params(shapes, mask))
+
+
+@pytest.mark.parametrize('task', benchmarks.FEWSHOT.tasks)
+def test_source_training_is_the_papers(task):
+    """Ten epochs of the English examples (arXiv:2012.15682, section 4 and appendix)."""
+    config = load('fewshot_source', f'mbert,task={task}')
+    runs.check_config(config)
+    (stage,) = config.stages.values()
+    assert stage.mixture == f'fewshot_zero_shot_{task}' and config.batches.batch_size == 128
+    assert stage.num_steps == {
+        'xnli': 30_679, 'pawsx': 3_859, 'mldoc': 781, 'marc': 15_625, 'udpos': 1_660, 'panx': 1_562
+    }[task]  # fmt: skip
+    assert stage.optimizer.learning_rate == (3e-5 if task == 'xnli' else 1e-5)
+    tags = task in ('udpos', 'panx')
+    assert config.objective.name == ('tagging' if tags else 'classification')
+    assert config.best.score == ('dev/mean/chunk_f1' if tags else 'dev/mean/accuracy')
+    assert tuple(config.evals.dev.tasks) == (f'fewshot_{task}_en_en',)
+    assert len(config.evals.test.tasks) == len(benchmarks.FEWSHOT.task_languages[task])
 
 
 @pytest.mark.parametrize('size', ['mbert', 'xlmr'])

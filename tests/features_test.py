@@ -180,3 +180,82 @@ def test_pairs_that_cannot_be():
     with pytest.raises(UserError, match='targets hold id 100'):
         retrieval([example([5, 1], [100, 1])], 9, 9)
     assert retrieval([[], []], 3, 3)['row_weights'].tolist() == [0, 0]
+
+
+# -------------------------------------------------------------------------------- labels of a row
+
+
+def labelled(inputs, targets, piece_counts) -> dict:
+    return example(inputs, targets) | {'piece_counts': np.array(piece_counts, np.int32)}
+
+
+def label_features(view: str, rows, inputs: int, **kwargs) -> dict:
+    return features.VIEWS[view](rows, lengths={'inputs': inputs}, conventions=IDS, **kwargs)
+
+
+def assert_features(batch, expected) -> None:
+    assert batch.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(batch[name], value, name)
+        assert batch[name].dtype == (np.float32 if name.endswith('weights') else np.int32)
+
+
+def test_classified_texts_by_hand():
+    rows = [labelled([2, 5, 6, 1], [3], [2]), [], [labelled([2, 7, 8, 9, 1], [4], [3])]]
+    expected = {
+        'encoder_input_tokens': [[2, 5, 6, 1], [0] * 4, [2, 7, 8, 1]],
+        'encoder_segment_ids': [[1] * 4, [0] * 4, [1] * 4],
+        'labels': [3, 0, 4],
+        'row_weights': [1, 0, 1],
+    }
+    assert_features(label_features('classification', rows, 4), expected)
+
+
+@pytest.mark.parametrize(
+    ('ids', 'counts', 'length', 'expected'),
+    [
+        ('2 a b c d e 1 x y 1', (5, 2), 8, '2 a b c 1 x y 1'),
+        ('2 a b 1 v w x y z 1', (2, 5), 7, '2 a b 1 v w 1'),
+        ('2 a b c d 1 w x y z 1', (4, 4), 8, '2 a b c 1 w x 1'),
+        ('2 a b c 1 1 x y z 1', (3, 3), 8, '2 a b 1 1 x y 1'),  # XLM-R.
+        ('a b c 1 x y 1', (3, 2), 6, 'a b 1 x y 1'),  # T5.
+        ('a b c 1 x y 1', (3, 2), 7, 'a b c 1 x y 1'),
+        ('2 a b 1 x y 1', (2, 2), 3, '2 1 1'),
+        ('2 a b c 1', (3,), 4, '2 a b 1'),
+    ],
+)
+def test_of_a_pair_the_longer_text_is_cut(ids, counts, length, expected):
+    ids, expected = (
+        np.array([int(x) if x.isdigit() else ord(x) for x in text.split()])
+        for text in (ids, expected)
+    )
+    np.testing.assert_array_equal(features.trim_pair(ids, counts, length, 1), expected)
+
+
+def test_a_tag_stands_at_the_last_piece_of_its_word():
+    rows = [labelled([2, 5, 6, 7, 1], [3, 4], [1, 2]), [], labelled([8, 9, 1], [5], [2])]
+    expected = {
+        'encoder_input_tokens': [[2, 5, 6, 7, 1, 0], [0] * 6, [8, 9, 1, 0, 0, 0]],
+        'encoder_segment_ids': [[1, 1, 1, 1, 1, 0], [0] * 6, [1, 1, 1, 0, 0, 0]],
+        'labels': [[0, 3, 0, 4, 0, 0], [0] * 6, [0, 5, 0, 0, 0, 0]],
+        'label_weights': [[0, 1, 0, 1, 0, 0], [0] * 6, [0, 1, 0, 0, 0, 0]],
+    }
+    assert_features(label_features('tagging', rows, 6), expected)
+
+
+def test_a_word_that_loses_its_last_piece_has_no_tag():
+    row = labelled([2, 5, 6, 7, 8, 1], [3, 4, 6], [1, 2, 1])
+    for length, words in ((6, 3), (5, 2), (4, 1), (3, 1), (2, 0)):
+        batch = label_features('tagging', [row], length)
+        assert batch['label_weights'].sum() == len(features.tag_places(row, length)) == words
+        assert batch['encoder_input_tokens'][0, -1] == 1
+        wide = label_features('tagging', [row], 9, limits={'inputs': length})
+        np.testing.assert_array_equal(wide['labels'][:, :length], batch['labels'])
+        assert wide['label_weights'].sum() == words
+
+
+@pytest.mark.parametrize('view', ['classification', 'tagging'])
+def test_labels_of_empty_batches_and_of_full_rows(view):
+    assert not any(value.any() for value in label_features(view, [[], []], 3).values())
+    with pytest.raises(ValueError, match='a row of 2 examples'):
+        label_features(view, [[labelled([5, 1], [1], [1])] * 2], 9)

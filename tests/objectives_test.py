@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import features, losses, objectives, prepared
+from xlbench import features, losses, models, objectives, partitioning, prepared
 from xlbench.errors import UserError
 
 MODEL = tiny.tiny_model()
@@ -273,3 +273,96 @@ def test_memory_with_cached_gradients_does_not_grow_with_the_batch():
 def test_mistakes_in_retrieval_are_told(options, message):
     with pytest.raises(UserError, match=message):
         objectives.build('retrieval', **options)
+
+
+# ------------------------------------------------------------------------------ labels and tags
+
+LABELLERS = {
+    view: models.build(
+        family, 'sample', vocab_size=128, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32,
+        num_layers=1, max_positions=32, num_labels=3, dropout_rate=0.0, attention_dropout_rate=0.0,
+        classifier_dropout_rate=0.0,
+    )
+    for view, family in (
+        ('classification', 'sequence_classifier'), ('tagging', 'token_classifier'),
+    )
+}  # fmt: skip
+
+
+def label_rows(view: str) -> list[dict]:
+    rng = np.random.default_rng(0)
+    rows = []
+    for words in (3, 1, 6, 4, 2, 5, 7):
+        counts = rng.integers(1, 3, words)
+        inputs = [2, *rng.integers(3, 90, counts.sum()), 1]
+        labels = rng.integers(0, 3, words if view == 'tagging' else 1)
+        counts = counts if view == 'tagging' else counts.sum(keepdims=True)
+        rows.append({'inputs': inputs, 'targets': labels, 'piece_counts': counts})
+        rows[-1] = {name: np.array(value, np.int32) for name, value in rows[-1].items()}
+    return rows
+
+
+def label_batch(view: str, rows, width: int) -> dict[str, np.ndarray]:
+    conventions = features.Conventions(0, 1, 0, 128)
+    return features.VIEWS[view](rows, lengths={'inputs': width}, conventions=conventions)
+
+
+@functools.cache
+def label_parts(view: str, smoothing: float = 0.0):
+    """(objective, params, gradient of the mean loss with the sums)."""
+    objective, model = objectives.build(view, label_smoothing=smoothing), LABELLERS[view]
+    boxed = jax.jit(model.init)(jax.random.key(2), *objective.example_inputs())['params']
+    params = jax.tree.map(lambda leaf: leaf.value, boxed, is_leaf=lambda x: hasattr(x, 'value'))
+
+    def mean_loss(params, batch):
+        sums = objective.loss(model, params, batch, None)
+        return sums['loss'] / objective.weight(batch), sums
+
+    return objective, params, jax.jit(jax.grad(mean_loss, has_aux=True))
+
+
+@pytest.mark.parametrize('view', ['classification', 'tagging'])
+def test_padding_of_labelled_rows_changes_nothing(view):
+    """More columns, more rows, and over eight devices: the same sums and gradients."""
+    _, params, gradient = label_parts(view)
+    rows = label_rows(view)
+    expected, sums = jax.device_get(gradient(params, label_batch(view, rows, 16)))
+    batch = label_batch(view, [*rows[:3], [], *rows[3:], *[[]] * 8], 24)
+    mesh = partitioning.make_mesh()
+    with partitioning.activate(mesh):
+        found = jax.device_get(gradient(params, partitioning.put_batch(batch, mesh)))
+    for name in sums:
+        if name != 'positions':
+            np.testing.assert_allclose(found[1][name], sums[name], rtol=1e-5, err_msg=name)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), found[0], expected
+    )
+    assert sums['examples'] == 7 and sums['weight'] == sum(len(row['targets']) for row in rows)
+    assert sums['tokens'] == sum(len(row['inputs']) for row in rows)
+
+
+@pytest.mark.parametrize('view', ['classification', 'tagging'])
+def test_losses_of_labels_by_hand(view):
+    objective, params, _ = label_parts(view)
+    smooth = label_parts(view, 0.3)[0]
+    model, batch = LABELLERS[view], label_batch(view, [*label_rows(view), []], 16)
+
+    @jax.jit
+    def everything(params, batch):
+        tokens = batch['encoder_input_tokens'], batch['encoder_segment_ids']
+        return (
+            model.apply({'params': params}, *tokens),
+            objective.row_losses(model, params, batch),
+            smooth.loss(model, params, batch, None)['loss'],
+        )
+
+    logits, rows, smoothed = jax.device_get(everything(params, batch))
+    nats = -np.log(np.exp(logits) / np.exp(logits).sum(-1, keepdims=True))
+    weights = batch['row_weights' if view == 'classification' else 'label_weights']
+    own = np.take_along_axis(nats, batch['labels'][..., None], -1)[..., 0]
+    expected = (own * weights).reshape(8, -1).sum(1)
+    np.testing.assert_allclose(rows['loss'], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(rows['weight'], weights.reshape(8, -1).sum(1))
+    np.testing.assert_array_equal(rows['predicted'], logits.argmax(-1))
+    spread = ((0.7 * own + 0.3 * nats.mean(-1)) * weights).sum()
+    np.testing.assert_allclose(smoothed, spread, rtol=1e-5)

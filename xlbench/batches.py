@@ -90,9 +90,9 @@ def _check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) 
                 f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
                 'of that kind, or change config.objective.name'
             )
-    if view == 'retrieval' and packing:
+    if view != 'generation' and packing:
         raise UserError(
-            'packing puts several examples into a row, and a dual encoder reads one; set '
+            f'packing puts several examples into a row, and a model for {view} reads one; set '
             'packing=False'
         )
     return features.VIEWS[view]

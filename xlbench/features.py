@@ -123,24 +123,164 @@ def retrieval(
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
     limits = limits or lengths
-    listed = [[row] if isinstance(row, Mapping) else row for row in rows]
-    counts = np.array([len(row) for row in listed], np.int64)
-    if counts.max(initial=0) > 1:
-        raise ValueError(f'a row of {counts.max()} examples; a dual encoder reads one a row')
+    counts, examples = _one_a_row(rows)
     features: dict[str, np.ndarray] = {}
     for name, side in (('inputs', 'left'), ('targets', 'right')):
-        parts = [trim(row[0][name], limits[name], conventions.eos_id) for row in listed if row]
+        parts = [trim(example[name], limits[name], conventions.eos_id) for example in examples]
         place = _Placement(parts, counts, lengths[name])
         tokens = _joined(parts, name, conventions)
         features[f'{side}_encoder_input_tokens'] = place.fill(tokens, conventions.pad_id)
         features[f'{side}_encoder_segment_ids'] = place.fill(place.segments, 0)
-    keys = np.full(len(listed), -1, np.int32)
+    keys = np.full(len(counts), -1, np.int32)
     keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
 
 
+def classification(
+    rows: Sequence[Sequence[Example] | Example],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of a classifier of texts, or pairs of texts, for one batch.
+
+    Of a pair that is too long, the longer text is cut (`trim_pair`).
+
+    Args:
+      rows: each an example, a list of one, or an empty list, which is a padding row. `targets` is
+        one label, and `piece_counts` are the ids of each text, without special ones.
+      lengths: widths of the arrays, `inputs`.
+      conventions: ids of padding and end.
+      limits: what each example is trimmed to; default `lengths`.
+
+    Returns:
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
+      and 0 on padding.
+      labels: [batch] int32, 0 for padding rows.
+      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+    """
+    limit = (limits or lengths)['inputs']
+    counts, examples = _one_a_row(rows)
+    parts = [
+        trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
+        for example in examples
+    ]
+    labels = np.zeros(len(counts), np.int32)
+    labels[counts > 0] = [example['targets'][0] for example in examples]
+    features, _ = _encoder(parts, counts, lengths['inputs'], conventions)
+    return features | {'labels': labels, 'row_weights': counts.astype(np.float32)}
+
+
+def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id: int) -> np.ndarray:
+    """At most `length` ids of a pair of texts: the longer is cut until both are equally long.
+
+    So do arXiv:1810.04805's code and transformers' "longest_first". A single text is cut as by
+    `trim`. Special tokens stay: what stands before, between and behind the texts.
+
+    Example: pieces [5, 2], length 8, [CLS] a b c d e [SEP] x y [SEP] -> [CLS] a b c [SEP] x y [SEP]
+    """
+    if len(ids) <= length or len(piece_counts) != 2:
+        return trim(ids, length, eos_id)
+    first, second = (int(count) for count in piece_counts)
+    special = len(ids) - first - second
+    start = int(special > 2)  # BERT and XLM-R have a token before, T5 has none.
+    room = max(length - special, 0)
+    kept_second = min(second, max(room // 2, room - first))
+    kept_first = min(first, room - kept_second)
+    cut = [
+        ids[: start + kept_first],
+        ids[start + first : len(ids) - 1 - second + kept_second],
+        ids[-1:],
+    ]
+    return trim(np.concatenate(cut), length, eos_id)
+
+
+def tagging(
+    rows: Sequence[Sequence[Example] | Example],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of a tagger for one batch: each word's tag stands at its last piece.
+
+    Args:
+      rows: each an example, a list of one, or an empty list, which is a padding row. `targets` are
+        the tags of the words, and `piece_counts` the ids of each.
+      lengths: widths of the arrays, `inputs`.
+      conventions: ids of padding and end.
+      limits: what each example is trimmed to; default `lengths`. A word that loses its last piece
+        has no label.
+
+    Returns:
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
+      and 0 on padding.
+      labels: [batch, inputs] int32, 0 where there is none.
+      label_weights: [batch, inputs] float32, 1 on labels, 0 elsewhere.
+
+    Example: pieces [1, 2], [CLS] 5 6 7 [SEP], tags [3, 4] -> labels 0 3 0 4 0, weights 0 1 0 1 0
+    """
+    limit = (limits or lengths)['inputs']
+    counts, examples = _one_a_row(rows)
+    parts = [trim(example['inputs'], limit, conventions.eos_id) for example in examples]
+    labels = [np.zeros(len(part), np.int32) for part in parts]
+    weights = [np.zeros(len(part), np.float32) for part in parts]
+    for example, tags, weight in zip(examples, labels, weights, strict=True):
+        places = tag_places(example, limit)
+        tags[places] = example['targets'][: len(places)]
+        weight[places] = 1
+    features, place = _encoder(parts, counts, lengths['inputs'], conventions)
+    labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
+    return features | {
+        'labels': place.fill(labels, 0),
+        'label_weights': place.fill(weights, 0, np.float32),
+    }
+
+
+def tag_places(example: Example, limit: int) -> np.ndarray:
+    """Where the tags of an example's words stand in a row of `limit` ids: at their last pieces.
+
+    Returns:
+      [words that fit]; it is always the first words that do.
+    """
+    ends = np.cumsum(example['piece_counts'], dtype=np.int64)
+    before = len(example['inputs']) - int(ends[-1]) - 1  # The last id is the end.
+    places = before + ends - 1
+    return places[places < limit - 1]
+
+
 # What an objective calls its batches (`view`) -> the function that makes them.
-VIEWS = {'generation': generation, 'retrieval': retrieval}
+VIEWS = {
+    'generation': generation,
+    'retrieval': retrieval,
+    'classification': classification,
+    'tagging': tagging,
+}
+
+
+def _one_a_row(
+    rows: Sequence[Sequence[Example] | Example],
+) -> tuple[np.ndarray, list[Example]]:
+    """How many examples each row has, 0 or 1: [batch]; and the examples."""
+    listed = [[row] if isinstance(row, Mapping) else row for row in rows]
+    counts = np.array([len(row) for row in listed], np.int64)
+    if counts.max(initial=0) > 1:
+        raise ValueError(f'a row of {counts.max()} examples; this model reads one a row')
+    return counts, [row[0] for row in listed if row]
+
+
+def _encoder(
+    parts: Sequence[np.ndarray], counts: np.ndarray, width: int, conventions: Conventions
+) -> tuple[dict[str, np.ndarray], '_Placement']:
+    """What an encoder reads, and where it stands in the batch."""
+    place = _Placement(parts, counts, width)
+    tokens = _joined(parts, 'inputs', conventions)
+    features = {
+        'encoder_input_tokens': place.fill(tokens, conventions.pad_id),
+        'encoder_segment_ids': place.fill(place.segments, 0),
+    }
+    return features, place
 
 
 def _joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> np.ndarray:

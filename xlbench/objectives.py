@@ -231,7 +231,97 @@ class Retrieval:
         return next((n for n in range(fewest, per_device) if per_device % n == 0), per_device)
 
 
-OBJECTIVES = {'generation': Generation, 'retrieval': Retrieval}
+class Classification:
+    """A label for each text, by maximum likelihood, in nats per text.
+
+    Args:
+      label_smoothing: probability mass spread over all labels (arXiv:1512.00567).
+      batch_shards: taken by every objective; the logits of labels are small.
+    """
+
+    view = 'classification'
+    _weights = 'row_weights'
+
+    def __init__(self, label_smoothing: float = 0.0, *, batch_shards: int = 1):
+        del batch_shards
+        if not 0 <= label_smoothing < 1:
+            raise UserError(
+                f'config.objective.label_smoothing is {label_smoothing}; it is from 0 to below 1'
+            )
+        self.label_smoothing = label_smoothing
+
+    def example_inputs(self) -> tuple[jax.Array, ...]:
+        """Arguments of the smallest call that creates the model's parameters."""
+        return (jnp.zeros((1, 8), jnp.int32),)
+
+    def weight(self, batch: Batch) -> jax.Array:
+        """[], the number of labels."""
+        return jnp.sum(batch[self._weights])
+
+    def loss(
+        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
+    ) -> dict[str, jax.Array]:
+        """Sums over the batch, float32: loss, accuracy, weight, tokens, ..."""
+        logits, nats = self._nats(model, params, batch, rng)
+        if self.label_smoothing:
+            everywhere = -jnp.mean(jax.nn.log_softmax(logits), axis=-1)
+            nats += self.label_smoothing * (everywhere - nats)
+        weights, segments = batch[self._weights], batch['encoder_segment_ids']
+        correct = jnp.argmax(logits, axis=-1) == batch['labels']
+        return {
+            'loss': jnp.sum(nats * weights),
+            'accuracy': jnp.sum(correct * weights),
+            'weight': jnp.sum(weights),
+            'tokens': jnp.sum(segments > 0).astype(jnp.float32),
+            'examples': jnp.sum(jnp.max(segments, axis=-1)).astype(jnp.float32),
+            'positions': jnp.float32(segments.size),
+        }
+
+    def row_losses(self, model: nn.Module, params: Any, batch: Batch) -> dict[str, jax.Array]:
+        """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (labels).
+
+        And 'predicted', the likeliest label of each row [batch] or token [batch, inputs], int32.
+        """
+        logits, nats = self._nats(model, params, batch, None)
+        weights = batch[self._weights]
+        rows = weights.shape[0]
+        return {
+            'loss': jnp.sum((nats * weights).reshape(rows, -1), axis=-1),
+            'weight': jnp.sum(weights.reshape(rows, -1), axis=-1),
+            'predicted': jnp.argmax(logits, axis=-1).astype(jnp.int32),
+        }
+
+    def _nats(self, model, params, batch, rng):
+        """Logits [..., labels] and losses [...] of each row, or of each token."""
+        logits = model.apply(
+            {'params': params},
+            batch['encoder_input_tokens'],
+            batch['encoder_segment_ids'],
+            train=rng is not None,
+            rngs=None if rng is None else {'dropout': rng},
+        )
+        own = jnp.take_along_axis(logits, batch['labels'][..., None], axis=-1)[..., 0]
+        return logits, jax.nn.logsumexp(logits, axis=-1) - own
+
+
+class Tagging(Classification):
+    """A tag for each word, at its last piece; in nats per word (arXiv:2012.15682).
+
+    Args:
+      label_smoothing: probability mass spread over all tags.
+      batch_shards: as for Classification.
+    """
+
+    view = 'tagging'
+    _weights = 'label_weights'
+
+
+OBJECTIVES = {
+    'generation': Generation,
+    'retrieval': Retrieval,
+    'classification': Classification,
+    'tagging': Tagging,
+}
 
 
 def build(name: str = 'generation', **options: Any) -> Any:

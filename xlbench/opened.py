@@ -174,8 +174,13 @@ def _open_workdir(
             f'{workdir} was trained with another vocabulary than {vocabulary!r} is now; put back '
             f'the one with sha256 {expected[:12]}...'
         )
-    model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size)
     objective = objectives.build(**config.objective)
+    if objective.view not in ('generation', 'retrieval'):
+        raise UserError(
+            f'{workdir} was trained for {objective.view}, and answers no texts; '
+            f'python -m xlbench.evaluate --workdir={workdir} scores it'
+        )
+    model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size)
     _check(str(workdir), model, objective)
     adapters = lora.Lora(**config.lora)
     shapes, shardings = train_step.params_like(model, objective, mesh, adapters)

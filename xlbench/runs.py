@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -35,6 +35,12 @@ CONFIG_KEYS = (
     'baseline_split',
 )  # fmt: skip
 STAGE_KEYS = ('mixture', 'split', 'num_steps', 'optimizer', 'start_from')
+# The objectives that train models of a family of their own.
+_FAMILIES = {
+    'retrieval': 'dual_encoder',
+    'classification': 'sequence_classifier',
+    'tagging': 'token_classifier',
+}
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
 
 # {(task or mixture, split): (its prepared tasks, their rates)}
@@ -98,7 +104,7 @@ def build(config: ConfigDict) -> Parts:
     objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
     _check_batches(config, data, mesh, objective.view)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
-    model = build_model(config.model, vocabulary['size'])
+    model = build_model(config.model, vocabulary['size'], _labels(data))
     lora = Lora(**config.lora)
     shapes, shardings = train_step.params_like(model, objective, mesh, lora)
     tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
@@ -136,9 +142,36 @@ def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> Non
                 partitioning.check_batch_size(rows, mesh, config.accumulate)
 
 
-def build_model(block: Mapping[str, Any], vocabulary_size: int) -> nn.Module:
-    """The model; a vocab_size of 0 becomes the vocabulary's, rounded up to a multiple of 128."""
+def _labels(data: Data) -> list[str]:
+    """The labels of classification or tagging, which all data must share; else none."""
+    prepared = [task for tasks, _ in data.values() for task in tasks]
+    labels = prepared[0].manifest.get('labels') or []
+    for task in prepared:
+        own = task.manifest.get('labels') or []
+        if own != labels:
+            raise UserError(
+                f'{task.name} has the labels {", ".join(own)}, but {prepared[0].name} has '
+                f'{", ".join(labels)}; a model has one set of labels'
+            )
+    return labels
+
+
+def build_model(
+    block: Mapping[str, Any], vocabulary_size: int, labels: Sequence[str] = ()
+) -> nn.Module:
+    """The model of a config.
+
+    A vocab_size of 0 becomes the vocabulary's, rounded up to a multiple of 128; a num_labels of 0
+    the number of the data's labels.
+    """
     options = dict(block)
+    if labels:
+        options['num_labels'] = options.get('num_labels') or len(labels)
+        if options['num_labels'] != len(labels):
+            raise UserError(
+                f'config.model.num_labels is {options["num_labels"]}, but the data has '
+                f'{len(labels)} labels; set it to 0 or to {len(labels)}'
+            )
     rounded = -(-vocabulary_size // 128) * 128
     options['vocab_size'] = options.get('vocab_size') or rounded
     if options['vocab_size'] < vocabulary_size:
@@ -182,6 +215,7 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
             for task in sorted(splits.values(), key=lambda task: task.name)
         },
         'vocabulary': parts.tokenizer.manifest(),
+        'labels': _labels(parts.data),  # Of a classifier or tagger: id = place.
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if parts.is_sample else 'files',
@@ -224,10 +258,15 @@ def check_config(config: ConfigDict) -> None:
         raise errors.unknown('objective in config.objective.name', kind, objectives.OBJECTIVES)
     check_block(objectives.OBJECTIVES[kind], objective, 'config.objective', 'batch_shards')
     family = config.model.get('family')
-    if (kind == 'retrieval') != (family == 'dual_encoder'):
+    if _FAMILIES.get(kind) != (family if family in _FAMILIES.values() else None):
+        pairs = ', '.join(f'{name} trains a {own}' for name, own in _FAMILIES.items())
         raise UserError(
-            f'config.model.family is {family!r} and config.objective.name {kind!r}; retrieval '
-            'trains a dual_encoder, and no other objective does'
+            f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
+            'no other objective does'
+        )
+    if kind == 'tagging' and config.baselines:
+        raise UserError(
+            'config.baselines are texts, and do not have a tag for each word; set it to ()'
         )
     if kind == 'retrieval' and config.accumulate > 1:
         raise UserError(

@@ -149,17 +149,7 @@ class GenerationEvaluator:
                 decoded = self._decode_batch(params, batch)
                 result |= decoded._asdict()
             results.append(result)
-        rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
-        real = rows['index'] >= 0
-        order = np.argsort(rows['index'][real], kind='stable')
-        rows = {key: value[real][order] for key, value in rows.items()}
-        expected = task.batches.num_examples
-        if not np.array_equal(rows['index'], np.arange(expected)):
-            raise RuntimeError(
-                f'{task.prepared.name}: {len(rows["index"])} rows were scored, not each of '
-                f'{expected} examples once'
-            )
-        return rows
+        return collect(results, task.prepared.name, task.batches.num_examples)
 
     def _summarise(self, task: '_Task', rows: dict[str, Any]) -> dict[str, Any]:
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
@@ -255,6 +245,28 @@ def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         name: float(np.mean([v[name] for v in scores.values() if name in v]))
         for name in sorted(names)
     }
+
+
+def collect(
+    results: Sequence[Mapping[str, jax.Array]], name: str, num_examples: int
+) -> dict[str, np.ndarray]:
+    """The rows of all batches in the order of the examples, without padding, on every process.
+
+    Args:
+      results: of each batch, arrays [rows, ...]; 'index' is the example of a row, or -1.
+      name: of the task.
+      num_examples: that there must be, each once.
+    """
+    rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
+    real = rows['index'] >= 0
+    order = np.argsort(rows['index'][real], kind='stable')
+    rows = {key: value[real][order] for key, value in rows.items()}
+    if not np.array_equal(rows['index'], np.arange(num_examples)):
+        raise RuntimeError(
+            f'{name}: {len(rows["index"])} rows were scored, not each of {num_examples} examples '
+            'once'
+        )
+    return rows
 
 
 def _fetch(value: jax.Array) -> np.ndarray:

@@ -1,0 +1,88 @@
+"""A tiny classifier and a tiny tagger through the real trainer: they learn, and refuse mistakes."""
+
+import json
+
+import numpy as np
+import pytest
+import tiny
+import tiny_labels
+
+from xlbench import evaluate, opened, partitioning, train
+from xlbench.errors import UserError
+
+MAIN = {'classification': 'accuracy', 'tagging': 'tag_accuracy'}
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('labels')
+    tiny_labels.write_root(root)
+    return root
+
+
+@pytest.fixture(scope='module', params=['classification', 'tagging'])
+def run(request, root, tmp_path_factory):
+    """(view, workdir) of a whole run."""
+    workdir = tmp_path_factory.mktemp('run') / request.param
+    train.train(tiny_labels.tiny_config(root, request.param), str(workdir))
+    return request.param, workdir
+
+
+def test_it_learns_and_is_scored(run):
+    view, workdir = run
+    steps = [values for _, _, values in tiny.rows(workdir)]
+    assert len(steps) == 60
+    first, last = (np.mean([values['loss'] for values in part]) for part in (steps[:5], steps[-5:]))
+    assert last < first / 2 and steps[-1]['accuracy'] > 0.7
+    assert 0.2 < steps[0]['real_token_share'] < 1
+    about = json.loads((workdir / 'config.json').read_text())
+    assert about['labels'] == tiny_labels.LABELS[view]
+    for task in tiny_labels.TASKS[view]:
+        folder = next((workdir / 'eval').glob(f'*/test/{task}'))
+        scores = json.loads((folder / 'metrics.json').read_text())['scores']
+        assert scores[MAIN[view]] > 70 and scores['loss'] < 1  # By chance 33 and 1.1.
+        assert len((folder / 'predictions.jsonl').read_text().splitlines()) == 45
+
+
+def test_it_is_evaluated_again_with_the_same_scores(run, capsys):
+    _, workdir = run
+    before = written(workdir)
+    evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test'])
+    assert 'on 2 tasks, test' in capsys.readouterr().out
+    assert before and before.items() <= written(workdir).items()
+
+
+def written(workdir) -> dict[str, object]:
+    """Predictions and scores by file; not the stage, which is another when evaluated again."""
+    return {
+        name: json.loads(text)['scores'] if name.endswith('metrics.json') else text
+        for name, text in tiny.results(workdir).items()
+    }
+
+
+def test_it_answers_no_texts(run):
+    with pytest.raises(UserError, match='answers no texts'):
+        opened.open_model(str(run[1]), partitioning.make_mesh(), {})
+
+
+@pytest.mark.parametrize(
+    ('view', 'overrides', 'message'),
+    [
+        ('tagging', {'batches__packing': True}, 'a model for tagging reads one; set packing=False'),
+        ('tagging', {'model__num_labels': 2}, 'the data has 3 labels; set it to 0 or to 3'),
+        ('tagging', {'model__family': 'sequence_classifier'}, r"'tagging'; .*a token_classifier"),
+        ('classification', {'model__family': 'bert'}, "is 'bert' and .* a sequence_classifier"),
+        ('tagging', {'baselines': ('most_frequent',)}, 'a tag for each word; set it to'),
+        ('classification', {'objective__label_smoothing': 1.0}, 'label_smoothing is 1.0'),
+        (
+            'classification',
+            {'stages__source__mixture': 'fewshot_zero_shot_udpos'},
+            'has the labels NOUN|prepared for tagging',
+        ),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_written(root, tmp_path, view, overrides, message):
+    config = tiny_labels.tiny_config(root, view, **overrides)
+    with pytest.raises(UserError, match=message):
+        train.train(config, str(tmp_path / 'run'))
+    assert not (tmp_path / 'run').exists()

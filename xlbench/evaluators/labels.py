@@ -1,0 +1,174 @@
+"""Classification and tagging, evaluated: the loss, and the scores of the likeliest labels.
+
+Each task leaves the files of evaluators/generation.py. What predictions.jsonl calls a prediction is
+a label, or the tags of the words with single spaces between them; of a word that is not scored,
+because it did not fit or by its own tag, it is metrics.tagging.CUT.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from xlbench import batches as batches_lib, features, metrics, partitioning
+from xlbench.evaluators.generation import collect, means, write_result
+from xlbench.metrics import tagging
+from xlbench.prepared import Prepared
+from xlbench.tokenizers import Tokenizer
+
+
+class LabelEvaluator:
+    """Scores a classifier or a tagger on prepared tasks; every example exactly once.
+
+    Args:
+      prepared: the tasks, of one split.
+      model: a Linen module that gives logits of labels.
+      objective: gives the loss and the labels of each row, and says which view the data has.
+      mesh: where it runs.
+      tokenizer: not needed: what is prepared has texts and ids.
+      batch_size: rows over all processes.
+      lengths: most tokens of 'inputs'; longer examples are cut, and counted.
+      num_examples: only the first so many of each task; 0 takes all.
+      allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
+    """
+
+    def __init__(
+        self,
+        prepared: Sequence[Prepared],
+        model: nn.Module,
+        objective: Any,
+        mesh: Mesh,
+        tokenizer: Tokenizer | None,
+        *,
+        batch_size: int,
+        lengths: Mapping[str, int],
+        num_examples: int = 0,
+        allow_metrics: Sequence[str] = (),
+    ):
+        del tokenizer
+        partitioning.check_batch_size(batch_size, mesh)
+        self._mesh, self._view, self._limit = mesh, objective.view, lengths['inputs']
+        self._tasks = [
+            (
+                task,
+                batches_lib.eval_batches(
+                    task,
+                    batch_size=batch_size,
+                    lengths=dict(lengths),
+                    num_examples=num_examples or None,
+                    view=objective.view,
+                    process_index=jax.process_index(),
+                    process_count=jax.process_count(),
+                ),
+                [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
+            )
+            for task in prepared
+        ]
+
+        def predict(params: Any, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
+            rows = objective.row_losses(model, params, batch)
+            if rows['predicted'].ndim == 2:  # As wide for every batch, so that they can be joined.
+                missing = self._limit - rows['predicted'].shape[1]
+                rows['predicted'] = jnp.pad(rows['predicted'], ((0, 0), (0, missing)))
+            return rows
+
+        self._predict = jax.jit(predict)
+
+    @property
+    def num_programs(self) -> int:
+        """Programs that this evaluator compiles: one a shape."""
+        return len({shape for _, batches, _ in self._tasks for shape in batches.shapes})
+
+    def run(
+        self, params: Any, step: int, workdir: str, stage: str, split: str = ''
+    ) -> dict[str, dict[str, float]]:
+        """The scores of each task, and under 'mean' their averages; process 0 writes the files.
+
+        Args:
+          params: of the model.
+          step: that they are of.
+          workdir: where the files go.
+          stage: of the run.
+          split: what the results are filed under; default: the split that is scored.
+        """
+        scores = {}
+        for prepared, batches, task_metrics in self._tasks:
+            started = time.monotonic()
+            results = []
+            # The device runs over all batches first: nothing waits in between.
+            with partitioning.activate(self._mesh):
+                for local in batches:
+                    batch = partitioning.put_batch(local, self._mesh)
+                    rows = self._predict(params, batch)
+                    results.append({'index': batch['example_index'], **rows})
+                rows = collect(results, prepared.name, batches.num_examples)
+            result, written = self._summarise(prepared, task_metrics, rows)
+            scores[prepared.name] = result['scores']
+            if jax.process_index() == 0:
+                result |= {
+                    'trimmed': {'inputs': batches.trimmed['inputs']},
+                    'step': step,
+                    'stage': stage,
+                    'seconds': round(time.monotonic() - started, 3),
+                }
+                write_result(workdir, str(step), prepared, result, written, split)
+        return scores | {'mean': means(scores)}
+
+    def _summarise(
+        self, prepared: Prepared, task_metrics: Sequence[Any], rows: Mapping[str, np.ndarray]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """What metrics.json says of a task, and the lines of predictions.jsonl."""
+        records = prepared.read(range(len(rows['index'])))
+        targets = [record['targets_pretokenized'] for record in records]
+        labels = prepared.manifest['labels']
+        predictions = [
+            self._text(record, found, labels)
+            for record, found in zip(records, rows['predicted'], strict=True)
+        ]
+        scores = {'loss': float(rows['loss'].sum(dtype=np.float64) / max(rows['weight'].sum(), 1))}
+        signatures = {}
+        per_example: list[dict[str, float]] = [
+            {'loss': float(loss / max(weight, 1))}
+            for loss, weight in zip(rows['loss'], rows['weight'], strict=True)
+        ]
+        for metric in task_metrics:
+            found, values = metrics.score(metric, targets, [[text] for text in predictions])
+            scores |= found
+            signatures[type(metric).__name__] = metric.signature
+            for own, more in zip(per_example, values, strict=True):
+                own.update(more)
+        written = [
+            {
+                'id': i,
+                'input': record['inputs_pretokenized'],
+                'target': record['targets_pretokenized'],
+                'prediction': prediction,
+                'scores': own,
+            }
+            for i, (record, prediction, own) in enumerate(
+                zip(records, predictions, per_example, strict=True)
+            )
+        ]
+        result = {'scores': scores, 'signatures': signatures, 'num_examples': len(records)}
+        return result | {'decoding': {}}, written
+
+    def _text(self, record: Mapping[str, Any], found: np.ndarray, labels: Sequence[str]) -> str:
+        """The prediction for an example: from its label [], or from the labels of its row [inputs].
+
+        A word has the label at its last piece.
+        """
+        if self._view == 'classification':
+            return labels[int(found)]
+        tags = tagging.split(record['targets_pretokenized'])
+        fitting = found[features.tag_places(record, self._limit)].tolist()
+        words = [labels[number] for number in fitting]
+        words += [tagging.CUT] * (len(tags) - len(words))
+        return ' '.join(
+            tagging.CUT if tag in tagging.UNSCORED else word
+            for tag, word in zip(tags, words, strict=True)
+        )
