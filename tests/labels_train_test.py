@@ -7,8 +7,9 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import evaluate, opened, partitioning, train
+from xlbench import convert, evaluate, opened, partitioning, train
 from xlbench.errors import UserError
+from xlbench.huggingface import checkpoint as hf_checkpoint
 
 MAIN = {'classification': 'accuracy', 'tagging': 'tag_accuracy'}
 
@@ -86,3 +87,14 @@ def test_mistakes_are_refused_before_anything_is_written(root, tmp_path, view, o
     with pytest.raises(UserError, match=message):
         train.train(config, str(tmp_path / 'run'))
     assert not (tmp_path / 'run').exists()
+
+
+def test_it_is_exported_with_its_labels(run, tmp_path):
+    view, workdir = run
+    folder = tmp_path / 'exported'
+    convert.main(['convert', str(workdir), str(folder)])
+    labels = tiny_labels.LABELS[view]
+    about = json.loads((folder / 'config.json').read_text())
+    assert about['id2label'] == {str(i): label for i, label in enumerate(labels)}
+    checkpoint = hf_checkpoint.open(str(folder))
+    assert checkpoint.model['num_labels'] == len(labels)

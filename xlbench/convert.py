@@ -10,6 +10,7 @@ in tokenizer/. The folder loads in transformers, with weights as safetensors.
 """
 
 import argparse
+import dataclasses
 import functools
 import json
 import os
@@ -235,7 +236,8 @@ def to_folder(
     """
     config = config_lib.read_config(workdir)
     vocabulary = Vocabulary(workdir, config)
-    model = runs.build_model(config.model, vocabulary.size)
+    labels = tensors.read_json(pathlib.Path(workdir) / 'config.json').get('labels') or ()
+    model = runs.build_model(config.model, vocabulary.size, labels)
     family, model_config = config.model.family, model.config
     source = init_from.open_workdir(workdir, str(step))
     adapted = source.is_adapted
@@ -260,9 +262,9 @@ def to_folder(
         hf_checkpoint.save(
             target,
             family,
-            models.config(**dict(config.model) | {'vocab_size': cut}),
+            dataclasses.replace(model_config, vocab_size=cut),
             traverse_util.unflatten_dict(params, sep='/'),
-            vocabulary.ids,
+            vocabulary.ids | {'labels': labels},
             vocabulary.files(pathlib.Path(folder)),
             dtype=dtype,
         )

@@ -253,8 +253,11 @@ def _encoder(
     }
 
 
-def to_config(family: str, config: BertConfig, ids: Mapping[str, int | None]) -> dict[str, Any]:
-    """The content of config.json for a model of ours; the inverse of `from_config`."""
+def to_config(family: str, config: BertConfig, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of config.json for a model of ours; the inverse of `from_config`.
+
+    `ids` has special ids by name, and the names of a head's labels as 'labels', if they are known.
+    """
     offset = config.position_offset
     special = {
         'pad_token_id': offset - 1 if _is_roberta(config) else ids['pad_id'],
@@ -281,7 +284,8 @@ def to_config(family: str, config: BertConfig, ids: Mapping[str, int | None]) ->
     prefix = 'XLMRoberta' if _is_roberta(config) else 'Bert'
     content = {'architectures': [prefix + _CLASSES[family]], **encoder}
     if family != 'bert':
-        labels = {str(i): f'LABEL_{i}' for i in range(config.num_labels)}
+        names = ids.get('labels') or [f'LABEL_{i}' for i in range(config.num_labels)]
+        labels = {str(i): name for i, name in enumerate(names)}
         content['id2label'] = labels
         content['label2id'] = {label: int(i) for i, label in labels.items()}
         content['classifier_dropout'] = config.classifier_dropout_rate
