@@ -98,3 +98,12 @@ def test_it_is_exported_with_its_labels(run, tmp_path):
     assert about['id2label'] == {str(i): label for i, label in enumerate(labels)}
     checkpoint = hf_checkpoint.open(str(folder))
     assert checkpoint.model['num_labels'] == len(labels)
+
+
+def test_other_labels_are_not_evaluated(run, monkeypatch):
+    _, workdir = run
+    about = json.loads((workdir / 'config.json').read_text())
+    others = about | {'labels': about['labels'][::-1]}
+    monkeypatch.setattr(evaluate, 'read_about', lambda _: others)
+    with pytest.raises(UserError, match='was trained with the labels'):
+        evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test'])

@@ -187,12 +187,17 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     return True
 
 
-def read_config(workdir: str) -> ConfigDict:
-    """The config that a run was started with."""
+def read_about(workdir: str) -> dict[str, Any]:
+    """All that config.json says about a run: its config, versions, data, labels, ..."""
     path = pathlib.Path(workdir) / 'config.json'
     if not path.is_file():
         raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
-    return ConfigDict(json.loads(path.read_text(encoding='utf-8'))['config'])
+    return json.loads(path.read_text(encoding='utf-8'))
+
+
+def read_config(workdir: str) -> ConfigDict:
+    """The config that a run was started with."""
+    return ConfigDict(read_about(workdir)['config'])
 
 
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:

@@ -236,7 +236,7 @@ def to_folder(
     """
     config = config_lib.read_config(workdir)
     vocabulary = Vocabulary(workdir, config)
-    labels = tensors.read_json(pathlib.Path(workdir) / 'config.json').get('labels') or ()
+    labels = config_lib.read_about(workdir).get('labels') or ()
     model = runs.build_model(config.model, vocabulary.size, labels)
     family, model_config = config.model.family, model.config
     source = init_from.open_workdir(workdir, str(step))

@@ -28,7 +28,7 @@ from ml_collections import ConfigDict
 
 from xlbench import checkpoints as checkpoints_lib, errors, report, runs
 from xlbench.checkpoints import find_step
-from xlbench.config import read_config
+from xlbench.config import read_about, read_config
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
@@ -56,6 +56,7 @@ def main(argv: Sequence[str]) -> None:
     config.stages = {}
     config.baselines = ()
     parts = runs.build(config)
+    _check_labels(args.workdir, runs.labels_of(parts.data))
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
@@ -63,6 +64,16 @@ def main(argv: Sequence[str]) -> None:
     print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
     evaluator.run(params, step, args.workdir, 'evaluate', filed)
     print('\n' + report.table(args.workdir, step, filed))
+
+
+def _check_labels(workdir: str, labels: Sequence[str]) -> None:
+    """Raises UserError unless the tasks have the very labels that the model was trained with."""
+    trained = read_about(workdir).get('labels') or []
+    if labels != trained:
+        raise UserError(
+            f'{workdir} was trained with the labels {", ".join(trained) or "none"}, but these have '
+            f'{", ".join(labels) or "none"}; name tasks with the same ones'
+        )
 
 
 def _own_number(config: ConfigDict, block: ConfigDict, split: str) -> int:

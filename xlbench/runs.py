@@ -104,7 +104,7 @@ def build(config: ConfigDict) -> Parts:
     objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
     _check_batches(config, data, mesh, objective.view)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
-    model = build_model(config.model, vocabulary['size'], _labels(data))
+    model = build_model(config.model, vocabulary['size'], labels_of(data))
     lora = Lora(**config.lora)
     shapes, shardings = train_step.params_like(model, objective, mesh, lora)
     tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
@@ -142,7 +142,7 @@ def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> Non
                 partitioning.check_batch_size(rows, mesh, config.accumulate)
 
 
-def _labels(data: Data) -> list[str]:
+def labels_of(data: Data) -> list[str]:
     """The labels of classification or tagging, which all data must share; else none."""
     prepared = [task for tasks, _ in data.values() for task in tasks]
     labels = prepared[0].manifest.get('labels') or []
@@ -215,7 +215,7 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
             for task in sorted(splits.values(), key=lambda task: task.name)
         },
         'vocabulary': parts.tokenizer.manifest(),
-        'labels': _labels(parts.data),  # Of a classifier or tagger: id = place.
+        'labels': labels_of(parts.data),  # Of a classifier or tagger: id = place.
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if parts.is_sample else 'files',
