@@ -1,6 +1,7 @@
 """A tiny retriever through the real trainer: it learns, resumes exactly, and refuses mistakes."""
 
 import json
+import re
 
 import ml_collections
 import numpy as np
@@ -9,21 +10,16 @@ import tiny
 import tiny_replies
 
 from xlbench import logs, train
+from xlbench.consensus import chooser
 from xlbench.errors import UserError
+from xlbench.evaluators import retrieval as evaluator
 
 
 @pytest.fixture(scope='module')
-def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp('replies')
-    tiny_replies.write_root(root)
-    return root
-
-
-@pytest.fixture(scope='module')
-def run(root, tmp_path_factory):
+def run(replies_root, tmp_path_factory):
     """The workdir of a whole run."""
     workdir = tmp_path_factory.mktemp('run') / 'run'
-    train.train(tiny_replies.tiny_config(root), str(workdir))
+    train.train(tiny_replies.tiny_config(replies_root), str(workdir))
     return workdir
 
 
@@ -45,7 +41,7 @@ def test_it_learns_and_is_scored(run):
     assert 'p_at_1' in scores and 'mrs_rouge' not in scores
 
 
-def test_it_goes_on_exactly_where_it_was(root, run, tmp_path, monkeypatch):
+def test_it_goes_on_exactly_where_it_was(replies_root, run, tmp_path, monkeypatch):
     write = logs.Log.write
 
     def stop(self, step, kind, *args):
@@ -55,18 +51,18 @@ def test_it_goes_on_exactly_where_it_was(root, run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(logs.Log, 'write', stop)
     with pytest.raises(KeyboardInterrupt):
-        train.train(tiny_replies.tiny_config(root), str(tmp_path / 'run'))
+        train.train(tiny_replies.tiny_config(replies_root), str(tmp_path / 'run'))
     monkeypatch.undo()
-    train.train(tiny_replies.tiny_config(root), str(tmp_path / 'run'))
+    train.train(tiny_replies.tiny_config(replies_root), str(tmp_path / 'run'))
     assert 'resumed at step 8' in (tmp_path / 'run' / 'log.txt').read_text()
     for kind in ('train', 'eval'):
         assert tiny.rows(tmp_path / 'run', kind) == tiny.rows(run, kind)
     assert tiny.results(tmp_path / 'run') == tiny.results(run)
 
 
-def test_chunks_train_the_same(root, run, tmp_path):
+def test_chunks_train_the_same(replies_root, run, tmp_path):
     config = tiny_replies.tiny_config(
-        root, objective__chunk_rows=8, stages__stage1__num_steps=4, best__score=''
+        replies_root, objective__chunk_rows=8, stages__stage1__num_steps=4, best__score=''
     )
     config.evals = ml_collections.ConfigDict()
     train.train(config, str(tmp_path / 'run'))
@@ -75,6 +71,39 @@ def test_chunks_train_the_same(root, run, tmp_path):
         for workdir in (tmp_path / 'run', run)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_an_evaluation_is_one_line_and_splits_a_set_into_words_once(
+    replies_root, tmp_path, monkeypatch
+):
+    made = []
+    monkeypatch.setattr(evaluator, 'chooser', lambda *args: made.append(1) or chooser(*args))
+    config = tiny_replies.tiny_config(
+        replies_root, stages__stage1__num_steps=4, evals__dev__every=2,
+        evals__dev__responses='responses', evals__dev__consensus=1.0,
+    )  # fmt: skip
+    del config.evals.test
+    train.train(config, str(tmp_path / 'run'))
+    assert len(made) == len(tiny_replies.TASKS)
+    lines = (tmp_path / 'run' / 'log.txt').read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith('dev at step 4'))
+    shown = r'loss \d+\.\d{3} p_at_1 \S+ mrs_rouge \S+ dist_1 \S+ dist_2 \S+ \(\S+s\)'
+    assert re.fullmatch(f'dev at step 4, mean of 2 tasks: {shown}', line)
+    kept = tiny.rows(tmp_path / 'run', 'eval')[-1][2]
+    assert {'mrr', 'set_mrr', 'recall_10'} <= kept.keys()
+
+
+def test_what_a_line_shows_of_an_evaluation():
+    mean = {'loss': 0.5, 'recall_10': 50.0, 'mrr': 40.0, 'p_at_1': 30.0, 'set_size': 1.0}
+    scores = {'mrs_retrieval_en_en': mean, 'mean': mean}
+    assert train.headline(scores, '') == 'loss 0.500 recall_10 50.000 mrr 40.000 p_at_1 30.000'
+    mean = {'loss': 0.5, 'chunk_f1': 70.0, 'tag_accuracy': 80.0, 'tag_accuracy_X': 9.0}
+    scores = {'fewshot_udpos_en_en': mean, 'mean': mean}
+    assert train.headline(scores, 'dev/mean/chunk_f1') == 'loss 0.500 chunk_f1 70.000'
+    shown = train.headline(scores, 'dev/fewshot_udpos_en_en/tag_accuracy_X')
+    assert shown == 'loss 0.500 tag_accuracy_X 9.000 chunk_f1 70.000'
+    scores = {'my_own_task': {'loss': 1.0, 'wins': 2.0}, 'mean': {'loss': 1.0, 'wins': 2.0}}
+    assert train.headline(scores, '') == 'loss 1.000 wins 2.000'
 
 
 @pytest.mark.parametrize(
@@ -88,8 +117,10 @@ def test_chunks_train_the_same(root, run, tmp_path):
         ({'objective__loss': 'softmx'}, "'softmx'; nearest: softmax"),
     ],
 )
-def test_mistakes_are_refused_before_anything_is_written(root, tmp_path, overrides, message):
-    config = tiny_replies.tiny_config(root, **overrides)
+def test_mistakes_are_refused_before_anything_is_written(
+    replies_root, tmp_path, overrides, message
+):
+    config = tiny_replies.tiny_config(replies_root, **overrides)
     with pytest.raises(UserError, match=message):
         train.train(config, str(tmp_path / 'run'))
     assert not (tmp_path / 'run').exists()

@@ -25,6 +25,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
+from ml_collections import ConfigDict
 
 from xlbench import (
     checkpoints,
@@ -234,9 +235,9 @@ def to_folder(
     Returns:
       What there is to say.
     """
-    config = config_lib.read_config(workdir)
+    about = config_lib.read_about(workdir)
+    config, labels = ConfigDict(about['config']), about.get('labels') or ()
     vocabulary = Vocabulary(workdir, config)
-    labels = config_lib.read_about(workdir).get('labels') or ()
     model = runs.build_model(config.model, vocabulary.size, labels)
     family, model_config = config.model.family, model.config
     source = init_from.open_workdir(workdir, str(step))

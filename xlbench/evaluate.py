@@ -28,7 +28,7 @@ from ml_collections import ConfigDict
 
 from xlbench import checkpoints as checkpoints_lib, errors, report, runs
 from xlbench.checkpoints import find_step
-from xlbench.config import read_about, read_config
+from xlbench.config import read_about
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
@@ -37,7 +37,8 @@ from xlbench.evaluators import generation
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     args = _parse(argv[1:])
-    config = read_config(args.workdir)
+    about = read_about(args.workdir)
+    config = ConfigDict(about['config'])
     step = find_step(args.workdir, args.step)
     name = _eval_name(config, args.like)
     block = config.evals[name]
@@ -56,7 +57,7 @@ def main(argv: Sequence[str]) -> None:
     config.stages = {}
     config.baselines = ()
     parts = runs.build(config)
-    _check_labels(args.workdir, runs.labels_of(parts.data))
+    _check_labels(args.workdir, about.get('labels') or [], runs.labels_of(parts.data))
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
@@ -66,9 +67,8 @@ def main(argv: Sequence[str]) -> None:
     print('\n' + report.table(args.workdir, step, filed))
 
 
-def _check_labels(workdir: str, labels: Sequence[str]) -> None:
+def _check_labels(workdir: str, trained: Sequence[str], labels: Sequence[str]) -> None:
     """Raises UserError unless the tasks have the very labels that the model was trained with."""
-    trained = read_about(workdir).get('labels') or []
     if labels != trained:
         raise UserError(
             f'{workdir} was trained with the labels {", ".join(trained) or "none"}, but these have '

@@ -163,8 +163,8 @@ def _split_step(spec: str) -> tuple[pathlib.Path, str]:
 def _open_workdir(
     workdir: pathlib.Path, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
 ) -> Opened:
-    config = config_lib.read_config(str(workdir))
-    about = tensors.read_json(workdir / 'config.json')
+    about = config_lib.read_about(str(workdir))
+    config = ConfigDict(about['config'])
     own = workdir / 'tokenizer'  # That of xlbench.convert, wherever it is moved.
     vocabulary = str(own) if own.is_dir() else config.data.vocabulary
     tokenizer = tokenizers.load(vocabulary, config.data.root)

@@ -111,14 +111,9 @@ class ResponseSet:
         if not rows:
             raise UserError(f'{path} holds no responses')
         texts = list(rows)
-        # As preparation writes a reply: the prefix of the inputs' side, the end.
-        before, _ = tokenizer.prefix_ids(None, None)
-        ids = [
-            np.concatenate([before, row, [tokenizer.eos_id]]).astype(np.int32)
-            for row in tokenizer.encode_batch(texts)
-        ]
         scores = np.array([score for score, _ in rows.values()], np.float32)
-        return cls(texts, scores, [cluster for _, cluster in rows.values()], list(texts), ids)
+        clusters = [cluster for _, cluster in rows.values()]
+        return cls(texts, scores, clusters, list(texts), tokenizer.encode_inputs(texts))
 
     def choose(self, ids: Sequence[int], count: int) -> list[int]:
         """The first of each cluster among ids [k], best first, until there are `count`."""

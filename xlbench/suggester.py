@@ -189,7 +189,8 @@ class Suggester:
         found = []
         for encoder, texts in ((self._left, messages), (self._right, replies)):
             places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-            vectors = encoder(self._found.params, self._ids(list(places)))
+            ids = self._found.tokenizer.encode_inputs(list(places))
+            vectors = encoder(self._found.params, ids)
             found.append(vectors[[places[text] for text in texts]])
         return self._found.objective.scale * np.einsum('nd,nd->n', *found)
 
@@ -200,7 +201,8 @@ class Suggester:
         places = [i for i, example in enumerate(chunk) if example.text.strip()]
         if not places:
             return found
-        vectors = self._left(self._found.params, self._ids([chunk[i].text for i in places]))
+        ids = self._found.tokenizer.encode_inputs([chunk[i].text for i in places])
+        vectors = self._left(self._found.params, ids)
         vectors *= np.float32(self._found.objective.scale)
         rows = collections.defaultdict(list)
         for row, place in enumerate(places):
@@ -230,15 +232,6 @@ class Suggester:
             if not few:
                 return found
             left = np.array(few)
-
-    def _ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The ids of each text, as preparation writes messages and replies."""
-        tokenizer = self._found.tokenizer
-        before, _ = tokenizer.prefix_ids(None, None)
-        return [
-            np.concatenate([before, row, [tokenizer.eos_id]]).astype(np.int32)
-            for row in (tokenizer.encode_batch(texts) if texts else ())
-        ]
 
     # ------------------------------------------------------------------------------- response sets
 

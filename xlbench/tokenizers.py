@@ -163,6 +163,18 @@ class Tokenizer(abc.ABC):
         langs = {'source_lang': source_lang, 'target_lang': target_lang}
         return self._prefix(family.source, langs), self._prefix(family.target, langs)
 
+    def encode_inputs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Texts -> ids as an encoder reads them where no language is named, each [length] int32.
+
+        What preparation writes for both sides of a retrieval task. Example, BERT: 'Ja' ->
+        [CLS] Ja [SEP]
+        """
+        before, _ = self.prefix_ids(None, None)
+        return [
+            np.concatenate([before, ids, [self.eos_id]]).astype(np.int32)
+            for ids in (self.encode_batch(texts) if texts else ())
+        ]
+
     def forced_first(self, target_lang: str | None) -> int | None:
         """The id that decoding has to begin with, the first of the targets' prefix, or None."""
         words = vocabularies.FAMILIES[self.family].target

@@ -34,6 +34,7 @@ from xlbench import (
     runs,
     train_step as train_step_lib,
 )
+from xlbench.benchmarks import BENCHMARKS
 from xlbench.errors import UserError
 from xlbench.evaluators import baselines
 
@@ -257,8 +258,8 @@ class Trainer:
         scores = evaluator.run(params, step, self.workdir, stage)
         for task, values in scores.items():
             self.log.write(step, 'eval', f'{name}/{task}', values)
-        mean = ' '.join(f'{key} {value:.3f}' for key, value in scores['mean'].items())
         took = logs.duration(time.monotonic() - started)
+        mean = headline(scores, self.config.best.score)
         self.log.line(f'{name} at step {step}, mean of {len(scores) - 1} tasks: {mean} ({took})')
         return scores
 
@@ -350,6 +351,32 @@ def data_table(
             f'  {task.name}: {record["inputs_pretokenized"][:160]!r} {ids} -> '
             f'{record["targets_pretokenized"][:120]!r}'
         )
+
+
+def headline(scores: Mapping[str, Mapping[str, float]], best: str) -> str:
+    """What a line has room for of an evaluation's means; metrics.jsonl has all scores.
+
+    The loss, the score that chooses the best checkpoint, the main one of each task, and the first
+    table of the paper that there is a score of. All scores of a task that is no benchmark's.
+
+    Args:
+      scores: {task: {score: value}}, with the task 'mean'.
+      best: config.best.score, EVAL/TASK/SCORE or ''.
+    """
+    mean = scores['mean']
+    chosen = ['loss', best.rpartition('/')[2]]
+    for task in scores:
+        if task == 'mean':
+            continue
+        name, _, rest = task.partition('_')
+        if benchmark := BENCHMARKS.get(name):
+            tables = benchmark.tables or (benchmark.scores,)
+            chosen.append(benchmark.main_score(rest.partition('_')[0]))
+            chosen += next((table for table in tables if mean.keys() & table), ())
+        else:
+            chosen += scores[task]
+    shown = [key for key in dict.fromkeys(chosen) if key in mean]
+    return ' '.join(f'{key} {mean[key]:.3f}' for key in shown)
 
 
 def compile_line(step: train_step_lib.TrainStep, mesh: Any) -> str:

@@ -6,20 +6,15 @@ r"""Times beam search against PyTorch's `generate` on the same machine, one step
     python tests/speed/beam_search.py --torch_python=TORCH_ENV/bin/python --dtype=bfloat16
 
 The model has the shape of mT5-small and random weights; the end of the text is suppressed, so that
-both make the same number of tokens. Every side is one process that stays warm; the order turns
-round every other round. Printed are tokens per second and their ratio: of medians, of the fastest
-steps, and the median of the ratios of each round.
+both make the same number of tokens. How the sides take turns, and the ratios: interleaved.py.
 """
 
 import argparse
 import functools
-import json
 import statistics
-import subprocess
 import sys
-import time
 
-SIDES = ('torch', 'xlbench')
+import interleaved
 
 
 def torch_step(args: argparse.Namespace):
@@ -47,9 +42,8 @@ def torch_step(args: argparse.Namespace):
 
     def step():
         with torch.inference_mode():
-            out = generate()
+            out = generate().cpu()
         assert out.shape == (args.batch_size, 1 + args.targets), out.shape
-        return out.cpu()
 
     return step
 
@@ -92,56 +86,13 @@ def xlbench_step(args: argparse.Namespace):
     return step
 
 
-def serve(args: argparse.Namespace) -> None:
-    """Answers each line on standard input with the seconds of one step."""
-    step = {'torch': torch_step, 'xlbench': xlbench_step}[args.side](args)
-    step()  # Compiles, or warms up.
-    print('ready', flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        step()
-        print(json.dumps(time.perf_counter() - start), flush=True)
-
-
-def compare(args: argparse.Namespace, argv: list[str]) -> None:
-    """Runs both sides and prints what they took."""
-    workers = {}
-    for side, python in zip(SIDES, (args.torch_python, sys.executable), strict=True):
-        workers[side] = subprocess.Popen(
-            [python, __file__, f'--side={side}', *argv],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        if workers[side].stdout.readline().strip() != 'ready':
-            raise SystemExit(f'{side} did not start')
-    seconds = {side: [] for side in SIDES}
-    for number in range(args.rounds):
-        for side in SIDES if number % 2 else SIDES[::-1]:
-            workers[side].stdin.write('step\n')
-            workers[side].stdin.flush()
-            seconds[side].append(json.loads(workers[side].stdout.readline()))
-        print(f'round {number + 1}: ' + ', '.join(f'{s} {t[-1]:.2f} s' for s, t in seconds.items()))
-    for worker in workers.values():
-        worker.stdin.close()
-        worker.wait()
-    tokens = args.batch_size * args.targets
-    for side, times in seconds.items():
-        print(f'{side}: {tokens / statistics.median(times):.1f} tokens/s (median)')
-    torch, ours = (seconds[side] for side in SIDES)
-    paired = statistics.median(a / b for a, b in zip(torch, ours, strict=True))
-    print(
-        f'xlbench against torch: {statistics.median(torch) / statistics.median(ours):.2f} '
-        f'(medians), {min(torch) / min(ours):.2f} (fastest), {paired:.2f} (paired)'
-    )
+STEPS = {'torch': torch_step, 'xlbench': xlbench_step}
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('--torch_python', default='', help='an interpreter that has PyTorch')
-    parser.add_argument('--side', choices=SIDES, help=argparse.SUPPRESS)
-    parser.add_argument('--rounds', type=int, default=5)
+    parser = interleaved.parser(__doc__, STEPS, rounds=5)
+    parser.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
     parser.add_argument('--vocab_size', type=int, default=250_112)
     parser.add_argument('--batch_size', type=int, default=8)
     parser.add_argument('--num_beams', type=int, default=5)
@@ -152,11 +103,13 @@ def main() -> None:
     parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
     args = parser.parse_args()
     if args.side:
-        serve(args)
-    elif args.torch_python:
-        compare(args, sys.argv[1:])
-    else:
-        parser.error('--torch_python is needed')
+        return interleaved.serve(STEPS[args.side], args)
+    pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
+    seconds, _ = interleaved.compare(pythons, args.rounds)
+    tokens = args.batch_size * args.targets
+    for side, times in seconds.items():
+        print(f'{side}: {tokens / statistics.median(times):.1f} tokens/s (median)')
+    interleaved.print_ratios(seconds)
 
 
 if __name__ == '__main__':

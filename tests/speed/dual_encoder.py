@@ -7,20 +7,16 @@ r"""Times a dual encoder's train step against PyTorch's on the same machine, a s
 The encoder has the shape of mBERT-base, is shared by both sides, and has random weights; pairs are
 scored by cosine times 20 and a softmax over the batch; the optimizer is AdamW; nothing is dropped.
 In bfloat16 PyTorch runs under its autocast, and xlbench multiplies bfloat16 operands on a CPU and
-has bfloat16 activations elsewhere. Every side is one process that stays warm; the order turns round
-every other round. Printed are pairs per second and their ratio: of medians, of the fastest steps,
-and the median of the ratios of each round.
+has bfloat16 activations elsewhere. How the sides take turns, and the ratios: interleaved.py.
 """
 
 import argparse
 import contextlib
-import json
 import statistics
-import subprocess
 import sys
-import time
 
-SIDES = ('torch', 'xlbench')
+import interleaved
+
 VOCAB_SIZE = 119_547
 SCALE = 20.0
 RATE = 2e-5
@@ -110,57 +106,13 @@ def xlbench_step(args: argparse.Namespace):
     return step
 
 
-def serve(args: argparse.Namespace) -> None:
-    """Answers each line on standard input with the seconds and the loss of one step."""
-    step = {'torch': torch_step, 'xlbench': xlbench_step}[args.side](args)
-    step()  # Compiles, or warms up.
-    step()
-    print('ready', flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        loss = step()
-        print(json.dumps([time.perf_counter() - start, loss]), flush=True)
-
-
-def compare(args: argparse.Namespace, argv: list[str]) -> None:
-    """Runs both sides and prints what they took."""
-    workers = {}
-    for side, python in zip(SIDES, (args.torch_python, sys.executable), strict=True):
-        workers[side] = subprocess.Popen(
-            [python, __file__, f'--side={side}', *argv],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        if workers[side].stdout.readline().strip() != 'ready':
-            raise SystemExit(f'{side} did not start')
-    seconds = {side: [] for side in SIDES}
-    for number in range(args.rounds):
-        for side in SIDES if number % 2 else SIDES[::-1]:
-            workers[side].stdin.write('step\n')
-            workers[side].stdin.flush()
-            taken, loss = json.loads(workers[side].stdout.readline())
-            seconds[side].append(taken)
-            print(f'round {number + 1}: {side} {taken:.2f} s, loss {loss:.4f}', flush=True)
-    for worker in workers.values():
-        worker.stdin.close()
-        worker.wait()
-    for side, times in seconds.items():
-        print(f'{side}: {args.batch_size / statistics.median(times):.2f} pairs/s (median)')
-    torch, ours = (seconds[side] for side in SIDES)
-    paired = statistics.median(a / b for a, b in zip(torch, ours, strict=True))
-    print(
-        f'xlbench against torch: {statistics.median(torch) / statistics.median(ours):.2f} '
-        f'(medians), {min(torch) / min(ours):.2f} (fastest), {paired:.2f} (paired)'
-    )
+STEPS = {'torch': torch_step, 'xlbench': xlbench_step}
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('--torch_python', default='', help='an interpreter that has PyTorch')
-    parser.add_argument('--side', choices=SIDES, help=argparse.SUPPRESS)
-    parser.add_argument('--rounds', type=int, default=7)
+    parser = interleaved.parser(__doc__, STEPS, rounds=7)
+    parser.add_argument('--torch_python', required=True, help='an interpreter that has PyTorch')
     parser.add_argument('--batch_size', type=int, default=32, help='pairs')
     parser.add_argument('--length', type=int, default=64, help='tokens of a text')
     parser.add_argument('--chunk_rows', type=int, default=0, help="xlbench's; 0: the whole batch")
@@ -169,11 +121,13 @@ def main() -> None:
     parser.add_argument('--threads', type=int, default=0, help="PyTorch's; 0: its own choice")
     args = parser.parse_args()
     if args.side:
-        serve(args)
-    elif args.torch_python:
-        compare(args, sys.argv[1:])
-    else:
-        parser.error('--torch_python is needed')
+        # The first step compiles, the second may once more: its state lies otherwise in memory.
+        return interleaved.serve(STEPS[args.side], args, warmups=2)
+    pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
+    seconds, _ = interleaved.compare(pythons, args.rounds, show=lambda loss: f' (loss {loss:.4f})')
+    for side, times in seconds.items():
+        print(f'{side}: {args.batch_size / statistics.median(times):.2f} pairs/s (median)')
+    interleaved.print_ratios(seconds)
 
 
 if __name__ == '__main__':

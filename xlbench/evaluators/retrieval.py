@@ -22,7 +22,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import batches as batches_lib, features, metrics, search
-from xlbench.consensus import chooser
+from xlbench.consensus import Choose, chooser
 from xlbench.encoder import TextEncoder
 from xlbench.errors import UserError
 from xlbench.evaluators.generation import means, write_result
@@ -105,6 +105,7 @@ class RetrievalEvaluator:
             raise UserError(f'consensus is {consensus}; a temperature above 0, or 0 for none')
         self._mesh, self._scale, self._consensus = mesh, objective.scale, consensus
         self._top_k, self._num_suggestions, self._lm_weight = top_k, num_suggestions, lm_weight
+        self._choosers: dict[tuple[str, str | None], Choose] = {}
         self._tasks = [
             _Task(
                 task,
@@ -139,6 +140,12 @@ class RetrievalEvaluator:
         """The response sets by folder: what several tasks share stands here once."""
         prepared = {task.responses.folder: task.responses for task in self._tasks if task.responses}
         return {folder: ResponseSet.of_prepared(found) for folder, found in prepared.items()}
+
+    def _chooser(self, folder: str, lang: str | None) -> Choose:
+        """Kept, because one that weighs suggestions together splits the whole set into words."""
+        if (folder, lang) not in self._choosers:
+            self._choosers[folder, lang] = chooser(self._sets[folder], lang, self._consensus)
+        return self._choosers[folder, lang]
 
     @property
     def num_programs(self) -> int:
@@ -223,7 +230,7 @@ class RetrievalEvaluator:
         """
         responses = self._sets[task.responses.folder]
         found = search.top_k(messages, index, min(self._top_k, len(responses)))
-        choose = chooser(responses, task.prepared.manifest['target_lang'], self._consensus)
+        choose = self._chooser(task.responses.folder, task.prepared.manifest['target_lang'])
         chosen = [
             choose(ids, values, self._num_suggestions)
             for ids, values in zip(found.ids.tolist(), found.values, strict=True)
