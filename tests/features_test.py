@@ -1,11 +1,13 @@
 """Features: hand-worked rows, and packing that equals its examples alone."""
 
+import itertools
 import time
+import types
 
 import numpy as np
 import pytest
 
-from xlbench import features
+from xlbench import features, tokenizers
 from xlbench.errors import UserError
 
 IDS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=100)
@@ -205,6 +207,7 @@ def test_classified_texts_by_hand():
     expected = {
         'encoder_input_tokens': [[2, 5, 6, 1], [0] * 4, [2, 7, 8, 1]],
         'encoder_segment_ids': [[1] * 4, [0] * 4, [1] * 4],
+        'encoder_type_ids': [[0] * 4] * 3,
         'labels': [3, 0, 4],
         'row_weights': [1, 0, 1],
     }
@@ -230,6 +233,51 @@ def test_of_a_pair_the_longer_text_is_cut(ids, counts, length, expected):
         for text in (ids, expected)
     )
     np.testing.assert_array_equal(features.trim_pair(ids, counts, length, 1), expected)
+
+
+def test_the_second_text_of_a_pair_has_another_type():
+    rows = [
+        labelled([2, 5, 6, 7, 1, 8, 9, 1], [0], [3, 2]),
+        labelled([2, 5, 1, 6, 7, 8, 9, 1], [0], [1, 4]),
+        [],
+        labelled([2, 5, 1, 1, 6, 1], [0], [1, 1]),  # XLM-R.
+        labelled([5, 1, 6, 1], [0], [1, 1]),  # T5.
+        labelled([2, 5, 6, 7, 1], [0], [3]),
+    ]
+    batch = label_features('classification', rows, 8)
+    expected = ['00000111', '00011111', '00000000', '00001100', '00110000', '00000000']
+    assert batch['encoder_type_ids'].tolist() == [[int(x) for x in row] for row in expected]
+    batch = label_features('classification', rows, 8, limits={'inputs': 6})
+    expected = ['00001100', '00011100', '00000000', '00001100', '00110000', '00000000']
+    assert batch['encoder_type_ids'].tolist() == [[int(x) for x in row] for row in expected]
+
+
+def test_pairs_are_cut_and_typed_as_transformers_does(tmp_path):
+    """encode_plus of the Python tokenisers, with which arXiv:2012.15682 encoded its pairs."""
+    import tokenizer_files
+    import transformers
+
+    folder = tokenizer_files.write(tmp_path, 'bert-cased')
+    reference = transformers.BertTokenizer.from_pretrained(folder)
+    ours = tokenizers.load(folder, '')
+    end = [ours.eos_id]
+    texts = [' '.join(['ab de', *'c' * n]) for n in range(12)]
+    for first, second in itertools.product(texts, texts):
+        pieces = [ours.encode(text) for text in (first, second)]
+        counts = [len(ids) for ids in pieces]
+        ids = np.concatenate([[ours.bos_id], pieces[0], end, pieces[1], end])
+        for length in range(5, len(ids) + 2):
+            whole = reference(first, second)
+            # The fast ones leave the second text a piece more where both are cut and it is odd.
+            kept = transformers.PythonBackend.truncate_sequences(
+                types.SimpleNamespace(truncation_side='right'),
+                *(ids.tolist() for ids in pieces), len(ids) - length, 'longest_first',
+            )  # fmt: skip
+            found = features.trim_pair(ids, counts, length, ours.eos_id)
+            assert found.tolist() == [ours.bos_id, *kept[0], *end, *kept[1], *end]
+            found = features.pair_types(ids, counts, length)
+            assert found.tolist() == [0] * (len(kept[0]) + 2) + [1] * (len(kept[1]) + 1)
+        assert found.tolist() == whole['token_type_ids'] and ids.tolist() == whole['input_ids']
 
 
 def test_a_tag_stands_at_the_last_piece_of_its_word():

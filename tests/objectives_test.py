@@ -1,9 +1,11 @@
 """An example's loss does not depend on what is packed beside it; retrieval, where it shall."""
 
+import dataclasses
 import functools
 
 import jax
 import numpy as np
+import optax
 import pytest
 import tiny
 
@@ -366,3 +368,42 @@ def test_losses_of_labels_by_hand(view):
     np.testing.assert_array_equal(rows['predicted'], logits.argmax(-1))
     spread = ((0.7 * own + 0.3 * nats.mean(-1)) * weights).sum()
     np.testing.assert_allclose(smoothed, spread, rtol=1e-5)
+
+
+def test_a_classifier_learns_what_only_the_types_of_a_pair_say():
+    """Rows of the same tokens, of which the second text begins here or there."""
+    _, params, gradient = label_parts('classification')
+    inputs = np.array([2, 5, 1, 6, 1, 7, 1], np.int32)
+    rows = [
+        {'inputs': inputs, 'targets': np.array([label]), 'piece_counts': np.array(counts)}
+        for label, counts in enumerate([(1, 3), (3, 1)])
+    ]
+    batch = label_batch('classification', rows, 8)
+    assert (batch['encoder_input_tokens'][0] == batch['encoder_input_tokens'][1]).all()
+    adam = optax.adam(1e-2)
+    state = adam.init(params)
+
+    @jax.jit
+    def step(params, state):
+        slopes, sums = gradient(params, batch)
+        updates, state = adam.update(slopes, state)
+        return optax.apply_updates(params, updates), state, sums
+
+    for _ in range(60):
+        params, state, sums = step(params, state)
+    assert sums['accuracy'] == 2 and sums['loss'] < 0.2
+    # The second row of types learns nothing from single texts, whose tokens are all of the first.
+    types = ('encoder', 'type_embedder', 'embedding')
+    slopes, _ = gradient(params, label_batch('classification', label_rows('classification'), 16))
+    moved = functools.reduce(lambda tree, name: tree[name], types, jax.device_get(slopes))
+    assert moved[0].any() and not moved[1].any()
+
+
+def test_a_model_of_one_type_is_told_none():
+    model = LABELLERS['classification']
+    rows = [{'inputs': np.array([2, 5, 1, 6, 1]), 'targets': [0], 'piece_counts': [1, 1]}]
+    batch = label_batch('classification', rows, 8)
+    assert objectives.type_ids(model, batch) == {'type_ids': batch['encoder_type_ids']}
+    assert objectives.type_ids(model, label_batch('tagging', label_rows('tagging'), 16)) == {}
+    roberta = model.clone(config=dataclasses.replace(model.config, type_vocab_size=1))
+    assert objectives.type_ids(roberta, batch) == {}

@@ -157,6 +157,7 @@ def classification(
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
       and 0 on padding.
+      encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
       labels: [batch] int32, 0 for padding rows.
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
@@ -166,10 +167,15 @@ def classification(
         trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
         for example in examples
     ]
+    types = [pair_types(example['inputs'], example['piece_counts'], limit) for example in examples]
     labels = np.zeros(len(counts), np.int32)
     labels[counts > 0] = [example['targets'][0] for example in examples]
-    features, _ = _encoder(parts, counts, lengths['inputs'], conventions)
-    return features | {'labels': labels, 'row_weights': counts.astype(np.float32)}
+    features, place = _encoder(parts, counts, lengths['inputs'], conventions)
+    return features | {
+        'encoder_type_ids': place.fill(np.concatenate(types) if types else 0, 0),
+        'labels': labels,
+        'row_weights': counts.astype(np.float32),
+    }
 
 
 def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id: int) -> np.ndarray:
@@ -183,17 +189,35 @@ def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id:
     if len(ids) <= length or len(piece_counts) != 2:
         return trim(ids, length, eos_id)
     first, second = (int(count) for count in piece_counts)
-    special = len(ids) - first - second
-    start = int(special > 2)  # BERT and XLM-R have a token before, T5 has none.
-    room = max(length - special, 0)
-    kept_second = min(second, max(room // 2, room - first))
-    kept_first = min(first, room - kept_second)
+    start = int(len(ids) - first - second > 2)  # BERT and XLM-R have a token before, T5 has none.
+    kept_first, kept_second = _kept(ids, piece_counts, length)
     cut = [
         ids[: start + kept_first],
         ids[start + first : len(ids) - 1 - second + kept_second],
         ids[-1:],
     ]
     return trim(np.concatenate(cut), length, eos_id)
+
+
+def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.ndarray:
+    """The types of the ids that `trim_pair` leaves: 1 from the second text on, 0 before it.
+
+    So do arXiv:1810.04805 (section 3) and transformers' token_type_ids. A single text has type 0.
+
+    Example: pieces [5, 2], length 8, [CLS] a b c d e [SEP] x y [SEP] -> 0 0 0 0 0 1 1 1
+    """
+    types = np.zeros(min(len(ids), length), np.int32)
+    if len(piece_counts) == 2:
+        types[-1 - _kept(ids, piece_counts, length)[1] :] = 1
+    return types
+
+
+def _kept(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> tuple[int, int]:
+    """How many pieces stay of each text of a pair, of which `length` ids stay at most."""
+    first, second = (int(count) for count in piece_counts)
+    room = max(length - (len(ids) - first - second), 0)
+    kept_second = min(second, max(room // 2, room - first))
+    return min(first, room - kept_second), kept_second
 
 
 def tagging(

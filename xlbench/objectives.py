@@ -234,6 +234,8 @@ class Retrieval:
 class Classification:
     """A label for each text, by maximum likelihood, in nats per text.
 
+    A model that knows several types of tokens is told which text of a pair a token is of.
+
     Args:
       label_smoothing: probability mass spread over all labels (arXiv:1512.00567).
       batch_shards: taken by every objective; the logits of labels are small.
@@ -297,6 +299,7 @@ class Classification:
             {'params': params},
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
+            **type_ids(model, batch),
             train=rng is not None,
             rngs=None if rng is None else {'dropout': rng},
         )
@@ -314,6 +317,16 @@ class Tagging(Classification):
 
     view = 'tagging'
     _weights = 'label_weights'
+
+
+def type_ids(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
+    """The argument `type_ids` of a model that knows several, if the batch has them.
+
+    RoBERTa knows one type, and a model of hidden states alone (fewshot/adaptation.py) none.
+    """
+    num_types = getattr(getattr(model, 'config', None), 'type_vocab_size', 1)
+    types = batch.get('encoder_type_ids')
+    return {} if types is None or num_types < 2 else {'type_ids': types}
 
 
 OBJECTIVES = {
