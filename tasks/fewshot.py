@@ -18,12 +18,24 @@ named, the first that is there:
          test        udpos/test-de.tsv                   udpos/de_*-ud-test.conllu
   panx   as udpos    panx/train-de.tsv                   panx/de_*-ud-train.iob2
 
+Where none of them is there, what TensorFlow Datasets hosts below <data root>/tfds: see
+tasks/xtreme.py, which also downloads it.
+
 The files of the last column with a language behind a - are those of google-research/xtreme; test
 files need their labels. CoNLL-U files are those of Universal Dependencies, several treebanks of a
 language are read one after another, and .iob2 are those of Universal NER: other sentences and
 domains than WikiANN's, with the same tags. Tasks are fewshot_<task>_<lang>_<lang>, such as
 fewshot_udpos_ta_ta; xnli and pawsx have a split 'train' in English alone. What a reader makes of a
 line is in xlbench/labelled.py and xlbench/conllu.py.
+
+The splits shots_1, shots_2, shots_4 and, of texts, shots_8 are the buckets of few shots, one behind
+another, in one of the two forms that xlbench/buckets.py reads:
+
+  texts   buckets/xnli/4-shots/german/0-th/sampled.json and so on  buckets/xnli/4-shots/german.jsonl
+  words   buckets/udpos/4-shots/ta/0-th/train.tsv and so on        buckets/udpos/4-shots/ta.jsonl
+
+A language's code and its English name are both known. A record says in `bucket` which bucket it is
+of, and has '' there in other splits; buckets without an example count as left out.
 
 The official code has a further class '<PAD>' of words, which is never right; here there is none.
 """
@@ -35,7 +47,8 @@ from typing import Any
 
 import seqio
 
-from xlbench import conllu, labelled, languages, pipeline, readers
+from tasks import xtreme
+from xlbench import buckets, conllu, labelled, languages, pipeline, readers
 from xlbench.benchmarks import FEWSHOT
 from xlbench.metrics import classification, tagging
 
@@ -71,28 +84,85 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
+def shots(split: str) -> int:
+    """The number of shots of a split, 0 if it has no buckets. Example: 'shots_4' -> 4."""
+    return int(split.removeprefix('shots_')) if split.startswith('shots_') else 0
+
+
 def files(task: str, lang: str, split: str) -> list[str]:
-    """The files of a split, below the data root: the first of FILES that is there, or the first."""
+    """The files of a split, below the data root: the first of FILES that is there.
+
+    If there is none, those of TensorFlow Datasets below `tfds`; else the first of FILES.
+    """
+    if shots(split):
+        return bucket_files(task, lang, shots(split))
     names = {'lang': lang, 'name': languages.get(lang).name, 'split': SPLITS[split]}
     patterns = FILES[task].get(split, FILES[task].get('*', ()))
     paths = [f'fewshot/{task}/{pattern.format(**names)}' for pattern in patterns]
-    there = (path for path in paths if readers.find(os.path.join(pipeline.root(), path)))
-    return [next(there, paths[0])]
-
-
-def read_texts(task: str, lang: str, split: str, *paths: str) -> Iterator[Any]:
-    """Labelled texts; see labelled.READERS."""
     for path in paths:
+        if readers.find(os.path.join(pipeline.root(), path)):
+            return [path]
+    if xtreme.available(task, lang, split, _tfds()):
+        return xtreme.files(task, lang, split, _tfds())
+    return paths[:1]
+
+
+def _tfds() -> str:
+    """Where `python -m tasks.xtreme` puts what it downloads."""
+    return os.path.join(pipeline.root(), 'tfds')
+
+
+def bucket_files(task: str, lang: str, shots: int) -> list[str]:
+    """The files of the buckets of a language."""
+    found = buckets.find(_bucket_place(task, lang, shots))
+    packed_too = {f'{path}.gz' for path in found}
+    return [path for path in found if path not in packed_too]
+
+
+def further_files(task: str, lang: str, split: str) -> list[str]:
+    """Where the next bucket would be: if it comes, what was prepared without it is stale."""
+    place = _bucket_place(task, lang, shots(split)) if shots(split) else ''
+    if not os.path.isdir(place):
+        return []
+    name = 'train.tsv' if task in TAGS else 'sampled.json'
+    return [os.path.join(place, f'{len(buckets.find(place))}-th', name)]
+
+
+def _bucket_place(task: str, lang: str, shots: int) -> str:
+    """The folder or file of a language's buckets, the first that is there."""
+    folder = os.path.join(pipeline.root(), f'fewshot/buckets/{task}/{shots}-shots')
+    names = [os.path.join(folder, name) for name in (lang, languages.get(lang).name)]
+    places = [f'{name}{end}' for name in names for end in ('', '.jsonl', '.jsonl.gz')]
+    return next(filter(os.path.exists, places), names[task not in TAGS])
+
+
+def read(task: str, lang: str, split: str, *paths: str) -> Iterator[Any]:
+    """The records of a split, tagged sentences with a tag of the task for every word."""
+    hosted = os.path.basename(paths[0]) == xtreme.INFO
+    # Of a data set of TFDS the first file stands for all.
+    for path in paths[:1] if hosted else paths:
+        found = xtreme.read(task, lang, split, _tfds()) if hosted else None
+        for record in found or _read_file(task, lang, split, path):
+            if not isinstance(record, dict):
+                yield record
+                continue
+            record = {'bucket': '', **record}
+            yield _known(record, path, TAGS[task]) if task in TAGS else record
+
+
+def _read_file(task: str, lang: str, split: str, path: str) -> Iterator[Any]:
+    """What is in one file: examples of buckets, labelled texts, or tagged sentences."""
+    if shots(split):
+        for bucket in buckets.read(path):
+            if not bucket.examples:
+                yield readers.LeftOut('empty buckets')
+            yield from ({**example, 'bucket': str(bucket.index)} for example in bucket.examples)
+    elif task not in TAGS:
         yield from labelled.READERS[task](path, lang, _UID_SPLITS[split])
-
-
-def read_words(task: str, split: str, *paths: str) -> Iterator[Any]:
-    """Tagged sentences, each with a tag of the task for every word."""
-    formats = {'.conllu': conllu.read_conllu, '.iob2': conllu.read_iob2}
-    for path in paths:
+    else:
+        formats = {'.conllu': conllu.read_conllu, '.iob2': conllu.read_iob2}
         suffix = os.path.splitext(path.removesuffix('.gz'))[1]
-        for record in formats.get(suffix, conllu.read_tagged)(path):
-            yield _known(record, path, TAGS[task]) if isinstance(record, dict) else record
+        yield from formats.get(suffix, conllu.read_tagged)(path)
 
 
 def _known(record: readers.Record, path: str, tags: tuple[str, ...]) -> Any:
@@ -108,31 +178,31 @@ def _known(record: readers.Record, path: str, tags: tuple[str, ...]) -> Any:
 def register(task: str, lang: str) -> seqio.Task:
     """Adds one task in one language."""
     if task in TAGS:
-        read, fields = functools.partial(read_words, task), ('words', 'tags')
-        labels, view = TAGS[task], 'tagging'
-        steps = pipeline.tagging_preprocessors(labels)
+        fields, labels, view = ('words', 'tags', 'bucket'), TAGS[task], 'tagging'
+        steps = pipeline.tagging_preprocessors(labels, keep=['bucket'])
         metrics = [tagging.ChunkF1(), tagging.TagAccuracy()]
     else:
-        read = functools.partial(read_texts, task, lang)
-        fields = ('uid', *_TEXTS[task], 'label')
+        fields = ('uid', *_TEXTS[task], 'label', 'bucket')
         labels, view = labelled.LABELS[task], 'classification'
-        steps = pipeline.classification_preprocessors(labels, _TEXTS[task], keep=['uid'])
+        steps = pipeline.classification_preprocessors(labels, _TEXTS[task], ['uid', 'bucket'])
         metrics = [classification.Classification(labels)]
     has_train = lang in FEWSHOT.train_languages(task)
+    splits = [split for split in SPLITS if has_train or split != 'train']
 
     def count(split: str, *paths: str) -> int:
-        return sum(isinstance(record, dict) for record in read(split, *paths))
+        return sum(isinstance(record, dict) for record in read(task, lang, split, *paths))
 
     return seqio.TaskRegistry.add(
         FEWSHOT.task_name(task, lang),
         source=pipeline.RecordSource(
-            read,
+            functools.partial(read, task, lang),
             functools.partial(files, task, lang),
-            [split for split in SPLITS if has_train or split != 'train'],
+            [*splits, *(f'shots_{number}' for number in FEWSHOT.shots(task))],
             fields,
             source_lang=lang,
             target_lang=lang,
             count=count,
+            optional=functools.partial(further_files, task, lang),
             hint='the files that are looked for are listed at the top of tasks/fewshot.py',
         ),
         preprocessors=steps,

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from xlbench import benchmarks, errors
-from xlbench.benchmarks import MRS, MTG, XDAILYDIALOG, XQUAD
+from xlbench.benchmarks import FEWSHOT, MRS, MTG, XDAILYDIALOG, XQUAD
 
 
 def test_task_names_in_both_directions():
@@ -272,3 +272,21 @@ def test_official_sizes_of_replies_are_shares_of_the_published_totals():
         assert MRS.is_official('retrieval', 'test', count, 'ru') == official
     assert not MRS.is_official('retrieval', 'dev', 0, 'ru')
     assert not XDAILYDIALOG.is_official('retrieval', 'test', 6720, 'de')
+
+
+def test_shots_and_official_sizes_of_few_shot_tasks():
+    assert {task: FEWSHOT.shots(task) for task in FEWSHOT.tasks} == {
+        'xnli': (1, 2, 4, 8), 'pawsx': (1, 2, 4, 8), 'mldoc': (1, 2, 4, 8), 'marc': (1, 2, 4, 8),
+        'udpos': (1, 2, 4), 'panx': (1, 2, 4),
+    }  # fmt: skip
+    with pytest.raises(errors.UserError, match="unknown fewshot task 'ner'"):
+        FEWSHOT.shots('ner')
+    # The dev sets that published shots are numbered in, and a table of the paper's appendix.
+    assert FEWSHOT.official_size('xnli', 'validation', 'sw') == 2490
+    assert FEWSHOT.official_size('pawsx', 'validation', 'ko') == 2000
+    assert FEWSHOT.official_size('udpos', 'test', 'mr') == 47
+    assert FEWSHOT.official_size('xnli', 'train', 'en') == 392_702
+    assert FEWSHOT.official_size('xnli', 'train', 'de') is None
+    assert FEWSHOT.official_size('udpos', 'validation', 'de') is None
+    assert FEWSHOT.is_official('panx', 'test', 100, 'yo')
+    assert not FEWSHOT.is_official('panx', 'test', 100, 'tr')

@@ -62,3 +62,34 @@ def test_stemmer_names_are_known():
 def test_an_unknown_code_is_a_user_error():
     with pytest.raises(errors.UserError, match=r"unknown language 'german'.*code"):
         languages.get('german')
+
+
+def test_features_of_word_order_are_the_forty_of_the_few_shot_paper():
+    assert set(languages.WALS) == set(benchmarks.FEWSHOT.languages)
+    assert {len(features) for features in languages.WALS.values()} == {6}
+    assert languages.WALS['de'] == ('none', 'prep', 'noun-gen', 'adj-noun', 'dem-noun', 'num-noun')
+    assert languages.WALS['my'][3:] == ('noun-adj', 'dem-noun', 'noun-num')
+    unknown = [code for code, features in languages.WALS.items() if '-' in features]
+    assert unknown == ['af', 'bn', 'jv', 'kk', 'ml', 'ms', 'pt', 'tl']
+
+
+@pytest.mark.parametrize(
+    ('code', 'count'),
+    [
+        ('en', 6),
+        ('bg', 6),  # The same in all, no dominant order of genitive and noun included.
+        ('ru', 5),
+        ('de', 4),
+        ('ja', 3),  # Only the order of adjective, demonstrative and numeral.
+        ('eu', 1),
+        ('pt', None),  # One is unknown.
+        ('af', None),
+        ('cs', None),  # No language of the paper.
+    ],
+)
+def test_features_shared_with_english(code, count):
+    assert languages.shared_features(code) == count
+
+
+def test_features_are_shared_both_ways():
+    assert languages.shared_features('ja', 'ko') == languages.shared_features('ko', 'ja') == 6

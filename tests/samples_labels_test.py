@@ -8,7 +8,8 @@ import random
 import pytest
 
 from tasks.samples import labels, lexicon
-from xlbench import conllu, labelled, prepare, tokenizers
+from xlbench import buckets, conllu, labelled, prepare, tokenizers
+from xlbench.benchmarks import FEWSHOT
 
 SPLITS = labels.SPLITS
 DEVELOPMENT = {'train': 'trn', 'dev': 'val', 'test': 'tst'}
@@ -37,8 +38,9 @@ def digests(root):
 
 def test_every_split_is_read_without_a_bad_record(root):
     for lang in lexicon.LANGUAGES:
-        for split, size in SPLITS.items():
+        for split, size in SPLITS['udpos'].items():
             assert [type(r) for r in sentences(root, split, lang)] == [dict] * size
+        for split, size in SPLITS['xnli'].items():
             if split == 'train' and lang != 'en':
                 assert not (root / 'fewshot' / 'xnli' / f'train-{lang}.tsv').exists()
             else:
@@ -50,22 +52,24 @@ def test_labels_are_balanced_and_lines_parallel(root):
         columns = [[r['label'] for r in pairs(root, split, lang)] for lang in lexicon.LANGUAGES]
         assert all(column == columns[0] for column in columns)
         counts = [columns[0].count(label) for label in labels.LABELS]
-        assert min(counts) > 0.2 * SPLITS[split]
+        assert min(counts) > 0.2 * SPLITS['xnli'][split]
         assert {*labels.LABELS} == {*labelled.LABELS['xnli']}
 
 
 def test_no_sentence_or_premise_of_training_is_evaluated(root):
     for lang in lexicon.LANGUAGES:
-        words = {split: {r['words'] for r in sentences(root, split, lang)} for split in SPLITS}
+        words = {
+            split: {r['words'] for r in sentences(root, split, lang)} for split in SPLITS['udpos']
+        }
         assert not words['train'] & (words['dev'] | words['test'])
         assert not words['dev'] & words['test']
-    texts = {split: {r['text_a'] for r in pairs(root, split, 'en')} for split in SPLITS}
+    texts = {split: {r['text_a'] for r in pairs(root, split, 'en')} for split in SPLITS['xnli']}
     assert not texts['train'] & (texts['dev'] | texts['test'])
 
 
 def test_tags_are_the_same_set_in_every_language_up_to_particles(root):
     for lang in lexicon.LANGUAGES:
-        for split in SPLITS:
+        for split in SPLITS['udpos']:
             tags = {tag for r in sentences(root, split, lang) for tag in r['tags'].split()}
             assert {
                 'ADJ', 'ADP', 'ADV', 'AUX', 'CCONJ', 'DET', 'INTJ', 'NOUN', 'NUM', 'PRON', 'PROPN',
@@ -126,11 +130,37 @@ def test_same_seed_same_bytes_and_another_seed_other_bytes(root, tmp_path, monke
     monkeypatch.setattr(prepare, 'SAMPLES', ('labels',))
     prepare.make_sample(str(tmp_path / 'a'))
     assert digests(tmp_path / 'a') == digests(root)
-    monkeypatch.setattr(labels, 'SPLITS', {'train': 300, 'dev': 20, 'test': 20})
+    sizes = {'train': 300, 'dev': 20, 'test': 20}
+    monkeypatch.setattr(labels, 'SPLITS', {'udpos': sizes, 'xnli': sizes})
     prepare.make_sample(str(tmp_path / 'b'), seed=1)
     prepare.make_sample(str(tmp_path / 'c'), seed=2)
     assert digests(tmp_path / 'b') != digests(tmp_path / 'c')
     assert not labels.write(str(tmp_path / 'c'), seed=2)  # It is there already.
+
+
+def test_buckets_are_whole_and_leave_half_of_the_dev_set(root):
+    folder = str(root / 'fewshot' / 'buckets')
+    found = [bucket for file in buckets.find(folder) for bucket in buckets.read(file)]
+    assert {p.kind for p in buckets.problems(found)} <= {'repeated'}  # Some sentences occur twice.
+    places = {(b.task, b.shots, b.lang) for b in found}
+    assert places == {
+        (task, shots, lang)
+        for task in ('udpos', 'xnli')
+        for shots in FEWSHOT.shots(task)
+        for lang in ('de', 'es', 'fr')
+    }
+    for lang in ('de', 'es', 'fr'):
+        words = {(r['words'], r['tags']) for r in sentences(root, 'train', lang)}
+        dev = {record['uid']: record for record in pairs(root, 'dev', lang)}
+        for shots in (1, 2, 4, 8):
+            own = [b for b in found if (b.task, b.shots, b.lang) == ('xnli', shots, lang)]
+            assert len(own) == 16
+            assert all(dev[e['uid']] == e for bucket in own for e in bucket.examples)
+            left = buckets.dev_rows('xnli', lang, own, len(dev))
+            assert len(left) == len(dev) - 16 * 3 * shots >= len(dev) / 2
+            tagged = [b for b in found if (b.task, b.shots, b.lang) == ('udpos', shots, lang)]
+            assert len(tagged) == (0 if shots == 8 else 40)
+            assert {(e['words'], e['tags']) for b in tagged for e in b.examples} <= words
 
 
 def test_vocabulary_spells_every_text(root):

@@ -11,7 +11,7 @@ import seqio
 import tokenizer_files
 
 from tasks.samples import labels
-from xlbench import benchmarks, errors, labelled, pipeline, prepare, prepared, tokenizers
+from xlbench import benchmarks, buckets, errors, labelled, pipeline, prepare, prepared, tokenizers
 from xlbench.benchmarks import FEWSHOT
 from xlbench.metrics import from_spec
 
@@ -23,7 +23,9 @@ def made(tmp_path_factory):
     """The sample corpora, and vocabularies of BERT and XLM-R."""
     folder = tmp_path_factory.mktemp('made')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labels, 'SPLITS', {'train': 300, 'dev': 20, 'test': 30})
+        sizes = {'train': 300, 'dev': 20, 'test': 30}
+        patch.setattr(labels, 'SPLITS', {'udpos': sizes, 'xnli': sizes})
+        patch.setattr(labels, 'BUCKETS', {'udpos': ('train', 3), 'xnli': ('dev', 3)})
         labels.write(str(folder))
     for family in ('bert-cased', 'xlm-roberta'):
         tokenizer_files.write(folder / family, family)
@@ -120,6 +122,8 @@ def test_every_task_and_mixture_is_registered():
         task, parsed = pipeline.get(name), benchmarks.parse_task(name)
         has_train = parsed.source in FEWSHOT.train_languages(parsed.task)
         assert ('train' in task.splits) == has_train
+        numbers = tuple(int(s[6:]) for s in task.splits if s.startswith('shots_'))
+        assert numbers == FEWSHOT.shots(parsed.task)
         tagging = parsed.task in ('udpos', 'panx')
         assert pipeline.view(task) == ('tagging' if tagging else 'classification')
     assert len(pipeline.labels(pipeline.get('fewshot_udpos_ta_ta'))) == 17
@@ -177,11 +181,12 @@ def test_models_of_translation_are_refused(made, tmp_path):
 
 
 def test_seqio_gives_the_same_examples(root):
-    for name in ('fewshot_xnli_es_es', 'fewshot_udpos_es_es'):
+    names = ('fewshot_xnli_es_es', 'fewshot_udpos_es_es')
+    for name, split in itertools.product(names, ('test', 'shots_1')):
         dataset = pipeline.get(name).get_dataset(
-            sequence_length=None, split='test', shuffle=False, try_in_mem_cache=False
+            sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
         )
-        for example, record in zip(dataset.as_numpy_iterator(), records(name, 'test'), strict=True):
+        for example, record in zip(dataset.as_numpy_iterator(), records(name, split), strict=True):
             assert {*example} == {*record}
             for key, value in example.items():
                 value = value.decode() if isinstance(value, bytes) else value
@@ -327,6 +332,114 @@ def test_a_missing_file_and_a_missing_split(own_root):
         prepare.prepare('fewshot_xnli_de_de', 'train', **arguments)
 
 
+# ---------------------------------------------------------------------------------------------
+# Buckets.
+
+
+def sampled(*examples: tuple[str, int, str]) -> str:
+    """The content of sampled.json: uid, text and label of each example."""
+    found = {}
+    for uid, text, label in examples:
+        record = {'uid': uid, 'text_a': text, 'label': label, 'portion_identifier': -1}
+        found.setdefault(label, []).append(record | {'text_b': f'{text} ?'})
+    return json.dumps(found)
+
+
+def of_buckets(name: str, split: str) -> list[tuple[str, str]]:
+    return [(r['bucket'], r['inputs_pretokenized']) for r in records(name, split)]
+
+
+def test_buckets_in_folders(own_root):
+    place = 'buckets/udpos/1-shots/de'
+    put(own_root, f'{place}/10-th/train.tsv', 'Elf\tNUM')
+    put(own_root, f'{place}/2-th/train.tsv.gz', 'Hunde\tNOUN', 'bellen\tVERB')
+    put(own_root, f'{place}/2-th/train.tsv', 'Hunde\tNOUN', 'bellen\tVERB')
+    put(own_root, f'{place}/1-th/train.tsv')  # Some published ones have 0 bytes.
+    put(own_root, f'{place}/0-th/train.tsv', 'Ja\tINTJ', '', 'Ach\tINTJ')
+    put(own_root, 'buckets/udpos/1-shots/de.jsonl', 'is not read beside a folder')
+    expected = [('0', 'Ja'), ('0', 'Ach'), ('2', 'Hunde bellen'), ('10', 'Elf')]
+    assert of_buckets('fewshot_udpos_de_de', 'shots_1') == expected
+    assert pipeline.get('fewshot_udpos_de_de').num_input_examples('shots_1') == 4
+
+    uid = 'german-4980-val'
+    place = 'buckets/xnli/8-shots/german/0-th/sampled.json.gz'
+    put(own_root, place, sampled((uid, 'Es regnet', 'neutral')))
+    [record] = records('fewshot_xnli_de_de', 'shots_8')
+    assert (record['uid'], record['bucket']) == (uid, '0') and record['targets'].tolist() == [2]
+    assert record['inputs_pretokenized'] == 'Es regnet\tEs regnet ?'
+
+
+def test_buckets_of_a_language_in_one_file(own_root):
+    lines = [
+        {'bucket': 0, 'file': 'x', 'data': 'Ja\tINTJ\n'},
+        {'bucket': 1, 'file': 'x', 'data': ''},
+        {'bucket': 2, 'file': 'x', 'data': 'B\tB-PER\n\nC\tO\n'},
+    ]
+    put(own_root, 'buckets/udpos/2-shots/tamil.jsonl.gz', json.dumps(lines[0]))
+    assert of_buckets('fewshot_udpos_ta_ta', 'shots_2') == [('0', 'Ja')]
+    put(own_root, 'buckets/panx/2-shots/ta.jsonl', *map(json.dumps, lines[1:]))
+    assert of_buckets('fewshot_panx_ta_ta', 'shots_2') == [('2', 'B'), ('2', 'C')]
+    reviews = {'bucket': 7, 'data': {'5': [{'uid': 'german-3-trn', 'text_a': 'Gut', 'label': 5}]}}
+    put(own_root, 'buckets/marc/1-shots/de.jsonl', json.dumps(reviews))
+    [record] = records('fewshot_marc_de_de', 'shots_1')
+    assert (record['uid'], record['bucket']) == ('german-3-trn', '7')
+    assert record['targets'].tolist() == [4]
+
+
+def test_prepared_buckets_know_of_empty_and_of_further_ones(own_root):
+    for index, lines in enumerate((['Ja\tINTJ'], [], ['Nein\tINTJ'])):
+        put(own_root, f'buckets/udpos/1-shots/de/{index}-th/train.tsv', *lines)
+    root, vocabulary = str(own_root), pipeline.tokenizer().name
+    task = 'fewshot_udpos_de_de'
+    [done] = prepare.prepare(task, 'shots_1', root=root, vocabulary=vocabulary)
+    assert done.manifest['left_out'] == {'empty buckets': 1}
+    opened = prepared.open_task(root, vocabulary, task, 'shots_1')
+    assert [opened[i]['bucket'] for i in range(len(opened))] == ['0', '2']
+    put(own_root, 'buckets/udpos/1-shots/de/3-th/train.tsv.gz', 'Vier\tNUM')
+    with pytest.raises(prepared.NotPrepared, match='there is a further input'):
+        prepared.open_task(root, vocabulary, task, 'shots_1')
+
+
+@pytest.mark.parametrize(
+    'path, lines, message',
+    [
+        ('udpos/2-shots/de/0-th/train.tsv', ['a\tNOUN'], r'no .*/udpos/1-shots/de; one is TASK/K-'),
+        ('udpos/1-shots/de/0-th/train.txt', ['a'], r'no files of buckets below .*1-shots/de'),
+        (
+            'udpos/1-shots/de/0-th/train.tsv',
+            ['a\tNN'],
+            r'0-th/train.tsv: NN of .a. in the sentence',
+        ),
+        ('udpos/1-shots/de/0-th/train.tsv', ['a'], r'0-th/train.tsv:1: 1 TAB-separated columns'),
+        ('udpos/1-shots/de.jsonl', ['{"bucket":'], r'1-shots/de.jsonl: not JSON'),
+        ('udpos/1-shots/de/0-th/train.tsv', [], r'has no usable examples'),
+    ],
+)
+def test_what_is_wrong_with_buckets_is_said(own_root, path, lines, message):
+    put(own_root, f'buckets/{path}', *lines)
+    with pytest.raises(errors.UserError, match=message) as raised:
+        prepare.prepare(
+            'fewshot_udpos_de_de',
+            'shots_1',
+            root=str(own_root),
+            vocabulary=pipeline.tokenizer().name,
+        )
+    assert '\n' not in str(raised.value)
+
+
+def test_sample_buckets_come_from_where_the_paper_takes_them(root):
+    for name, lang in (('udpos', 'fr'), ('xnli', 'es')):
+        task = FEWSHOT.task_name(name, lang)
+        source = {'udpos': 'train', 'xnli': 'validation'}[name]
+        texts = {record['inputs_pretokenized'] for record in records(task, source)}
+        assert {record['bucket'] for record in records(task, source)} == {''}
+        for number in FEWSHOT.shots(name):
+            found = of_buckets(task, f'shots_{number}')
+            assert {text for _, text in found} <= texts
+            if number == 1:
+                assert {bucket for bucket, _ in found} == {'0', '1', '2'}
+
+
 def test_real_files(dev_data, own_root):
     """The development data as it is: each folder's files below fewshot/<task>."""
     folders = {'xnli': 'xnli', 'pawsx': 'pawsx', 'udpos_xtreme': 'udpos', 'ud': 'udpos'}
@@ -348,3 +461,23 @@ def test_real_files(dev_data, own_root):
     assert all(len(r['targets']) == len(r['piece_counts']) for r in found)
     tags = {tag for r in found for tag in r['targets_pretokenized'].split()}
     assert {'NOUN', 'VERB', 'PUNCT'} <= tags and '_' not in tags
+
+
+def test_real_buckets(dev_data, own_root):
+    """The published buckets of a language as splits, in the form in which they are repacked."""
+    (own_root / 'fewshot').mkdir()
+    (own_root / 'fewshot' / 'buckets').symlink_to(dev_data / 'fsxlt_buckets')
+    for task, lang, number in (('udpos', 'ta', 2), ('panx', 'jv', 1), ('xnli', 'sw', 8)):
+        published = buckets.load(str(dev_data / 'fsxlt_buckets'), task, lang, number)
+        found = records(FEWSHOT.task_name(task, lang), f'shots_{number}')
+        field = 'words' if task in FEWSHOT.tagging else 'text_a'
+        assert [(r['bucket'], r['inputs_pretokenized'].split('\t')[0]) for r in found] == [
+            (str(bucket.index), example[field])
+            for bucket in published
+            for example in bucket.examples
+        ]
+        if task == 'xnli':
+            assert len(found) == len({r['uid'] for r in found}) == len(published) * 3 * number
+        else:
+            for record in found:
+                assert len(record['targets']) == len(record['piece_counts'])

@@ -10,7 +10,8 @@ import numpy as np
 import sentencepiece
 
 from configs import fewshot_source
-from xlbench import prepared, tokenizers
+from xlbench import buckets, labelled, prepared, tokenizers
+from xlbench.benchmarks import FEWSHOT
 
 VOCABULARY = {
     'name': 'none', 'sha256': 'none', 'size': 50, 'pad_id': 0, 'eos_id': 1, 'decoder_start_id': 0
@@ -28,6 +29,8 @@ TASKS = {
 SIZES = {'train': 211, 'validation': 37, 'test': 45}
 LENGTHS = {'inputs': 20, 'targets': 20}
 START, END = 2, 1
+# Of the German tasks and each number of shots; the last one of 1 shot is empty.
+BUCKETS = 5
 
 
 def record(view: str, words: Sequence[Sequence[int]], labels: Sequence[int]) -> dict:
@@ -62,7 +65,33 @@ def records(view: str, task: str, split: str) -> list[dict]:
             for t in tags
         ]
         found.append(record(view, words, tags if view == 'tagging' else tags[:1]))
-    return found
+    return named(view, task, split, found)
+
+
+def named(view: str, task: str, split: str, rows: Sequence[dict]) -> list[dict]:
+    """The same records with the fields that tasks/fewshot.py keeps."""
+    _, task, lang, _ = task.split('_')
+    short = {'train': 'trn', 'validation': 'val', 'test': 'tst'}[split]
+    uids = [str(labelled.Uid.of_row(task, lang, row, short)) for row in range(len(rows))]
+    more = [{'uid': uid} if view == 'classification' else {} for uid in uids]
+    return [row | {'bucket': ''} | own for row, own in zip(rows, more, strict=True)]
+
+
+def few_shots(view: str, rows: Sequence[dict], shots: int, count: int, seed: str) -> list[dict]:
+    """The records of all buckets that are drawn from `rows`, one bucket after another."""
+    draw, labels = random.Random(seed), [row['targets_pretokenized'] for row in rows]
+    if view == 'tagging':
+        pool = buckets.MinimumIncluding([tags.split() for tags in labels], shots)
+        chosen = [pool.sample(draw) for _ in range(count)]
+    else:
+        chosen = buckets.n_way(labels, LABELS[view], shots, count, draw)
+    return [rows[i] | {'bucket': str(n)} for n, numbers in enumerate(chosen) for i in numbers]
+
+
+def shot_records(view: str, task: str, shots: int) -> list[dict]:
+    """BUCKETS buckets of a task, drawn from its split 'train'."""
+    found = few_shots(view, records(view, task, 'train'), shots, BUCKETS, f'{task} {shots}')
+    return [row for row in found if shots > 1 or row['bucket'] != str(BUCKETS - 1)]
 
 
 @mock.patch.object(prepared, 'code_fingerprint', lambda name: None)  # No code made these.
@@ -84,9 +113,15 @@ def write_root(root: pathlib.Path) -> None:
                 write_task(root, view, task, split, records(view, task, split), vocabulary)
             name = f'fewshot_zero_shot_{tasks[0].split("_")[1]}'
             prepared.write_mixture(str(root), 'sample', name, split, {tasks[0]: 1.0})
+        for shots in FEWSHOT.shots(name.split('_')[-1]):
+            rows = shot_records(view, tasks[1], shots)
+            empty = {'empty buckets': 1} if shots == 1 else {}
+            write_task(root, view, tasks[1], f'shots_{shots}', rows, vocabulary, left_out=empty)
 
 
-def write_task(root, view, task, split, rows, vocabulary=VOCABULARY) -> prepared.Prepared:
+def write_task(
+    root, view, task, split, rows, vocabulary=VOCABULARY, left_out=()
+) -> prepared.Prepared:
     """One preparation."""
     lang = task.rpartition('_')[2]
     manifest = {
@@ -102,6 +137,7 @@ def write_task(root, view, task, split, rows, vocabulary=VOCABULARY) -> prepared
         'inputs': [],
         'data': 'sample',
         'skipped': [],
+        'left_out': dict(left_out),
     }
     place = prepared.folder(str(root), 'sample', task, split)
     with (

@@ -462,6 +462,19 @@ class LabelBenchmark(Benchmark):
         """The languages of a task that have a split 'train'."""
         return (self.pivot,) if task in self.pivot_only else self.task_languages[task]
 
+    def official_size(self, task: str, split: str, source: str) -> int | None:
+        """The number of examples of a split in one language, as far as it is published."""
+        own = _paper_sizes(self.name).get((task, source, split))
+        return own or super().official_size(task, split, source)
+
+    def shots(self, task: str) -> tuple[int, ...]:
+        """The numbers of shots of a task (arXiv:2012.15682, section 4.1): its splits shots_1, ...
+
+        No eight of each tag: K shots of tagging are K words at least, and sentences have many.
+        """
+        self._check(task, None, None)
+        return (1, 2, 4) if task in self.tagging else (1, 2, 4, 8)
+
     def scenario(
         self,
         name: str,
@@ -543,6 +556,15 @@ def _paper_table(name: str) -> dict[tuple[str, ...], tuple[dict[str, float], tup
             scores = {score: _on_our_scale(score, value) for score, value in row.items() if value}
             table[key] = scores, doubtful
     return table
+
+
+@functools.cache
+def _paper_sizes(name: str) -> dict[tuple[str, str, str], int]:
+    """By (task, language, split): examples, as the paper counts them."""
+    path = pathlib.Path(__file__).with_name('paper_scores') / f'{name}_sizes.csv'
+    with path.open(encoding='utf-8', newline='') as file:
+        rows = csv.DictReader(file)
+        return {(r['task'], r['language'], r['split']): int(r['examples']) for r in rows}
 
 
 def _on_our_scale(score: str, printed: str) -> float:
@@ -657,6 +679,8 @@ FEWSHOT = LabelBenchmark(
     arxiv='2012.15682',
     tables=(('accuracy',), ('chunk_f1',)),
     task_languages={task: tuple(langs.split()) for task, langs in _FEWSHOT_LANGUAGES.items()},
+    # The dev sets that shots are numbered in; their buckets are read by these numbers.
+    split_sizes={'xnli': {'validation': 2490}, 'pawsx': {'validation': 2000}},
     pivot_only=('xnli', 'pawsx'),
     tagging=('udpos', 'panx'),
 )

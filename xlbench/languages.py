@@ -106,6 +106,54 @@ zh  chinese      han         sino-tibetan   zh_CN  zho
 """
 
 
+# Features of the World Atlas of Language Structures (https://wals.info), as table 9 of
+# arXiv:2012.15682 gives them: 81A order of subject, object and verb; 85A adpositions; and the order
+# of a noun with its 86A genitive, 87A adjective, 88A demonstrative, 89A numeral. 'none' is no
+# dominant order, which two languages can share; '-' is unknown.
+_WALS = """
+af  -     -     -         -         -         -
+ar  vso   prep  noun-gen  noun-adj  dem-noun  num-noun
+bg  svo   prep  none      adj-noun  dem-noun  num-noun
+bn  sov   -     -         -         -         -
+de  none  prep  noun-gen  adj-noun  dem-noun  num-noun
+el  none  prep  noun-gen  adj-noun  dem-noun  num-noun
+en  svo   prep  none      adj-noun  dem-noun  num-noun
+es  svo   prep  noun-gen  noun-adj  dem-noun  num-noun
+et  svo   post  gen-noun  adj-noun  dem-noun  num-noun
+eu  sov   post  gen-noun  noun-adj  noun-dem  num-noun
+fa  sov   prep  noun-gen  noun-adj  dem-noun  num-noun
+fi  svo   post  gen-noun  adj-noun  dem-noun  num-noun
+fr  svo   prep  noun-gen  noun-adj  dem-noun  num-noun
+he  svo   prep  noun-gen  noun-adj  noun-dem  num-noun
+hi  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+hu  none  post  gen-noun  adj-noun  dem-noun  num-noun
+id  svo   prep  noun-gen  noun-adj  noun-dem  num-noun
+it  svo   prep  noun-gen  noun-adj  dem-noun  num-noun
+ja  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+jv  -     -     -         -         -         -
+ka  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+kk  -     -     -         -         -         -
+ko  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+ml  sov   -     gen-noun  adj-noun  dem-noun  num-noun
+mr  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+ms  -     -     -         -         -         -
+my  sov   post  gen-noun  noun-adj  dem-noun  noun-num
+nl  none  prep  noun-gen  adj-noun  dem-noun  num-noun
+pt  svo   prep  noun-gen  noun-adj  dem-noun  -
+ru  svo   prep  noun-gen  adj-noun  dem-noun  num-noun
+sw  svo   prep  noun-gen  noun-adj  noun-dem  noun-num
+ta  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+te  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+th  svo   prep  noun-gen  noun-adj  noun-dem  noun-num
+tl  vso   -     noun-gen  none      mixed     num-noun
+tr  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+ur  sov   post  gen-noun  adj-noun  dem-noun  num-noun
+vi  svo   prep  noun-gen  noun-adj  noun-dem  num-noun
+yo  svo   prep  noun-gen  noun-adj  noun-dem  noun-num
+zh  svo   none  gen-noun  adj-noun  dem-noun  num-noun
+"""
+
+
 def _parse(row: str) -> Language:
     code, name, script, family, mbart, alpha3 = row.split()
     return Language(
@@ -123,6 +171,18 @@ def _parse(row: str) -> Language:
 LANGUAGES: dict[str, Language] = {
     language.code: language for language in map(_parse, _ROWS.strip().splitlines())
 }
+
+WALS: dict[str, tuple[str, ...]] = {
+    code: tuple(features) for code, *features in map(str.split, _WALS.strip().splitlines())
+}
+
+
+def shared_features(code: str, other: str = 'en') -> int | None:
+    """How many of the six WALS features two languages have in common; None if one is unknown."""
+    pair = WALS.get(code, ('-',)), WALS.get(other, ('-',))
+    if any('-' in features for features in pair):
+        return None
+    return sum(a == b for a, b in zip(*pair, strict=True))
 
 
 def get(code: str) -> Language:

@@ -521,14 +521,17 @@ def classification_preprocessors(
     return [step, seqio.CacheDatasetPlaceholder()]
 
 
-def tagging_preprocessors(labels: Sequence[str]) -> list[Callable[..., tf.data.Dataset]]:
+def tagging_preprocessors(
+    labels: Sequence[str], keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
     """The steps of a tagging task, from records of `words` and `tags`.
 
     Args:
       labels: all tags, in the order of their ids.
+      keep: fields that stay as they are.
     """
     encoder = functools.partial(tagging_encoder, tuple(labels))
-    step = functools.partial(encode_labelled, encoder=encoder, texts=('words',))
+    step = functools.partial(encode_labelled, encoder=encoder, texts=('words',), keep=tuple(keep))
     return [step, seqio.CacheDatasetPlaceholder()]
 
 

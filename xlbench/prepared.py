@@ -49,6 +49,7 @@ _MIXTURE_KEYS = frozenset({'name', 'code'})
 # What a preparation depends on beside its task file and its input files.
 _CODE_FILES = (
     'benchmarks.py',
+    'buckets.py',
     'conllu.py',
     'labelled.py',
     'languages.py',

@@ -18,12 +18,11 @@ import csv
 import io
 import os
 import pathlib
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
-from xlbench import benchmarks, errors, tables
+from xlbench import benchmarks, errors, grids, tables
 from xlbench.results import read_run
 from xlbench.tables import Grid, Section
 
@@ -34,7 +33,6 @@ _CSV_FIELDS = (
     'benchmark', 'split', 'data', 'system', 'kind', 'task', 'source', 'target', 'score', 'mean',
     'standard_deviation', 'runs', 'seeds', 'steps', 'config', 'workdirs',
 )  # fmt: skip
-_NAME_WIDTH = 24  # Widest name of a row on the screen.
 
 
 def table(
@@ -53,11 +51,11 @@ def table(
         shown = f'{section.split} split, step {section.picks[0].step}'
         sample = ' [SAMPLE DATA]' if section.data == 'sample' else ''
         blocks.append(textwrap.fill(f'{section.title}: {shown}{sample}', max_width))
-        grids = tables.grids(section)
+        made = tables.grids(section)
         if section.tables:
-            blocks += [_plain_grid(grid, max_width) for grid in grids]
+            blocks += [grids.plain(grid, max_width) for grid in made]
         else:  # A table a score would be long: of the other scores, averages.
-            blocks += [_plain_grid(grids[0], max_width), _averages(section, max_width)]
+            blocks += [grids.plain(made[0], max_width), _averages(section, max_width)]
         lines = {line for score in section.scores for line in tables.signatures(section, score)}
         said = [textwrap.fill(line, max_width) for line in (*section.notes, *sorted(lines))]
         blocks.append('\n'.join(said))
@@ -68,15 +66,21 @@ def markdown(sections: Sequence[Section]) -> str:
     """All tables as Markdown."""
     parts = [f'<!-- {_MARK} -->', '# Results']
     for section in sections:
-        parts.append(f'## {_md(section.title)}: {_md(section.split)} split')
-        parts += [_md(note) for note in section.notes]
+        parts.append(
+            f'## {grids.markdown_text(section.title)}: {grids.markdown_text(section.split)} split'
+        )
+        parts += [grids.markdown_text(note) for note in section.notes]
         for grid in tables.grids(section):
-            parts += [f'### {_md(grid.title)}', _markdown_grid(grid)]
-            parts.append('\n'.join(f'- {_md(s)}' for s in tables.beneath(section, grid)))
+            parts += [f'### {grids.markdown_text(grid.title)}', grids.markdown(grid)]
+            parts.append(
+                '\n'.join(f'- {grids.markdown_text(s)}' for s in tables.beneath(section, grid))
+            )
         parts.append('### Provenance')
         for pick in section.picks:
             facts = tables.provenance(pick).items()
-            parts.append('\n'.join(f'- {key}: {_md(value)}' for key, value in facts))
+            parts.append(
+                '\n'.join(f'- {key}: {grids.markdown_text(value)}' for key, value in facts)
+            )
     return '\n\n'.join(part for part in parts if part) + '\n'
 
 
@@ -92,7 +96,7 @@ def comma_separated(sections: Sequence[Section]) -> str:
                 for score in names:
                     if cell := system.value(score, column.tasks):
                         row = _csv_row(section, system, column.tasks[0], score, cell)
-                        writer.writerow({key: _csv(value) for key, value in row.items()})
+                        writer.writerow({key: grids.csv_value(value) for key, value in row.items()})
     return out.getvalue()
 
 
@@ -101,7 +105,7 @@ def latex(sections: Sequence[Section]) -> str:
     parts = [f'% {_MARK}', r'% Needs \usepackage{booktabs} in the preamble.']
     for section in sections:
         for grid in tables.grids(section):
-            parts.append(_latex_grid(section, grid))
+            parts.append(grids.latex(grid, _caption(section, grid)))
         for pick in section.picks:
             facts = tables.provenance(pick).items()
             parts += [f'% {key}: {value}' for key, value in facts]
@@ -191,72 +195,6 @@ def _refuse_foreign(path: pathlib.Path) -> None:
         )
 
 
-def _groups(grid: Grid) -> list[tuple[str, int]]:
-    """Neighbouring columns of one group: [('sg', 5), ('qg', 5), ('', 1)]."""
-    spans: list[tuple[str, int]] = []
-    for column in grid.columns:
-        if spans and spans[-1][0] == column.group:
-            spans[-1] = (column.group, spans[-1][1] + 1)
-        else:
-            spans.append((column.group, 1))
-    return spans
-
-
-def _plain_grid(grid: Grid, max_width: int) -> str:
-    """A table for the screen, the groups of columns below each other where they do not fit."""
-    widths = [
-        max(len(column.label), *(len(cells[i]) for _, _, cells in grid.rows)) + 1
-        for i, column in enumerate(grid.columns)
-    ]
-    names = [name for name, _, _ in grid.rows]
-    if grid.head != 'system':
-        names.append(grid.head)
-    name_width = min(_NAME_WIDTH, max(map(len, names)))
-    blocks, start, room = [[]], 0, max_width - name_width
-    for name, span in _groups(grid):
-        group = list(range(start, start + span))
-        start += span
-        widths[group[-1]] += max(0, len(name) + 1 - sum(widths[i] for i in group))
-        needed = 2 + sum(widths[i] for i in group)  # Two for the bar before it.
-        if blocks[-1] and needed > room:
-            blocks.append([])
-            room = max_width - name_width
-        room -= needed
-        blocks[-1] += group
-    return '\n\n'.join(_plain_block(grid, block, widths, name_width) for block in blocks)
-
-
-def _plain_block(grid: Grid, block: list[int], widths: list[int], name_width: int) -> str:
-    """The columns of one block; tasks are set apart by a bar, and named above their languages."""
-    part = grid._replace(columns=tuple(grid.columns[i] for i in block))
-    head, start = [], 0
-    for group, span in _groups(part):
-        head.append((group, block[start : start + span]))
-        start += span
-
-    def line(name: str, cells: Callable[[str, list[int]], str]) -> str:
-        name = name if len(name) <= name_width else name[: name_width - 2] + '..'
-        bars = [name.ljust(name_width), *(cells(group, columns) for group, columns in head)]
-        return ' |'.join(bars).rstrip()
-
-    def title(group: str, columns: list[int]) -> str:
-        width = sum(widths[i] for i in columns)
-        return f' {group or "all"}'[:width].ljust(width)
-
-    lines = [
-        line(grid.title if grid.head == 'system' else grid.head, title),
-        line(
-            '', lambda _, columns: ''.join(grid.columns[i].label.rjust(widths[i]) for i in columns)
-        ),
-    ]
-    lines.append('-' * max(map(len, lines)))
-    for name, _, cells in grid.rows:
-        lines.append(
-            line(name, lambda _, columns, c=cells: ''.join(c[i].rjust(widths[i]) for i in columns))
-        )
-    return '\n'.join(lines)
-
-
 def _averages(section: Section, max_width: int) -> str:
     """The other scores in short: one column per score and task, averaged over its languages."""
     last = {column.group: i for i, column in enumerate(section.columns)}
@@ -271,49 +209,14 @@ def _averages(section: Section, max_width: int) -> str:
     if not columns:
         return ''
     rows = tuple((name, '', tuple(cells)) for name, cells in lines.items())
-    return _plain_grid(Grid(('averages',), tuple(columns), rows), max_width)
+    return grids.plain(Grid(('averages',), tuple(columns), rows), max_width)
 
 
-def _markdown_grid(grid: Grid) -> str:
-    head = [grid.head, *(f'{c.group} {c.label}'.strip() for c in grid.columns)]
-    lines = [head, ['---', *('---:' for _ in grid.columns)]]
-    lines += [[name, *cells] for name, _, cells in grid.rows]
-    escaped = [[cell if i == 1 else _md(cell) for cell in line] for i, line in enumerate(lines)]
-    return '\n'.join(f'| {" | ".join(line)} |' for line in escaped)
-
-
-def _latex_grid(section: Section, grid: Grid) -> str:
-    spans = _groups(grid)
-    heads, rules, start = [], [], 2
-    for group, span in spans:
-        heads.append(rf'\multicolumn{{{span}}}{{c}}{{{_tex(group)}}}')
-        if group:
-            rules.append(rf'\cmidrule(lr){{{start}-{start + span - 1}}}')
-        start += span
-    lines = [
-        r'\begin{table}',
-        r'  \centering',
-        rf'  \begin{{tabular}}{{l{"r" * len(grid.columns)}}}',
-        r'    \toprule',
-        f'    & {" & ".join(heads)} \\\\',
-        f'    {" ".join(rules)}',
-        f'    {grid.head.capitalize()} & {" & ".join(_tex(c.label) for c in grid.columns)} \\\\',
-    ]
-    kind = None
-    for name, row_kind, cells in grid.rows:
-        if row_kind != kind:
-            lines.append(r'    \midrule')
-            kind = row_kind
-        lines.append(f'    {" & ".join(map(_tex, (name, *cells)))} \\\\')
+def _caption(section: Section, grid: Grid) -> str:
+    """What a table shows, and what is said beneath it."""
     said = [f'{grid.title}, {section.split} split of {section.title}']
     said += [line.removesuffix('.') for line in tables.beneath(section, grid)]
-    lines += [
-        r'    \bottomrule',
-        r'  \end{tabular}',
-        rf'  \caption{{{_tex(". ".join(said))}.}}',
-        r'\end{table}',
-    ]
-    return '\n'.join(lines)
+    return f'{". ".join(said)}.'
 
 
 def _csv_row(
@@ -343,32 +246,6 @@ def _csv_row(
         'config': picks[0].run.config_hash if picks else '',
         'workdirs': ' '.join(str(pick.run.workdir) for pick in picks),
     }
-
-
-def _csv(value: object) -> object:
-    """Text that a spreadsheet would run as a formula gets a quote before it."""
-    if isinstance(value, str):
-        value = tables.clean(value)
-        return f"'{value}" if value[:1] in ('=', '+', '-', '@') else value
-    return value
-
-
-def _md(text: str) -> str:
-    """Text that means itself in Markdown, inside a table too."""
-    text = tables.clean(text).replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')
-    # An underscore inside a word is harmless; the ends of words are where emphasis begins.
-    return re.sub(r'([\\`*|\[\]#]|(?<!\w)_|_(?!\w))', r'\\\1', text)
-
-
-_TEX = {
-    '\\': r'\textbackslash{}', '{': r'\{', '}': r'\}', '$': r'\$', '&': r'\&', '#': r'\#',
-    '%': r'\%', '_': r'\_', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}',
-    '±': r'$\pm$', '<': r'\textless{}', '>': r'\textgreater{}', '|': r'\textbar{}',
-}  # fmt: skip
-
-
-def _tex(text: str) -> str:
-    return ''.join(_TEX.get(char, char) for char in tables.clean(text))
 
 
 if __name__ == '__main__':

@@ -297,7 +297,9 @@ def provenance(pick: Pick) -> dict[str, str]:
         'manifests of the run': _short_hashes(info.get('manifests')),
         'decoding': next((r.decoding for r in pick.results.values() if r.decoding), None),
     }
-    return {key: clean(_plain(value)) for key, value in facts.items() if value not in (None, {})}
+    return {
+        key: clean(plain_fact(value)) for key, value in facts.items() if value not in (None, {})
+    }
 
 
 def _topic(run: Run, task: str) -> tuple[str, str, str]:
@@ -720,8 +722,8 @@ def _short_hashes(manifests: Any) -> Any:
     return {name: str(value)[:12] for name, value in sorted(manifests.items())}
 
 
-def _plain(value: Any) -> str:
+def plain_fact(value: Any) -> str:
     """A fact as one line of text: {'jax': '0.10', 'flax': '0.12'} -> jax 0.10, flax 0.12."""
     if isinstance(value, Mapping):
-        return ', '.join(f'{key} {_plain(inner)}' for key, inner in value.items())
+        return ', '.join(f'{key} {plain_fact(inner)}' for key, inner in value.items())
     return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -4,9 +4,10 @@
 
 Writes below `<root>/fewshot`, in four languages, what `tasks/fewshot.py` reads: `udpos`, words with
 their parts of speech, and `xnli`, premise and hypothesis with a label, which has a training split
-in English alone, as in the benchmark; and `<root>/sample_fewshot.model`, a SentencePiece vocabulary
-of its own. The same seed gives the same bytes. The words are in `lexicon`; all splits say the same
-in all languages, line by line.
+in English alone, as in the benchmark; `buckets`, the few shots of the other languages, which are
+drawn from the training sentences of udpos and from the dev set of xnli; and
+`<root>/sample_fewshot.model`, a SentencePiece vocabulary of its own. The same seed gives the same
+bytes. The words are in `lexicon`; all splits say the same in all languages, line by line.
 """
 
 import os
@@ -16,17 +17,25 @@ import sys
 from collections.abc import Callable, Sequence
 
 from tasks.samples import corpus, lexicon
-from xlbench import conllu, errors, tokenizers
+from xlbench import buckets, conllu, errors, readers, tokenizers
+from xlbench.benchmarks import FEWSHOT
 
 # Raise it when any text or the vocabulary changes: older samples are then written anew.
-GENERATOR = 1
+GENERATOR = 2
 
-# Examples of each task in each language.
-SPLITS = {'train': 2000, 'dev': 200, 'test': 300}
+# Examples of each task in each language. The larger dev set of xnli is what its shots come from,
+# and half of it is left when they are taken out.
+SPLITS = {
+    'udpos': {'train': 2000, 'dev': 200, 'test': 300},
+    'xnli': {'train': 2000, 'dev': 800, 'test': 300},
+}
+# The split that shots are drawn from, and the number of buckets of each number of shots.
+BUCKETS = {'udpos': ('train', 40), 'xnli': ('dev', 16)}
 LABELS = ('entailment', 'neutral', 'contradiction')
 
 VOCABULARY = tokenizers.SAMPLE_FILES['sample_fewshot']
 _VOCABULARY_PIECES = 3000
+_TAG = re.compile('\t.*\n?')
 
 # Words with their parts of speech; {slots} are filled with phrases of `lexicon.forms`.
 SENTENCES = {
@@ -208,7 +217,7 @@ def make_splits(task: str, seed: int) -> dict[str, list[Example]]:
     """The examples of every split; no sentence or premise is in two of them, in any language."""
     seen: dict[tuple[str, str], str] = {}
     splits = {}
-    for split, size in SPLITS.items():
+    for split, size in SPLITS[task].items():
         # Seeded by text, which Python hashes the same way on every machine.
         rng = random.Random(f'fewshot/{task}/{split}/{seed}')
         examples: list[Example] = []
@@ -233,15 +242,28 @@ def _write_corpora(folder: str, seed: int) -> None:
     for task in TASKS:
         for split, examples in make_splits(task, seed).items():
             for lang in lexicon.LANGUAGES:
+                if (task, split) == ('xnli', 'train') and lang != 'en':
+                    continue
+                path = os.path.join(folder, task, f'{split}-{lang}.tsv')
                 rows = [example[lang] for example in examples]
                 if task == 'udpos':
-                    records = ({'words': words, 'tags': tags} for words, tags in rows)
+                    records = [{'words': words, 'tags': tags} for words, tags in rows]
                     text = conllu.write_tagged(records)
-                elif split == 'train' and lang != 'en':
-                    continue
                 else:
                     text = ''.join('\t'.join(row) + '\n' for row in rows)
-                corpus.write_text(os.path.join(folder, task, f'{split}-{lang}.tsv'), text)
+                corpus.write_text(path, text)
+                if split == BUCKETS[task][0] and lang != 'en':
+                    if task != 'udpos':  # An example of a bucket says in which row it stands.
+                        records = buckets.read_examples(task, lang, [path])
+                    _write_buckets(os.path.join(folder, 'buckets'), task, lang, records, seed)
+
+
+def _write_buckets(
+    folder: str, task: str, lang: str, records: Sequence[readers.Record], seed: int
+) -> None:
+    for shots in FEWSHOT.shots(task):
+        for bucket in buckets.sample(task, lang, records, shots, BUCKETS[task][1], seed):
+            buckets.write(bucket, folder)
 
 
 def _train(folder: str) -> bytes:
@@ -249,8 +271,8 @@ def _train(folder: str) -> bytes:
     lines = []
     for lang in lexicon.LANGUAGES:
         path = os.path.join(folder, 'udpos', f'train-{lang}.tsv')
-        records = conllu.read_tagged(path)
-        lines += [record['words'] for record in records if isinstance(record, dict)]
+        with open(path, encoding='utf-8') as file:
+            lines += [_TAG.sub(' ', sentence).rstrip() for sentence in file.read().split('\n\n')]
         # The training split, where there is one, and another.
         for split in ('train', 'dev'):
             path = os.path.join(folder, 'xnli', f'{split}-{lang}.tsv')

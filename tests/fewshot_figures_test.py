@@ -1,0 +1,305 @@
+import csv
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tiny_labels
+
+from xlbench.errors import UserError
+from xlbench.fewshot import figures, results, shots
+
+LIMIT = 7  # Tokens: the third sentence loses its last two words.
+TAGS = tiny_labels.LABELS['tagging']
+NOUN, VERB, X = range(3)
+# Sentences as (word's pieces, tag); a word is called by its pieces, 3 and 10-11.
+TEST = (
+    (([3], NOUN), ([10, 11], VERB), ([4], X)),
+    (([3], VERB), ([5], NOUN)),
+    (([6], NOUN), ([7], NOUN), ([12, 13], VERB), ([3], X), ([8], X), ([9], X)),
+)
+GOLD = [NOUN, VERB, X, -1, VERB, NOUN, -1, NOUN, NOUN, VERB, X, -1]
+ZERO = [NOUN, NOUN, NOUN, -1, NOUN, NOUN, -1, X, X, X, NOUN, -1]
+WORDS = ['3', '10-11', '4', '', '3', '5', '', '6', '7', '12-13', '3', '']
+# Bucket 0 puts right 10-11 and both 3 that were wrong, bucket 1 the words 6 and 12-13.
+PREDICTED = (
+    [NOUN, VERB, NOUN, -1, VERB, NOUN, -1, X, X, X, X, -1],
+    [NOUN, NOUN, NOUN, -1, NOUN, X, -1, NOUN, X, VERB, NOUN, -1],
+)
+BUCKETS = ((([3], X), ([9], NOUN)), (([6], VERB), ([7], VERB), ([6], NOUN)))
+
+
+def row(language, bucket, score, task='udpos', **fields):
+    values = dict(
+        shots=1, method='full', start='source', learning_rate=1e-3, seed=42, metric='chunk_f1',
+        dev_score=score - 1, best_epoch=1, epochs=3, examples=2, status='done',
+        curve=(score - 1, score - 2, score - 3),
+    ) | fields  # fmt: skip
+    return results.Row(task=task, language=language, bucket=bucket, score=score, **values)
+
+
+def zero_row(language, score, task='udpos'):
+    nothing = dict.fromkeys(
+        ('learning_rate', 'seed', 'dev_score', 'best_epoch', 'epochs', 'examples')
+    )
+    return row(language, None, score, task, shots=0, method='zero_shot', curve=(), **nothing)
+
+
+def sweep_of(folder, rows, root='nowhere', data='files'):
+    """A workdir; `rows`: pairs of a row and what it predicts, or None."""
+    folder.mkdir(parents=True)
+    source = {'data': {'root': str(root), 'vocabulary': 'sample'}}
+    config = {'source': source, 'source_workdir': '', 'adapt': {'lengths': {'inputs': LIMIT}}}
+    (folder / 'config.json').write_text(json.dumps({'config': config, 'data': data}))
+    journal = results.Journal.open(folder)
+    for lane, (one, predicted) in enumerate(rows):
+        predicted = None if predicted is None else np.array(predicted)
+        journal.add(one, predicted, lane if one.shots else None, len(rows))
+    return journal
+
+
+def of_rows(folder, rows, **fields):
+    sweep_of(folder, [(one, None) for one in rows], **fields)
+    return results.Sweep.read(folder)
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    """Prepared udpos in German: the test set and two buckets."""
+    folder = tmp_path_factory.mktemp('root')
+
+    def record(sentence, **more):
+        words, tags = zip(*sentence, strict=True)
+        return tiny_labels.record('tagging', words, tags) | more
+
+    name = 'fewshot_udpos_de_de'
+    tiny_labels.write_task(folder, 'tagging', name, 'test', [record(s, bucket='') for s in TEST])
+    numbered = [record(s, bucket=str(i)) for i, s in enumerate(BUCKETS)]
+    tiny_labels.write_task(folder, 'tagging', name, 'shots_1', numbered)
+    return folder
+
+
+@pytest.fixture
+def words_sweep(root, tmp_path):
+    rows = [(zero_row('de', 30.0), ZERO)]
+    rows += [(row('de', i, 40.0 + i), predicted) for i, predicted in enumerate(PREDICTED)]
+    journal = sweep_of(tmp_path / 'words', rows, root, data='sample')
+    journal.add_gold('udpos', 'de', np.array(GOLD), TAGS, len(TEST))
+    return results.Sweep.read(tmp_path / 'words')
+
+
+def one_group(sweep):
+    [[group]] = figures.find_groups([sweep], sweep.rows[0].task).values()
+    return group
+
+
+def table(path):
+    with open(path, encoding='utf-8', newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def test_groups_are_of_the_full_model_with_the_best_rate(tmp_path):
+    rows = [
+        zero_row('de', 50.0),
+        row('de', 0, 60.0), row('de', 1, 62.0),
+        row('de', 0, 80.0, learning_rate=1e-2, dev_score=10.0),
+        row('de', 1, 80.0, learning_rate=1e-2, dev_score=10.0),
+        row('de', 0, 90.0, method='fc'), row('de', 0, 20.0, start='none'),
+        dataclasses.replace(row('de', 2, 0.0), status='empty', score=None),
+        row('fr', 0, 55.0),
+    ]  # fmt: skip
+    groups = figures.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
+    assert list(groups) == [('de', 1), ('fr', 1)]
+    [group] = groups['de', 1]
+    np.testing.assert_array_equal(group.scores, [60, 62])
+    assert group.zero_shot == 50
+    assert np.isnan(groups['fr', 1][0].zero_shot)
+
+
+def test_seeds_and_buckets_are_told_apart(tmp_path):
+    """Three seeds on bucket 2, and four buckets with seed 42."""
+    rows = [row('de', bucket, 60.0 + bucket) for bucket in range(4)]
+    rows += [row('de', 2, 70.0 + seed, seed=seed) for seed in (1, 2)]
+    group = one_group(of_rows(tmp_path / 'a', rows))
+    assert [(r.seed, r.bucket) for r in group.by_seed] == [(1, 2), (2, 2), (42, 2)]
+    assert [(r.seed, r.bucket) for r in group.by_bucket] == [(42, i) for i in range(4)]
+    assert figures.distributions([group]) == (group, group)
+    assert figures.distributions([one_group(of_rows(tmp_path / 'b', rows[:4]))]) is None
+    # Where seeds and buckets are of different sweeps, each half is from the one with the most.
+    more = one_group(of_rows(tmp_path / 'c', [row('de', i, 50.0 + i) for i in range(9)]))
+    assert figures.distributions([group, more]) == (group, more)
+    rows = [dataclasses.replace(one, dev_score=None, curve=()) for one in rows]
+    assert figures.distributions([one_group(of_rows(tmp_path / 'd', rows))]) is None
+
+
+def test_means_are_sorted_by_zero_shot(tmp_path):
+    rows = [zero_row('de', 50.0), zero_row('fr', 70.0)]
+    rows += [row('de', 0, 60.0), row('de', 1, 64.0), row('de', 0, 66.0, shots=4)]
+    rows += [row('fr', 0, 71.0), row('fr', 1, 73.0), row('fr', 2, 75.0), row('ja', 0, 20.0)]
+    groups = figures.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
+    found = figures.means(groups)
+    assert (found.languages, found.shots) == (('fr', 'de', 'ja'), (1, 4))
+    nan = np.nan
+    np.testing.assert_array_equal(found.zero_shot, [70, 50, nan])
+    np.testing.assert_array_equal(found.mean, [[73, nan], [62, 66], [20, nan]])
+    np.testing.assert_allclose(found.deviation, [[2, nan], [8**0.5, nan], [nan, nan]])
+    np.testing.assert_array_equal(found.buckets, [[3, 0], [2, 1], [1, 0]])
+
+
+def test_improved_words_are_those_that_zero_shot_gets_wrong():
+    gold, zero, *predicted = (
+        np.array(x).astype(np.uint8)
+        for x in (GOLD, ZERO, *PREDICTED)  # -1 becomes 255.
+    )
+    assert gold[3] == figures.SEPARATOR
+    found = figures.improved(gold, zero, np.stack(predicted))
+    words = np.array(WORDS)
+    assert [words[where].tolist() for where in found] == [['10-11', '3', '3'], ['6', '12-13']]
+
+
+def test_overlap_is_the_jaccard_index_of_different_words():
+    words = np.array(['a', 'b', 'a', '', 'c', 'd', ''], object)
+    better = np.array([[1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0], [0] * 7], bool)
+    buckets = [{'a', 'b', 'e'}, {'c'}, set()]
+    # {a, b} and {a, b, e}: 2 of 3; {c, d} and {c}: 1 of 2; {c, d} and {a, b, e}: none.
+    expected = [[2 / 3, 0, 0], [0, 1 / 2, 0], [0, 0, 0]]
+    np.testing.assert_allclose(figures.overlaps(words, better, buckets), expected)
+    # 'a' is improved twice, and counts twice.
+    buckets[0] = {'a'}
+    found = figures.seen(words, better, buckets)
+    np.testing.assert_array_equal(found, [[2, 1], [1, 1], [0, 0]])
+
+
+def test_words_are_found_where_predictions_are(root, words_sweep):
+    names = [('fewshot_udpos_de_de', split) for split in ('test', 'shots_1')]
+    splits = {s: figures.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
+    corpus = shots.Corpus(
+        splits, shots=[1], buckets=2, dev='none', lengths={'inputs': LIMIT}, batch_size=2,
+        view='tagging',
+    )  # fmt: skip
+    assert corpus.test.gold.tolist() == GOLD
+    found = one_group(words_sweep).words
+    assert found.words.tolist() == WORDS
+    in_sentence = [
+        ['', *record['inputs_pretokenized'].split(' ')][1 + number] if number >= 0 else ''
+        for index, number in zip(corpus.test.indices, corpus.test.words, strict=True)
+        for record in [corpus.texts('test')[index]]
+    ]
+    assert in_sentence == WORDS
+    assert found.buckets == [{'3', '9'}, {'6', '7'}]
+    # {3, 10-11} with {3, 9} and {6, 7}; {6, 12-13} likewise.
+    expected = [[1 / 3, 0], [0, 1 / 3]]
+    np.testing.assert_allclose(figures.overlaps(found.words, found.better, found.buckets), expected)
+    np.testing.assert_array_equal(
+        figures.seen(found.words, found.better, found.buckets), [[2, 1], [1, 1]]
+    )
+
+
+def test_another_test_set_is_refused(root, tmp_path):
+    gold = [*GOLD[:4], NOUN, *GOLD[5:]]
+    rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
+    sweep_of(tmp_path / 'a', rows, root).add_gold('udpos', 'de', np.array(gold), TAGS, 3)
+    with pytest.raises(UserError, match='not that of the results'):
+        one_group(results.Sweep.read(tmp_path / 'a')).words  # noqa: B018
+
+
+def test_confusion_is_the_mean_over_buckets():
+    gold = np.array([0, 0, 1, 2], np.uint8)
+    predicted = np.array([[0, 1, 1, 0], [0, 0, 1, 1]], np.uint8)
+    expected = [[1.5, 0.5, 0], [0, 1, 0], [0.5, 0.5, 0]]
+    np.testing.assert_array_equal(figures.confusion(gold, predicted, 3), expected)
+
+
+def test_curves_end_with_the_shortest():
+    np.testing.assert_array_equal(figures.mean_curve([(1, 2, 3), (3, 6)]), [2, 4])
+    assert figures.mean_curve([]).shape == (0,)
+
+
+def test_all_figures_of_taggers(root, words_sweep, tmp_path):
+    more = [row('de', 0, 41.0 + seed, seed=seed) for seed in (1, 2, 3)]
+    other = of_rows(tmp_path / 'seeds', more, root=root)
+    drawn = figures.draw_all([words_sweep, other], tmp_path / 'one')
+    files = [one.file for one in drawn]
+    assert files == [
+        *(f'figure{i}-udpos.svg' for i in (1, 2, 3, 4)), '', 'figure6-udpos.svg'
+    ]  # fmt: skip
+    assert drawn[4].note == 'there is no task of classification'
+    assert all('SAMPLE DATA' in one.note for one in drawn if one.file)
+    assert [one.caption.split(':')[0] for one in drawn[:2]] == [
+        'Figure 1, parts of speech (udpos)', 'Figure 2, parts of speech (udpos)'
+    ]  # fmt: skip
+    rows = table(tmp_path / 'one' / 'figure3-udpos.csv')
+    assert [(r['words_of_bucket'], r['improved_by_bucket'], r['jaccard']) for r in rows] == [
+        ('0', '0', '0.3333'), ('0', '1', '0.0000'), ('1', '0', '0.0000'), ('1', '1', '0.3333')
+    ]  # fmt: skip
+    rows = table(tmp_path / 'one' / 'figure1-udpos.csv')
+    assert [r['varied'] for r in rows] == ['seed'] * 3 + ['bucket'] * 2
+    rows = table(tmp_path / 'one' / 'figure6-udpos.csv')
+    assert [r['dev_score'] for r in rows if r['averaged'] == 'all'] == [
+        '39.5000', '38.5000', '37.5000'
+    ]  # fmt: skip
+    # The same bytes again, and text that is text.
+    figures.draw_all([words_sweep, other], tmp_path / 'two')
+    names = sorted(path.name for path in (tmp_path / 'one').iterdir())
+    assert len(names) == 15
+    for name in names:
+        one, two = ((tmp_path / folder / name).read_bytes() for folder in ('one', 'two'))
+        assert one == two, name
+    assert '>improved words<' in (tmp_path / 'one' / 'figure4-udpos.svg').read_text()
+
+
+def test_figures_of_classifiers(tmp_path):
+    rows = [(zero_row('de', 50.0, 'xnli'), [0, 1, 2, 0])]
+    for bucket, predicted in enumerate(([0, 1, 1, 1], [0, 1, 1, 0])):
+        rows.append((row('de', bucket, 75.0, 'xnli', metric='accuracy'), predicted))
+    labels = ['contradiction', 'entailment', 'neutral']
+    journal = sweep_of(tmp_path / 'a', rows)
+    journal.add_gold('xnli', 'de', np.array([0, 1, 1, 2]), labels, 4)
+    drawn = figures.draw_all([results.Sweep.read(tmp_path / 'a')], tmp_path / 'out')
+    made = [one.file for one in drawn if one.file]
+    assert made == ['figure2-xnli.svg', 'figure5-xnli.svg', 'figure6-xnli.svg']
+    notes = [one.note for one in drawn if not one.file]
+    assert notes[0] == 'it needs dev scores of two seeds on one bucket, and of two buckets'
+    assert notes[1:] == ['there is no task of tagging'] * 2
+    rows = table(tmp_path / 'out' / 'figure5-xnli.csv')
+    found = {(r['shots'], r['gold'], r['predicted']): r['examples'] for r in rows}
+    assert len(found) == 18
+    assert found['0', 'neutral', 'contradiction'] == '1.0000'
+    assert found['1', 'neutral', 'contradiction'] == '0.5000'
+    assert found['1', 'entailment', 'entailment'] == '2.0000'
+
+
+def test_words_that_are_not_prepared_leave_figures_out(tmp_path):
+    rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
+    sweep_of(tmp_path / 'a', rows).add_gold('udpos', 'de', np.array(GOLD), TAGS, 3)
+    drawn = figures.draw_all([results.Sweep.read(tmp_path / 'a')], tmp_path / 'out')
+    assert [bool(one.file) for one in drawn] == [False, True, False, False, False, True]
+    assert 'is not prepared' in drawn[2].note and '\n' not in drawn[2].note
+
+
+def test_only_languages_that_gain_most_are_drawn(tmp_path):
+    languages = ['af', 'ar', 'bg', 'de', 'el', 'es', 'et', 'eu']
+    rows = [zero_row(lang, 50.0) for lang in languages]
+    rows += [row(lang, i, 51.0 + n + i) for n, lang in enumerate(languages) for i in (0, 1)]
+    sweep = of_rows(tmp_path / 'a', rows)
+    drawn = figures.draw_all([sweep], tmp_path / 'out')
+    assert 'The 6 languages that gain most of 8' in drawn[5].caption
+    svg = (tmp_path / 'out' / 'figure6-udpos.svg').read_text()
+    assert '>eu, 1-shot<' in svg and '>af, 1-shot<' not in svg
+    rows = table(tmp_path / 'out' / 'figure6-udpos.csv')
+    assert {r['language'] for r in rows} == set(languages)
+
+
+def test_source_models_are_kept_apart(tmp_path):
+    rows = [zero_row('de', 50.0), row('de', 0, 60.0), row('de', 1, 62.0)]
+    sweeps = [of_rows(tmp_path / name, rows, root=name) for name in ('a', 'b')]
+    files = [one.file for one in figures.draw_all(sweeps, tmp_path / 'out')]
+    assert files[2:4] == ['figure2-udpos.svg', 'figure2-udpos-2.svg']
+    assert len(table(tmp_path / 'out' / 'figure2-udpos-2.csv')) == 2
+
+
+def test_without_adaptations_of_the_whole_model_nothing_is_drawn(tmp_path):
+    sweep = of_rows(tmp_path / 'a', [zero_row('de', 50.0), row('de', 0, 60.0, method='fc')])
+    drawn = figures.draw_all([sweep], tmp_path / 'out')
+    assert not any(one.file for one in drawn) and len(drawn) == 6
+    assert drawn[0].note == 'no adaptation of the whole model is finished'

@@ -1,0 +1,203 @@
+"""A sweep's workdir: what is written is read again, also after the process was killed."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tiny_sweep
+
+from xlbench import errors
+from xlbench.fewshot import results
+from xlbench.fewshot.results import Journal, Sweep
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    rows = [
+        tiny_sweep.zero_shot('de', 61.25),
+        tiny_sweep.row('de', 1, 0, 100 / 3, learning_rate=3e-5),
+        tiny_sweep.row('de', 1, 1, None),
+    ]
+    tiny_sweep.write(tmp_path / 'sweep', rows)
+    journal = Journal.open(tmp_path / 'sweep')
+    assert journal.rows == rows and not journal.dropped
+    assert [row.curve for row in journal.rows] == [(), (40.0, 50.0, 45.0), ()]
+    assert all(journal.has(row.key) for row in rows)
+    assert not journal.has(tiny_sweep.row('de', 1, 2, 1.0).key)
+    with pytest.raises(ValueError, match='already has'):
+        journal.add(rows[1])
+
+
+@pytest.mark.parametrize('cut', [1, 5, 80])
+def test_a_line_that_was_cut_short_is_dropped_said_and_written_over(tmp_path, cut):
+    rows = tiny_sweep.group('de', 1, [50.0, 60.0, 70.0])
+    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
+    path = folder / 'results.jsonl'
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+
+    sweep = Sweep.read(folder)
+    assert list(sweep.rows) == rows[:2] and 'cut short' in sweep.dropped
+    journal = Journal.open(folder)
+    assert 'cut short' in journal.dropped and not journal.has(rows[2].key)
+    journal.add(rows[2])
+    assert path.read_bytes() == whole
+    assert not Journal.open(folder).dropped
+
+
+def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path):
+    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
+    lines = (folder / 'results.jsonl').read_text().splitlines()
+    (folder / 'results.jsonl').write_text('\n'.join([lines[0][:30], lines[1], '']))
+    with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is no result'):
+        Sweep.read(folder)
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        {'score': None},  # Done, without a score.
+        {'score': 'high'},
+        {'score': True},
+        {'shots': None},
+        {'bucket': 1.5},
+        {'status': 'lost'},
+        {'task': '../../etc'},
+        {'language': 'a-b'},
+        {'method': ''},
+        {'lane': -1},
+    ],
+)
+def test_rows_from_elsewhere_are_checked(tmp_path, change):
+    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0]))
+    path = folder / 'results.jsonl'
+    path.write_text(json.dumps(json.loads(path.read_text()) | change) + '\n')
+    with pytest.raises(errors.UserError):
+        Sweep.read(folder)
+
+
+@pytest.mark.parametrize('part', ['..', '../x', 'a/b', '', 'a-b', '.hidden', 'x\n'])
+def test_no_name_leads_out_of_the_folder(tmp_path, part):
+    with pytest.raises(errors.UserError, match='file name'):
+        results.predictions_path(tmp_path, 'udpos', part, 'gold')
+
+
+def test_the_csv_is_tidy_and_the_same_bytes_each_time(tmp_path):
+    rows = [tiny_sweep.zero_shot('de', 61.25), tiny_sweep.row('de', 1, 0, 100 / 3)]
+    results.write_csv(rows, tmp_path / 'a.csv')
+    results.write_csv(iter(rows), tmp_path / 'b.csv')
+    text = (tmp_path / 'a.csv').read_bytes()
+    assert text == (tmp_path / 'b.csv').read_bytes()
+    assert text.decode().splitlines() == [
+        'task,language,shots,bucket,method,start,learning_rate,seed,score,metric,dev_score,'
+        'best_epoch,epochs,examples,status',
+        'udpos,de,0,,zero_shot,source,,,61.25,chunk_f1,,,,5,done',
+        'udpos,de,1,0,full,source,1e-05,42,33.333333333333336,chunk_f1,50.0,1,3,5,done',
+    ]
+
+
+def test_predictions_come_back_with_separators(tmp_path):
+    folder = tiny_sweep.write(tmp_path / 'sweep', [])
+    journal = Journal.open(folder)
+    gold = np.array([0, 1, -1, 16, -1], np.int32)
+    journal.add_gold('udpos', 'de', gold, ['A', 'B'], 2)
+    zero, first, third = tiny_sweep.zero_shot('de', 50.0), *tiny_sweep.group('de', 1, [1.0, 2.0])
+    journal.add(zero, np.array([0, 0, -1, 0, -1]))
+    journal.add(first, np.array([1, 1, -1, 1, -1]), lane=0, lanes=2)
+    journal.add(third, np.array([0, 1, -1, 16, -1]), lane=2)  # More than there were to be.
+
+    sweep = Sweep.read(folder)
+    assert sweep.gold('udpos', 'de').tolist() == [0, 1, 255, 16, 255]
+    assert sweep.zero_shot('udpos', 'de').tolist() == [0, 0, 255, 0, 255]
+    assert sweep.predicted(zero).tolist() == [0, 0, 255, 0, 255]
+    assert sweep.predicted(first).tolist() == [1, 1, 255, 1, 255]
+    assert sweep.predicted(third).tolist() == [0, 1, 255, 16, 255]
+    assert sweep.labels('udpos', 'de') == ['A', 'B'] and sweep.num_examples('udpos', 'de') == 2
+    table = np.load(folder / 'predictions/udpos-de-1-full-source.npy')
+    assert table.shape == (3, 5) and (table[1] == 255).all()
+
+    journal.add_gold('udpos', 'de', gold, ['A', 'B'], 2)  # The same, when a sweep goes on.
+    with pytest.raises(errors.UserError, match='test set of udpos in de is another'):
+        journal.add_gold('udpos', 'de', gold, ['A', 'C'], 2)
+    with pytest.raises(ValueError, match='lane 0'):
+        journal.add(tiny_sweep.row('de', 1, 5, 1.0), np.zeros(5), lane=0)
+    with pytest.raises(ValueError, match='at most 255'):
+        journal.add(tiny_sweep.row('de', 1, 6, 1.0), np.array([255]), lane=3)
+    with pytest.raises(errors.UserError, match='no predictions'):
+        sweep.gold('udpos', 'fr')
+
+
+def test_a_journal_that_goes_on_knows_which_lanes_are_taken(tmp_path):
+    folder = tiny_sweep.write(tmp_path / 'sweep', [])
+    first, second = tiny_sweep.group('de', 1, [1.0, 2.0])
+    Journal.open(folder).add(first, np.array([1, 2]), lane=0, lanes=2)
+    journal = Journal.open(folder)
+    with pytest.raises(ValueError, match='lane 0'):
+        journal.add(second, np.array([3, 4]), lane=0)
+    journal.add(second, np.array([3, 4]), lane=1)
+    assert Sweep.read(folder).predicted(first).tolist() == [1, 2]
+
+
+def test_the_learning_rate_has_the_best_mean_dev_score(tmp_path):
+    def rates(language, low, high, k=1):
+        return [
+            tiny_sweep.row(language, k, bucket, 50.0, dev, learning_rate=rate)
+            for rate, scores in ((1e-5, low), (3e-5, high))
+            for bucket, dev in enumerate(scores)
+        ]
+
+    rows = [
+        *rates('de', [50.0, 60.0], [70.0, 41.0]),  # 55 and 55.5.
+        *rates('fr', [50.0, 60.0], [60.0, 50.0]),  # The same: the smaller.
+        *rates('es', [50.0, 60.0], [99.0]),  # Another bucket is to come: no comparison yet.
+        *rates('ja', [None, None], [None, None]),  # No dev set.
+    ]
+    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows))
+    chosen = {lang: sweep.learning_rate('udpos', lang, 1) for lang in ('de', 'fr', 'es', 'ja')}
+    assert chosen == {'de': 3e-5, 'fr': 1e-5, 'es': 1e-5, 'ja': 1e-5}
+    assert sweep.learning_rate('udpos', 'de', 2) is None
+
+
+def test_rows_do_not_depend_on_the_order_in_which_adaptations_ended(tmp_path):
+    rows = [
+        tiny_sweep.zero_shot('de', 1.0),
+        *tiny_sweep.group('de', 1, [1.0, 2.0, 3.0]),
+        *tiny_sweep.group('de', 2, [1.0], method='fc'),
+    ]
+    one = Sweep.read(tiny_sweep.write(tmp_path / 'one', rows))
+    other = Sweep.read(tiny_sweep.write(tmp_path / 'other', rows[::-1]))
+    assert one.rows == other.rows == tuple(rows)
+
+
+def test_sweeps_of_the_same_source_model_say_so(tmp_path):
+    rows = tiny_sweep.group('de', 1, [1.0])
+    own = tiny_sweep.write(tmp_path / 'own', rows)
+    (own / 'source').mkdir()
+    (own / 'source/config.json').write_text(json.dumps({'config': {'seed': 7}}))
+    config = {'source': {'seed': 0}, 'source_workdir': str(own / 'source')}
+    named = tiny_sweep.write(tmp_path / 'named', rows, config=config)
+    third = tiny_sweep.write(tmp_path / 'third', rows)
+    sources = [Sweep.read(folder).source for folder in (own, named, third)]
+    assert sources[0] == sources[1] != sources[2]
+    assert Sweep.read(named).source_config == {'seed': 7}
+
+
+def test_a_folder_without_results_is_refused_with_a_hint(tmp_path):
+    tiny_sweep.write(tmp_path / 'runs' / 'sweep', tiny_sweep.group('de', 1, [1.0]))
+    with pytest.raises(errors.UserError, match='did you mean its subfolder sweep'):
+        Sweep.read(tmp_path / 'runs')
+    empty = tiny_sweep.write(tmp_path / 'empty', [])
+    (empty / 'results.jsonl').write_text('')
+    with pytest.raises(errors.UserError, match='no adaptation'):
+        Sweep.read(empty)
+
+
+def test_whether_data_is_the_sample(tmp_path):
+    rows = tiny_sweep.group('de', 1, [1.0])
+    assert Sweep.read(tiny_sweep.write(tmp_path / 'a', rows)).is_sample
+    assert not Sweep.read(tiny_sweep.write(tmp_path / 'b', rows, data='files')).is_sample
+
+
+def test_row_fields_are_those_of_the_csv():
+    names = [field.name for field in dataclasses.fields(results.Row)]
+    assert names[-1] == 'curve' and len(names) == 16

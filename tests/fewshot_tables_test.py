@@ -1,0 +1,423 @@
+"""The tables of few-shot sweeps: numbers by hand, and when the paper's may stand beside them."""
+
+import csv
+import io
+import json
+import pathlib
+import re
+import statistics
+
+import numpy as np
+import pytest
+import tiny_sweep
+from tiny_sweep import group, row, zero_shot
+
+from xlbench import errors
+from xlbench.benchmarks import FEWSHOT
+from xlbench.fewshot import lexical, paper, report, tables
+from xlbench.fewshot.results import Journal, Sweep
+
+PAPER = pathlib.Path(tables.__file__).parents[1] / 'paper_scores'
+MBERT = 'google-bert/bert-base-multilingual-cased'
+
+
+def systems(tmp_path, rows, name='sweep', **info):
+    return tables.systems([Sweep.read(tiny_sweep.write(tmp_path / name, rows, **info))])
+
+
+def cells(table):
+    """{(row, group, label): cell}"""
+    return {
+        (name, column.group, column.label): cell
+        for name, _, found in table.grid.rows
+        for column, cell in zip(table.grid.columns, found, strict=True)
+    }
+
+
+def official(
+    tmp_path, task='marc', lang='de', most=8, buckets=40, test=5_000, init_from=MBERT, train=200_000
+):
+    """A system that has the official sizes, unless an argument says otherwise."""
+    rows = [zero_shot(lang, 50.0, task=task)]
+    for k, method in ((1, 'full'), (most, 'full'), (1, 'fc'), (most, 'fc')):
+        rows += group(lang, k, np.linspace(40, 60, buckets).tolist(), task=task, method=method)
+    rows += group(lang, most, np.linspace(10, 30, buckets).tolist(), task=task, start='none')
+    config = {'source': {'init_from': init_from}, 'adapt': {'buckets': buckets}}
+    examples = {f'{FEWSHOT.task_name(task, "en")}/train': train}
+    info = {'data': 'files', 'config': config, 'examples': examples}
+    folder = tiny_sweep.write(tmp_path / 'sweep', rows, **info)
+    Journal.open(folder).add_gold(task, lang, np.zeros(3, int), ['1', '2'], test)
+    (system,) = tables.systems([Sweep.read(folder)])
+    return system
+
+
+# ---------------------------------------------------------------------------------------------
+# Numbers.
+
+
+def test_mean_and_both_standard_deviations_by_hand(tmp_path):
+    rows = [zero_shot('de', 45.0), *group('de', 1, [50.0, 54.0, 58.0, 46.0])]
+    (system,) = systems(tmp_path, rows)
+    stats = system.groups[tables.Group('de', 1)]
+    # Deviations from 52 are -2, 2, 6, -6: squares sum to 80.
+    assert stats.mean == 52.0
+    assert stats.deviation == pytest.approx((80 / 3) ** 0.5)
+    assert stats.population == pytest.approx(20**0.5)
+    found = cells(tables.scores(system))
+    assert found == {('de', 'chunk_f1', 'K=0'): '45.00', ('de', 'chunk_f1', 'K=1'): '52.00 ±5.16'}
+    found = cells(tables.ranges(system))
+    assert [found['de', 'K=1', name] for name in ('min', 'max', 'buckets')] == [
+        '46.00', '58.00', '4'
+    ]  # fmt: skip
+
+
+def test_the_learning_rate_is_chosen_by_mean_dev_score_and_said(tmp_path):
+    rows = [
+        row(lang, 1, bucket, score, dev, learning_rate=rate)
+        for lang, better in (('de', 3e-5), ('fr', 1e-5))
+        for rate in (1e-5, 3e-5)
+        # The test scores say the opposite of the dev scores.
+        for bucket, (score, dev) in enumerate([(10.0, 80.0)] if rate == better else [(90.0, 79.0)])
+    ]
+    (system,) = systems(tmp_path, rows)
+    table = tables.scores(system)
+    assert {cell for key, cell in cells(table).items() if key[2] == 'K=1'} == {'10.00'}
+    assert any('1e-05, but 3e-05 for de K=1.' in note for note in table.notes)
+    assert any('highest mean dev score' in note for note in table.notes)
+
+
+def test_without_a_dev_set_the_note_says_so(tmp_path):
+    (system,) = systems(tmp_path, group('de', 1, [50.0, 60.0], dev_score=None))
+    assert any('as there is no dev set' in note for note in tables.scores(system).notes)
+
+
+def test_empty_and_missing_buckets_are_said_and_not_counted(tmp_path):
+    rows = [*group('de', 1, [50.0, 60.0]), row('de', 1, 2, None), row('de', 1, 7, None)]
+    config = {'adapt': {'buckets': 6}}
+    (system,) = systems(tmp_path, rows, config=config)
+    notes = tables.scores(system).notes
+    assert 'Buckets without an example, left out: de K=1: 2, 7.' in notes
+    assert 'NOT FINISHED, buckets to come: de K=1: 2.' in notes
+    assert cells(tables.ranges(system))['de', 'K=1', 'buckets'] == '2'
+    assert 'NOT FINISHED, buckets to come: de K=1: 2.' in tables.growth(system).notes
+
+
+def test_a_sweep_of_nothing_but_empty_buckets_has_no_scores(tmp_path):
+    (system,) = systems(tmp_path, [row('de', 1, 0, None)])
+    table = tables.scores(system)
+    assert table.grid is None and 'empty buckets' in tables.plain(table)
+    assert cells(tables.ranges(system))['de', 'K=1', 'buckets'] == '0'
+    assert report.markdown(tables.all_tables(system)).count('Left out') >= 4
+    assert tables.comma_separated([system]).splitlines()[1].endswith(',0,1,,,,,,,')
+
+
+def test_of_several_seeds_the_one_with_most_buckets_counts(tmp_path):
+    rows = [*group('de', 1, [50.0, 60.0], seed=7), *group('de', 1, [99.0], seed=1)]
+    (system,) = systems(tmp_path, rows)
+    stats = system.groups[tables.Group('de', 1)]
+    assert (stats.mean, stats.seed) == (55.0, 7)
+    assert 'Seed 7.' in tables.scores(system).notes
+
+
+def test_growth_step_by_step(tmp_path):
+    rows = [
+        *(zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])),
+        *(*group('de', 2, [54.0, 58.0]), *group('de', 4, [50.0, 58.0])),
+        *(zero_shot('fr', 70.0), *group('fr', 1, [50.0])),  # One bucket has no spread.
+    ]
+    (system,) = systems(tmp_path, rows)
+    found = cells(tables.growth(system))
+    grows = [found['de', 'mean grows', f'K={step}'] for step in ('0 to 1', '1 to 2', '2 to 4')]
+    shrinks = [found['de', 'spread shrinks', f'K={step}'] for step in ('1 to 2', '2 to 4')]
+    assert (grows, shrinks) == (['yes', 'yes', 'no'], ['yes', 'no'])
+    assert found['fr', 'mean grows', 'K=0 to 1'] == 'no'
+    assert found['fr', 'spread shrinks', 'K=1 to 2'] == '-'
+    assert found['yes in', 'mean grows', 'K=0 to 1'] == '1 of 2'
+    assert found['yes in', 'spread shrinks', 'K=1 to 2'] == '1 of 1'
+
+
+def test_starts_and_methods_side_by_side(tmp_path):
+    rows = [
+        zero_shot('de', 40.0),
+        *group('de', 1, [50.0, 60.0]),
+        *group('de', 1, [20.0, 30.0], start='none'),
+        *group('de', 1, [44.0, 46.0], method='fc'),
+        *group('fr', 1, [70.0, 70.0]),
+    ]
+    (system,) = systems(tmp_path, rows)
+    found = cells(tables.starts(system))
+    assert [found['de', 'K=1', name] for name in ('none', 'source', 'difference')] == [
+        '25.00 ±7.07', '55.00 ±7.07', '-30.00'
+    ]  # fmt: skip
+    assert not any(key[0] == 'fr' for key in found)
+    found = cells(tables.methods(system))
+    assert found['de', 'full model', 'K=1'] == '55.00 ±7.07'
+    assert found['de', 'FC only', 'K=1'] == '45.00 ±1.41'
+    assert found['fr', 'FC only', 'K=1'] == '-'
+
+
+def test_what_cannot_be_made_is_a_line(tmp_path):
+    (system,) = systems(tmp_path, [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])])
+    assert tables.methods(system).grid is None
+    assert 'only full is finished' in tables.methods(system).notes[0]
+    assert "start 'none'" in tables.starts(system).notes[0]
+    made = {table.title: table for table in tables.all_tables(system)}
+    left_out = [title for title, table in made.items() if table.grid is None]
+    assert [title.rpartition(' (')[2] for title in left_out] == [
+        'paper: tables 11 and 4)',
+        'paper: table 6)',
+        'paper: table 3)',
+        'paper: table 14)',
+    ]
+
+
+def test_sweeps_of_one_source_model_share_a_table_others_do_not(tmp_path):
+    one = tiny_sweep.write(tmp_path / 'one', [zero_shot('de', 1.0), *group('de', 1, [50.0, 60.0])])
+    two = tiny_sweep.write(tmp_path / 'two', group('de', 1, [44.0, 46.0], method='fc'))
+    for folder in (one, two):
+        (folder / 'source').mkdir()
+        (folder / 'source/config.json').write_text(json.dumps({'config': {'seed': 1}}))
+    (system,) = tables.systems([Sweep.read(one), Sweep.read(two)])
+    assert (system.name, len(system.sweeps)) == ('', 2)
+    assert tables.methods(system).grid is not None
+
+    other = tiny_sweep.write(tmp_path / 'more' / 'two', group('de', 1, [1.0]))
+    found = tables.systems([Sweep.read(one), Sweep.read(two), Sweep.read(other)])
+    assert [system.name for system in found] == ['one', 'two']
+    with pytest.raises(errors.UserError, match='unknown task'):
+        systems(tmp_path, group('de', 1, [1.0], task='sing'), name='strange')
+
+
+# ---------------------------------------------------------------------------------------------
+# Overlap and correlations.
+
+
+@pytest.fixture
+def overlap(monkeypatch):
+    """Overlaps without data: 10, 20, ... percent by language, K times that of words."""
+    order = ['de', 'es', 'ja', 'eu', 'pt']
+
+    def made(root, vocabulary, task, langs, shots):
+        factor = {'wordpiece': 1.0, 'word': 0.5}
+        return {
+            (unit, lang, k): 10.0 * (order.index(lang) + 1) * factor[unit]
+            for lang in langs
+            for k in shots
+            for unit in lexical.UNITS
+        }
+
+    monkeypatch.setattr(lexical, 'overlaps', made)
+
+
+def test_gains_go_with_factors(tmp_path, overlap):
+    final = {'de': 61.0, 'es': 63.0, 'ja': 64.0, 'eu': 80.0, 'pt': 62.0}
+    rows = [
+        r for lang, mean in final.items() for r in (zero_shot(lang, 60.0), row(lang, 1, 0, mean))
+    ]
+    (system,) = systems(tmp_path, rows)
+    table = tables.factors(system, tables.Overlaps(system))
+    found = cells(table)
+    gain = [1.0, 3.0, 4.0, 20.0, 2.0]
+    assert list(tables.gains(system, 1).values()) == [1.0, 3.0, 20.0, 4.0, 2.0]  # By code.
+    # Ranks 1, 3, 4, 5, 2 against 1 to 5: 1 - 6 * 11 / 120.
+    d2 = sum((a - b) ** 2 for a, b in zip((1, 3, 4, 5, 2), (1, 2, 3, 4, 5), strict=True))
+    spearman = 1 - 6 * d2 / (5 * 24)
+    pearson = statistics.correlation(gain, [10.0, 20.0, 30.0, 40.0, 50.0])
+    for unit in ('wordpieces', 'words'):
+        name = f'K=1, lexical overlap, {unit}'
+        assert found[name, '', 'Spearman'] == f'{spearman:.2f}'
+        assert found[name, '', 'Pearson'] == f'{pearson:.2f}'
+        assert found[name, '', 'languages'] == '5'
+    name = 'K=1, common features of word order'
+    # pt has an unknown feature; the others share 4, 4, 3, 1.
+    assert found[name, '', 'languages'] == '4'
+    assert found[name, '', 'Pearson'] == f'{statistics.correlation(gain[:4], [4, 4, 3, 1]):.2f}'
+    assert any('pt' in note and 'unknown' in note for note in table.notes)
+    assert table.notes[0].startswith('SAMPLE DATA')
+
+
+def test_fewer_than_three_languages_have_no_correlation(tmp_path, overlap):
+    rows = [r for lang in ('de', 'ja') for r in (zero_shot(lang, 60.0), row(lang, 1, 0, 61.0))]
+    (system,) = systems(tmp_path, rows)
+    table = tables.factors(system, tables.Overlaps(system))
+    assert table.grid is None and 'needs 3 languages' in table.notes[0]
+    assert '2 (de, ja)' in table.notes[0]
+    found = cells(tables.overlap_table(system, tables.Overlaps(system)))
+    assert found['ja', 'wordpieces', 'K=1'] == '30.00' and found['ja', 'words', 'K=1'] == '15.00'
+
+
+# ---------------------------------------------------------------------------------------------
+# The paper.
+
+
+def test_the_papers_numbers_stand_beside_official_data(tmp_path):
+    system = official(tmp_path)
+    assert system.data == 'official' and system.comparable == ('de',)
+    found = cells(tables.scores(system))
+    assert found['de', 'K=0', 'paper'] == '49.62'
+    assert found['de', 'K=8', 'paper'] == '53.32 ±0.59'
+    assert found['de', 'K=8', 'ours'] == '50.00 ±6.00'
+    found = cells(tables.methods(system))
+    assert found['de', 'FC only', 'K=8 paper'] == '52.58 ±0.63'
+    lines = list(csv.DictReader(io.StringIO(tables.comma_separated([system]))))
+    printed = {(line['shots'], line['method'], line['start']): line['paper_mean'] for line in lines}
+    assert printed['1', 'full', 'source'] == '51.50'
+    assert printed['8', 'full', 'none'] == ''  # Table 11 has no MARC.
+
+
+def test_the_papers_differences_without_source_training(tmp_path):
+    system = official(tmp_path, task='pawsx', test=2_000, train=49_401)
+    found = cells(tables.starts(system))
+    assert found['de', 'K=8', 'paper'] == '-30.82'
+    assert found['de', 'K=8', 'difference'] == '-30.00'
+
+
+def test_a_difference_that_the_paper_contradicts_is_marked(tmp_path):
+    system = official(tmp_path, task='udpos', lang='es', most=4, test=3_130, train=21_253)
+    table = tables.starts(system)
+    assert cells(table)['es', 'K=4', 'paper'] == '-0.93?'
+    assert any('Differences with a ?' in note for note in table.notes)
+    assert cells(tables.scores(system))['es', 'K=4', 'paper'] == '92.31 ±0.52'
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        ({'test': 4_900}, 'test set has 4900 examples'),
+        ({'init_from': ''}, 'source training began with fresh parameters'),
+        ({'init_from': 'xlm-roberta-base'}, 'source training began with xlm-roberta-base'),
+        ({'train': 1_000}, r'1000 English examples \(official: 200000\)'),
+    ],
+)
+def test_other_data_gets_no_number_of_the_paper(tmp_path, change, words):
+    system = official(tmp_path, **change)
+    assert system.data == 'other'
+    for table in (tables.scores(system), tables.methods(system), tables.starts(system)):
+        assert not any('paper' in ' '.join(key[1:]) for key in cells(table))
+        assert re.search(words, table.notes[0])
+        assert 'No number here compares' in table.notes[0]
+
+
+def test_only_scores_over_all_buckets_stand_beside_the_papers(tmp_path):
+    system = official(tmp_path, buckets=30)
+    found = cells(tables.scores(system))
+    assert found['de', 'K=0', 'paper'] == '49.62'  # It has no buckets.
+    assert ('de', 'K=8', 'paper') not in found and ('de', 'accuracy', 'K=8') in found
+
+
+def test_a_language_with_another_test_set_is_left_out_by_name(tmp_path):
+    """Of French parts of speech the official size is not known; nor is it told by anything else."""
+    system = official(tmp_path, task='udpos', lang='fr', most=4, test=9_465, train=21_253)
+    assert system.data == 'other'
+    assert 'the official size of its test set is not known' in system.about_data
+
+
+def test_sample_data_gets_no_number_of_the_paper_and_says_so(tmp_path):
+    rows = [zero_shot('de', 50.0), *group('de', 1, [50.0] * 40)]
+    config = {'source': {'init_from': MBERT}}
+    (system,) = systems(tmp_path, rows, config=config)
+    assert system.data == 'sample' and system.comparable == ()
+    for table in tables.all_tables(system):
+        assert table.grid is None or table.notes[0].startswith('SAMPLE DATA')
+    assert ',sample,' in tables.comma_separated([system])
+
+
+def read(name):
+    with (PAPER / f'fewshot_{name}.csv').open(encoding='utf-8', newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_papers_tables_are_complete():
+    scores = read('scores')
+    counts = {n: sum(r['table'] == str(n) for r in scores) for n in (2, 6, 11, 12, 13)}
+    # English has one number; table 2: 6 languages more than 7 + 5 + 14 + 6 have 5 numbers each.
+    assert counts == {
+        2: 4 + 5 * (7 + 5 + 14 + 6),
+        6: 5 * 11,
+        11: 2 * 7 + 2 * 6 + 4 * 6,
+        12: 1 + 4 * 28,
+        13: 1 + 4 * 39,
+    }
+    assert len(read('gaps')) == counts[11]
+    assert len(read('overlap')) == 3 * (39 + 27)
+    assert len(read('correlations')) == 4
+    for line in scores:
+        assert line['language'] in FEWSHOT.task_languages[line['task']]
+        assert (line['deviation'] == '') == (line['shots'] == '0')
+        assert 0 < float(line['mean']) < 100
+
+
+def test_a_few_cells_of_the_papers_tables():
+    scores = paper.scores()
+    assert scores['mldoc', 'ja', 8, 'full', 'source'] == ('81.17', '1.72')
+    assert scores['xnli', 'th', 4, 'full', 'source'] == ('51.32', '2.07')
+    assert scores['udpos', 'ur', 1, 'full', 'source'] == ('74.95', '2.15')
+    assert scores['panx', 'zh', 0, 'zero_shot', 'source'] == ('13.95', '')
+    assert scores['mldoc', 'zh', 1, 'full', 'none'] == ('49.87', '10.44')
+    assert scores['panx', 'mr', 4, 'full', 'none'] == ('33.50', '6.02')
+    assert scores['marc', 'zh', 1, 'fc_reset_pooler', 'source'] == ('31.83', '7.00')
+    assert paper.overlaps()['udpos', 'fr', 4] == '37.39'
+    assert paper.correlations()['udpos', 'overlap'] == ('-0.63', '-0.50')
+
+
+def test_the_papers_tables_agree_with_each_other():
+    """Table 4 is table 11 less tables 2, 12 and 13; table 6 repeats table 2."""
+    scores = paper.scores()
+    doubtful = []
+    for (task, lang, k), gap in paper.gaps().items():
+        none = float(scores[task, lang, k, 'full', 'none'][0])
+        if gap.endswith('?'):  # It is the difference to fewer shots.
+            doubtful.append((task, lang, k))
+            k = 2
+        source = float(scores[task, lang, k, 'full', 'source'][0])
+        assert none - source == pytest.approx(float(gap.rstrip('?')), abs=0.0051)
+    assert doubtful == [('udpos', 'ru', 4), ('udpos', 'es', 4)]
+    printed = {}
+    for line in read('scores'):
+        key = tuple(line[name] for name in ('task', 'language', 'shots', 'method', 'start'))
+        printed.setdefault(key, set()).add((line['mean'], line['deviation']))
+    assert all(len(values) == 1 for values in printed.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# The report.
+
+
+def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, capsys):
+    rows = [zero_shot('de', 45.0), *group('de', 1, [50.0, 54.0]), *group('de', 2, [56.0, 57.0])]
+    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
+    outputs = [tmp_path / name for name in ('a', 'b')]
+    for output in outputs:
+        assert report.main([str(folder), f'--output={output}']) == 0
+    files = [
+        {path.name: path.read_bytes() for path in sorted(output.iterdir())} for output in outputs
+    ]
+    assert files[0] == files[1]
+    assert {'report.md', 'report.csv', 'report.tex', 'factors.csv', 'correlations.csv'} <= set(
+        files[0]
+    )
+    said = capsys.readouterr().out
+    assert 'no "Methods of adaptation (paper: table 6)"' in said and 'wrote ' in said
+    text = files[0]['report.md'].decode()
+    assert '| de | 45.00 | 52.00 ±2.83 | 56.50 ±0.71 |' in text
+    assert text.count('SAMPLE DATA') >= 4
+    assert 'chunks:seqeval-0.0.12' in text
+    images = [line for line in text.splitlines() if line.startswith('![')]
+    assert images and all(line.split('](')[1].rstrip(')') in files[0] for line in images)
+    assert r'\begin{table}' in files[0]['report.tex'].decode()
+
+    assert report.main([str(folder), f'--output={outputs[0]}']) == 0  # Ours: written again.
+    foreign = tmp_path / 'foreign'
+    foreign.mkdir()
+    (foreign / 'report.md').write_text('mine')
+    with pytest.raises(errors.UserError, match='no report of ours'):
+        report.main([str(folder), f'--output={foreign}'])
+
+
+def test_the_report_goes_to_the_screen_without_an_output(tmp_path, capsys):
+    rows = [zero_shot('de', 45.0), *group('de', 1, [50.0, 54.0])]
+    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
+    assert report.main([str(folder), str(folder)]) == 0
+    assert '| de | 45.00 | 52.00 ±2.83 |' in capsys.readouterr().out
+    text = report.table(str(folder))
+    assert 'de       | 45.00 52.00 ±2.83' in text and 'SAMPLE DATA' in text

@@ -1,0 +1,399 @@
+"""Tests of xlbench/fewshot/shots.py on made-up prepared data; see tiny_labels.py."""
+
+import numpy as np
+import pytest
+import tiny_labels
+
+from xlbench import buckets, errors, features, labelled
+from xlbench.benchmarks import FEWSHOT
+from xlbench.fewshot import shots
+from xlbench.metrics import tagging
+
+TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
+LIMIT = tiny_labels.LENGTHS['inputs']
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('labels')
+    tiny_labels.write_root(folder)
+    return folder
+
+
+def opened(root, view, task='', lang='de', **changed):
+    options = {
+        'shots': (1, 4), 'buckets': tiny_labels.BUCKETS, 'dev': 'validation',
+        'lengths': {'inputs': LIMIT}, 'batch_size': 16, 'view': view,
+    }  # fmt: skip
+    task = task or TASKS[view]
+    return shots.Corpus.open(str(root), 'sample', task, lang, **(options | changed))
+
+
+def made(view, rows, width):
+    """The features of records, in ids of the vocabulary."""
+    return features.VIEWS[view](
+        rows,
+        lengths={'inputs': width},
+        limits={'inputs': LIMIT},
+        conventions=features.Conventions(0, tiny_labels.END, 0, 50),
+    )
+
+
+def of_buckets(corpus, number):
+    """The records of each bucket."""
+    rows = [[] for _ in range(tiny_labels.BUCKETS)]
+    for record in corpus.texts(number):
+        rows[int(record['bucket'])].append(record)
+    return rows
+
+
+views = pytest.mark.parametrize('view', list(TASKS))
+
+
+# ---------------------------------------------------------------------------------------------
+# Buckets.
+
+
+@views
+@pytest.mark.parametrize('number', [1, 4])
+def test_buckets_hold_their_examples_and_empty_rows(root, view, number):
+    corpus = opened(root, view)
+    arrays = corpus.bucket_arrays(number)
+    rows = of_buckets(corpus, number)
+    assert arrays['examples'].tolist() == [len(own) for own in rows]
+    _, most, width = arrays['encoder_input_tokens'].shape
+    assert most == max(map(len, rows)) and width <= LIMIT
+    for index, own in enumerate(rows):
+        expected = made(view, own, width)
+        for name, array in expected.items():
+            found = arrays[name][index]
+            if name == 'encoder_input_tokens':
+                found = corpus.token_ids[found]
+            np.testing.assert_array_equal(found[: len(own)], array)
+            assert not found[len(own) :].any()
+        assert expected.keys() | {'examples'} == arrays.keys()
+
+
+@views
+def test_embeddings_of_compact_ids_are_those_of_the_vocabulary(root, view):
+    corpus = opened(root, view)
+    table = np.random.default_rng(0).normal(size=(50, 4))
+    compact = table[corpus.token_ids]
+    for number in (1, 4):
+        tokens = corpus.bucket_arrays(number)['encoder_input_tokens']
+        assert tokens.max() < corpus.num_shot_ids <= len(corpus.token_ids)
+        own = compact[: corpus.num_shot_ids]
+        rows = [record for bucket in of_buckets(corpus, number) for record in bucket]
+        plain = made(view, rows, tokens.shape[-1])['encoder_input_tokens']
+        filled = corpus.bucket_arrays(number)['encoder_segment_ids'].any(-1)
+        np.testing.assert_array_equal(own[tokens][filled], table[plain])
+    for dataset, split in ((corpus.test, 'test'), (corpus.dev(1), 'validation')):
+        found = np.concatenate([b['encoder_input_tokens'].ravel() for b in dataset.batches])
+        ids = np.concatenate([record['inputs'] for record in corpus.texts(split)])
+        assert set(corpus.token_ids[found]) <= {0, *ids.tolist()}
+        assert found.max() < len(corpus.token_ids)
+    assert corpus.token_ids[0] == 0 and len({*corpus.token_ids}) == len(corpus.token_ids)
+
+
+def test_ids_of_buckets_come_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(shots, '_ROWS', 3)
+    name, words = 'fewshot_udpos_ta_ta', {'test': [[9], [30, 40]], 'shots_1': [[9], [7]]}
+    for split, own in words.items():
+        row = tiny_labels.record('tagging', own, [0, 2]) | {'bucket': '0'}
+        tiny_labels.write_task(tmp_path, 'tagging', name, split, [row])
+    corpus = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=(1,), buckets=1, dev='none')
+    # Padding and what the bucket has, START and END too, rounded up to a multiple of 3.
+    assert corpus.token_ids.tolist() == [0, 1, 2, 7, 9, 30, 40] and corpus.num_shot_ids == 6
+    assert corpus.bucket_arrays(1)['encoder_input_tokens'].tolist() == [[[2, 4, 3, 1, 0, 0, 0, 0]]]
+    [batch] = corpus.test.batches
+    assert batch['encoder_input_tokens'][0].tolist() == [2, 4, 5, 6, 1, 0, 0, 0]
+
+
+@views
+def test_shapes_and_ids_do_not_depend_on_how_many_buckets_are_asked_for(root, view):
+    # Bucket 0 is neither the largest nor has the longest example in all of these.
+    all_of_them = opened(root, view)
+    one = opened(root, view, buckets=1)
+    assert one.num_shot_ids == all_of_them.num_shot_ids
+    np.testing.assert_array_equal(one.token_ids, all_of_them.token_ids)
+    for number in (1, 4):
+        arrays, few = all_of_them.bucket_arrays(number), one.bucket_arrays(number)
+        assert few['examples'].shape == (1,)
+        for name, array in few.items():
+            np.testing.assert_array_equal(array, arrays[name][:1])
+
+
+@views
+def test_empty_buckets_are_known_and_missing_ones_refused(root, view):
+    corpus = opened(root, view)
+    last = tiny_labels.BUCKETS - 1
+    assert corpus.empty(1) == (last,) and corpus.empty(4) == ()
+    arrays = corpus.bucket_arrays(1)
+    assert arrays['examples'][last] == 0 and arrays['examples'][:last].all()
+    assert not any(array[last].any() for array in arrays.values())
+    assert opened(root, view, buckets=last).empty(1) == ()
+    with pytest.raises(errors.UserError, match=r'6 buckets of .*shots_1 are asked.* there are 5'):
+        opened(root, view, buckets=6)
+
+
+# ---------------------------------------------------------------------------------------------
+# Test and dev sets.
+
+
+@views
+@pytest.mark.parametrize('batch_size', [16, 512])
+def test_right_labels_stand_where_predictions_are_taken(root, view, batch_size):
+    corpus = opened(root, view, batch_size=batch_size)
+    test = corpus.test
+    assert test.num_examples == tiny_labels.SIZES['test']
+    assert len({batch['encoder_input_tokens'].shape for batch in test.batches}) <= 4
+    rows = sum(len(batch['labels']) for batch in test.batches)
+    assert rows < test.num_examples + 8 * len(test.batches)  # A set below a batch fills no batch.
+    flat = np.concatenate([batch['labels'].ravel() for batch in test.batches])
+    words = test.take >= 0
+    np.testing.assert_array_equal(flat[test.take[words]], test.gold[words])
+    weights = 'row_weights' if view == 'classification' else 'label_weights'
+    weight = np.concatenate([batch[weights].ravel() for batch in test.batches])
+    assert sorted(test.take[words]) == np.flatnonzero(weight).tolist()
+    records = corpus.texts('test')
+    for gold, index, word in zip(test.gold, test.indices, test.words, strict=True):
+        if gold >= 0:
+            assert records[index]['targets'][word] == gold
+    for array in (test.gold, test.take, test.indices, test.words):
+        assert array.dtype == np.int32 and array.shape == test.gold.shape
+        np.testing.assert_array_equal(array < 0, ~words)
+    if view == 'classification':
+        assert test.indices.tolist() == list(range(45)) and not test.words.any()
+    else:
+        assert (~words).sum() == 45 and test.gold[-1] == -1
+
+
+def test_scores_of_flat_predictions_are_those_of_texts(root):
+    """With words that do not fit into LENGTHS, which no side counts."""
+    corpus = opened(root, 'tagging')
+    test, names = corpus.test, corpus.labels
+    size = sum(batch['labels'].size for batch in test.batches)
+    flat = np.random.default_rng(1).integers(3, size=size).astype(np.int32)
+    predicted = np.where(test.take < 0, -1, flat[test.take])
+    found = tagging.Chunks(names).compare(test.gold, predicted)
+    f1 = 100 * tagging.f1(*(where.sum() for where in found))[0]
+    records = corpus.texts('test')
+    texts = [[tagging.CUT] * len(record['targets']) for record in records]
+    for tag, index, word in zip(predicted, test.indices, test.words, strict=True):
+        if tag >= 0:
+            texts[index][word] = names[tag]
+    assert any(tagging.CUT in text for text in texts)
+    expected = tagging.ChunkF1()(
+        [record['targets_pretokenized'] for record in records], [' '.join(t) for t in texts]
+    )
+    assert f1 == pytest.approx(expected['chunk_f1'], rel=1e-12) and 10 < f1 < 90
+
+
+def test_words_that_are_not_scored_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setitem(tiny_labels.LABELS, 'tagging', ['NOUN', 'NFP', 'X'])
+    name = 'fewshot_udpos_ta_ta'
+    rows = [
+        tiny_labels.record('tagging', [[30, 3], [4], [5]], [0, 1, 2]),
+        tiny_labels.record('tagging', [[4]], [1]),
+        tiny_labels.record('tagging', [[3], *[[30] * 9] * 3], [0, 2, 2, 2]),
+    ]
+    rows = tiny_labels.named('tagging', name, 'test', rows)
+    tiny_labels.write_task(tmp_path, 'tagging', name, 'test', rows)
+    test = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=(), dev='none', batch_size=8).test
+    # The last sentence loses two words: 1 + 1 + 9 + 9 pieces and the end are one too many.
+    assert test.gold.tolist() == [0, 2, -1, -1, 0, 2, -1]
+    assert test.words.tolist() == [0, 2, -1, -1, 0, 1, -1]
+    assert test.indices.tolist() == [0, 0, -1, -1, 2, 2, -1]
+
+
+@pytest.fixture(scope='module')
+def xnli(tmp_path_factory):
+    """2490 rows in German, 40 buckets that are drawn from them, and a small test set."""
+    folder, name = tmp_path_factory.mktemp('xnli'), 'fewshot_xnli_de_de'
+    draw = np.random.default_rng(0)
+
+    def rows(split, count):
+        pairs = [
+            tiny_labels.record(
+                'classification', [draw.integers(3, 50, draw.integers(1, 9)).tolist()], [n % 3]
+            )
+            for n in range(count)
+        ]
+        return tiny_labels.named('classification', name, split, pairs)
+
+    splits = {'validation': rows('validation', 2490), 'test': rows('test', 20)}
+    for number in (1, 4):
+        splits[f'shots_{number}'] = tiny_labels.few_shots(
+            'classification', splits['validation'], number, 40, str(number)
+        )
+    for split, records in splits.items():
+        tiny_labels.write_task(folder, 'classification', name, split, records)
+    return folder
+
+
+@pytest.mark.parametrize('number', [1, 4])
+def test_the_dev_set_is_without_the_shots_of_all_buckets(xnli, number):
+    corpus = opened(xnli, 'classification', 'xnli', buckets=2, batch_size=512)
+    dev = corpus.dev(number)
+    assert dev.num_examples == 2490 - 40 * 3 * number
+    taken = [
+        buckets.Bucket('xnli', number, 'de', 0, ({'uid': record['uid']},))
+        for record in corpus.texts(number)
+    ]
+    assert dev.indices.tolist() == buckets.dev_rows('xnli', 'de', taken, 2490)
+    records = corpus.texts('validation')
+    assert dev.gold.tolist() == [records[i]['targets'][0] for i in dev.indices]
+
+
+def test_buckets_of_another_dev_file_are_refused(xnli, tmp_path):
+    name = 'fewshot_xnli_de_de'
+    corpus = opened(xnli, 'classification', 'xnli')
+    splits = {1: corpus.texts(1), 'test': corpus.texts('test')}
+    others = [dict(record) for record in corpus.texts('validation')]
+    texts = [record['inputs_pretokenized'] for record in others]
+    for split, records in splits.items():
+        split = f'shots_{split}' if split == 1 else split
+        tiny_labels.write_task(tmp_path, 'classification', name, split, records)
+    for changed, is_right in ((lambda t: f' "{t.upper()}" .', True), (lambda t: f'9{t}', False)):
+        rows = [r | {'inputs_pretokenized': changed(t)} for r, t in zip(others, texts, strict=True)]
+        tiny_labels.write_task(tmp_path, 'classification', name, 'validation', rows)
+        made = opened(tmp_path, 'classification', 'xnli', shots=(1,))
+        if is_right:  # The official file and that of google-research/xtreme are spaced differently.
+            assert made.dev(1).num_examples == 2370
+        else:
+            with pytest.raises(errors.UserError, match=r'german-.*-val of the buckets has another'):
+                made.dev(1)
+
+
+def test_a_dev_file_that_lost_its_rows_is_refused(xnli, tmp_path):
+    corpus = opened(xnli, 'classification', 'xnli')
+    others = [r | {'uid': f'tfds/{i}'} for i, r in enumerate(corpus.texts('validation'))]
+    splits = {'shots_1': corpus.texts(1), 'test': corpus.texts('test'), 'validation': others}
+    for split, records in splits.items():
+        tiny_labels.write_task(tmp_path, 'classification', 'fewshot_xnli_de_de', split, records)
+    made = opened(tmp_path, 'classification', 'xnli', shots=(1,))
+    with pytest.raises(errors.UserError, match=r'the validation split has no such example.*other_'):
+        made.dev(1)
+
+
+@views
+def test_shots_of_training_sets_take_nothing_from_the_dev_set(root, view):
+    corpus = opened(root, view)
+    assert {labelled.Uid.parse(r['uid']).split for r in corpus.texts(1) if 'uid' in r} <= {'trn'}
+    for number in (1, 4):
+        assert corpus.dev(number).indices.max() == tiny_labels.SIZES['validation'] - 1
+        assert corpus.dev(number).num_examples == tiny_labels.SIZES['validation']
+
+
+@views
+def test_the_shots_of_others_as_dev_set(root, view):
+    corpus = opened(root, view, dev='other_shots')
+    sizes = []
+    for number in (1, 4):
+        own = {record['inputs_pretokenized'] for record in corpus.texts(number)}
+        others = {
+            record['inputs_pretokenized']: record
+            for k in FEWSHOT.shots(TASKS[view])
+            for record in corpus.texts(k)
+            if record['inputs_pretokenized'] not in own
+        }
+        dev = corpus.dev(number)
+        sizes.append(dev.num_examples)
+        assert dev.num_examples == len(others) == len({*dev.indices} - {-1}) > 0
+        alone = opened(root, view, dev='other_shots', shots=(number,))
+        np.testing.assert_array_equal(alone.dev(number).gold, dev.gold)
+        tokens = [corpus.token_ids[batch['encoder_input_tokens']] for batch in dev.batches]
+        found = {tuple(row[row > 0]) for batch in tokens for row in batch} - {()}
+        cut = [features.trim(r['inputs'], LIMIT, tiny_labels.END) for r in others.values()]
+        assert found == {tuple(ids) for ids in cut}
+    assert len({*sizes}) == 2
+
+
+@views
+def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
+    corpus = opened(root, view, dev='none')
+    assert corpus.dev(1) is None
+    assert [split for _, split in shots.needed('xnli', 'de', (8, 1, 1), 'none')] == [
+        'test', 'shots_1', 'shots_8',
+    ]  # fmt: skip
+    with pytest.raises(errors.UserError, match="unknown dev set 'dev'"):
+        opened(root, view, dev='dev')
+    with pytest.raises(
+        errors.UserError, match='udpos has no buckets of 8 shots; choose from 1, 2, 4'
+    ):
+        shots.needed('udpos', 'de', (8,), 'none')
+
+
+# ---------------------------------------------------------------------------------------------
+# Pairs, and what does not go together.
+
+
+def test_pairs_of_texts(tmp_path):
+    """[CLS] a [SEP] b [SEP] is cut, and compared, as features.classification has it."""
+    name, draw = 'fewshot_pawsx_de_de', np.random.default_rng(2)
+
+    def pair(label, bucket=''):
+        sides = [draw.integers(3, 50, draw.integers(1, 14)).tolist() for _ in range(2)]
+        ids = [tiny_labels.START, *sides[0], tiny_labels.END, *sides[1], tiny_labels.END]
+        return {
+            'inputs': np.array(ids, np.int32),
+            'targets': np.array([label], np.int32),
+            'piece_counts': np.array([len(side) for side in sides], np.int32),
+            'inputs_pretokenized': '\t'.join(map(str, sides)),
+            'targets_pretokenized': 'bad',
+            'uid': f'german-{len(ids)}-val',
+            'bucket': bucket,
+        }
+
+    splits = {
+        'test': [pair(n % 2) for n in range(30)],
+        'shots_1': [pair(n % 2, str(n // 2)) for n in range(6)],
+    }
+    for split, rows in splits.items():
+        tiny_labels.write_task(tmp_path, 'classification', name, split, rows)
+    corpus = opened(tmp_path, 'classification', 'pawsx', shots=(1,), buckets=3, dev='none')
+    arrays = corpus.bucket_arrays(1)
+    width = arrays['encoder_input_tokens'].shape[-1]
+    expected = made('classification', splits['shots_1'], width)
+    for feature, array in expected.items():
+        found = arrays[feature].reshape(array.shape)
+        if feature == 'encoder_input_tokens':
+            found = corpus.token_ids[found]
+        np.testing.assert_array_equal(found, array)
+    assert any(len(row['inputs']) > LIMIT for row in splits['test'])
+    full, taken = made('classification', splits['test'], LIMIT), corpus.test.take
+    labels = np.concatenate([batch['labels'] for batch in corpus.test.batches])
+    assert labels[taken].tolist() == corpus.test.gold.tolist() == full['labels'].tolist()
+    for feature in full.keys() - {'labels', 'row_weights'}:
+        padded = [
+            np.pad(b[feature], ((0, 0), (0, LIMIT - b[feature].shape[1])))
+            for b in corpus.test.batches
+        ]
+        found = np.concatenate(padded)[taken]
+        if feature == 'encoder_input_tokens':
+            found = corpus.token_ids[found]
+        np.testing.assert_array_equal(found, full[feature])
+
+
+def test_splits_of_two_vocabularies_are_refused(tmp_path):
+    rows = tiny_labels.records('tagging', 'fewshot_udpos_de_de', 'test')
+    for split, size in (('test', 50), ('validation', 60)):
+        vocabulary = tiny_labels.VOCABULARY | {'size': size}
+        tiny_labels.write_task(tmp_path, 'tagging', 'fewshot_udpos_de_de', split, rows, vocabulary)
+    with pytest.raises(errors.UserError, match='another vocabulary; prepare both again'):
+        opened(tmp_path, 'tagging', shots=())
+
+
+@pytest.mark.parametrize('task, lang', [('xnli', 'sw'), ('pawsx', 'ja')])
+def test_published_shots_have_the_letters_of_their_rows(dev_data, task, lang):
+    """The buckets are spaced as in the official files, the dev files here as XTREME has them."""
+    path = str(dev_data / task / f'dev-{lang}.tsv.gz')
+    rows = {record['uid']: record for record in labelled.READERS[task](path, lang)}
+    for number in FEWSHOT.shots(task):
+        for bucket in buckets.load(str(dev_data / 'fsxlt_buckets'), task, lang, number):
+            for example in bucket.examples:
+                pair = [
+                    {'inputs_pretokenized': '\t'.join(r[name] for name in ('text_a', 'text_b'))}
+                    for r in (example, rows[example['uid']])
+                ]
+                assert shots._letters(pair[0]) == shots._letters(pair[1])

@@ -1,0 +1,742 @@
+"""The figures of arXiv:2012.15682 from the results of sweeps, and the numbers behind them.
+
+Each figure has a function that gives its numbers, which lie beside its SVG and PNG as CSV. They are
+about the paper's setting: the whole model is adapted, from the source-trained one, with the
+learning rate that is best on dev. Figure 2 has every number of shots, figures 3 to 6 the smallest
+that there is, 1 in the paper. With one version of matplotlib the same results give the same bytes.
+"""
+
+import collections
+import contextlib
+import csv
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from xlbench import features, prepared
+from xlbench.benchmarks import FEWSHOT
+from xlbench.errors import UserError
+from xlbench.fewshot import tables
+from xlbench.fewshot.results import SEPARATOR, Row, Sweep
+from xlbench.metrics import tagging
+
+PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
+FIRST = 10  # Buckets of figure 3.
+# Okabe and Ito's colours, which the colour-blind tell apart too.
+_BLUE, _ORANGE, _BLACK = '#0072B2', '#E69F00', '#000000'
+_SHOTS = ((_BLUE, 'o'), (_ORANGE, 's'), ('#009E73', '^'), ('#CC79A7', 'v'))  # Colour, marker.
+_SHADES = 'cividis'  # Rising lightness, to the colour-blind as well (arXiv:1712.01662).
+_STYLE = {
+    'svg.fonttype': 'none',  # Text stays text: smaller, and it can be searched.
+    'text.parse_math': False,
+    'font.family': 'sans-serif',
+    'font.size': 9,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+}
+
+
+class Drawn(NamedTuple):
+    """A figure.
+
+    Attributes:
+        file: Name of the SVG in the output folder, with .png and .csv beside it; '' for a figure
+            that is left out.
+        caption: What it shows.
+        note: Why it is left out, or what else a reader has to know; may be ''.
+    """
+
+    file: str
+    caption: str
+    note: str = ''
+
+
+def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]:
+    """Draws every figure that the results suffice for, one for each system of tables.systems.
+
+    Args:
+        sweeps: Where several of a system have the same language and shots, the one with the most
+            buckets counts; for figure 1 also the one with the most seeds.
+        output: A folder; it is made.
+    """
+    folder = pathlib.Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    count, parts = collections.Counter(), []
+    for system in tables.systems(sweeps):
+        count[system.task] += 1
+        name = system.task + f'-{count[system.task]}' * (count[system.task] > 1)
+        parts.append((system, name, find_groups(system.sweeps, system.task)))
+    drawn = []
+    for number, (draw, title, only) in enumerate(_FIGURES, 1):
+        name = f'Figure {number}'
+        fitting = [x for x in parts if only in ('', _kind(x[0].task))]
+        if not fitting:
+            drawn.append(Drawn('', f'{name}: {title}', f'there is no task of {only}'))
+        for system, short, groups in fitting:
+            stem = folder / f'figure{number}-{short}'
+            try:
+                if not groups:
+                    raise UserError('no adaptation of the whole model is finished')
+                caption, *more = draw(groups, stem)
+            except UserError as error:
+                drawn.append(Drawn('', f'{name}, {system.title}: {title}', str(error)))
+            else:
+                about = system.about_data if system.data != 'official' else ''
+                note = ' '.join(filter(None, [*more, about]))
+                drawn.append(Drawn(f'{stem.name}.svg', f'{name}, {system.title}: {caption}', note))
+    return drawn
+
+
+def _kind(task: str) -> str:
+    return 'tagging' if task in FEWSHOT.tagging else 'classification'
+
+
+# ---------------------------------------------------------------------------------------------
+# What is drawn from.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Group:
+    """The finished adaptations of one sweep to K shots of one language, in the paper's setting.
+
+    Attributes:
+        sweep: Where they are from.
+        task: Of the benchmark.
+        language: ISO code.
+        shots: K.
+        rows: Those with the chosen learning rate, at least one.
+    """
+
+    sweep: Sweep
+    task: str
+    language: str
+    shots: int
+    rows: tuple[Row, ...]
+
+    @functools.cached_property
+    def by_bucket(self) -> tuple[Row, ...]:
+        """Those of the seed that has most buckets."""
+        return _most(self.rows, lambda row: row.seed, lambda row: row.bucket)
+
+    @functools.cached_property
+    def by_seed(self) -> tuple[Row, ...]:
+        """Those of the bucket that has most seeds."""
+        return _most(self.rows, lambda row: row.bucket, lambda row: row.seed)
+
+    @functools.cached_property
+    def scores(self) -> np.ndarray:
+        """[buckets], test scores, 0 to 100."""
+        return np.array([row.score for row in self.by_bucket])
+
+    @functools.cached_property
+    def zero_shot(self) -> float:
+        """The test score of the source-trained model; NaN where it is missing."""
+        place = (self.task, self.language, 0, 'source', 'done')
+        for row in self.sweep.rows:
+            if (row.task, row.language, row.shots, row.start, row.status) == place:
+                return row.score
+        return float('nan')
+
+    @functools.cached_property
+    def predicted(self) -> np.ndarray:
+        """[buckets, W] uint8, of the test set."""
+        return np.stack([self.sweep.predicted(row) for row in self.by_bucket])
+
+    @functools.cached_property
+    def words(self) -> 'Words':
+        """Those of a tagging task; see `read_words`."""
+        return read_words(self)
+
+
+# (language, shots) -> groups of one task, a sweep each.
+Groups = Mapping[tuple[str, int], Sequence[Group]]
+
+
+def find_groups(sweeps: Iterable[Sweep], task: str) -> dict[tuple[str, int], list[Group]]:
+    """(language, shots) -> groups, a sweep each, sorted by that key."""
+    found = collections.defaultdict(list)
+    for sweep in sweeps:
+        rows = collections.defaultdict(list)
+        for row in sweep.rows:
+            place = (row.task, row.method, row.start, row.status)
+            if place == (task, 'full', 'source', 'done') and None not in (row.bucket, row.seed):
+                rows[row.language, row.shots].append(row)
+        for (language, shots), of_key in rows.items():
+            rate = sweep.learning_rate(task, language, shots)
+            chosen = tuple(row for row in of_key if row.learning_rate == rate)
+            if chosen:
+                found[language, shots].append(Group(sweep, task, language, shots, chosen))
+    return dict(sorted(found.items()))
+
+
+def _most(
+    rows: Sequence[Row], same: Callable[[Row], int], order: Callable[[Row], int]
+) -> tuple[Row, ...]:
+    """The most rows that are the `same`, in `order`; of equally many the first."""
+    groups = collections.defaultdict(list)
+    for row in sorted(rows, key=lambda row: (same(row), order(row))):
+        groups[same(row)].append(row)
+    return tuple(max(groups.values(), key=len))
+
+
+def _largest(groups: Groups) -> dict[tuple[str, int], Group]:
+    """Of each language and K the group with most buckets."""
+    return {key: max(same, key=lambda group: len(group.by_bucket)) for key, same in groups.items()}
+
+
+def _fewest_shots(groups: Groups) -> list[Group]:
+    """The groups with the smallest K, one for each language."""
+    fewest = min(shots for _, shots in groups)
+    return [group for (_, shots), group in _largest(groups).items() if shots == fewest]
+
+
+def _panels(groups: Sequence[Group]) -> tuple[list[Group], str]:
+    """The groups with the largest mean gain over zero-shot, and a sentence if there are more."""
+    gains = {group: np.nan_to_num(group.scores.mean() - group.zero_shot) for group in groups}
+    chosen = sorted(groups, key=lambda group: -gains[group])[:PANELS]
+    if len(groups) == len(chosen):
+        return chosen, ''
+    return chosen, (
+        f' The {len(chosen)} languages that gain most of {len(groups)}; the CSV has all of them.'
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Figure 1: how far the seed moves the score, and how far the bucket.
+
+
+def distributions(groups: Sequence[Group]) -> tuple[Group, Group] | None:
+    """Where to see many seeds on one bucket (`by_seed`) and many buckets (`by_bucket`).
+
+    Args:
+        groups: Those of one language and K.
+
+    Returns:
+        None where there are not two of both, with dev scores.
+    """
+    scored = [group for group in groups if None not in {row.dev_score for row in group.rows}]
+    if not scored:
+        return None
+    seeds = max(scored, key=lambda group: len(group.by_seed))
+    buckets = max(scored, key=lambda group: len(group.by_bucket))
+    return (seeds, buckets) if min(len(seeds.by_seed), len(buckets.by_bucket)) > 1 else None
+
+
+def _figure1(groups: Groups, stem: pathlib.Path) -> tuple[str]:
+    found = {key: halves for key, same in groups.items() if (halves := distributions(same))}
+    if not found:
+        raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
+    rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in found.items()}
+    _write_csv(
+        stem,
+        ('task', 'language', 'shots', 'varied', 'bucket', 'seed', 'dev_score'),
+        (
+            (row.task, row.language, row.shots, varied, row.bucket, row.seed, row.dev_score)
+            for halves in rows.values()
+            for varied, half in zip(('seed', 'bucket'), halves, strict=True)
+            for row in half
+        ),
+    )
+    # The smallest K first, where there is not room for all.
+    shown = sorted(rows, key=lambda key: (key[1], key[0]))[:PANELS]
+    with _figure(stem, 2.6 * len(shown) + 0.5, 4.2) as figure:
+        grid = figure.subplots(2, len(shown), squeeze=False, sharex='col', sharey='col')
+        for column, (language, shots) in zip(grid.T, shown, strict=True):
+            scores = [np.array([row.dev_score for row in half]) for half in rows[language, shots]]
+            bins = np.histogram_bin_edges(np.concatenate(scores), 14)
+            kinds = (('seeds', _BLUE), ('buckets', _ORANGE))
+            for axes, values, (varied, colour) in zip(column, scores, kinds, strict=True):
+                axes.hist(values, bins, color=colour)
+                axes.axvline(values.mean(), color=_BLACK, linestyle='--', linewidth=1)
+                spread = f'{values.mean():.1f} ± {values.std(ddof=1):.1f}'
+                axes.set_title(f'{len(values)} {varied}: {spread}', fontsize='medium')
+            column[0].set_title(
+                f'{language}, {shots}-shot\n{column[0].get_title()}', fontsize='medium'
+            )
+            column[1].set_xlabel(f'dev {rows[language, shots][0][0].metric}')
+        for axes in grid[:, 0]:
+            axes.set_ylabel('adaptations')
+        for axes in grid[0]:
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    caption = (
+        'dev scores of adaptations that differ in nothing but the seed, on one bucket (top), and '
+        'in nothing but the bucket, with one seed (bottom); mean (dashed) and standard deviation '
+        'of the sample.' + ' The CSV has more.' * (len(shown) < len(rows))
+    )
+    return (caption,)
+
+
+# ---------------------------------------------------------------------------------------------
+# Figure 2: scores by language.
+
+
+@dataclasses.dataclass(frozen=True)
+class Means:
+    """Test scores of one task, 0 to 100; NaN where there is none.
+
+    Attributes:
+        languages: By zero-shot score, the highest first.
+        shots: Numbers of shots, rising.
+        zero_shot: [languages].
+        mean: [languages, shots], over buckets.
+        deviation: [languages, shots], of the sample; NaN for a single bucket.
+        buckets: [languages, shots], how many.
+    """
+
+    languages: tuple[str, ...]
+    shots: tuple[int, ...]
+    zero_shot: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    buckets: np.ndarray
+
+
+def means(groups: Groups) -> Means:
+    """Of all languages and numbers of shots of a task."""
+    largest = _largest(groups)
+    zero = {language: group.zero_shot for (language, _), group in largest.items()}
+    # Those without a zero-shot score come last.
+    languages = sorted(
+        zero, key=lambda language: (-np.nan_to_num(zero[language], nan=-1), language)
+    )
+    shots = sorted({shots for _, shots in largest})
+    shape = (len(languages), len(shots))
+    mean, deviation, buckets = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, int)
+    for (language, k), group in largest.items():
+        at = languages.index(language), shots.index(k)
+        mean[at], buckets[at] = group.scores.mean(), len(group.scores)
+        if len(group.scores) > 1:
+            deviation[at] = group.scores.std(ddof=1)
+    zeros = np.array([zero[language] for language in languages])
+    return Means(tuple(languages), tuple(shots), zeros, mean, deviation, buckets)
+
+
+def _figure2(groups: Groups, stem: pathlib.Path) -> tuple[str]:
+    table, largest = means(groups), _largest(groups)
+    one = next(iter(largest.values()))
+    rows = []
+    for i, language in enumerate(table.languages):
+        rows.append((one.task, language, 0, table.zero_shot[i], '', ''))
+        for j, shots in enumerate(table.shots):
+            numbers = table.mean[i, j], table.deviation[i, j], table.buckets[i, j]
+            rows.append((one.task, language, shots, *numbers))
+    _write_csv(stem, ('task', 'language', 'shots', 'mean', 'deviation', 'buckets'), rows)
+    places = np.arange(len(table.languages))
+    with _figure(stem, max(4.5, 0.34 * len(places) + 1.2), 3.4) as figure:
+        axes = figure.subplots()
+        for place in places[1::2]:
+            axes.axvspan(place - 0.5, place + 0.5, color='0.94', linewidth=0)
+        axes.hlines(
+            table.zero_shot, places - 0.4, places + 0.4, color=_BLACK, linewidth=1.5,
+            label='zero-shot', zorder=3,
+        )  # fmt: skip
+        for j, shots in enumerate(table.shots):
+            colour, marker = _SHOTS[j % len(_SHOTS)]
+            axes.errorbar(
+                places + 0.2 * (j - (len(table.shots) - 1) / 2),
+                table.mean[:, j],
+                np.nan_to_num(table.deviation[:, j]),
+                color=colour,
+                marker=marker,
+                markersize=4,
+                linestyle='none',
+                linewidth=1,
+                label=f'{shots}-shot',
+            )
+        axes.set_xticks(places, table.languages)
+        axes.set_xlim(-0.5, len(places) - 0.5)
+        axes.set_title(one.task)
+        axes.set_ylabel(f'test {one.rows[0].metric}')
+        axes.grid(axis='y', alpha=0.3)
+        figure.legend(loc='outside lower center', ncols=5, frameon=False)
+    there = table.buckets[table.buckets > 0]
+    count = str(there.max()) if there.min() == there.max() else f'{there.min()} to {there.max()}'
+    caption = (
+        f'test {one.rows[0].metric} by language, sorted by that of zero-shot transfer; K-shot '
+        f'transfer by its mean and standard deviation (of the sample) over {count} buckets.'
+    )
+    return (caption,)
+
+
+# ---------------------------------------------------------------------------------------------
+# Figures 3 and 4: the words that adapting puts right, and the words of buckets.
+
+
+def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Where the zero-shot model is wrong and an adapted one right.
+
+    Args:
+        gold: [words], SEPARATOR between sentences.
+        zero_shot: [words].
+        predicted: [buckets, words].
+
+    Returns:
+        Booleans [buckets, words].
+    """
+    return (gold != SEPARATOR) & (zero_shot != gold) & (predicted == gold)
+
+
+def overlaps(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
+    """Jaccard index of the different words of a bucket and of those that an adapted model improves.
+
+    Args:
+        words: [words] of the test set, texts.
+        better: [columns, words], what `improved` gives.
+        buckets: [rows], the words of each.
+
+    Returns:
+        [rows, columns], 0 to 1; 0 for two empty sets.
+    """
+    columns = [set(words[where]) for where in better]
+    common = np.array([[len(row & column) for column in columns] for row in buckets])
+    union = np.array([[len(row | column) for column in columns] for row in buckets])
+    return common / np.maximum(union, 1)
+
+
+def seen(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
+    """How many improved words, each as often as it is improved, occur in the bucket.
+
+    Args:
+        words: [words] of the test set, texts.
+        better: [buckets, words], what `improved` gives.
+        buckets: [buckets], the words of each.
+
+    Returns:
+        [buckets, 2]: those that do, and those that do not.
+    """
+    pairs = zip(better, buckets, strict=True)
+    inside = np.array([sum(word in bucket for word in words[where]) for where, bucket in pairs])
+    return np.stack([inside, better.sum(1) - inside], 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """Words around the adapted taggers of a group.
+
+    Attributes:
+        words: [words] of the test set as predictions are stored, '' between sentences.
+        better: Booleans [buckets, words]; see `improved`.
+        buckets: [buckets], the words of each.
+    """
+
+    words: np.ndarray
+    better: np.ndarray
+    buckets: Sequence[Set[str]]
+
+
+def read_words(group: Group) -> Words:
+    """From predictions and prepared data.
+
+    Raises:
+        UserError: data is not prepared, or the test set is not the one that was predicted.
+    """
+    sweep, at = group.sweep, (group.task, group.language)
+    limit = sweep.config['adapt']['lengths']['inputs']
+    gold, words, tags = sweep.gold(*at), [], []
+    for record in _records(group, 'test'):
+        # The first words of a sentence are those that fit; see shots.EvalSet.
+        fit = len(features.tag_places(record, limit))
+        texts = (record[f'{side}_pretokenized'].split(' ') for side in ('inputs', 'targets'))
+        for word, tag, number in list(zip(*texts, record['targets'].tolist(), strict=True))[:fit]:
+            if tag not in tagging.UNSCORED:
+                words.append(word)
+                tags.append(number)
+        words.append('')
+        tags.append(SEPARATOR)
+    if not np.array_equal(gold, tags):
+        raise UserError(f'the prepared test set of {at[0]} in {at[1]} is not that of the results')
+    there = collections.defaultdict(set)
+    for record in _records(group, f'shots_{group.shots}'):
+        there[int(record['bucket'])].update(record['inputs_pretokenized'].split(' '))
+    return Words(
+        np.array(words, object),
+        improved(gold, sweep.zero_shot(*at), group.predicted),
+        [there[row.bucket] for row in group.by_bucket],
+    )
+
+
+def _records(group: Group, split: str) -> list[dict[str, Any]]:
+    """The prepared examples of a split of the group's task."""
+    data = group.sweep.config['source']['data']
+    name = FEWSHOT.task_name(group.task, group.language)
+    try:
+        examples = prepared.open_task(data['root'], data['vocabulary'], name, split)
+    except prepared.NotPrepared as error:
+        raise UserError(
+            f'{error.reason}; make it with: python -m xlbench.prepare --mixture={name}:{split} '
+            f'--root={data["root"]} --vocabulary={data["vocabulary"]}'
+        ) from None
+    return examples.read(range(len(examples)))
+
+
+def _with_words(groups: Groups) -> tuple[list[Group], str]:
+    """The groups whose words are at hand, and why others are left out."""
+    found, missing = [], {}
+    for group in _fewest_shots(groups):
+        try:
+            group.words  # noqa: B018
+            found.append(group)
+        except UserError as error:
+            missing[group.language] = str(error)
+    if not found:
+        raise UserError(next(iter(missing.values())))
+    if not missing:
+        return found, ''
+    return found, f'Without {", ".join(missing)}: {next(iter(missing.values()))}.'
+
+
+def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
+    having, why = _with_words(groups)
+    found = {}
+    for group in having:
+        numbers, words = [row.bucket for row in group.by_bucket[:FIRST]], group.words
+        table = overlaps(words.words, words.better[:FIRST], words.buckets[:FIRST])
+        found[group] = numbers, table
+    _write_csv(
+        stem,
+        ('task', 'language', 'shots', 'words_of_bucket', 'improved_by_bucket', 'jaccard'),
+        (
+            (group.task, group.language, group.shots, row, column, table[i, j])
+            for group, (numbers, table) in found.items()
+            for i, row in enumerate(numbers)
+            for j, column in enumerate(numbers)
+        ),
+    )
+    shown, more = _panels(having)
+    with _grid(stem, len(shown), (3.2, 2.9)) as (figure, panels):
+        for axes, group in zip(panels, shown, strict=True):
+            numbers, table = found[group]
+            image = axes.imshow(table, cmap=_SHADES, vmin=0)
+            axes.set_xticks(range(len(numbers)), numbers)
+            axes.set_yticks(range(len(numbers)), numbers)
+            axes.set_title(f'{group.language}, {group.shots}-shot')
+            axes.set_xlabel('improved by bucket')
+            axes.set_ylabel('words of bucket')
+            figure.colorbar(image, ax=axes, shrink=0.85)
+    caption = (
+        'Jaccard index of the words of a bucket (rows) and of those test words that zero-shot '
+        'transfer labels wrong and the model adapted to a bucket (columns) labels right, for the '
+        f'first {FIRST} buckets.{more}'
+    )
+    return caption, why
+
+
+def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
+    having, why = _with_words(groups)
+    found = {g: seen(g.words.words, g.words.better, g.words.buckets) for g in having}
+    _write_csv(
+        stem,
+        ('task', 'language', 'shots', 'bucket', 'in_bucket', 'not_in_bucket'),
+        (
+            (row.task, row.language, row.shots, row.bucket, *counts)
+            for group, table in found.items()
+            for row, counts in zip(group.by_bucket, table.tolist(), strict=True)
+        ),
+    )
+    shown, more = _panels(having)
+    with _grid(stem, len(shown), (3.6, 2.5)) as (figure, panels):
+        for axes, group in zip(panels, shown, strict=True):
+            inside, outside = found[group].T
+            places = np.arange(len(inside))
+            # The hatch tells them apart in print without colours.
+            style = dict(color=_ORANGE, hatch='////', edgecolor='white', linewidth=0)
+            axes.bar(places, inside, 0.9, label='occur in the bucket', **style)
+            axes.bar(places, outside, 0.9, inside, label='do not', color=_BLUE)
+            every = 1 + len(places) // 15
+            axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
+            axes.set_title(f'{group.language}, {group.shots}-shot')
+            axes.set_xlabel('bucket')
+            axes.set_ylabel('improved words')
+        handles = panels[0].get_legend_handles_labels()
+        figure.legend(*handles, loc='outside lower center', ncols=2, frameon=False)
+    caption = (
+        'words of the test set that zero-shot transfer labels wrong and the model adapted to a '
+        f'bucket labels right, by whether they occur in that bucket.{more}'
+    )
+    return caption, why
+
+
+# ---------------------------------------------------------------------------------------------
+# Figure 5: what texts are taken for.
+
+
+def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
+    """How many examples of each label are taken for each.
+
+    Args:
+        gold: [examples].
+        predicted: [buckets, examples].
+        num_labels: All there are.
+
+    Returns:
+        [right label, predicted label], the mean over buckets.
+    """
+    pairs = gold.astype(int) * num_labels + predicted
+    counts = np.bincount(pairs.ravel(), minlength=num_labels**2)
+    return counts.reshape(num_labels, num_labels) / len(predicted)
+
+
+def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
+    having, found = _fewest_shots(groups), {}
+    for group in having:
+        at = group.task, group.language
+        labels, zero_shot = group.sweep.labels(*at), group.sweep.zero_shot(*at)[None]
+        if max(zero_shot.max(), group.predicted.max()) >= len(labels):
+            raise UserError(f'{group.sweep.workdir} names {len(labels)} labels and predicts others')
+        for shots, predicted in ((0, zero_shot), (group.shots, group.predicted)):
+            table = confusion(group.sweep.gold(*at), predicted, len(labels))
+            found[group, shots] = labels, table
+    _write_csv(
+        stem,
+        ('task', 'language', 'shots', 'gold', 'predicted', 'examples'),
+        (
+            (group.task, group.language, shots, right, label, table[i, j])
+            for (group, shots), (labels, table) in found.items()
+            for i, right in enumerate(labels)
+            for j, label in enumerate(labels)
+        ),
+    )
+    shown, more = _panels(having)
+    places = [(group, shots) for group in shown for shots in (0, group.shots)]
+    with _grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
+        for axes, (group, shots) in zip(panels, places, strict=True):
+            _draw_confusion(axes, *found[group, shots])
+            axes.set_xlabel('predicted')
+            axes.set_ylabel('right')
+            axes.set_title(f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}')
+    caption = (
+        'test examples by right label (rows) and predicted label (columns), the mean over buckets '
+        f'of {having[0].shots}-shot transfer. The colour is the share of the right label.{more}'
+    )
+    return (caption,)
+
+
+def _draw_confusion(axes: Axes, labels: Sequence[str], table: np.ndarray) -> None:
+    shares = table / np.maximum(table.sum(1, keepdims=True), 1)
+    axes.imshow(shares, cmap=_SHADES, vmin=0, vmax=1)
+    for (i, j), count in np.ndenumerate(table):
+        colour = 'black' if shares[i, j] > 0.5 else 'white'
+        axes.text(j, i, f'{count:.0f}', ha='center', va='center', color=colour, fontsize='small')
+    long = max(map(len, labels)) > 5
+    axes.set_xticks(
+        range(len(labels)), labels, rotation=30 * long, ha='right' if long else 'center'
+    )
+    axes.set_yticks(range(len(labels)), labels)
+
+
+# ---------------------------------------------------------------------------------------------
+# Figure 6: learning curves.
+
+
+def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
+    """The mean over buckets by epoch, as far as the shortest goes; [epochs], empty for none.
+
+    Behind that the buckets that still rise would be left among themselves.
+
+    Args:
+        curves: [buckets][epochs], dev scores.
+    """
+    epochs = min(map(len, curves), default=0)
+    return np.mean([curve[:epochs] for curve in curves], 0) if curves else np.zeros(0)
+
+
+def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
+    having = [g for g in _fewest_shots(groups) if all(row.curve for row in g.by_bucket)]
+    if not having:
+        raise UserError('it needs the dev scores of every epoch')
+    found = {}
+    for group in having:
+        every = [row.curve for row in group.by_bucket]
+        first = [row.curve for row in group.by_bucket if row.best_epoch == 1]
+        found[group] = [(len(curves), mean_curve(curves)) for curves in (every, first)]
+    _write_csv(
+        stem,
+        ('task', 'language', 'shots', 'averaged', 'buckets', 'epoch', 'dev_score'),
+        (
+            (group.task, group.language, group.shots, name, count, epoch, score)
+            for group, both in found.items()
+            for name, (count, curve) in zip(('all', 'best_after_first'), both, strict=True)
+            for epoch, score in enumerate(curve, 1)
+        ),
+    )
+    shown, more = _panels(having)
+    with _grid(stem, len(shown), (3.4, 2.6)) as (_, panels):
+        for axes, group in zip(panels, shown, strict=True):
+            lines = ((_BLUE, 'o', 'all buckets'), (_ORANGE, 's', 'best after epoch 1'))
+            for (count, curve), (colour, marker, name) in zip(found[group], lines, strict=True):
+                epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
+                axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
+            axes.set_title(f'{group.language}, {group.shots}-shot')
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.set_xlabel('epoch')
+            axes.set_ylabel(f'dev {group.rows[0].metric}')
+            axes.legend(frameon=False, fontsize='small')
+            axes.grid(alpha=0.3)
+    caption = (
+        'dev score after each epoch, the mean over all buckets and over those whose first epoch is '
+        f'the best, as far as the shortest of them goes.{more}'
+    )
+    return (caption,)
+
+
+# How it is drawn, to a caption and what else to say; its title where it is left out; the tasks that
+# it is for, if not all.
+_FIGURES = (
+    (_figure1, 'dev scores by seed and by bucket', ''),
+    (_figure2, 'scores by language', ''),
+    (_figure3, 'words of buckets and improved words', 'tagging'),
+    (_figure4, 'improved words that occur in the bucket', 'tagging'),
+    (_figure5, 'right and predicted labels', 'classification'),
+    (_figure6, 'learning curves', ''),
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# Files.
+
+
+@contextlib.contextmanager
+def _figure(stem: pathlib.Path, width: float, height: float) -> Iterator[Figure]:
+    """An empty figure, in inches, that is written as SVG and PNG in the end."""
+    # The parts of an SVG have names; this makes them the same each time.
+    with matplotlib.rc_context(_STYLE | {'svg.hashsalt': stem.name}):
+        figure = Figure(figsize=(width, height), layout='constrained')  # No pyplot: no state.
+        yield figure
+        figure.savefig(f'{stem}.svg', metadata={'Date': None, 'Creator': None})
+        figure.savefig(f'{stem}.png', metadata={'Software': None}, dpi=160)
+
+
+@contextlib.contextmanager
+def _grid(
+    stem: pathlib.Path, count: int, size: tuple[float, float], columns: int = 3
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure of so many panels, each of a width and height, row after row."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    with _figure(stem, size[0] * columns, size[1] * rows + 0.3) as figure:
+        panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+        for axes in panels[count:]:
+            axes.remove()
+        yield figure, panels[:count]
+
+
+def _write_csv(stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """The numbers of a figure, with 4 decimals; NaN is empty."""
+
+    def text(value: Any) -> Any:
+        if not isinstance(value, float):
+            return value
+        return '' if np.isnan(value) else f'{value:.4f}'
+
+    with open(f'{stem}.csv', 'w', encoding='utf-8', newline='') as file:
+        writer = csv.writer(file, lineterminator='\n')
+        writer.writerow(columns)
+        writer.writerows(map(text, row) for row in rows)

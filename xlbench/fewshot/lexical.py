@@ -1,0 +1,133 @@
+"""How close a language's few shots are to the source language: words, and order of words.
+
+  overlap    of the vocabulary V of all buckets of a language L and number of shots with that of the
+             source language's training examples, in percent (arXiv:2012.15682, section 5.2):
+             |V_L and V_EN| / |V_EN| * 100
+  features   of word order that L shares with it (languages.WALS; table 9 of the paper)
+
+Vocabularies are of words, as they stand between spaces, or of wordpieces without the special ones.
+The paper does not say which; its table 14 fits wordpieces alone, as some of its overlaps are larger
+than those of all words of the published buckets could be.
+"""
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+from scipy import stats
+
+from xlbench import errors, prepared
+from xlbench.benchmarks import FEWSHOT
+
+UNITS = ('wordpiece', 'word')
+MIN_LANGUAGES = 3  # Two points always lie on a line.
+_CHUNK = 10_000  # Examples that are read at once.
+
+
+def units(examples: Iterable[Mapping[str, Any]], unit: str) -> set:
+    """The different words (str), or wordpieces (ids), of prepared examples.
+
+    Example, 'word': inputs_pretokenized 'Es regnet .\\tEs ist nass .' -> Es, regnet, ., ist, nass
+    """
+    if unit not in UNITS:
+        raise errors.unknown('unit', unit, UNITS)
+    found: set = set()
+    for example in examples:
+        if unit == 'word':
+            found.update(example['inputs_pretokenized'].replace('\t', ' ').split(' '))
+        else:
+            found.update(_pieces(example))
+    return found - {''}
+
+
+def overlap(own: Set, source: Set) -> float:
+    """How much of the source language's vocabulary a language has as well, 0 to 100."""
+    return 100.0 * len(own & source) / len(source) if source else 0.0
+
+
+def jaccard(a: Set, b: Set) -> float:
+    """Size of the intersection by that of the union, 0 to 1; 0 where both are empty."""
+    return len(a & b) / max(len(a | b), 1)
+
+
+def overlaps(
+    root: str, vocabulary: str, task: str, languages: Sequence[str], shots: Sequence[int]
+) -> dict[tuple[str, str, int], float]:
+    """(unit, language, K) -> the overlap with the source language's training examples.
+
+    Args:
+        root: The data root.
+        vocabulary: That the data was prepared with.
+        task: Of the benchmark.
+        languages: ISO codes.
+        shots: Values of K.
+
+    Raises:
+        prepared.NotPrepared: some of it is not there.
+    """
+    source = _vocabularies(root, vocabulary, task, FEWSHOT.pivot, 'train')
+    found = {}
+    for lang in languages:
+        for k in shots:
+            own = _vocabularies(root, vocabulary, task, lang, f'shots_{k}')
+            found |= {(unit, lang, k): overlap(own[unit], source[unit]) for unit in UNITS}
+    return found
+
+
+class Correlation(NamedTuple):
+    """Of a factor with the gains, over languages: from -1 to 1.
+
+    Attributes:
+        spearman: Of ranks.
+        pearson: Of values.
+        languages: How many were taken.
+    """
+
+    spearman: float
+    pearson: float
+    languages: int
+
+
+def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) -> Correlation:
+    """Correlations over the languages that have both; None as a factor is unknown.
+
+    Raises:
+        UserError: there are too few languages, or one side is the same for all of them.
+    """
+    known = [lang for lang in sorted(gains) if factor.get(lang) is not None]
+    if len(known) < MIN_LANGUAGES:
+        raise errors.UserError(
+            f'it needs {MIN_LANGUAGES} languages whose factor is known, and there are '
+            + (f'{len(known)} ({", ".join(known)})' if known else 'none')
+        )
+    x, y = [factor[lang] for lang in known], [gains[lang] for lang in known]
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        raise errors.UserError(
+            f'{", ".join(known)} have the same {"factor" if len(set(x)) == 1 else "gain"}, so '
+            'there is no correlation'
+        )
+    return Correlation(
+        float(stats.spearmanr(x, y).statistic), float(stats.pearsonr(x, y).statistic), len(known)
+    )
+
+
+def _pieces(example: Mapping[str, Any]) -> set[int]:
+    """The ids of an example's own pieces: the last id is an end, the first may be a start."""
+    ids, counts = example['inputs'].tolist(), example['piece_counts']
+    is_pair = '\t' in example['inputs_pretokenized']  # Between texts there is an end, too.
+    specials = len(ids) - int(counts.sum())
+    special = {ids[-1], ids[0]} if specials > (2 if is_pair else 1) else {ids[-1]}
+    return set(ids) - special
+
+
+@functools.lru_cache(256)
+def _vocabularies(
+    root: str, vocabulary: str, task: str, lang: str, split: str
+) -> dict[str, frozenset]:
+    examples = prepared.open_task(root, vocabulary, FEWSHOT.task_name(task, lang), split)
+    found: dict[str, set] = {unit: set() for unit in UNITS}
+    for start in range(0, len(examples), _CHUNK):
+        chunk = examples.read(range(start, min(start + _CHUNK, len(examples))))
+        for unit, seen in found.items():
+            seen |= units(chunk, unit)
+    return {unit: frozenset(seen) for unit, seen in found.items()}

@@ -1,0 +1,68 @@
+"""What arXiv:2012.15682 prints, as it is printed, and the sizes of the data it is about.
+
+The numbers are in paper_scores/fewshot_*.csv.
+"""
+
+import csv
+import functools
+import pathlib
+from typing import Any
+
+
+def _read_csv(name: str) -> list[dict[str, str]]:
+    path = pathlib.Path(__file__).parents[1] / 'paper_scores' / f'fewshot_{name}.csv'
+    with path.open(encoding='utf-8', newline='') as file:
+        return list(csv.DictReader(file))
+
+
+@functools.cache
+def scores() -> dict[tuple[Any, ...], tuple[str, str]]:
+    """By task and Group: tables 2, 6, 11, 12 and 13; what 6 repeats of 2 is the same there."""
+    return {
+        (row['task'], row['language'], int(row['shots']), row['method'], row['start']): (
+            row['mean'],
+            row['deviation'],
+        )
+        for row in _read_csv('scores')
+    }
+
+
+@functools.cache
+def gaps() -> dict[tuple[str, str, int], str]:
+    """By task, language and K: table 4, with a ? at what table 11 contradicts."""
+    return {
+        (row['task'], row['language'], int(row['shots'])): row['difference']
+        + ('?' if row['doubtful'] else '')
+        for row in _read_csv('gaps')
+    }
+
+
+@functools.cache
+def correlations() -> dict[tuple[str, str], tuple[str, str]]:
+    """By task and factor: table 3, Spearman and Pearson."""
+    rows = _read_csv('correlations')
+    return {(row['task'], row['factor']): (row['spearman'], row['pearson']) for row in rows}
+
+
+@functools.cache
+def overlaps() -> dict[tuple[str, str, int], str]:
+    """By task, language and K: table 14."""
+    return {
+        (row['task'], row['language'], int(row['shots'])): row['overlap']
+        for row in _read_csv('overlap')
+    }
+
+
+@functools.cache
+def sizes() -> dict[tuple[str, str, str], int]:
+    """By task, language and split: the official numbers of examples, as far as they are known.
+
+    Of XNLI, PAWS-X, MLDoc and MARC as published; of UD POS and PAN-X as in XTREME, from the copy at
+    huggingface.co/datasets/xtreme. That copy mixes Old French, Classical Chinese, Swiss German and
+    Ancient Greek into four languages of UD POS: of these, German is the largest test set of
+    arXiv:2003.11080, table 1, Greek is UD_Greek-GDT, and the others are left out.
+    """
+    return {
+        (row['task'], row['language'], row['split']): int(row['examples'])
+        for row in _read_csv('sizes')
+    }

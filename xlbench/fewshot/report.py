@@ -1,0 +1,214 @@
+r"""Tables and figures of few-shot sweeps, those of arXiv:2012.15682.
+
+  python -m xlbench.fewshot.report WORKDIR [WORKDIR ...] [--output=FOLDER]
+
+Without --output the tables go to the screen, as Markdown. With --output, report.md with figures,
+report.tex and tables as CSV (report.csv, correlations.csv, factors.csv) are written into that
+folder, which must be new, or hold an earlier report. A sweep need not be finished. Sweeps that
+adapt the same source-trained model to the same task share their tables: methods and starts may have
+been run one by one. What cannot be made is a line that says why.
+
+Tables 3 and 14 and some figures need the prepared data of the sweeps at hand.
+"""
+
+import argparse
+import csv
+import io
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from xlbench import errors, grids, languages, tables as tables_lib
+from xlbench.benchmarks import FEWSHOT
+from xlbench.fewshot import lexical, tables
+from xlbench.fewshot.results import Sweep
+
+_MARK = 'xlbench report: made by python -m xlbench.fewshot.report, may be overwritten'
+
+
+def table(workdir: str, max_width: int = 120) -> str:
+    """The tables of one sweep that need nothing but its results, for its end.
+
+    Args:
+        workdir: The sweep's folder.
+        max_width: Of the screen, in characters.
+    """
+    blocks = []
+    for system in tables.systems([Sweep.read(workdir)]):
+        made = (tables.scores, tables.growth, tables.starts, tables.methods)
+        blocks += [t for t in (make(system) for make in made) if t.grid is not None]
+    return '\n\n'.join(tables.plain(block, max_width) for block in blocks)
+
+
+def markdown(tables_of: Sequence[tables.Table], figures: str = '') -> str:
+    """All tables as Markdown, then the figures."""
+    parts = [f'<!-- {_MARK} -->', f'# {grids.markdown_text(FEWSHOT.title)} (arXiv:{FEWSHOT.arxiv})']
+    system = None
+    for one in tables_of:
+        if one.system is not system:
+            system = one.system
+            parts.append(f'## {grids.markdown_text(system.title)}')
+            parts += [grids.markdown_text(system.about_data), _provenance(system)]
+        parts.append(tables.markdown(one))
+    return '\n\n'.join([*parts, *([figures] if figures else [])]) + '\n'
+
+
+def latex(tables_of: Sequence[tables.Table]) -> str:
+    """All tables for a paper; needs \\usepackage{booktabs}."""
+    parts = [f'% {_MARK}', r'% Needs \usepackage{booktabs} in the preamble.']
+    return '\n'.join([*parts, *filter(None, map(tables.latex, tables_of))]) + '\n'
+
+
+def write(sweeps: Sequence[Sweep], output: str) -> list[str]:
+    """Writes the whole report; gives the lines that say what was written, and what was not.
+
+    Raises:
+        UserError: the folder is somebody's.
+    """
+    # It loads matplotlib, which nothing else here needs.
+    from xlbench.fewshot import figures
+
+    folder = pathlib.Path(output)
+    _refuse_foreign(folder)
+    systems = tables.systems(sweeps)
+    overlaps = [tables.Overlaps(system) for system in systems]
+    made = [
+        one
+        for system, overlap in zip(systems, overlaps, strict=True)
+        for one in tables.all_tables(system, overlap)
+    ]
+    lines = [
+        f'no "{one.title}" of {one.system.title}: {one.notes[0]}' for one in made if not one.grid
+    ]
+    try:
+        # First, so that a folder with anything of ours in it is known as ours.
+        _replace(folder / 'report.md', markdown(made))
+        drawn = figures.draw_all(sweeps, folder)
+        shown = ['## Figures', *map(_figure, drawn)]
+        lines += [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
+        contents = {
+            'report.md': markdown(made, '\n\n'.join(shown)),
+            'report.tex': latex(made),
+            'report.csv': tables.comma_separated(systems),
+            'correlations.csv': _correlations(systems, overlaps),
+            'factors.csv': _factors(systems, overlaps),
+        }
+        for name, text in contents.items():
+            _replace(folder / name, text)
+    except OSError as error:
+        raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
+    return [*lines, *(f'wrote {folder / name}' for name in contents)]
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    parser = errors.ArgumentParser('python -m xlbench.fewshot.report', __doc__)
+    parser.add_argument('workdir', nargs='+', help='folder of a sweep')
+    parser.add_argument('--output', help='folder to write the report into')
+    args: argparse.Namespace = parser.parse_args(argv)
+    sweeps = [Sweep.read(workdir) for workdir in dict.fromkeys(args.workdir)]
+    if args.output:
+        print('\n'.join(write(sweeps, args.output)))
+    else:
+        made = [one for system in tables.systems(sweeps) for one in tables.all_tables(system)]
+        print(markdown(made), end='')
+    return 0
+
+
+def _figure(drawn: Any) -> str:
+    """A figures.Drawn in Markdown."""
+    caption, note = map(grids.markdown_text, (drawn.caption, drawn.note))
+    if not drawn.file:
+        return f'{_sentence(caption)} Left out: {_sentence(note)}'
+    image = pathlib.PurePath(drawn.file).with_suffix('.png')
+    said = ' '.join(map(_sentence, filter(None, (caption, note))))
+    return f'![{caption}]({image})\n\n{said}'
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip('.') + '.'
+
+
+def _provenance(system: tables.System) -> str:
+    """Where the numbers of a system come from, a line a sweep."""
+    lines = []
+    for sweep in system.sweeps:
+        info = sweep.info
+        facts = {
+            'workdir': sweep.workdir,
+            'adaptations': sum(row.status == 'done' and row.shots > 0 for row in sweep.rows),
+            'git': info.get('git'),
+            'devices': info.get('devices'),
+            'dtype': info.get('dtype'),
+            'versions': info.get('versions'),
+            'dev set': (sweep.config.get('adapt') or {}).get('dev'),
+            'source model': sweep.source[:12],
+        }
+        known = [f'{k} {tables_lib.plain_fact(v)}' for k, v in facts.items() if v is not None]
+        lines.append(f'- {grids.markdown_text("; ".join(known))}')
+    return '\n'.join(lines)
+
+
+def _correlations(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlaps]) -> str:
+    """Table 3 with all digits."""
+    rows = [
+        (_name(system), system.data, system.task, k, factor, *value)
+        for system, overlap in zip(systems, overlaps, strict=True)
+        for k, factor, value in tables.correlations(system, overlap)
+        if not isinstance(value, str)
+    ]
+    head = ('system', 'data', 'task', 'shots', 'factor', 'spearman', 'pearson', 'languages')
+    return _csv(head, rows)
+
+
+def _factors(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlaps]) -> str:
+    """The points of table 3, and table 14: a line a language and K."""
+    rows = []
+    for system, overlap in zip(systems, overlaps, strict=True):
+        for k in system.shots():
+            gains = tables.gains(system, k)
+            for lang in system.languages:
+                factors = (overlap.found.get((unit, lang, k)) for unit in lexical.UNITS)
+                row = (gains.get(lang), *factors, languages.shared_features(lang))
+                rows.append((_name(system), system.data, system.task, lang, k, *row))
+    head = ('system', 'data', 'task', 'language', 'shots', 'gain')
+    return _csv((*head, *(f'{unit}_overlap' for unit in lexical.UNITS), 'features'), rows)
+
+
+def _name(system: tables.System) -> str:
+    return system.name or system.sweeps[0].workdir.resolve().name
+
+
+def _csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator='\n')
+    writer.writerow(head)
+    writer.writerows(map(grids.csv_value, row) for row in rows)
+    return out.getvalue()
+
+
+def _refuse_foreign(folder: pathlib.Path) -> None:
+    """Raises unless the folder is new, empty, or one that a report was written into."""
+    if folder.exists() and not folder.is_dir():
+        raise errors.UserError(f'--output={folder} is a file; give a folder')
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    page = folder / 'report.md'
+    if not page.is_file() or _MARK not in page.read_text(encoding='utf-8', errors='replace')[:300]:
+        raise errors.UserError(
+            f'{folder} is not empty and holds no report of ours; choose another --output'
+        )
+
+
+def _replace(path: pathlib.Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    temporary.write_text(text, encoding='utf-8')
+    temporary.replace(path)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))

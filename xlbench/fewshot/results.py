@@ -1,0 +1,466 @@
+"""What a sweep leaves in its workdir, as it is written and as it is read.
+
+  config.json       what was run (xlbench.config.claim_workdir): config, data, versions, ...
+  results.jsonl     a line per finished adaptation, in the order in which they ended
+  results.csv       the same as a tidy table, in the order of the plan, without the curves
+  predictions/<task>-<lang>-<K>-<method>-<start>.npy   uint8 [lanes, W], of the test set
+  predictions/<task>-<lang>-zero_shot-<start>.npy      uint8 [W], without adaptation
+  predictions/<task>-<lang>-gold.npy                   uint8 [W], the right labels
+  predictions/<task>-<lang>.json                       names of the labels, number of examples
+
+W is as in shots.EvalSet; a label is its number, and 255 stands for the separators between sentences
+and for what is not there yet. Predictions are on disk before the line that speaks of them, so that
+whatever results.jsonl names is whole, also after the process was killed.
+"""
+
+import csv
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+import math
+import os
+import pathlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench import errors
+
+SEPARATOR = 255
+ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
+STATUSES = ('done', 'empty')
+_SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One adaptation, or with shots 0 the score of a model without any.
+
+    Attributes:
+        task: Of the benchmark: 'udpos'.
+        language: ISO code.
+        shots: K; 0 for zero-shot rows, which have no bucket, learning rate and seed.
+        bucket: Number of the bucket.
+        method: One of adaptation.METHODS, or ZERO_SHOT.
+        start: 'source', or 'none' for a model without source training.
+        learning_rate: Of Adam.
+        seed: Of dropout, of the order of examples and of fresh heads.
+        score: On the test set, 0 to 100.
+        metric: The name of that score.
+        dev_score: The best on the dev set, 0 to 100; None without one.
+        best_epoch: The epoch whose parameters were scored, counted from 1.
+        epochs: How many were run.
+        examples: Of the bucket.
+        status: 'done', or 'empty' for a bucket without an example, which has no score.
+        curve: Score on the dev set after each epoch.
+    """
+
+    task: str
+    language: str
+    shots: int
+    bucket: int | None
+    method: str
+    start: str
+    learning_rate: float | None
+    seed: int | None
+    score: float | None
+    metric: str
+    dev_score: float | None
+    best_epoch: int | None
+    epochs: int | None
+    examples: int | None
+    status: str
+    curve: tuple[float, ...] = ()
+
+    @property
+    def key(self) -> tuple:
+        """What tells it from every other row of a sweep."""
+        return (*self.group, self.learning_rate, self.bucket, self.seed)
+
+    @property
+    def group(self) -> tuple[str, str, int, str, str]:
+        """(task, language, shots, method, start)."""
+        return self.task, self.language, self.shots, self.method, self.start
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Row))
+_TEXTS = ('task', 'language', 'method', 'start', 'metric', 'status')
+_COUNTS = ('shots', 'bucket', 'seed', 'best_epoch', 'epochs', 'examples')
+_NUMBERS = ('learning_rate', 'score', 'dev_score')
+_NEEDED = ('shots',)  # Of those that may be None otherwise.
+
+
+class Journal:
+    """results.jsonl, continued: what is there, and what is added.
+
+    Attributes:
+        rows: All rows, in the order of the file.
+        dropped: A sentence if the last line was cut short, and therefore dropped; else ''.
+    """
+
+    def __init__(self, workdir: str | pathlib.Path):
+        """Use `Journal.open`."""
+        self._workdir = pathlib.Path(workdir)
+        self._path = self._workdir / 'results.jsonl'
+        found, self._size, self.dropped = _read_rows(self._path)
+        self.rows = [row for row, _ in found]
+        self._keys = {row.key for row in self.rows}
+        self._lanes = {(row.group, lane): row.key for row, lane in found if lane is not None}
+
+    @classmethod
+    def open(cls, workdir: str | pathlib.Path) -> 'Journal':
+        """Reads what is there; the next `add` overwrites a line that was cut short."""
+        return cls(workdir)
+
+    def has(self, key: tuple) -> bool:
+        """Whether the row with this `Row.key` is there."""
+        return key in self._keys
+
+    def add(
+        self,
+        row: Row,
+        predicted: np.ndarray | None = None,
+        lane: int | None = None,
+        lanes: int | None = None,
+    ) -> None:
+        """Writes a row, and before it what the model predicts on the test set.
+
+        Args:
+            row: One that is not there yet.
+            predicted: [W] numbers of labels, -1 at separators; None for an empty bucket.
+            lane: Its place among the predictions of its group; None for zero-shot rows.
+            lanes: How many places the group has; only the first call for a group counts, unless
+                a later one has more.
+        """
+        if self.has(row.key):
+            raise ValueError(f'results.jsonl already has {row.key}')
+        if predicted is not None:
+            self._write_predictions(row, predicted, lane, lanes)
+        line = dataclasses.asdict(row) | {'lane': lane}
+        data = (json.dumps(line, allow_nan=False) + '\n').encode()
+        with self._path.open('ab') as file:
+            file.truncate(self._size)
+            file.write(data)
+            file.flush()
+        self._size += len(data)
+        self.rows.append(row)
+        self._keys.add(row.key)
+
+    def add_gold(
+        self,
+        task: str,
+        language: str,
+        gold: np.ndarray,
+        labels: Sequence[str],
+        num_examples: int,
+    ) -> None:
+        """Writes the right labels of a test set, or compares them with those that are there.
+
+        Args:
+            task: Of the benchmark.
+            language: ISO code.
+            gold: [W] numbers of labels, -1 at separators.
+            labels: Name of each number.
+            num_examples: Of the test set.
+
+        Raises:
+            UserError: there are others.
+        """
+        path = predictions_path(self._workdir, task, language, 'gold')
+        about = path.with_name(_name(task, language) + '.json')
+        content = {'labels': list(labels), 'num_examples': num_examples}
+        gold = _as_bytes(gold)
+        if path.is_file() and about.is_file():
+            there = np.load(path, allow_pickle=False)
+            if not np.array_equal(there, gold) or _read_json(about) != content:
+                raise errors.UserError(
+                    f'the test set of {task} in {language} is another than when {self._workdir} '
+                    'was begun; choose another --workdir'
+                )
+            return
+        _save(path, gold)
+        _replace(about, (json.dumps(content, ensure_ascii=False, indent=1) + '\n').encode())
+
+    def _write_predictions(
+        self, row: Row, predicted: np.ndarray, lane: int | None, lanes: int | None
+    ) -> None:
+        path = predictions_path(self._workdir, *_place(row))
+        predicted = _as_bytes(predicted)
+        if lane is None:
+            _save(path, predicted)
+            return
+        if (taken := self._lanes.get((row.group, lane), row.key)) != row.key:
+            raise ValueError(f'lane {lane} has the predictions of {taken}')
+        shape = (max(lane + 1, lanes or 0), len(predicted))
+        there = np.load(path, mmap_mode='r', allow_pickle=False) if path.is_file() else None
+        if there is None or len(there) < shape[0]:
+            table = np.full(shape, SEPARATOR, np.uint8)
+            if there is not None:
+                table[: len(there)] = there
+            _save(path, table)
+        table = np.load(path, mmap_mode='r+', allow_pickle=False)
+        table[lane] = predicted
+        table.flush()
+        self._lanes[row.group, lane] = row.key
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """A sweep's workdir, finished or not.
+
+    Attributes:
+        workdir: The folder.
+        info: config.json as it is.
+        rows: All rows, sorted by task, language, shots, method, start, learning rate, bucket, seed.
+        lanes: By `Row.key`, the place of a row among the predictions of its group.
+        dropped: A sentence if the last line of results.jsonl was left out; else ''.
+    """
+
+    workdir: pathlib.Path
+    info: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    lanes: Mapping[tuple, int | None]
+    dropped: str = ''
+
+    @classmethod
+    def read(cls, workdir: str | pathlib.Path) -> 'Sweep':
+        """Reads a workdir; UserError if it is none, or if nothing in it is finished yet."""
+        folder = pathlib.Path(workdir)
+        if not (folder / 'results.jsonl').is_file():
+            inner = sorted(path.parent.name for path in folder.glob('*/results.jsonl'))
+            hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
+            raise errors.UserError(
+                f'{workdir} has no results.jsonl, so it is no workdir of xlbench.fewshot, or no '
+                f'adaptation of it is finished{hint}'
+            )
+        info = _read_json(folder / 'config.json')
+        found, _, dropped = _read_rows(folder / 'results.jsonl')
+        if not found:
+            raise errors.UserError(f'no adaptation of {workdir} is finished; continue the sweep')
+        rows = sorted((row for row, _ in found), key=lambda row: _sortable(row.key))
+        return cls(folder, info, tuple(rows), {row.key: lane for row, lane in found}, dropped)
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The resolved config."""
+        config = self.info.get('config')
+        return config if isinstance(config, dict) else {}
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether its data is the embedded sample corpora."""
+        return self.info.get('data') == 'sample'
+
+    @functools.cached_property
+    def source_info(self) -> Mapping[str, Any]:
+        """config.json of the source-trained model; empty if its workdir is not there any more."""
+        path = pathlib.Path(str(self.config.get('source_workdir') or self.workdir / 'source'))
+        return _read_json(path / 'config.json') if (path / 'config.json').is_file() else {}
+
+    @property
+    def source_config(self) -> Mapping[str, Any]:
+        """The config of the source-trained model."""
+        config = self.source_info.get('config') or self.config.get('source')
+        return config if isinstance(config, dict) else {}
+
+    @property
+    def source_examples(self) -> Mapping[str, int]:
+        """'<task>/<split>' -> number of examples, of what the source model was trained with."""
+        examples = self.source_info.get('examples') or self.info.get('examples')
+        return examples if isinstance(examples, dict) else {}
+
+    @functools.cached_property
+    def source(self) -> str:
+        """Equal for sweeps that adapt the same source-trained model: a hash of its config."""
+        text = json.dumps(self.source_config, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def learning_rate(
+        self, task: str, language: str, shots: int, method: str = 'full', start: str = 'source'
+    ) -> float | None:
+        """The learning rate of a group's reported scores; None if nothing of it is finished.
+
+        It is the one with the highest mean dev score over buckets, the smaller one of equals. Only
+        those compete that have the most finished buckets: means over other buckets do not compare.
+        Without a dev set it is the smallest.
+        """
+        return self._rates.get((task, language, shots, method, start))
+
+    def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
+        """[W] uint8: predictions of the model without adaptation."""
+        return self._load(task, language, ZERO_SHOT, start)
+
+    def predicted(self, row: Row) -> np.ndarray:
+        """[W] uint8: predictions of an adapted model."""
+        lane = self.lanes.get(row.key)
+        table = self._load(*_place(row))
+        if table.ndim == 1:
+            return table
+        if lane is None or lane >= len(table):
+            raise errors.UserError(f'{self.workdir} has no predictions of {row.key}')
+        return table[lane]
+
+    def gold(self, task: str, language: str) -> np.ndarray:
+        """[W] uint8: the right labels of the test set."""
+        return self._load(task, language, 'gold')
+
+    def labels(self, task: str, language: str) -> list[str]:
+        """The name of each label."""
+        return [str(label) for label in self._about(task, language).get('labels', ())]
+
+    def num_examples(self, task: str, language: str) -> int:
+        """Of the test set; 0 if it is not known."""
+        count = self._about(task, language).get('num_examples')
+        return count if isinstance(count, int) else 0
+
+    @functools.cached_property
+    def _rates(self) -> dict[tuple, float]:
+        groups: dict[tuple, dict[float, list[Row]]] = {}
+        for row in self.rows:
+            if row.status == 'done' and row.learning_rate is not None:
+                groups.setdefault(row.group, {}).setdefault(row.learning_rate, []).append(row)
+        chosen = {}
+        for group, rates in groups.items():
+            most = max(map(len, rates.values()))
+            full = {rate: rows for rate, rows in rates.items() if len(rows) == most}
+            chosen[group] = min(full, key=lambda rate: (-_mean_dev(full[rate]), rate))
+        return chosen
+
+    def _about(self, task: str, language: str) -> dict[str, Any]:
+        path = predictions_path(self.workdir, task, language, 'gold')
+        path = path.with_name(_name(task, language) + '.json')
+        return _read_json(path) if path.is_file() else {}
+
+    def _load(self, *place: Any) -> np.ndarray:
+        path = predictions_path(self.workdir, *place)
+        try:
+            # The header decides how much is read, and only what is asked for is.
+            table = np.load(path, mmap_mode='r', allow_pickle=False)
+        except FileNotFoundError:
+            raise errors.UserError(f'there are no predictions {path}') from None
+        except (OSError, ValueError, EOFError) as error:
+            raise errors.UserError(f'{path} cannot be read: {error}') from None
+        if table.dtype != np.uint8 or table.ndim not in (1, 2):
+            raise errors.UserError(f'{path} holds {table.dtype}{list(table.shape)}, no predictions')
+        return table
+
+
+def predictions_path(workdir: str | pathlib.Path, *parts: Any) -> pathlib.Path:
+    """predictions/<part>-<part>....npy, where no part can lead out of the folder."""
+    return pathlib.Path(workdir) / 'predictions' / f'{_name(*parts)}.npy'
+
+
+def write_csv(rows: Iterable[Row], path: str | pathlib.Path) -> None:
+    """Writes rows as a tidy table, in the order given; the same rows give the same bytes."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator='\n')
+    columns = [name for name in _FIELDS if name != 'curve']
+    writer.writerow(columns)
+    for row in rows:
+        # csv writes a float as repr does: the shortest text that is read as the same number.
+        writer.writerow([getattr(row, name) for name in columns])
+    _replace(pathlib.Path(path), out.getvalue().encode())
+
+
+def _place(row: Row) -> tuple:
+    """What the file of a row's predictions is named by."""
+    shots = () if row.shots == 0 else (row.shots,)
+    return row.task, row.language, *shots, row.method, row.start
+
+
+def _name(*parts: Any) -> str:
+    for part in map(str, parts):
+        # A minus would be taken for the one between the parts.
+        if not _SAFE_NAME.fullmatch(part) or '..' in part:
+            raise errors.UserError(
+                f'{part!r} cannot be part of a file name; allowed: letters, digits, "_" and "."'
+            )
+    return '-'.join(map(str, parts))
+
+
+def _as_bytes(numbers: np.ndarray) -> np.ndarray:
+    numbers = np.asarray(numbers)
+    if numbers.max(initial=0) >= SEPARATOR:
+        raise ValueError(f'label {numbers.max()} does not fit; at most {SEPARATOR} are stored')
+    return np.where(numbers < 0, SEPARATOR, numbers).astype(np.uint8)
+
+
+def _save(path: pathlib.Path, table: np.ndarray) -> None:
+    out = io.BytesIO()
+    np.save(out, table, allow_pickle=False)
+    _replace(path, out.getvalue())
+
+
+def _replace(path: pathlib.Path, data: bytes) -> None:
+    """Writes a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def _read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, str]:
+    """The rows of results.jsonl with their lanes, its bytes up to there, what was dropped."""
+    data = path.read_bytes() if path.is_file() else b''
+    size = data.rfind(b'\n') + 1
+    found = []
+    for number, line in enumerate(data[:size].splitlines(), 1):
+        try:
+            found.append(_parse(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise errors.UserError(
+                f'{path}:{number} is no result ({error}); delete that line, and the sweep makes it '
+                'again'
+            ) from None
+    dropped = f'The last line of {path.name} was cut short and is left out.'
+    return found, size, dropped if size < len(data) else ''
+
+
+def _parse(record: Any) -> tuple[Row, int | None]:
+    """A line of results.jsonl; ValueError, KeyError or TypeError if it is none."""
+    values = {name: record[name] for name in _FIELDS}
+    for name in _TEXTS:
+        if not isinstance(values[name], str):
+            raise ValueError(f'{name} is {values[name]!r}, not a text')
+    for name in (*_COUNTS, *_NUMBERS):
+        value, kinds = values[name], int if name in _COUNTS else int | float
+        if value is None and name not in _NEEDED:
+            continue
+        if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
+            raise ValueError(f'{name} is {value!r}, not a number')
+    if values['status'] not in STATUSES:
+        raise ValueError(f'status is {values["status"]!r}')
+    if (values['status'] == 'done') != (values['score'] is not None):
+        raise ValueError(f'a row that is {values["status"]} with the score {values["score"]!r}')
+    _name(*(values[name] for name in ('task', 'language', 'method', 'start')))
+    values['curve'] = tuple(float(value) for value in values['curve'])
+    lane = record.get('lane')
+    if lane is not None and (not isinstance(lane, int) or isinstance(lane, bool) or lane < 0):
+        raise ValueError(f'lane is {lane!r}')
+    return Row(**values), lane
+
+
+def _read_json(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise errors.UserError(f'cannot read {path}: {error.strerror}') from None
+    except ValueError as error:
+        raise errors.UserError(f'{path} is not JSON ({error})') from None
+    if not isinstance(content, dict):
+        raise errors.UserError(f'{path} holds {type(content).__name__}, not a JSON object')
+    return content
+
+
+def _mean_dev(rows: Sequence[Row]) -> float:
+    scores = [row.dev_score for row in rows]
+    # fsum does not depend on the order in which adaptations ended.
+    return -math.inf if None in scores else math.fsum(scores) / len(scores)
+
+
+def _sortable(key: tuple) -> tuple:
+    return tuple((value is not None, 0 if value is None else value) for value in key)

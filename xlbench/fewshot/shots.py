@@ -1,0 +1,392 @@
+"""The few shots of one language as arrays: its buckets, and the dev and test sets around them.
+
+A task of tasks/fewshot.py in one language has splits shots_1, shots_2, ... with the examples of all
+its buckets. `Corpus` turns them into arrays of one shape for every bucket of a number of shots, so
+that many buckets train side by side, and dev and test set into `EvalSet`s, whose predictions are
+compared with the right labels by a single look-up.
+
+Few of a vocabulary's ids occur in one language's few shots, and fewer in its buckets. All arrays
+have compact ids: 0 is padding, then those of buckets, then those of dev and test sets alone. An
+embedding table of 119 547 rows (mBERT) becomes one of some thousands for each adaptation.
+"""
+
+import dataclasses
+import functools
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench import batches as batches_lib, errors, features, prepared
+from xlbench.benchmarks import FEWSHOT
+from xlbench.errors import UserError
+from xlbench.metrics import tagging
+
+Record = Mapping[str, Any]  # Of a prepared split.
+
+DEV_SETS = ('validation', 'other_shots', 'none')
+# Rows of embedding tables, and places of a row, come in multiples of these: few programs.
+_ROWS, _PLACES = 64, 8
+# Widths that batches of a dev or test set may have, and the least rows of one of several batches.
+_PARTS, _PART_ROWS = 4, 32
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalSet:
+    """A dev or test set; predictions of all its batches, flat and joined, are read at `take`.
+
+    W is the number of examples for classification. For tagging it is that of words, sentence after
+    sentence, and a separator behind each sentence, as metrics.tagging.Chunks.compare takes them;
+    words that are not scored, because they did not fit or by their tag, are left out.
+
+    Attributes:
+        batches: Features of the view, each [rows, ...]; rows without an example are empty.
+        gold: [W] int32, the right labels; -1 at separators.
+        take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
+            for tagging in their [rows * width]; -1 at separators.
+        indices: [W] int32, the number of the example in the prepared split, for dev 'other_shots'
+            among its own examples; -1 at separators.
+        words: [W] int32, tagging: the number of the word in its sentence; else 0; -1 at separators.
+        num_examples: Examples, cut ones included.
+    """
+
+    batches: tuple[dict[str, np.ndarray], ...]
+    gold: np.ndarray
+    take: np.ndarray
+    indices: np.ndarray
+    words: np.ndarray
+    num_examples: int
+
+
+def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[str, str]]:
+    """What `Corpus.open` reads: pairs of task and split, as prepared.ensure takes them.
+
+    Args:
+        task: One of FEWSHOT.tasks.
+        lang: ISO code.
+        shots: Numbers of shots.
+        dev: One of DEV_SETS.
+    """
+    if dev not in DEV_SETS:
+        raise errors.unknown('dev set', dev, DEV_SETS)
+    allowed = FEWSHOT.shots(task)
+    for number in shots:
+        if number not in allowed:
+            listed = ', '.join(map(str, allowed))
+            raise UserError(f'{task} has no buckets of {number} shots; choose from {listed}')
+    # The dev set of a number of shots must not depend on which others are asked for.
+    numbers = allowed if dev == 'other_shots' else shots
+    splits = ['test', *(f'shots_{number}' for number in sorted({*numbers}))]
+    splits += ['validation'] if dev == 'validation' else []
+    return [(FEWSHOT.task_name(task, lang), split) for split in splits]
+
+
+class Corpus:
+    """Buckets, dev sets and test set of one task in one language.
+
+    Attributes:
+        name: The SeqIO task.
+        labels: The labels' texts, by id.
+        token_ids: [U] int32, the vocabulary's id of each compact id.
+        num_shot_ids: So many of them are enough for all buckets of the numbers of shots asked for,
+            not only for the first `buckets`.
+    """
+
+    def __init__(
+        self,
+        splits: Mapping[str, prepared.Prepared],
+        *,
+        shots: Sequence[int],
+        buckets: int,
+        dev: str,
+        lengths: Mapping[str, int],
+        batch_size: int,
+        view: str,
+    ):
+        """`splits` are those that `needed` names; the rest as for `open`."""
+        test = splits['test']
+        for other in splits.values():
+            for key in ('vocabulary', 'labels', 'view'):
+                if other.manifest.get(key) != test.manifest.get(key):
+                    raise UserError(
+                        f'{test.name}: splits {other.split} and test have been prepared with '
+                        f'another {key}; prepare both again with --force'
+                    )
+        self.name, self.labels = test.name, list(test.manifest['labels'])
+        self._manifest, self._view, self._dev = test.manifest, view, dev
+        self._conventions = features.Conventions.of(test.manifest)
+        self._limit, self._batch_size, self._buckets = lengths['inputs'], batch_size, buckets
+        self._records = {split: found.read(range(len(found))) for split, found in splits.items()}
+        for number in shots:
+            self._check_buckets(splits[f'shots_{number}'])
+        own = {f'shots_{number}' for number in shots}
+        first = self._ids(self._records[split] for split in own)
+        rest = self._ids(self._records[split] for split in self._records if split not in own)
+        pad = np.array([self._conventions.pad_id])
+        first = np.setdiff1d(np.append(first, self._conventions.eos_id), pad)
+        rest = np.setdiff1d(rest, np.append(first, pad))
+        self.token_ids = np.concatenate([pad, first, rest]).astype(np.int32)
+        self.num_shot_ids = min(_up_to(_ROWS, 1 + len(first)), len(self.token_ids))
+        self._compact = np.zeros(self._conventions.vocab_size, np.int32)
+        self._compact[self.token_ids] = np.arange(len(self.token_ids))
+
+    @classmethod
+    def open(
+        cls,
+        root: str,
+        vocabulary: str,
+        task: str,
+        lang: str,
+        *,
+        shots: Sequence[int],
+        buckets: int,
+        dev: str,
+        lengths: Mapping[str, int],
+        batch_size: int,
+        view: str,
+    ) -> 'Corpus':
+        """Reads a task in one language; what is not prepared is prepared first.
+
+        Args:
+            root: The data root.
+            vocabulary: As `xlbench.prepare --vocabulary` takes it.
+            task: One of FEWSHOT.tasks.
+            lang: ISO code.
+            shots: Numbers of shots, K.
+            buckets: How many of the buckets of each K, the first so many.
+            dev: 'validation', the split of that name, without the shots of this K (of all buckets)
+                where shots are dev examples (xnli, pawsx); 'other_shots', the examples of buckets
+                of other K that are in no bucket of this K, each once, for languages without a dev
+                file; or 'none'.
+            lengths: dict(inputs=...), most tokens; longer examples are cut.
+            batch_size: Most rows of a batch of a dev or test set.
+            view: 'classification' or 'tagging', the objective's.
+        """
+        jobs = needed(task, lang, shots, dev)
+        prepared.ensure(jobs, root=root, vocabulary=vocabulary)
+        splits = {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs}
+        return cls(
+            splits,
+            shots=shots,
+            buckets=buckets,
+            dev=dev,
+            lengths=lengths,
+            batch_size=batch_size,
+            view=view,
+        )
+
+    def bucket_arrays(self, shots: int) -> dict[str, np.ndarray]:
+        """The buckets of a number of shots: {feature: [buckets, N, ...]}, 'examples': [buckets].
+
+        N is the number of examples of the largest bucket, and rows are as wide as the longest
+        example, among all buckets that there are: masks of dropout depend on shapes, and the result
+        of a bucket shall not depend on how many others are asked for. Rows without an example are
+        empty, with weight 0.
+        """
+        records = self._records[f'shots_{shots}']
+        each = self._by_bucket(shots)
+        most = max(map(len, each.values()))
+        longest = max(len(record['inputs']) for record in records)
+        found = [each.get(number, []) for number in range(self._buckets)]
+        rows = [row for own in found for row in [*own, *[[]] * (most - len(own))]]
+        arrays = features.VIEWS[self._view](
+            rows,
+            lengths={'inputs': min(_up_to(_PLACES, longest), self._limit)},
+            limits={'inputs': self._limit},
+            conventions=self._conventions,
+        )
+        arrays = {
+            name: array.reshape(self._buckets, most, *array.shape[1:])
+            for name, array in self._compacted(arrays).items()
+        }
+        return arrays | {'examples': np.array([len(own) for own in found], np.int32)}
+
+    def empty(self, shots: int) -> tuple[int, ...]:
+        """The numbers of the buckets without an example, as some published ones are."""
+        there = self._by_bucket(shots)
+        return tuple(number for number in range(self._buckets) if number not in there)
+
+    def dev(self, shots: int) -> EvalSet | None:
+        """What an adaptation with so many shots is stopped by; None for 'none'."""
+        if self._dev == 'none':
+            return None
+        taken = self._records[f'shots_{shots}']
+        if self._dev == 'other_shots':
+            records, numbers = self._other_shots(taken)
+        else:
+            records, numbers = self._without(taken)
+        if not records:
+            raise UserError(
+                f'{self.name}: the buckets of {shots} shots leave no example for dev '
+                f'{self._dev!r}; the dev sets are {", ".join(DEV_SETS)}'
+            )
+        return self._eval_set(records, numbers)
+
+    @functools.cached_property
+    def test(self) -> EvalSet:
+        """The whole test set."""
+        records = self._records['test']
+        return self._eval_set(records, range(len(records)))
+
+    def texts(self, where: str | int) -> list[Record]:
+        """The prepared records of 'test', 'validation', or of all buckets of a number of shots.
+
+        Their ids are those of the vocabulary. A record of a bucket has the bucket's number as text
+        in `bucket`.
+        """
+        return self._records[where if isinstance(where, str) else f'shots_{where}']
+
+    def _check_buckets(self, split: prepared.Prepared) -> None:
+        """Every bucket asked for has examples, or is known to be empty."""
+        there = {int(record['bucket']) for record in self._records[split.split]}
+        # All that is left out of such a split are empty buckets.
+        empty = sum((split.manifest.get('left_out') or {}).values())
+        missing = [number for number in range(self._buckets) if number not in there]
+        if len(missing) > empty:
+            raise UserError(
+                f'{self._buckets} buckets of {split.name}/{split.split} are asked for, and '
+                f'there are {len(there) + empty}; ask for fewer, or make more with '
+                '`python -m xlbench.buckets sample`'
+            )
+
+    def _by_bucket(self, shots: int) -> dict[int, list[Record]]:
+        found: dict[int, list[Record]] = {}
+        for record in self._records[f'shots_{shots}']:
+            found.setdefault(int(record['bucket']), []).append(record)
+        return found
+
+    def _without(self, taken: Sequence[Record]) -> tuple[list[Record], list[int]]:
+        """The validation split without shots that stand in it, and their numbers there.
+
+        2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X. The official code has
+        them in a file of its own, "left,dev.pkl".
+        """
+        texts = {shot['uid']: _letters(shot) for shot in taken if 'uid' in shot}
+        records, numbers = [], []
+        for number, record in enumerate(self._records['validation']):
+            uid = record.get('uid')
+            if uid not in texts:
+                records.append(record)
+                numbers.append(number)
+            elif texts[uid] != _letters(record):
+                raise UserError(
+                    f'{self.name}: {uid} of the buckets has another text in the validation split; '
+                    'take the dev file that the buckets were drawn from'
+                )
+        there = {record.get('uid') for record in self._records['validation']}
+        if lost := [uid for uid in texts if uid.endswith('-val') and uid not in there]:
+            raise UserError(
+                f'{self.name}: the buckets have {lost[0]}, and the validation split has no such '
+                'example, so that it may have shots under other names; take the dev file that the '
+                "buckets were drawn from, or config.adapt.dev='other_shots'"
+            )
+        return records, numbers
+
+    def _other_shots(self, taken: Sequence[Record]) -> tuple[list[Record], range]:
+        """The examples of buckets that are none of `taken`, each once."""
+        texts = {record['inputs_pretokenized'] for record in taken}
+        found: dict[str, Record] = {}
+        for split, records in self._records.items():
+            for record in records if split.startswith('shots_') else ():
+                if (text := record['inputs_pretokenized']) not in texts:
+                    found.setdefault(text, record)
+        return list(found.values()), range(len(found))
+
+    def _eval_set(self, records: Sequence[Record], numbers: Sequence[int]) -> EvalSet:
+        """Batches of nearly equal sizes, the longest examples first; see EvalSet."""
+        # Small sets are parted as well: short sentences need not be as wide as the longest one.
+        parts = min(_PARTS, len(records) // _PART_ROWS)
+        num_batches = max(-(-len(records) // self._batch_size), parts)
+        num_rows = _up_to(_PLACES, -(-len(records) // num_batches))
+        made = batches_lib.EvalBatches(
+            _Chosen(self._manifest, records),
+            batch_size=min(num_rows, self._batch_size),
+            lengths={'inputs': self._limit, 'targets': self._limit},
+            view=self._view,
+            widths=_PARTS,
+        )
+        batches, before = [], 0
+        starts = np.zeros(len(records), np.int64)  # Where the prediction of each begins.
+        for batch in map(made.build, range(len(made))):
+            index = batch.pop('example_index')
+            rows, width = batch['encoder_input_tokens'].shape
+            size = width if self._view == 'tagging' else 1
+            [filled] = np.nonzero(index >= 0)
+            starts[index[filled]] = before + size * filled
+            before += size * rows
+            batches.append(self._compacted(batch))
+        columns = [
+            part
+            for example in zip(records, starts.tolist(), numbers, strict=True)
+            for part in self._columns(*example)
+        ]
+        gold, take, indices, words = np.concatenate(columns, 1).astype(np.int32)
+        return EvalSet(tuple(batches), gold, take, indices, words, len(records))
+
+    def _columns(self, record: Record, start: int, number: int) -> list[np.ndarray]:
+        """gold, take, indices and words of an example: [4, scored words], for tagging and [4, 1].
+
+        Args:
+            record: The example.
+            start: Where its row begins among all predictions.
+            number: What `indices` says of it.
+        """
+        if self._view == 'classification':
+            return [np.array([[record['targets'][0]], [start], [number], [0]])]
+        places = features.tag_places(record, self._limit)
+        [words] = np.nonzero(self._scored[record['targets'][: len(places)]])
+        gold, take = record['targets'][words], start + places[words]
+        return [np.stack([gold, take, np.full_like(words, number), words]), np.full((4, 1), -1)]
+
+    @functools.cached_property
+    def _scored(self) -> np.ndarray:
+        """[labels], whether words with this tag count."""
+        return np.array([label not in tagging.UNSCORED for label in self.labels])
+
+    def _compacted(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The same features in compact ids."""
+        name = 'encoder_input_tokens'
+        return {**arrays, name: self._compact[arrays[name]]}
+
+    @staticmethod
+    def _ids(groups: Iterable[Sequence[Record]]) -> np.ndarray:
+        """The different ids of records, rising."""
+        parts = [record['inputs'] for records in groups for record in records]
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chosen:
+    """Examples in memory, as EvalBatches reads those of a prepared split."""
+
+    manifest: Mapping[str, Any]
+    records: Sequence[Record]
+
+    @property
+    def name(self) -> str:
+        return self.manifest['task']
+
+    @property
+    def split(self) -> str:
+        return self.manifest['split']
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def lengths(self) -> np.ndarray:
+        return np.array([[len(r['inputs']), len(r['targets'])] for r in self.records], np.int32)
+
+    def read(self, indices: Iterable[int]) -> list[Record]:
+        return [self.records[i] for i in indices]
+
+
+def _letters(record: Record) -> str:
+    """Letters and digits of the texts: dev files are spaced and quoted in more than one way."""
+    text = record['inputs_pretokenized'].casefold()
+    return ''.join(c for c in text if unicodedata.category(c)[0] in 'LN')
+
+
+def _up_to(multiple: int, number: int) -> int:
+    """The next multiple. Example: 8, 17 -> 24."""
+    return -(-number // multiple) * multiple
