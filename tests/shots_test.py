@@ -277,6 +277,17 @@ def test_a_dev_file_that_lost_its_rows_is_refused(xnli, tmp_path):
 
 
 @views
+def test_a_part_of_the_dev_set_can_be_enough(root, view):
+    whole, part, more = (opened(root, view, dev_examples=number).dev(1) for number in (0, 9, 1000))
+    assert part.num_examples == 9 and whole.num_examples == more.num_examples < 1000
+    own = {*part.indices.tolist()} - {-1}
+    assert len(own) == 9 and own < {*whole.indices.tolist()}
+    assert own == {*opened(root, view, dev_examples=9).dev(1).indices.tolist()} - {-1}
+    gold = whole.gold[np.isin(whole.indices, sorted(own))]
+    assert part.gold[part.take >= 0].tolist() == gold.tolist()
+
+
+@views
 def test_shots_of_training_sets_take_nothing_from_the_dev_set(root, view):
     corpus = opened(root, view)
     assert {labelled.Uid.parse(r['uid']).split for r in corpus.texts(1) if 'uid' in r} <= {'trn'}

@@ -103,6 +103,7 @@ class Corpus:
         lengths: Mapping[str, int],
         batch_size: int,
         view: str,
+        dev_examples: int = 0,
     ):
         """`splits` are those that `needed` names; the rest as for `open`."""
         test = splits['test']
@@ -117,6 +118,7 @@ class Corpus:
         self._manifest, self._view, self._dev = test.manifest, view, dev
         self._conventions = features.Conventions.of(test.manifest)
         self._limit, self._batch_size, self._buckets = lengths['inputs'], batch_size, buckets
+        self._dev_examples = dev_examples
         self._records = {split: found.read(range(len(found))) for split, found in splits.items()}
         for number in shots:
             self._check_buckets(splits[f'shots_{number}'])
@@ -145,6 +147,7 @@ class Corpus:
         lengths: Mapping[str, int],
         batch_size: int,
         view: str,
+        dev_examples: int = 0,
     ) -> 'Corpus':
         """Reads a task in one language; what is not prepared is prepared first.
 
@@ -162,6 +165,8 @@ class Corpus:
             lengths: dict(inputs=...), most tokens; longer examples are cut.
             batch_size: Most rows of a batch of a dev or test set.
             view: 'classification' or 'tagging', the objective's.
+            dev_examples: Of larger dev sets so many examples are taken, the same ones whenever they
+                are; 0 takes all.
         """
         jobs = needed(task, lang, shots, dev)
         prepared.ensure(jobs, root=root, vocabulary=vocabulary)
@@ -174,6 +179,7 @@ class Corpus:
             lengths=lengths,
             batch_size=batch_size,
             view=view,
+            dev_examples=dev_examples,
         )
 
     def bucket_arrays(self, shots: int) -> dict[str, np.ndarray]:
@@ -220,6 +226,13 @@ class Corpus:
             raise UserError(
                 f'{self.name}: the buckets of {shots} shots leave no example for dev '
                 f'{self._dev!r}; the dev sets are {", ".join(DEV_SETS)}'
+            )
+        if 0 < self._dev_examples < len(records):
+            # Of all parts of a file, whose order often means something.
+            drawn = np.random.default_rng(0).permutation(len(records))[: self._dev_examples]
+            records, numbers = (
+                [records[i] for i in sorted(drawn)],
+                [numbers[i] for i in sorted(drawn)],
             )
         return self._eval_set(records, numbers)
 

@@ -54,6 +54,11 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
             **_stack('decoder/', f'decoder.{base}', config, decoder=True),
             **_lm_head('decoder.', config),
         }
+    if config.head != 'linear':
+        raise UserError(
+            f'a head of cosines (head={config.head!r}) cannot be written for transformers, which '
+            'has none; heads that are linear can'
+        )
     table = _stack('encoder/', base, config) | _pooler('encoder/', base, config)
     if family == 'sequence_classifier' and not config.has_pooler:
         table |= _dense('dense', 'classifier.dense')

@@ -87,6 +87,16 @@ class Chunks:
         self._begins = np.array([[_begins(a, b) for b in states] for a in states])
         self._ends = np.array([[_ends(a, b) for b in states] for a in states])
 
+    @property
+    def tables(self) -> dict[str, np.ndarray]:
+        """What `compare` looks up, for whoever does the same on a device.
+
+        kinds: [tags + 2] number of each tag's type. begins, ends: [tags + 2, tags + 2], whether a
+        chunk begins, or the one before ends, between two tags. Row -2 is what is before the first
+        tag, row -1 the O that -1 stands for.
+        """
+        return {'kinds': self._kinds, 'begins': self._begins, 'ends': self._ends}
+
     def compare(
         self, gold: np.ndarray, predicted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -246,9 +246,7 @@ class Bert(Embedded):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
-        mask = None
-        if segment_ids is not None:
-            mask = layers.mask_bias(layers.same_segment(segment_ids, segment_ids))
+        mask = _mask(segment_ids)
         x = self.embed(tokens, positions, type_ids, train)
         for layer in self.layers:
             x = layer(x, mask, train)
@@ -262,3 +260,30 @@ class Bert(Embedded):
         Of the row's first token, so that it is for rows that hold one example.
         """
         return jnp.tanh(self.pooler(encoded[:, 0]))
+
+    def first_attention(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
+        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
+        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+    ) -> jax.Array:  # [batch, heads, length], float32
+        """How the first token shares out its attention in the topmost layer; a sum is 1.
+
+        Computed apart, because `__call__` never divides its weights (layers.dot_product_attention).
+        """
+        mask = _mask(segment_ids)
+        x = self.embed(tokens, positions, type_ids)
+        *below, top = self.layers
+        for layer in below:
+            x = layer(x, mask, False)
+        q, k, _ = top.attention.project(x)
+        logits = jnp.einsum('bhd,bhkd->bhk', q[:, :, 0], k, preferred_element_type=jnp.float32)
+        return jax.nn.softmax(logits if mask is None else logits + mask[:, :, 0], axis=-1)
+
+
+def _mask(segment_ids: jax.Array | None) -> jax.Array | None:
+    """Segments [batch, length] -> [batch, 1, length, length], 0 or MASKED."""
+    if segment_ids is None:
+        return None
+    return layers.mask_bias(layers.same_segment(segment_ids, segment_ids))

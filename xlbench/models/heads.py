@@ -4,6 +4,9 @@ BERT's head over a text is dropout and one layer on what the pooler gives (arXiv
 RoBERTa has no pooler, and its head a layer of its own (fairseq, roberta/model.py:
 RobertaClassificationHead): dropout, layer, tanh, dropout, layer. The one over tokens is dropout and
 one layer in both.
+
+A head is in two parts for those who adapt it alone (xlbench.fewshot): `hidden` is what the encoder
+gives it, `label` what it makes of that.
 """
 
 import dataclasses
@@ -12,8 +15,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.errors import UserError
+from xlbench.errors import UserError, unknown
 from xlbench.models import bert, layers
+
+HEADS = ('linear', 'cosine')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,15 +28,24 @@ class HeadConfig(bert.BertConfig):
     Attributes:
       num_labels: classes.
       classifier_dropout_rate: on what the head's layers read.
+      head: 'linear', or 'cosine': a label's logit is `scale` times the cosine of what the head's
+        last layer reads and the label's vector (arXiv:2012.15682, section 5.5).
+      scale: of 'cosine'.
       has_pooler: see BertConfig; SequenceClassifier's head has a layer of its own where there is
         none, and TokenClassifier never reads it.
     """
 
     num_labels: int = 2
     classifier_dropout_rate: float = 0.1
+    head: str = 'linear'
+    scale: float = 10.0
 
     def __post_init__(self):
         super().__post_init__()
+        if self.head not in HEADS:
+            raise unknown('head', self.head, HEADS)
+        if not self.scale > 0:
+            raise UserError(f'scale={self.scale}; what cosines are multiplied by is above 0')
         if self.num_labels < 1:
             raise UserError(f'num_labels={self.num_labels}; a classifier has 1 or more')
 
@@ -47,6 +61,32 @@ def _sizes(pooled: bool) -> dict[str, dict]:
 SIZES = {'sequence_classifier': _sizes(pooled=True), 'token_classifier': _sizes(pooled=False)}
 
 
+class Cosine(nn.Module):
+    """One vector for each label; logits are cosines with them, times `scale`."""
+
+    features: int
+    scale: float
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """x [..., in], float32 -> [..., features]."""
+        init = nn.with_logical_partitioning(bert.INIT, ('labels', 'embed'))
+        kernel = self.param('kernel', init, (self.features, x.shape[-1]), jnp.float32)
+        return self.scale * _unit(x) @ _unit(kernel).T
+
+
+def _unit(x: jax.Array) -> jax.Array:
+    """Vectors [..., dim] of length 1; where there is none, 0."""
+    return x * jax.lax.rsqrt(jnp.maximum(jnp.sum(x * x, axis=-1, keepdims=True), 1e-24))
+
+
+def _classifier(cfg: HeadConfig) -> nn.Module:
+    """The last layer of a head."""
+    if cfg.head == 'cosine':
+        return Cosine(cfg.num_labels, cfg.scale)
+    return bert.dense(cfg, cfg.num_labels, 'labels')
+
+
 class SequenceClassifier(nn.Module):
     """An encoder and a head over its first token, for rows that hold one example."""
 
@@ -58,7 +98,7 @@ class SequenceClassifier(nn.Module):
         self.encoder = bert.Bert(cfg)
         if not cfg.has_pooler:
             self.dense = bert.dense(cfg, cfg.emb_dim)
-        self.classifier = bert.dense(cfg, cfg.num_labels, 'labels')
+        self.classifier = _classifier(cfg)
         self.dropout = layers.Dropout(cfg.classifier_dropout_rate)
 
     def __call__(
@@ -71,12 +111,27 @@ class SequenceClassifier(nn.Module):
         train: bool = False,
     ) -> jax.Array:  # [batch, num_labels], float32
         """Tokens -> logits of each text."""
-        x = self.encoder(tokens, segment_ids, positions, type_ids, train=train)
+        return self.label(self.hidden(tokens, segment_ids, positions, type_ids, train), train)
+
+    def hidden(
+        self, tokens, segment_ids=None, positions=None, type_ids=None, train: bool = False
+    ) -> jax.Array:
+        """Tokens -> the encoder's state of the first one, [batch, emb_dim]."""
+        return self.encoder(tokens, segment_ids, positions, type_ids, train=train)[:, 0]
+
+    def pool(self, x: jax.Array, train: bool = False) -> jax.Array:
+        """Hidden states [batch, emb_dim] -> what the last layer reads, [batch, emb_dim]."""
         if self.config.has_pooler:
-            x = self.encoder.pool(x)
-        else:
-            x = jnp.tanh(self.dense(self.dropout(x[:, 0], train)))
+            return self.encoder.pool(x[:, None])
+        return jnp.tanh(self.dense(self.dropout(x, train)))
+
+    def classify(self, x: jax.Array, train: bool = False) -> jax.Array:
+        """The last layer alone: [batch, emb_dim] -> logits [batch, num_labels]."""
         return self.classifier(self.dropout(x, train).astype(jnp.float32))
+
+    def label(self, x: jax.Array, train: bool = False) -> jax.Array:
+        """Hidden states [batch, emb_dim] -> logits [batch, num_labels]."""
+        return self.classify(self.pool(x, train), train)
 
 
 class TokenClassifier(nn.Module):
@@ -88,7 +143,7 @@ class TokenClassifier(nn.Module):
         """Makes the parts."""
         cfg = self.config
         self.encoder = bert.Bert(cfg)
-        self.classifier = bert.dense(cfg, cfg.num_labels, 'labels')
+        self.classifier = _classifier(cfg)
         shared = layers.positions_shared(cfg.shared_dropout)
         self.dropout = layers.Dropout(cfg.classifier_dropout_rate, shared)
 
@@ -102,5 +157,14 @@ class TokenClassifier(nn.Module):
         train: bool = False,
     ) -> jax.Array:  # [batch, length, num_labels], float32
         """Tokens -> logits of each token."""
-        x = self.encoder(tokens, segment_ids, positions, type_ids, train=train)
+        return self.label(self.hidden(tokens, segment_ids, positions, type_ids, train), train)
+
+    def hidden(
+        self, tokens, segment_ids=None, positions=None, type_ids=None, train: bool = False
+    ) -> jax.Array:
+        """Tokens -> the encoder's states, [batch, length, emb_dim]."""
+        return self.encoder(tokens, segment_ids, positions, type_ids, train=train)
+
+    def label(self, x: jax.Array, train: bool = False) -> jax.Array:
+        """Hidden states [..., emb_dim] -> logits [..., num_labels]."""
         return self.classifier(self.dropout(x, train).astype(jnp.float32))

@@ -1,0 +1,499 @@
+"""Many adaptations at once equal each alone, and each equals a plain loop."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import traverse_util
+
+from xlbench import errors, models, objectives, partitioning, train_step
+from xlbench.fewshot import adaptation
+from xlbench.fewshot.adaptation import Lane
+from xlbench.huggingface import bert as bert_names
+from xlbench.metrics import tagging
+from xlbench.models import heads
+
+VOCAB, CLS, SEP = 61, 1, 2
+LABELS = {'classification': ['bad', 'fair', 'good'], 'tagging': ['B-PER', 'I-PER', 'O', 'NOUN']}
+FAMILIES = {'classification': 'sequence_classifier', 'tagging': 'token_classifier'}
+BUCKETS, ROWS, WIDTH = 5, 6, 12
+# Some gradients are 0 but for rounding (a softmax's keys have a bias); this keeps them small.
+ADAM = dict(b1=0.9, b2=0.999, eps=1e-3)
+TABLE = adaptation.EMBEDDING
+
+
+@dataclasses.dataclass
+class EvalSet:
+    batches: tuple
+    gold: np.ndarray
+    take: np.ndarray
+
+
+class Corpus:
+    """Made-up texts: a word's label shows in its id, with some noise. As shots.Corpus."""
+
+    def __init__(self, view, dev=True, seed=0):
+        rng = np.random.default_rng(seed)
+        self.view, self.labels = view, LABELS[view]
+        self.token_ids = rng.permutation(np.arange(3, VOCAB))[:50].astype(np.int32)
+        self.token_ids[:3] = 0, CLS, SEP
+        self.num_shot_ids = 32
+        self.sizes = np.array([6, 3, 5, 1, 4], np.int32)
+        rows = [
+            self.row(rng, self.num_shot_ids, WIDTH) if row < size else None
+            for size in self.sizes
+            for row in range(ROWS)
+        ]
+        self.arrays = {
+            name: x.reshape(BUCKETS, ROWS, *x.shape[1:])
+            for name, x in self.batch(rows, WIDTH).items()
+        }
+        widths = (8, WIDTH) if view == 'tagging' else (WIDTH,)
+        self._dev = self.eval_set(rng, 43, widths) if dev else None
+        self.test = self.eval_set(rng, 31, widths[-1:])
+
+    def row(self, rng, ids, width):
+        """Tokens, labels and weights of one text."""
+        length = rng.integers(3, width + 1)
+        tokens = rng.integers(3, ids, length)
+        tokens[0], tokens[-1] = 1, 2
+        noise = rng.integers(0, 2, length) * rng.integers(0, 2, length)
+        labels = (tokens + noise) * len(self.labels) // VOCAB
+        if self.view == 'classification':
+            return tokens, labels[1], 1.0
+        weights = rng.integers(0, 2, length)
+        weights[0] = weights[-1] = 0
+        weights[1] = 1
+        return tokens, labels * weights, weights
+
+    def batch(self, rows, width):
+        shape = (len(rows), width)
+        found = {
+            'encoder_input_tokens': np.zeros(shape, np.int32),
+            'encoder_segment_ids': np.zeros(shape, np.int32),
+            'labels': np.zeros(shape if self.view == 'tagging' else shape[:1], np.int32),
+        }
+        weights = np.zeros(found['labels'].shape, np.float32)
+        for i, row in enumerate(rows):
+            if row is None:
+                continue
+            tokens, labels, weight = row
+            found['encoder_input_tokens'][i, : len(tokens)] = tokens
+            found['encoder_segment_ids'][i, : len(tokens)] = 1
+            here = (i, slice(len(tokens))) if self.view == 'tagging' else i
+            found['labels'][here], weights[here] = labels, weight
+        if self.view == 'classification':  # Pairs of texts.
+            found['encoder_type_ids'] = (np.arange(width) > width // 2) * found[
+                'encoder_segment_ids'
+            ]
+        return found | {adaptation.WEIGHTS[self.view]: weights}
+
+    def eval_set(self, rng, size, widths):
+        """Batches of as many shapes as `widths`, in turn; padded rows at the end."""
+        gold, take, batches, start = [], [], [], 0
+        for first in range(0, size, 8):
+            width = widths[first // 8 % len(widths)]
+            part = [self.row(rng, 50, width) for _ in range(min(8, size - first))]
+            batch = self.batch(part + [None] * (8 - len(part)), width)
+            batches.append(batch)
+            for i, (_, labels, weights) in enumerate(part):
+                if self.view == 'classification':
+                    gold.append([labels])
+                    take.append([start + i])
+                else:
+                    [places] = np.nonzero(weights)
+                    gold.append([*labels[places], -1])
+                    take.append([*(start + i * width + places), -1])
+            start += batch['labels'].size
+        gold, take = (np.concatenate(x).astype(np.int32) for x in (gold, take))
+        return EvalSet(tuple(batches), gold, take)
+
+    def bucket_arrays(self, shots):
+        assert shots == 4
+        return self.arrays | {'examples': self.sizes}
+
+    def dev(self, shots):
+        assert shots == 4
+        return self._dev
+
+
+@functools.cache
+def corpus(view, dev=True):
+    return Corpus(view, dev)
+
+
+@functools.cache
+def model_of(view, dropout=0.2, **overrides):
+    fields = dict(
+        vocab_size=VOCAB, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=24, num_layers=1,
+        max_positions=WIDTH, num_labels=len(LABELS[view]), has_pooler=view == 'classification',
+        dropout_rate=dropout, attention_dropout_rate=0.0, classifier_dropout_rate=dropout,
+    )  # fmt: skip
+    return models.build(FAMILIES[view], **{**fields, **overrides})
+
+
+def mesh_of(devices=1):
+    return partitioning.make_mesh(devices=jax.devices()[:devices])
+
+
+@functools.cache
+def params_of(view, **overrides):
+    model, mesh = model_of(view, **overrides), mesh_of()
+    params = train_step.init_params(model, objectives.build(view), mesh, jax.random.key(3))
+    # Large enough that the encoder mixes what it reads.
+    return jax.tree.map(lambda x: np.array(x) * 5 if x.ndim > 1 else np.array(x), params)
+
+
+@functools.cache
+def frozen_of(view, dev, devices):
+    data, mesh = corpus(view, dev), mesh_of(devices)
+    objective = objectives.build(view)
+    return adaptation.FrozenEncoder(model_of(view), objective, params_of(view), data, mesh)
+
+
+@functools.cache
+def adapter(view, method, devices=1, dropout=0.2, dev=True, **options):
+    options = dict(epochs=12, patience=3, adam=ADAM) | options
+    return adaptation.Adapter(
+        model_of(view, dropout), objectives.build(view), params_of(view), corpus(view, dev),
+        mesh_of(devices), method=method, frozen=frozen_of(view, dev, devices), **options,
+    )  # fmt: skip
+
+
+LANES = tuple(
+    Lane(bucket, rate, seed)
+    for bucket, rate, seed in [
+        (0, 1e-2, 0), (1, 3e-2, 1), (2, 1e-3, 0), (3, 1e-2, 2), (4, 5e-2, 1), (0, 3e-2, 1),
+        (2, 0.1, 5),
+    ]
+)  # fmt: skip
+
+
+@functools.cache
+def run(view, method, at_once=1, lanes=LANES, **options):
+    """The results of the lanes, in the order of LANES."""
+    found = list(adapter(view, method, **options).run(4, lanes, at_once, lanes))
+    assert sorted(map(hash, lanes)) == sorted(hash(result.lane) for result in found)
+    return sorted(found, key=lambda result: LANES.index(result.lane))
+
+
+def flat(tree):
+    return traverse_util.flatten_dict(tree, sep='/')
+
+
+def assert_same(left, right, tolerance=1e-4):
+    for a, b in zip(left, right, strict=True):
+        for name in ('lane', 'dev_score', 'best_epoch', 'epochs', 'curve'):
+            assert getattr(a, name) == getattr(b, name), name
+        np.testing.assert_array_equal(a.predicted, b.predicted)
+        a, b = flat(a.params), flat(b.params)
+        assert a.keys() == b.keys()
+        for name in a:
+            np.testing.assert_allclose(a[name], b[name], atol=tolerance, rtol=0, err_msg=name)
+
+
+def assert_equals_plain_loop(view, method, results, dev=True):
+    """Results, against what one would write down: the whole model, the whole vocabulary.
+
+    A frozen encoder drops nothing.
+    """
+    data, objective = corpus(view, dev), objectives.build(view)
+    rates = {} if method == 'full' else dict(dropout_rate=0.0)
+    if method == 'cos_pooler':
+        rates['head'] = 'cosine'
+    model, params = model_of(view, **rates), flat(params_of(view))
+    parts = {'full': '', 'fc': 'classifier'}.get(method, ('classifier', 'encoder/pooler'))
+    own = {name: jnp.asarray(x) for name, x in params.items() if name.startswith(parts)}
+    if method == 'cos_pooler':
+        del own['classifier/bias'], params['classifier/bias']
+    whole = lambda own: traverse_util.unflatten_dict(params | own, sep='/')  # noqa: E731
+
+    @jax.jit
+    def step(own, state, batch, rng, learning_rate):
+        def loss(own):
+            sums = objective.loss(model, whole(own), batch, rng)
+            return sums['loss'] / sums['weight']
+
+        updates, state = optax.adam(learning_rate, **ADAM).update(jax.grad(loss)(own), state)
+        return optax.apply_updates(own, updates), state
+
+    predict = jax.jit(lambda own, batch: objective.row_losses(model, whole(own), batch))
+
+    def ids(batch):
+        tokens = data.token_ids[batch['encoder_input_tokens']]
+        return batch | {'encoder_input_tokens': tokens}
+
+    def predictions(own, found):
+        rows = [np.ravel(predict(own, ids(batch))['predicted']) for batch in found.batches]
+        return np.where(found.take >= 0, np.concatenate(rows)[found.take], -1)
+
+    for result in results:
+        lane, curve = result.lane, []
+        key, params_of_lane = jax.random.key(lane.seed), dict(own)
+        if method in ('cos_pooler', 'fc_reset_pooler'):
+            shape = own['classifier/kernel'].shape
+            drawn = jax.random.normal(jax.random.fold_in(key, 0), shape)
+            params_of_lane['classifier/kernel'] = 0.02 * drawn
+        if method == 'fc_reset_pooler':
+            params_of_lane['classifier/bias'] = jnp.zeros_like(own['classifier/bias'])
+        state = optax.adam(1.0).init(params_of_lane)
+        shots = ids({name: x[lane.bucket] for name, x in data.arrays.items()})
+        for epoch in range(1, result.epochs + 1):
+            rng = jax.random.fold_in(jax.random.fold_in(key, epoch), 0)
+            params_of_lane, state = step(params_of_lane, state, shots, rng, lane.learning_rate)
+            if dev:
+                curve.append(
+                    score(view, data.dev(4).gold, predictions(params_of_lane, data.dev(4)))
+                )
+            if epoch == result.best_epoch:
+                best = params_of_lane
+        np.testing.assert_allclose(result.curve, curve, rtol=1e-9)
+        np.testing.assert_array_equal(result.predicted, predictions(best, data.test))
+        found, expected = flat(result.params), flat(whole(best))
+        assert found.keys() == expected.keys()
+        for name in found:
+            np.testing.assert_allclose(found[name], expected[name], atol=1e-4, err_msg=name)
+
+
+def score(view, gold, predicted):
+    """As the metrics count it."""
+    if view == 'classification':
+        return 100 * np.mean(gold == predicted)
+    ends = np.flatnonzero(gold < 0)
+    sentences = [
+        [' '.join(LABELS[view][i] for i in part if i >= 0) for part in np.split(x, ends)]
+        for x in (gold, predicted)
+    ]
+    return tagging.ChunkF1()(*sentences)['chunk_f1']
+
+
+METHODS = [('classification', name) for name in adaptation.METHODS]
+METHODS += [('tagging', name) for name in adaptation.TAGGING_METHODS]
+
+
+@pytest.mark.parametrize(
+    'view, method',
+    [('classification', 'full'), ('classification', 'fc_reset_pooler'), ('tagging', 'fc')],
+)
+def test_lanes_side_by_side_equal_each_alone(view, method):
+    alone = run(view, method)
+    assert_same(alone, run(view, method, at_once=3))
+    # Some end early, and each best epoch is the first of its score.
+    assert len({result.epochs for result in alone}) > 1
+    for result in alone:
+        assert result.curve.index(result.dev_score) + 1 == result.best_epoch
+        assert result.dev_score == max(result.curve) and len(result.curve) == result.epochs
+
+
+@pytest.mark.parametrize('view, method', METHODS)
+def test_lanes_side_by_side_equal_a_plain_loop_over_the_whole_model(view, method):
+    results = run(view, method, at_once=3)
+    assert_equals_plain_loop(view, method, [results[0], results[5]])
+
+
+@pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'full')])
+def test_the_order_of_lanes_changes_no_bit(view, method):
+    assert_same(run(view, method, 3), run(view, method, 3, LANES[::-1]), tolerance=0)
+
+
+def test_lanes_cut_over_devices_equal_those_of_one():
+    assert_same(run('tagging', 'fc', 3), run('tagging', 'fc', 4, devices=4))
+
+
+def test_without_a_development_set_all_epochs_are_run():
+    results = run('tagging', 'fc', at_once=2, dev=False)
+    for result in results:
+        assert (result.dev_score, result.curve) == (None, ())
+        assert (result.epochs, result.best_epoch) == (12, 12)
+    assert_equals_plain_loop('tagging', 'fc', results[1:2], dev=False)
+
+
+def test_batches_of_some_examples():
+    """A bucket in steps of n, in an order drawn from the seed."""
+    options = dict(dropout=0.0, dev=False, patience=1, epochs=2)
+    whole = run('tagging', 'fc', lanes=LANES[:4], **options)
+    assert_same(whole, run('tagging', 'fc', lanes=LANES[:4], batch_size=ROWS, **options))
+    ones = run('tagging', 'fc', lanes=LANES[:4], batch_size=1, **options)
+    # One example is one step, and the padding behind it is none; several are as many.
+    assert_same(whole[3:], ones[3:])
+    name = 'classifier/kernel'
+    moved = [
+        np.abs(flat(result.params)[name] - params_of('tagging')['classifier']['kernel']).max()
+        for result in (whole[0], ones[0])
+    ]
+    assert moved[1] > 2 * moved[0]
+    # Without dropout the seed decides nothing but the order.
+    lanes = [dataclasses.replace(LANES[0], seed=seed) for seed in (0, 1)]
+    for batch_size, same in ((0, True), (1, False)):
+        found = adapter('tagging', 'fc', batch_size=batch_size, **options).run(4, lanes, 1, lanes)
+        first, second = (flat(result.params)[name] for result in found)
+        assert np.array_equal(first, second) == same
+
+
+def test_only_rows_of_the_embedding_table_that_occur_move():
+    result, data = run('classification', 'full', at_once=3)[0], corpus('classification')
+    table, before = flat(result.params)[TABLE], flat(params_of('classification'))[TABLE]
+    moved = np.flatnonzero((table != before).any(1))
+    tokens = data.arrays['encoder_input_tokens'][0][: data.sizes[0]]
+    # Padding is looked up too, but nothing looks at it.
+    assert set(moved) == {*data.token_ids[np.unique(tokens[tokens > 0])]}
+
+
+def test_parameters_are_returned_where_asked_for():
+    lanes = LANES[:2]
+    found = adapter('tagging', 'fc').run(4, lanes, 1, lanes[1:])
+    assert [result.params is None for result in found] == [True, False]
+
+
+def test_a_head_over_an_encoder_without_a_pooler_has_a_layer_of_its_own():
+    view, before = 'classification', params_of('classification', has_pooler=False)
+    found = adaptation.Adapter(
+        model_of(view, has_pooler=False), objectives.build(view), before, corpus(view, False),
+        mesh_of(), method='fc_pooler', epochs=2,
+    )  # fmt: skip
+    [result] = found.run(4, LANES[:1], 1, LANES[:1])
+    before, after = flat(before), flat(result.params)
+    moved = [name for name in before if not np.array_equal(before[name], after[name])]
+    names = ('kernel', 'bias')
+    assert sorted(moved) == sorted(f'{part}/{n}' for part in ('classifier', 'dense') for n in names)
+
+
+def test_zero_shot_predictions():
+    view, data = 'tagging', corpus('tagging')
+    model = model_of(view)
+    batches = [
+        b | {'encoder_input_tokens': data.token_ids[b['encoder_input_tokens']]}
+        for b in data.test.batches
+    ]
+    logits = [
+        model.apply(
+            {'params': params_of(view)}, b['encoder_input_tokens'], b['encoder_segment_ids']
+        )
+        for b in batches
+    ]
+    expected = np.concatenate([np.argmax(x, -1).ravel() for x in logits])[data.test.take]
+    expected[data.test.take < 0] = -1
+    np.testing.assert_array_equal(adapter(view, 'fc').zero_shot(), expected)
+    np.testing.assert_array_equal(adapter(view, 'full').zero_shot(), expected)
+
+
+def test_a_frozen_encoder_reads_texts_once(monkeypatch):
+    frozen = frozen_of('classification', True, 1)
+    run('classification', 'fc_pooler', at_once=3)
+    monkeypatch.setattr(frozen, '_states', None)  # Nothing is encoded again.
+    data = Corpus('classification')
+    for method in ('fc', 'cos_pooler'):
+        found = adaptation.Adapter(
+            model_of('classification'), objectives.build('classification'),
+            params_of('classification'), data, mesh_of(), method=method, frozen=frozen,
+        )  # fmt: skip
+        assert found._data(4)['dev'].gold.shape == data.dev(4).gold.shape
+        assert found._test.take.shape == data.test.take.shape
+
+
+def test_as_many_lanes_as_memory_holds(monkeypatch):
+    found = adapter('tagging', 'fc')
+    assert found.lanes_at_once(4, 1000) > 1  # They fit a cache.
+    assert found.lanes_at_once(4, 3) == 3
+    one, two = (found._memory(4, slots) for slots in (1, 2))
+    assert two > one
+    limit = (one + 4.5 * (two - one)) / adaptation.MEMORY_SHARE
+    monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: limit)
+    assert found.lanes_at_once(4, 1000) == 5
+    assert found.lanes_at_once(4, 2) == 2
+    monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 1)
+    assert found.lanes_at_once(4, 1000) == 1
+    monkeypatch.undo()
+    assert adapter('tagging', 'fc', devices=4).lanes_at_once(4, 6) == 8
+    monkeypatch.setattr(adaptation, 'CPU_CACHE', 1)
+    assert adapter('tagging', 'fc', devices=4).lanes_at_once(4, 6) == 4
+
+
+def test_what_is_refused():
+    with pytest.raises(errors.UserError, match=r"unknown method .*'fc_poler'; nearest: fc_pooler"):
+        adapter('classification', 'fc_poler')
+    with pytest.raises(errors.UserError, match=r'a tagger has not; its methods: full, fc$'):
+        adapter('tagging', 'fc_pooler')
+    with pytest.raises(errors.UserError, match='epochs=0'):
+        adapter('tagging', 'fc', epochs=0)
+    data = corpus('tagging').arrays | {'examples': np.array([1, 0, 1, 1, 1])}
+    found = adapter('tagging', 'full', patience=2)
+    found._data_of = 4, {'shots': data}
+    with pytest.raises(errors.UserError, match='3 adaptations at once cannot be cut over 4'):
+        next(adapter('tagging', 'fc', devices=4).run(4, LANES, 3))
+    with pytest.raises(errors.UserError, match='bucket 1 of 4 shots is empty'):
+        next(found.run(4, LANES, 1))
+
+
+def test_chunks_on_a_device():
+    rng = np.random.default_rng(0)
+    tags = ['B-PER', 'I-PER', 'E-LOC', 'S-LOC', 'O', 'SCONJ', 'CCONJ', 'X', '_', 'NOUN']
+    compare = jax.jit(adaptation.compare_chunks)
+    for version in tagging.VERSIONS:
+        chunks = tagging.Chunks(tags, version)
+        for _ in range(20):
+            gold, predicted = rng.integers(-1, len(tags), (2, 40))
+            predicted = np.where((rng.random(40) < 0.6) | (gold < 0), gold, abs(predicted))
+            expected = chunks.compare(gold, predicted)
+            for found, right in zip(compare(chunks.tables, gold, predicted), expected, strict=True):
+                np.testing.assert_array_equal(found, right)
+
+
+def test_scores_are_compared_exactly():
+    rng = np.random.default_rng(0)
+    for top in (4, 1000, 2**20):
+        of = rng.integers(1, top, (2, 500))
+        scores = np.stack([rng.integers(0, of + 1), of], -1)
+        scores[0, :100] = scores[1, :100] * (scores[1, :100].max(-1, keepdims=True) < top // 2) * 2
+        scores[..., 1] = np.maximum(scores[..., 1], 1)
+        found = adaptation._higher(*jnp.asarray(scores, jnp.int32))
+        (a, b), (c, d) = scores[0].T, scores[1].T
+        np.testing.assert_array_equal(found, a * d > c * b)
+    assert adaptation._higher(jnp.array([0, 7]), jnp.array([-1, 1]))  # The first epoch is best.
+
+
+def test_early_stopping(golden):
+    for case in golden('fsxlt_early_stop/'):
+        inputs, expected = case['inputs'], case['expected']
+        scores = inputs['dev_scores'][: inputs['max_epochs']]
+        found = adaptation.early_stopping(scores, inputs['patience'])
+        names = ('epochs_run', 'best_epoch_1based', 'best')
+        assert found == tuple(expected[name] for name in names), case['name']
+
+
+def test_early_stopping_by_hand():
+    assert adaptation.early_stopping([1.0, 2.0, 2.0, 1.0, 9.0], 2) == (4, 2, 2.0)
+    assert adaptation.early_stopping([0.0, 0.0], 2) == (2, 1, 0.0)
+
+
+def test_head_of_cosines(golden):
+    for case in golden('fsxlt_cos_head/'):
+        inputs, expected = case['inputs'], case['expected']
+        cosine = heads.Cosine(len(inputs['w_rows_per_class']), inputs['scale'])
+        kernel = jnp.array(inputs['w_rows_per_class'])
+        logits = cosine.apply({'params': {'kernel': kernel}}, jnp.array(inputs['x']))
+        np.testing.assert_allclose(logits, expected['logits'], rtol=1e-6)
+        # Two logits may be equal but for rounding.
+        assert np.max(logits, -1) == pytest.approx(
+            np.take_along_axis(np.array(logits), np.array(expected['argmax'])[:, None], -1)[:, 0]
+        )
+
+
+def test_models_with_a_head_of_cosines():
+    params = flat(params_of('classification', head='cosine'))
+    assert {name for name in params if name.startswith('classifier')} == {'classifier/kernel'}
+    model = model_of('classification', head='cosine')
+    tokens = np.ones((2, 3), np.int32)
+    variables = {'params': params_of('classification', head='cosine')}
+    logits = jax.jit(model.apply)(variables, tokens)
+    assert np.abs(logits).max() <= 10.0
+    with pytest.raises(errors.UserError, match='allowed: cosine, linear'):
+        model_of('classification', head='round')
+    with pytest.raises(errors.UserError, match='scale=0'):
+        model_of('classification', head='cosine', scale=0)
+    with pytest.raises(errors.UserError, match='cannot be written for transformers'):
+        bert_names.names('sequence_classifier', model.config)
