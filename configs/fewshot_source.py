@@ -4,16 +4,18 @@ r"""Source-training for few-shot cross-lingual transfer (arXiv:2012.15682): clas
 
 trains a small tagger of parts of speech on the English part of the embedded sample corpora, in
 minutes on two CPU cores, without any download, and evaluates it in all languages; with task=xnli a
-small classifier. The other size is the paper's, mBERT on the official files below `data`:
+small classifier. The size `ud` is a tagger as small, from fresh parameters, on real data:
+configs/fewshot.py has its commands. The other is the paper's, mBERT on the official files below
+`data`:
 
   for task in xnli pawsx mldoc marc udpos panx; do
     python -m xlbench.train --config=configs/fewshot_source.py:mbert,task=$task \
         --workdir=RUNS/fewshot_$task
   done
 
-Keys after the colon: size (sample, mbert), task (udpos, xnli, pawsx, mldoc, marc, panx), scenario
-(zero_shot, mono), source (the language of mono; of zero_shot the one language to evaluate). The
-sample corpora have udpos and xnli, in en, de, fr and es.
+Keys after the colon: size (sample, ud, mbert), task (udpos, xnli, pawsx, mldoc, marc, panx),
+scenario (zero_shot, mono), source (the language of mono; of zero_shot the one language to
+evaluate). The sample corpora have udpos and xnli, in en, de, fr and es.
 """
 
 import ml_collections
@@ -37,10 +39,10 @@ EPOCHS = 10
 def get_config(variant: str = '') -> ml_collections.ConfigDict:
     """The config of one size and setting."""
     chosen = config_lib.variant(
-        variant, ('sample', 'mbert'), task='udpos', scenario='zero_shot', source=None
+        variant, ('sample', 'ud', 'mbert'), task='udpos', scenario='zero_shot', source=None
     )
     scenario = FEWSHOT.scenario(chosen['scenario'], chosen['task'], chosen['source'])
-    return (sample if chosen['size'] == 'sample' else paper)(scenario)
+    return {'sample': sample, 'ud': small, 'mbert': paper}[chosen['size']](scenario)
 
 
 def sample(scenario: Scenario) -> ml_collections.ConfigDict:
@@ -90,6 +92,60 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     c.best = dict(score=f'dev/mean/{score(scenario)}', mode='max', patience=0)
     c.checkpoints = dict(every=300, keep=1)
     c.log_every = 50
+    c.baselines = ()
+    c.baseline_split = 'train'
+    return c
+
+
+def small(scenario: Scenario) -> ml_collections.ConfigDict:
+    """A small tagger from fresh parameters on Universal Dependencies, with a vocabulary of its own.
+
+    It knows English alone, so zero-shot transfer is poor: it is for seeing what shots add. Against
+    too much of learning by heart it has short pieces, dropout and label smoothing.
+    """
+    if scenario.task != 'udpos':
+        raise errors.unknown('task of size ud', scenario.task, ['udpos'])
+    c = ml_collections.ConfigDict()
+    c.seed = 0
+    c.data = dict(root='data', vocabulary='data/fewshot/ud.model', sample=False)
+    c.model = dict(
+        family=family(scenario),
+        size='sample',
+        vocab_size=0,
+        num_labels=0,  # Those of the data.
+        dropout_rate=0.3,
+        attention_dropout_rate=0.1,
+        classifier_dropout_rate=0.2,
+        dtype='float32',
+    )
+    c.init_from = ''  # Fresh parameters.
+    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
+    c.objective = dict(name=objective(scenario), label_smoothing=0.1)
+    c.trainable = ('.*',)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    lengths = dict(inputs=128, targets=128)
+    c.batches = dict(
+        batch_size=64, lengths=lengths, packing=False, length_buckets=4, one_task=False
+    )
+    c.accumulate = 1
+    c.stages = dict(
+        source=dict(
+            mixture=scenario.mixture,
+            split=scenario.split,
+            num_steps=2600,
+            optimizer=dict(
+                name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
+            ),
+        ),
+    )
+    evaluate = dict(batch_size=128, lengths=lengths)
+    c.evals = dict(
+        # In English alone; what shots are compared with is evaluated beside them.
+        test=dict(tasks=scenario.train, split='test', every=0, **evaluate),
+    )
+    c.best = dict(score='', mode='max', patience=0)  # The last step: there is no English dev file.
+    c.checkpoints = dict(every=500, keep=1)
+    c.log_every = 100
     c.baselines = ()
     c.baseline_split = 'train'
     return c

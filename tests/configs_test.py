@@ -7,6 +7,7 @@ import re
 import jax
 import pytest
 
+from configs import fewshot_source
 from xlbench import (
     benchmarks,
     config as config_lib,
@@ -17,9 +18,11 @@ from xlbench import (
     runs,
     train_step,
 )
+from xlbench.fewshot import sweep
 
 FOLDER = pathlib.Path(__file__).parent.parent / 'configs'
-FILES = sorted(path.stem for path in FOLDER.glob('*.py') if path.name != '__init__.py')
+SWEEPS = ('fewshot',)  # Of xlbench.fewshot; all others are of xlbench.train.
+FILES = sorted({path.stem for path in FOLDER.glob('*.py')} - {'__init__', *SWEEPS})
 # What a scenario cannot do without.
 NEEDS = {
     'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
@@ -86,7 +89,7 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
     assert any(block.every for block in config.evals.values())
 
 
-@pytest.mark.parametrize('name', FILES)
+@pytest.mark.parametrize('name', [*FILES, *SWEEPS])
 def test_a_file_without_variant_is_its_first_size(name):
     size = documented(name, 'size')[0]
     assert config_lib.to_dict(load(name, '')) == config_lib.to_dict(load(name, size))
@@ -142,6 +145,44 @@ def test_source_training_is_the_papers(task):
     assert config.best.score == ('dev/mean/chunk_f1' if tags else 'dev/mean/accuracy')
     assert tuple(config.evals.dev.tasks) == (f'fewshot_{task}_en_en',)
     assert len(config.evals.test.tasks) == len(benchmarks.FEWSHOT.task_languages[task])
+
+
+@pytest.mark.parametrize(
+    'variant',
+    [
+        f'{size},task={task}'
+        for size in documented('fewshot', 'size')
+        for task in {'sample': fewshot_source.SAMPLE_TASKS, 'mbert': benchmarks.FEWSHOT.tasks}.get(
+            size, ('udpos',)
+        )
+    ],
+)
+def test_sweeps_are_accepted_and_adapt_their_own_source(variant):
+    config = load('fewshot', variant, '--config.source.seed=1')
+    sweep.check_config(config)
+    source, _, task = variant.partition(',task=')
+    assert config_lib.to_dict(config.source) == config_lib.to_dict(
+        load('fewshot_source', f'{source},task={task}', '--config.seed=1')
+    )
+
+
+@pytest.mark.parametrize('task', benchmarks.FEWSHOT.tasks)
+def test_sweeps_are_the_papers(task):
+    """Section 4 and appendix of arXiv:2012.15682: 40 buckets, 50 epochs, patience 10, seed 42."""
+    adapt = load('fewshot', f'mbert,task={task}').adapt
+    assert (adapt.buckets, adapt.epochs, adapt.patience, adapt.seeds) == (40, 50, 10, (42,))
+    assert adapt.learning_rates == (1e-5, 3e-5, 5e-5, 7e-5) and adapt.methods == ('full',)
+    assert adapt.shots == ((1, 2, 4) if task in ('udpos', 'panx') else (1, 2, 4, 8))
+    assert {'en', *adapt.languages} == set(benchmarks.FEWSHOT.task_languages[task])
+    assert 'en' not in adapt.languages and adapt.batch_size == 0
+
+
+def test_a_sweep_is_narrowed_after_the_colon():
+    adapt = load(
+        'fewshot', 'mbert,task=xnli,methods=full+cos_pooler,starts=none,languages=de+sw,shots=8'
+    ).adapt
+    assert adapt.methods == ('full', 'cos_pooler') and adapt.starts == ('none',)
+    assert adapt.languages == ('de', 'sw') and adapt.shots == (8,)
 
 
 @pytest.mark.parametrize('size', ['mbert', 'xlmr'])

@@ -1,0 +1,452 @@
+"""Whole sweeps of a tiny model: killed and resumed; and mistakes refused beforehand."""
+
+import contextlib
+import csv
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+
+import jax
+import ml_collections
+import numpy as np
+import pytest
+import tiny
+import tiny_labels
+
+from xlbench import (
+    config as config_lib,
+    errors,
+    evaluate,
+    metrics,
+    partitioning,
+    prepared,
+    runs,
+    tokenizers,
+    train,
+)
+from xlbench.benchmarks import FEWSHOT
+from xlbench.fewshot import __main__ as fewshot, results, sweep
+
+PROJECT = pathlib.Path(__file__).parent.parent
+TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
+# Of source training: few enough that adaptation has something left to learn.
+NUM_STEPS = {'classification': 24, 'tagging': 8}
+METHODS = {'classification': ('full', 'fc_pooler'), 'tagging': ('full', 'fc')}
+EMPTY = tiny_labels.BUCKETS - 1  # The bucket of one shot that has no example.
+SIZES = {'buckets': 5, 'learning_rates': (0.003, 0.01), 'languages': ('de', 'fr')}
+SHOTS = {'classification': (1,), 'tagging': (1, 2)}
+
+# Runs a sweep again and again, and kills it with SIGKILL at one place each time. Every life is a
+# child of this process, which has imported all and started nothing.
+DRIVER = """
+import os, signal, sys
+
+from xlbench import errors
+from xlbench.fewshot import __main__ as fewshot, results
+
+counts = {'row': 0, 'predicted': 0}
+
+def counted(name, function):
+    def call(*args, **kwargs):
+        function(*args, **kwargs)
+        counts[name] += 1
+        if place == name and counts[name] == int(at):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return call
+
+def hook(event, args):
+    if place == 'rename' and event == 'os.rename' and os.path.basename(str(args[1])) == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+results.Journal.add = counted('row', results.Journal.add)
+results.Journal._write_predictions = counted('predicted', results.Journal._write_predictions)
+sys.addaudithook(hook)
+places = sys.argv.pop(1).split(',')
+for text in places:
+    place, at = text.split(':')
+    child = os.fork()
+    if not child:
+        os._exit(errors.run_main(fewshot.main, sys.argv))
+    _, status = os.waitpid(child, 0)
+    journal = os.path.join(sys.argv[-1].partition('=')[2], 'results.jsonl')
+    rows = len(open(journal).readlines()) if os.path.exists(journal) else 0
+    print('end:', text, os.waitstatus_to_exitcode(status), rows, flush=True)
+"""
+
+
+def tiny_sweep(root, view, **overrides) -> ml_collections.ConfigDict:
+    """Two languages, one or two numbers of shots, two methods, two learning rates, five buckets.
+
+    Args:
+      root: what `write_root` has filled.
+      view: 'classification' or 'tagging'.
+      **overrides: keys with dots written as double underscores.
+    """
+    c = ml_collections.ConfigDict()
+    c.task = TASKS[view]
+    c.source = tiny_labels.tiny_config(
+        root,
+        view,
+        stages__source__num_steps=NUM_STEPS[view],
+        stages__source__optimizer__learning_rate=0.003,
+        evals__dev__every=NUM_STEPS[view] // 2,
+        evals__test__tasks=[FEWSHOT.task_name(TASKS[view], lang) for lang in SIZES['languages']],
+        checkpoints__every=NUM_STEPS[view] // 2,
+    )
+    c.source_workdir = ''
+    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.adapt = dict(
+        SIZES,
+        shots=SHOTS[view],
+        starts=('source',),
+        methods=METHODS[view],
+        seeds=(42,),
+        epochs=4,
+        patience=2,
+        batch_size=0,
+        adam=dict(b1=0.9, b2=0.999, eps=1e-8),
+        dev='validation',
+        lengths=dict(inputs=20),
+        eval_batch_size=16,
+        at_once=8,
+        keep_params=0,
+    )
+    with c.unlocked():
+        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
+    return c
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('labels')
+    tiny_labels.write_root(root)
+    for view, (_, german) in tiny_labels.TASKS.items():
+        write_french(root, view, german)
+    return root
+
+
+def write_french(root, view, german) -> None:
+    """The German task with every word replaced by another one of its tag; texts become pairs.
+
+    All shapes are those of German, so that programs are compiled once.
+    """
+    french = german.replace('_de_de', '_fr_fr')
+    others = np.arange(50)
+    others[3:30] = np.roll(others[3:30], 3)
+    vocabulary = tokenizers.load('sample', str(root)).manifest() | {'size': 50}
+    for split in ('validation', 'test', *(f'shots_{k}' for k in SHOTS[view])):
+        found = prepared.open_task(str(root), 'sample', german, split)
+        rows = [record | {'inputs': others[record['inputs']].astype(np.int32)} for record in found]
+        if view == 'classification':
+            for row in rows:
+                half = row['piece_counts'][0] // 2
+                row['piece_counts'] = np.array([half, row['piece_counts'][0] - half], np.int32)
+        left_out = found.manifest['left_out']
+        tiny_labels.write_task(root, view, french, split, rows, vocabulary, left_out)
+
+
+@pytest.fixture(scope='module', params=['classification', 'tagging'])
+def run(request, root, tmp_path_factory):
+    """(view, workdir) of a whole sweep, its source training included."""
+    workdir = tmp_path_factory.mktemp('run') / request.param
+    config = tiny_sweep(root, request.param)
+    sweep.sweep(config, str(workdir))
+    return request.param, workdir
+
+
+def rows_of(workdir) -> list[dict[str, str]]:
+    with open(workdir / 'results.csv', encoding='utf-8', newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def results_of(workdir) -> dict[str, bytes]:
+    """What a sweep has to end with, byte for byte."""
+    paths = [workdir / 'results.csv', workdir / 'DONE', *sorted(workdir.glob('predictions/[!.]*'))]
+    return {str(path.relative_to(workdir)): path.read_bytes() for path in paths}
+
+
+# ---------------------------------------------------------------------------------- a whole sweep
+
+
+def test_every_adaptation_has_a_row(run):
+    view, workdir = run
+    rows = rows_of(workdir)
+    groups = len(SIZES['languages']) * len(SHOTS[view]) * len(METHODS[view])
+    lanes = SIZES['buckets'] * len(SIZES['learning_rates'])
+    assert len(rows) == len(SIZES['languages']) + groups * lanes
+    assert (workdir / 'DONE').read_text() == f'{len(rows)}\n'
+    order = [(row['language'], row['method']) for row in rows]
+    assert [r for i, r in enumerate(order) if r != order[i - 1]] == [
+        (lang, method)
+        for lang in SIZES['languages']
+        for method in (results.ZERO_SHOT, *METHODS[view])
+    ]
+    empty = [row for row in rows if row['status'] == 'empty']
+    assert {(row['shots'], row['bucket']) for row in empty} == {('1', f'{EMPTY}')}
+    assert len(empty) == len(SIZES['languages']) * len(METHODS[view]) * 2
+    assert all(row['score'] == '' and row['examples'] == '0' for row in empty)
+    done = [row for row in rows if row['status'] == 'done']
+    assert all(0 <= float(row['score']) <= 100 for row in done)
+    assert {row['metric'] for row in done} == {
+        'accuracy' if view == 'classification' else 'chunk_f1'
+    }
+    adapted = [row for row in done if row['shots'] != '0']
+    assert {int(row['epochs']) for row in adapted} <= {1, 2, 3, 4}
+    assert any(row['score'] != adapted[0]['score'] for row in adapted)
+
+
+def test_scores_are_those_of_the_predictions_on_disk(run):
+    """By the metric that evaluates texts, from the labels' names."""
+    view, workdir = run
+    found = results.Sweep.read(workdir)
+    metric = metrics.Classification() if view == 'classification' else metrics.ChunkF1()
+    for row in found.rows:
+        if row.status == 'done':
+            at = row.task, row.language
+            names = found.labels(*at)
+            gold, predicted = (texts(x, names) for x in (found.gold(*at), found.predicted(row)))
+            assert row.score == pytest.approx(metric(gold, predicted)[row.metric], rel=1e-12)
+            assert len(gold) == found.num_examples(*at) == tiny_labels.SIZES['test']
+
+
+def texts(numbers, names) -> list[str]:
+    """Labels, or for tagging a text of tags for each sentence."""
+    if 255 not in numbers:
+        return [names[number] for number in numbers]
+    words = ' '.join('\n' if number == 255 else names[number] for number in numbers)
+    return [line.strip() for line in words.split('\n')[:-1]]
+
+
+def test_the_score_without_adaptation_is_that_of_the_source_training(run):
+    _, workdir = run
+    for row in rows_of(workdir):
+        if row['shots'] == '0':
+            task = f'fewshot_{row["task"]}_{row["language"]}_{row["language"]}'
+            [path] = (workdir / 'source' / 'eval').glob(f'*/test/{task}/metrics.json')
+            scores = json.loads(path.read_text())['scores']
+            assert float(row['score']) == pytest.approx(scores[row['metric']], rel=1e-12)
+
+
+def test_it_says_what_it_does(run):
+    view, workdir = run
+    log = (workdir / 'log.txt').read_text()
+    groups = 2 * len(SHOTS[view]) * 2
+    assert f'{groups} groups of 10 adaptations = {groups * 10}; 2 languages' in log
+    assert 'de: 45 examples to test; 1 shots: 0 to' in log
+    assert log.count(f'EMPTY of 1 shots: bucket {EMPTY}') == 2
+    assert 'de, start source, without adaptation: ' in log and ' a minute | ' in log
+    assert f'  {groups * 10 + 2}/{groups * 10 + 2} | ' in log
+    about = json.loads((workdir / 'config.json').read_text())
+    assert about['labels'] == tiny_labels.LABELS[view] and about['data'] == 'sample'
+    assert len(json.loads((workdir / 'plan.json').read_text())) == groups
+
+
+def test_a_finished_sweep_prints_its_tables_and_changes_nothing(run, root, capsys):
+    view, workdir = run
+    before = snapshot(workdir)
+    capsys.readouterr()
+    sweep.sweep(tiny_sweep(root, view), str(workdir))
+    assert 'is finished already; its tables:' in capsys.readouterr().out
+    assert snapshot(workdir) == before
+
+
+def snapshot(folder: pathlib.Path) -> dict[str, tuple[int, bytes]]:
+    """{path: (time of change, content)} of every file below a folder."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob('*'))
+        if path.is_file()
+    }
+
+
+# ----------------------------------------------------------------------------------- interruption
+
+
+def flags(tmp_path: pathlib.Path, config, workdir: pathlib.Path) -> list[str]:
+    path = tiny.write_config(tmp_path / 'tiny_sweep.py', config)
+    return [f'--config={path}', f'--workdir={workdir}']
+
+
+@pytest.mark.parametrize('run', ['tagging'], indirect=True)
+def test_killed_at_every_awkward_place(run, root, tmp_path):
+    whole, workdir, driver = tmp_path / 'whole', tmp_path / 'run', tmp_path / 'driver.py'
+    small = dict(adapt__shots=(2,), adapt__methods=('full',))
+    source = str(run[1] / 'source')
+    sweep.sweep(tiny_sweep(root, 'tagging', source_workdir=source, **small), str(whole))
+    config = tiny_sweep(root, 'tagging', **small)
+    driver.write_text(DRIVER, encoding='utf-8')
+    places = {
+        'rename:4': 0,  # In the source training, before its first checkpoint is complete.
+        'predicted:4': 3,  # Predictions are on disk, and no line speaks of them.
+        'row:7': 10,  # Before the last lanes, which have to wait for a slot.
+        'rename:results.csv': 22,
+    }
+    command = [sys.executable, str(driver), ','.join(places), *flags(tmp_path, config, workdir)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    ends = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith('end:')]
+    assert ends == [[at, f'{-signal.SIGKILL}', f'{rows}'] for at, rows in places.items()]
+    assert not (workdir / 'DONE').exists()
+    sweep.sweep(config, str(workdir))
+    assert results_of(workdir) == results_of(whole)
+    assert 'resumed with 10 of 22 results' in (workdir / 'log.txt').read_text()
+
+
+# ------------------------------------------------------------------------------ starts and sources
+
+
+def small_sweep(run, root, **overrides) -> ml_collections.ConfigDict:
+    """One group in German, from the source model of a whole sweep."""
+    view, workdir = run
+    small = dict(
+        source_workdir=str(workdir / 'source'), adapt__languages=('de',), adapt__shots=(1,),
+        adapt__methods=METHODS[view][-1:], adapt__learning_rates=(0.01,),
+    )  # fmt: skip
+    return tiny_sweep(root, view, **small | overrides)
+
+
+def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_path):
+    """And a group's results depend neither on other groups nor on other learning rates."""
+    workdir, still = tmp_path / 'run', 1e-12
+    config = small_sweep(
+        run, root, adapt__languages=('fr',), adapt__learning_rates=(still, 0.01)
+    )  # fmt: skip
+    sweep.sweep(config, str(workdir))
+    assert not (workdir / 'source').exists()
+    own = rows_of(workdir)
+    keys = ('language', 'shots', 'bucket', 'method', 'learning_rate')
+    wanted = {tuple(row[key] for key in keys): row for row in rows_of(run[1])}
+    moved = [row for row in own if row['learning_rate'] != f'{still}']
+    assert len(own) == 1 + 2 * tiny_labels.BUCKETS and len(moved) == 1 + tiny_labels.BUCKETS
+    assert all(row == wanted[tuple(row[key] for key in keys)] for row in moved)
+    # Hidden states that are computed once are those of the whole model.
+    found = results.Sweep.read(workdir)
+    unmoved = [row for row in found.rows if row.learning_rate == still and row.status == 'done']
+    for row in unmoved:
+        predicted = found.predicted(row)
+        np.testing.assert_array_equal(predicted, found.zero_shot(row.task, row.language))
+    assert len(unmoved) == tiny_labels.BUCKETS - 1
+
+
+def test_without_source_training_and_with_parameters_kept(run, root, tmp_path, capsys):
+    """What is kept is evaluated by xlbench.evaluate with the very score of the sweep."""
+    view, _ = run
+    methods = ('full',) if view == 'tagging' else ('cos_pooler', 'fc_reset_pooler')
+    config = small_sweep(
+        run, root, adapt__starts=('none',), adapt__methods=methods, adapt__keep_params=1,
+    )  # fmt: skip
+    workdir = tmp_path / 'run'
+    sweep.sweep(config, str(workdir))
+    rows = {(row['method'], row['bucket']): row for row in rows_of(workdir)}
+    assert all(row['start'] == 'none' for row in rows.values())
+    task = FEWSHOT.task_name(config.task, 'de')
+    for method in methods:
+        [folder] = (workdir / 'adapted' / f'{config.task}-de-1-{method}-none').iterdir()
+        assert folder.name == '0.01-0-42'
+        evaluate.main(['evaluate', f'--workdir={folder}', f'--tasks={task}', '--split=test'])
+        scores = json.loads((folder / 'eval/0/test' / task / 'metrics.json').read_text())['scores']
+        row = rows[method, '0']
+        assert float(row['score']) == pytest.approx(scores[row['metric']], rel=1e-12)
+
+
+@pytest.mark.parametrize('run', ['tagging'], indirect=True)
+def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_path):
+    config = run_config(run).source
+    parts = runs.build(config)
+    with contextlib.closing(train.Trainer(config, str(tmp_path), parts)) as trainer:
+        first = trainer._first_params()
+    mesh = partitioning.make_mesh()
+    source = sweep.Source(str(run[1] / 'source'), config, parts.data, mesh)
+    jax.tree.map(np.testing.assert_array_equal, first, source.params('none'))
+    best = source.params('source')
+    assert not all(map(np.array_equal, *map(jax.tree.leaves, (first, best))))
+
+
+def run_config(run) -> ml_collections.ConfigDict:
+    return config_lib.read_config(str(run[1]))
+
+
+# ----------------------------------------------------------------------------------- user mistakes
+
+
+@pytest.fixture
+def refuse(root, tmp_path, capfd):
+    """Runs a command that must fail with one line and leave no trace; returns the line."""
+
+    def run(config, *extra, workdir=None):
+        target = workdir or tmp_path / 'refused'
+        arguments = flags(tmp_path, config, target)
+        before = snapshot(root), snapshot(target)
+        existed = target.exists()
+        capfd.readouterr()
+        assert errors.run_main(fewshot.main, ['fewshot', *arguments, *extra]) == 2
+        lines = capfd.readouterr().err.splitlines()
+        assert len(lines) == 1 and lines[0].startswith('error: '), lines
+        assert (snapshot(root), snapshot(target)) == before
+        assert target.exists() == existed
+        return lines[0]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ('view', 'changes', 'message'),
+    [
+        ('tagging', {'adap': 1}, "unknown key in config 'adap'; nearest: adapt"),
+        ('tagging', {'adapt__bucket': 1}, "unknown key in config.adapt 'bucket'; nearest: buckets"),
+        ('tagging', {'adapt__adam__beta': 1}, "unknown key in config.adapt.adam 'beta'"),
+        ('tagging', {'source__sed': 1}, "in config.source: unknown key in config 'sed'"),
+        ('tagging', {'task': 'pos'}, "unknown task in config.task 'pos'; nearest: udpos"),
+        ('tagging', {'adapt__languages': ('de', 'xx')}, "config.adapt.languages 'xx'; "),
+        ('tagging', {'adapt__languages': ()}, 'config.adapt.languages is []; give one or more'),
+        ('tagging', {'adapt__shots': (1, 8)}, "config.adapt.shots '8'; "),
+        ('tagging', {'adapt__shots': (1, 1)}, 'one of it is there twice'),
+        ('tagging', {'adapt__methods': ('fc_pooler',)}, "methods 'fc_pooler'; allowed: fc, full"),
+        ('classification', {'adapt__methods': ('ful',)}, "methods 'ful'; nearest: full"),
+        ('tagging', {'adapt__starts': ('sauce',)}, "config.adapt.starts 'sauce'; nearest: source"),
+        ('tagging', {'adapt__learning_rates': (0.0,)}, 'learning_rates is [0.0]; all above 0'),
+        ('tagging', {'adapt__seeds': (-1,)}, 'config.adapt.seeds is [-1]; '),
+        ('tagging', {'adapt__epochs': 0}, 'config.adapt.epochs is 0; it must be 1 or more'),
+        ('tagging', {'adapt__dev': 'test'}, "config.adapt.dev 'test'; nearest: "),
+        ('tagging', {'adapt__buckets': 6}, 'there are 5; ask for fewer'),
+        ('tagging', {'adapt__at_once': 12}, 'config.adapt.at_once is 12, but 8 devices'),
+        ('tagging', {'adapt__lengths__inputs': 33}, 'source model holds 32 tokens; set it to 32'),
+        ('tagging', {'mesh__tensor': 2}, 'config.mesh.tensor is 2, but every adaptation runs on'),
+        ('tagging', {'source__lora__rank': 2}, 'trained with LoRA of rank 2'),
+        (
+            'tagging',
+            {'task': 'mldoc'},
+            'the source model is trained for tagging, and mldoc is classif',
+        ),
+        ('tagging', {'source_workdir': 'nowhere'}, 'nowhere has no config.json'),
+    ],
+)
+def test_mistakes_in_a_config(refuse, root, view, changes, message):
+    assert message in refuse(tiny_sweep(root, view, **changes))
+
+
+def test_source_models_that_do_not_fit(refuse, run, root, tmp_path):
+    _, workdir = run
+    copy = tmp_path / 'source'
+    copy.mkdir()
+    about = json.loads((workdir / 'source' / 'config.json').read_text())
+    config = small_sweep(run, root, source_workdir=str(copy))
+    (copy / 'config.json').write_text(json.dumps(about))
+    assert 'is a run that is not finished' in refuse(config)
+    (copy / 'DONE').touch()
+    (copy / 'config.json').write_text(json.dumps(about | {'labels': ['A', 'B']}))
+    assert 'was trained with the labels A, B, but ' in refuse(config)
+    (copy / 'config.json').write_text(json.dumps(about | {'vocabulary': {'name': 'other'}}))
+    assert "was trained with the vocabulary 'other'" in refuse(config)
+
+
+@pytest.mark.parametrize('run', ['tagging'], indirect=True)
+def test_a_workdir_of_another_sweep(run, root, refuse):
+    config = tiny_sweep(root, run[0], adapt__patience=3)
+    assert 'adapt.patience was 2, now 3' in refuse(config, workdir=run[1])
+
+
+def test_several_processes(root, refuse, monkeypatch):
+    monkeypatch.setattr(jax, 'process_count', lambda: 2)
+    assert 'a sweep runs in one process' in refuse(tiny_sweep(root, 'tagging'))

@@ -1,0 +1,27 @@
+r"""Adapts a source-trained model to few shots of other languages, as often as one config says.
+
+  python -m xlbench.fewshot --config=configs/fewshot.py
+  python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=xnli,methods=full+fc \
+      --workdir=RUNS/fewshot_xnli --config.source_workdir=RUNS/xnli
+
+The same command goes on where it was, and ends with the same results.csv. The config file says what
+there is to set; any of it can be set on the command line.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from xlbench import config as config_lib, errors, processes
+from xlbench.fewshot import sweep
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command line, the program's name first."""
+    config, workdir = config_lib.parse_flags(argv, doc=__doc__)
+    found = processes.join()
+    processes.keep_programs()
+    sweep.sweep(config, workdir, found)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))
