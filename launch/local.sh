@@ -3,21 +3,75 @@
 #
 #   launch/local.sh 2 --config=configs/mtg_mt5.py --config.mesh.data=2
 #
-# Each process sees all devices of a CPU; to share GPUs, give each its own: GPUS=1 launch/local.sh 4 ...
-# If one process ends badly, the others are stopped, and the command ends with its exit code.
-set -euo pipefail
-count=${1:?how many processes? usage: launch/local.sh N --config=...}
+# What may be set before it:
+#   GPUS=1      process i gets GPU i alone; otherwise each process sees all devices
+#   RESTARTS=5  a run that ends with code 75 (xlbench/processes.py) is started again, so often; 0
+#   LOGS=DIR    what process i prints is kept, too, in DIR/attempt-A/process-i.log
+#   GRACE=60    seconds for the others to end when one has ended badly, then they are killed
+#   MODULE=xlbench.fewshot   what is run in place of xlbench.train
+#   PYTHON, PORT             of .venv, and of process 0; a random one below 32768 by default
+#
+# If one process ends badly, the others are stopped, and the command ends with its exit code. TERM,
+# and Ctrl-C, reach all processes, which may save what they have; a second one kills them.
+set -uo pipefail
+
+count=${1:-}
+if ! [[ $count =~ ^[1-9][0-9]*$ ]]; then
+  echo "error: how many processes? usage: launch/local.sh N --config=..." >&2
+  exit 2
+fi
 shift
 python=${PYTHON:-.venv/bin/python}
-port=${PORT:-$((20000 + RANDOM % 20000))}
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
-for ((i = 0; i < count; i++)); do
-  export XLBENCH_COORDINATOR="127.0.0.1:$port" XLBENCH_PROCESSES="$count" XLBENCH_PROCESS="$i"
-  if [ -n "${GPUS:-}" ]; then export CUDA_VISIBLE_DEVICES="$i"; fi
-  "$python" -m xlbench.train "$@" &
-  pids+=($!)
-done
-for ((i = 0; i < count; i++)); do
-  wait -n
+running=()
+stopped=0 # Signals from outside.
+
+tell() { # tell SIGNAL: to all that still run.
+  if ((${#running[@]})); then kill -s "$1" "${running[@]}" 2>/dev/null; fi
+}
+
+stop() {
+  stopped=$((stopped + 1))
+  if ((stopped == 1)); then tell TERM; else tell KILL; fi
+}
+trap stop TERM INT
+
+run() { # run ATTEMPT ARGUMENTS...: sets `code`.
+  local attempt=$1 port=${PORT:-$((20000 + RANDOM % 12768))} deadline=0 i result
+  shift
+  code=0
+  export XLBENCH_COORDINATOR=127.0.0.1:$port XLBENCH_PROCESSES=$count
+  for ((i = 0; i < count; i++)); do
+    export XLBENCH_PROCESS=$i
+    if [ -n "${GPUS:-}" ]; then export CUDA_VISIBLE_DEVICES=$i; fi
+    if [ -n "${LOGS:-}" ]; then
+      mkdir -p "$LOGS/attempt-$attempt"
+      "$python" -m "${MODULE:-xlbench.train}" "$@" \
+        > >(trap '' TERM INT; exec tee "$LOGS/attempt-$attempt/process-$i.log") 2>&1 &
+    else
+      "$python" -m "${MODULE:-xlbench.train}" "$@" &
+    fi
+    running[i]=$!
+  done
+  while ((${#running[@]})); do
+    sleep 0.2
+    for i in "${!running[@]}"; do
+      if kill -0 "${running[i]}" 2>/dev/null; then continue; fi
+      wait "${running[i]}"
+      result=$?
+      unset 'running[i]'
+      if ((result == 0 || code)); then continue; fi
+      code=$result
+      deadline=$((SECONDS + ${GRACE:-60}))
+      # With 75 each process ends by itself: it may be saving still.
+      if ((code != 75)); then tell TERM; fi
+    done
+    if ((deadline && SECONDS >= deadline)); then tell KILL; fi
+  done
+}
+
+for ((attempt = 0; ; attempt++)); do
+  run "$attempt" "$@"
+  if ((code != 75 || stopped || attempt >= ${RESTARTS:-0})); then exit "$code"; fi
+  echo "ended with code 75; starting again, $((attempt + 1)) of $RESTARTS" >&2
+  sleep 1
 done

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 
 class UserError(Exception):
-    """A mistake of the user: one line that says what came, what is allowed, what to try."""
+    """A mistake of the user: one line that says what came, what is allowed, what to try.
+
+    Attributes:
+        exit_code: What the program ends with; see xlbench/processes.py for those there are.
+    """
+
+    exit_code = 2
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> UserError:
@@ -44,9 +50,9 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
-    """Runs `main(argv)`; a UserError becomes one line on standard error and exit code 2."""
+    """Runs `main(argv)`; a UserError becomes one line on standard error, and its exit code."""
     try:
         return main(argv) or 0
     except UserError as error:
         print(f'error: {error}', file=sys.stderr, flush=True)
-        return 2
+        return error.exit_code
