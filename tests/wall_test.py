@@ -17,7 +17,7 @@ SLOW = {'torch', 'transformers'}  # Nobody needs them to start.
 BEYOND_THE_WALL = {'xlbench.pipeline', 'xlbench.prepare'}
 WITHOUT_JAX = (
     'metrics', 'report', 'results', 'tables', 'page', 'benchmarks', 'languages', 'baselines',
-    'readers', 'tokenizers', 'prepared', 'errors', 'buckets', 'conllu', 'labelled',
+    'readers', 'tokenizers', 'prepared', 'errors', 'buckets', 'conllu', 'labelled', 'grids', 'hlo',
 )  # fmt: skip
 
 

@@ -1,0 +1,230 @@
+"""What XLA's text of a compiled program says: collectives, loops, the compiler's own clock.
+
+Pure functions of text. A program is the one that each device runs, so that all sizes here are of
+one device.
+"""
+
+import collections
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+
+# Of collectives; the -start of an asynchronous one counts, its -done does not.
+KINDS = (
+    'all-gather', 'all-reduce', 'reduce-scatter', 'all-to-all', 'collective-permute',
+    'ragged-all-to-all', 'collective-broadcast',
+)  # fmt: skip
+
+_COMPUTATION = re.compile(r'(ENTRY )?%?([^\s(]+) \(.*\{$')
+_INSTRUCTION = re.compile(r'\s+(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w-]*)\(')
+_SHAPE = re.compile(r'\b(pred|[a-z]+\d+[a-z0-9]*)\[([\d,]*)\]')
+_CALLED = re.compile(r'\b(?:calls|to_apply|body|condition|\w+_computation)=%?([^\s,)}]+)')
+_BRANCHES = re.compile(r'\bbranch_computations=\{([^}]*)\}')
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_CONDITION = re.compile(r'\bcondition=%?([^\s,)}]+)')
+_CONSTANT = re.compile(r'\s+%?(\S+) = [su]\d+\[\]\S* constant\((\d+)\)')
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+# Instructions that make no array of their own.
+_NO_ARRAYS = ('parameter', 'tuple', 'get-tuple-element', 'while', 'bitcast', 'conditional', 'call')
+_OP_NAME = re.compile(r'op_name="([^"]*)"')
+
+
+@dataclasses.dataclass(frozen=True)
+class Collective:
+    """One collective instruction.
+
+    Attributes:
+      kind: one of KINDS.
+      bytes: what it works on, whole, for one device: the gathered or reduced array; of a
+        reduce-scatter what goes in.
+      devices: that exchange with each other.
+      times: that it runs in a run of the program; loops of unknown length count as told.
+    """
+
+    kind: str
+    bytes: int
+    devices: int
+    times: int
+
+    @property
+    def wire_bytes(self) -> float:
+        """What one device sends, each time, if the devices form a ring."""
+        if self.kind == 'collective-permute':
+            return self.bytes
+        share = (self.devices - 1) / self.devices
+        return self.bytes * share * (2 if self.kind == 'all-reduce' else 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What is known of a compiled program.
+
+    Attributes:
+      collectives: in the order of the text.
+      unknown_loops: how many loops have no length in the text.
+      cycles: the sum of what the compiler writes beside its instructions, loops multiplied; 0 where
+        it writes nothing (only libtpu does).
+      largest: (bytes, type, what the model calls it) of the largest arrays of a device.
+    """
+
+    collectives: tuple[Collective, ...]
+    unknown_loops: int
+    cycles: int
+    largest: tuple[tuple[int, str, str], ...]
+
+
+def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int = 5) -> Program:
+    """Reads a program.
+
+    Args:
+      text: of `compiled.as_text()`.
+      num_devices: of the mesh: those of a collective that names no groups.
+      unknown_trips: what a loop of unknown length counts as.
+      largest: arrays to name.
+    """
+    computations = dict(_computations(text))
+    times, fused, unknown = _times(computations, unknown_trips)
+    found, cycles = [], 0
+    arrays: dict[str, tuple[int, str]] = {}
+    for name, lines in computations.items():
+        if not times[name]:
+            continue
+        continues = name in fused and _continues(name, lines)
+        for line in lines:
+            cycles += times[name] * sum(int(n) for n in _CYCLES.findall(line))
+            match = _INSTRUCTION.match(line)
+            if not match:
+                continue
+            _, kind_of_array, opcode = match.groups()
+            kind = opcode.removesuffix('-start')
+            if kind in KINDS and not continues:
+                found.append(
+                    _collective(name, kind, kind_of_array, opcode, line, num_devices, times[name])
+                )
+            if name not in fused and opcode not in _NO_ARRAYS:
+                _note_array(arrays, kind_of_array, line)
+    ranked = sorted(arrays.items(), key=lambda item: -item[1][0])[:largest]
+    return Program(
+        tuple(found), unknown, cycles, tuple((size, kind, op) for kind, (size, op) in ranked)
+    )
+
+
+def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
+    """(name, its lines), callees before callers; the entry has the name ''."""
+    lines: list[str] | None = None
+    for line in text.splitlines():
+        if line == '}':
+            lines = None
+        elif lines is not None:
+            lines.append(line)
+        elif match := _COMPUTATION.match(line):
+            lines = []
+            yield ('' if match[1] else match[2]), lines
+
+
+def _times(
+    computations: dict[str, list[str]], unknown_trips: int
+) -> tuple[dict[str, int], set[str], int]:
+    """How often each computation runs, which are inside others' instructions, loops unknown."""
+    times = collections.Counter({'': 1})
+    fused: set[str] = set()
+    unknown = 0
+    for name in reversed(list(computations)):
+        for line in computations[name]:
+            called = _CALLED.findall(line)
+            for branches in _BRANCHES.findall(line):
+                called += [branch.strip().lstrip('%') for branch in branches.split(',')]
+            if not called:
+                continue
+            trips = 1
+            if ' while(' in line:
+                known = _trips(line, computations)
+                unknown += known is None and times[name] > 0
+                trips = unknown_trips if known is None else known
+            for callee in set(called):
+                times[callee] += times[name] * trips
+                if name in fused or ' fusion(' in line:
+                    fused.add(callee)
+    return times, fused, unknown
+
+
+def _trips(line: str, computations: dict[str, list[str]]) -> int | None:
+    """Rounds of a loop, if the compiler wrote them down or its condition is `counter < number`.
+
+    The counter is taken to rise from 0 in steps of 1, as in the loops that the compiler makes of a
+    product whose operand the devices hand around.
+    """
+    if match := _TRIPS.search(line):
+        return int(match[1])
+    condition = computations.get(_CONDITION.search(line)[1], [])
+    root = next((other for other in condition if other.lstrip().startswith('ROOT ')), '')
+    if ' compare(' in root and 'direction=LT' in root:
+        for other in condition:
+            match = _CONSTANT.match(other)
+            if match and re.search(rf'%?{re.escape(match[1])}[,)]', root):
+                return int(match[2])
+    return None
+
+
+def _continues(computation: str, lines: list[str]) -> bool:
+    """Whether a collective in there is only the middle or end of one that began elsewhere.
+
+    libtpu cuts an asynchronous collective into pieces and puts each into the fusion that runs
+    beside it; the instruction stands in all of them.
+    """
+    return computation.startswith('async_collective_fusion') or any(
+        'AsyncCollectiveDone' in line for line in lines
+    )
+
+
+def _collective(
+    computation: str, kind: str, of: str, opcode: str, line: str, num_devices: int, times: int
+) -> Collective:
+    devices = _group_size(line, num_devices)
+    size = sum(_sizes(of))
+    if kind == 'reduce-scatter':
+        size *= devices
+    elif kind == 'all-reduce' and computation.startswith('all-reduce-scatter'):
+        kind = 'reduce-scatter'  # So libtpu writes it: an all-reduce of which a part is taken.
+    elif opcode == 'all-gather-start':  # What goes in stands beside what comes out.
+        size = size * devices // (devices + 1)
+    elif opcode == 'collective-permute-start':
+        size //= 2
+    return Collective(kind, size, devices, times)
+
+
+def _group_size(line: str, num_devices: int) -> int:
+    """Devices of a group, from one of the three ways to write groups."""
+    if 'source_target_pairs' in line:
+        return 2
+    if match := re.search(r'replica_groups=\[(\d+),(\d+)\]', line):
+        return int(match[2])
+    if match := re.search(r'replica_groups=\{\{([\d,]+)\}', line):
+        return len(match[1].split(','))
+    if match := re.search(r'replica_groups=@?mesh\w*\[([^\]]*)\] ?\{([^}]*)\}', line):
+        sizes = dict(re.findall(r"'([^']+)'=(\d+)", match[1]))
+        return math.prod(int(sizes[axis]) for axis in re.findall(r"'([^']+)'", match[2]))
+    return num_devices
+
+
+def _sizes(of: str) -> list[int]:
+    """Bytes of each array of a type: 'bf16[2,3]{1,0}' -> [12]."""
+    return [
+        math.ceil(math.prod(int(n) for n in shape.split(',') if n) * _bits(kind) / 8)
+        for kind, shape in _SHAPE.findall(of)
+    ]
+
+
+def _bits(kind: str) -> int:
+    """'bf16' -> 16, 'f8e4m3fn' -> 8, 'pred' -> 8."""
+    match = re.match(r'[a-z]+(\d+)', kind)
+    return int(match[1]) if match else 8
+
+
+def _note_array(arrays: dict[str, tuple[int, str]], of: str, line: str) -> None:
+    for kind, shape in _SHAPE.findall(of):
+        plain = f'{kind}[{shape}]'
+        if plain not in arrays:
+            op = _OP_NAME.search(line)
+            arrays[plain] = (_sizes(plain)[0], op[1] if op else '')
