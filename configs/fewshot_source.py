@@ -132,7 +132,7 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         source=dict(
             mixture=scenario.mixture,
             split=scenario.split,
-            num_steps=2600,
+            num_steps=1400,
             optimizer=dict(
                 name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
             ),
@@ -170,6 +170,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         attention_dropout_rate=0.1,
         classifier_dropout_rate=0.1,
         dtype='bfloat16',
+        remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = CHECKPOINT
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.

@@ -101,6 +101,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         dropout_rate=0.1,
         attention_dropout_rate=0.1,
         dtype='bfloat16',
+        remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = CHECKPOINT
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.

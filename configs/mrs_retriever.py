@@ -124,6 +124,7 @@ def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
         dropout_rate=0.1,
         attention_dropout_rate=0.1,
         dtype='bfloat16',
+        remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = CHECKPOINTS[size]
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.

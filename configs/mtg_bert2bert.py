@@ -33,6 +33,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         vocab_size=0,
         dropout_rate=0.0 if is_sample else 0.1,
         dtype='float32' if is_sample else 'bfloat16',
+        remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     if not is_sample:
         c.data.vocabulary = CHECKPOINTS[size]

@@ -126,7 +126,14 @@ def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     c = ml_collections.ConfigDict()
     c.seed = 0
     c.data = dict(root='data', vocabulary='mt5', sample=False)
-    c.model = dict(family='mt5', size=size, vocab_size=250112, dropout_rate=0.1, dtype='bfloat16')
+    c.model = dict(
+        family='mt5',
+        size=size,
+        vocab_size=250112,
+        dropout_rate=0.1,
+        dtype='bfloat16',
+        remat='none',  # 'dots' or 'full' take less memory, and more time.
+    )
     c.init_from = f'google/mt5-{size}'
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=1e-4)

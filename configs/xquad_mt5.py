@@ -43,6 +43,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         vocab_size=0 if small else 250112,
         dropout_rate=0.1,
         dtype='float32' if small else 'bfloat16',
+        remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = '' if small else f'google/mt5-{chosen["size"]}'
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
