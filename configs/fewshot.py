@@ -15,7 +15,8 @@ a vocabulary of its own, from the English training set and the buckets:
   for lang in de tr ta zh mr; do for k in 1 2 4; do
     names=$names,fewshot_udpos_${lang}_${lang}:shots_$k
   done; done
-  python -m xlbench.prepare --root=data --mixture=$names --new_vocabulary=data/fewshot/ud.model
+  python -m xlbench.prepare --root=data --mixture=$names --vocabulary_size=5000 \
+      --new_vocabulary=data/fewshot/ud.model
   python -m xlbench.fewshot --config=configs/fewshot.py:ud --workdir=RUNS/fewshot_ud
   python -m xlbench.fewshot.report RUNS/fewshot_ud --output=RUNS/fewshot_ud_report
 
@@ -107,14 +108,14 @@ def small(task: str) -> ml_collections.ConfigDict:
         buckets=30,
         starts=('source',),
         methods=('full',),
-        learning_rates=(1e-3,),
+        learning_rates=(3e-3,),
         seeds=(42,),
         epochs=50,
         patience=10,
         batch_size=0,
         adam=ADAM,
         dev='other_shots',
-        dev_examples=100,
+        dev_examples=30,
         lengths=dict(inputs=128),
         eval_batch_size=64,
         at_once=0,

@@ -125,14 +125,19 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
     c.mesh = dict(data=-1, fsdp=1, tensor=1)
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(
-        batch_size=64, lengths=lengths, packing=False, length_buckets=4, one_task=False
+        batch_size=64,
+        lengths=lengths,
+        packing=False,
+        length_buckets=4,
+        row_multiple=8,
+        one_task=False,
     )
     c.accumulate = 1
     c.stages = dict(
         source=dict(
             mixture=scenario.mixture,
             split=scenario.split,
-            num_steps=1400,
+            num_steps=1500,
             optimizer=dict(
                 name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
             ),

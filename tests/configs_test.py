@@ -86,7 +86,8 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
     labels = {'num_labels': 3} if 'num_labels' in config.model else {}
     models.config(**dict(config.model) | labels)
     assert sum(stage.num_steps for stage in config.stages.values()) >= 100
-    assert any(block.every for block in config.evals.values())
+    # Without a dev set there is no best checkpoint to look for.
+    assert any(block.every for block in config.evals.values()) == bool(config.best.score)
 
 
 @pytest.mark.parametrize('name', [*FILES, *SWEEPS])
