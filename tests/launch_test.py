@@ -72,7 +72,9 @@ import sys
 from xlbench import processes
 found = processes.join()
 import jax
-print(f'process {jax.process_index()} of {jax.process_count()} ({found})', sys.argv[1:])
+# In one piece, or what the two say may mix.
+said = f'process {jax.process_index()} of {jax.process_count()} ({found})'
+sys.stdout.write(f'{said} {sys.argv[1:]}\\n')
 """)
     monkeypatch.setenv('LOGS', str(tmp_path / 'logs'))
     run = local('2', '--config=a b', '--seed=1')
