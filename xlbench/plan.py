@@ -39,7 +39,6 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import optax
 from jax.sharding import Mesh, NamedSharding
 from ml_collections import ConfigDict
 
@@ -123,28 +122,13 @@ def make_job(config: ConfigDict, devices: Sequence[Any], vocab_size: int, labels
     state = train_step_lib.TrainState(
         jax.ShapeDtypeStruct((), jnp.int32, sharding=whole),
         params,
-        opt_state_like(tx, params, mask),
+        train_step_lib.opt_state_like(tx, params, mask),
     )
     key = jax.eval_shape(lambda: jax.random.key(0))
     rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=whole)
     rows, lengths = config.batches.batch_size, dict(config.batches.lengths)
     batch = batch_like(objective.view, rows, lengths, mesh)
     return Job(config, mesh, model, objective, mask, state, batch, rng, stage)
-
-
-def opt_state_like(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
-    """What train_step.init_opt_state makes of parameters that are only shapes with shardings."""
-    trainable, _ = train_step_lib.split_params(params, mask)
-    whole = partitioning.replicated(jax.tree.leaves(params)[0].sharding.mesh)
-    shapes = jax.eval_shape(tx.init, trainable)
-    shardings = optax.tree_map_params(
-        tx,
-        lambda leaf, param: param.sharding if leaf.shape == param.shape else whole,
-        shapes,
-        trainable,
-        transform_non_params=lambda _: whole,
-    )
-    return _with(shapes, shardings)
 
 
 def batch_like(

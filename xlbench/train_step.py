@@ -70,24 +70,33 @@ def _boxed_params(model: nn.Module, objective: Any, rng: jax.Array, lora: Lora |
 
 
 def init_opt_state(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
-    """Fresh optimizer state of the trainable parameters, cut as they are.
+    """Fresh optimizer state of the trainable parameters, cut as `opt_state_like` says."""
+    trainable, _ = split_params(params, mask)
+    like = opt_state_like(tx, params, mask)
+    return jax.jit(tx.init, out_shardings=jax.tree.map(lambda x: x.sharding, like))(trainable)
+
+
+def opt_state_like(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
+    """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
 
     A statistic that has its parameter's shape lies where the parameter lies; smaller ones
     (Adafactor's rows and columns, counters) are held whole by every device.
     """
     trainable, _ = split_params(params, mask)
-    mesh = jax.tree.leaves(params)[0].sharding.mesh
+    whole = partitioning.replicated(jax.tree.leaves(params)[0].sharding.mesh)
     shapes = jax.eval_shape(tx.init, trainable)
     shardings = optax.tree_map_params(
         tx,
-        lambda leaf, param: (
-            param.sharding if leaf.shape == param.shape else partitioning.replicated(mesh)
-        ),
+        lambda leaf, param: param.sharding if leaf.shape == param.shape else whole,
         shapes,
         trainable,
-        transform_non_params=lambda _: partitioning.replicated(mesh),
+        transform_non_params=lambda _: whole,
     )
-    return jax.jit(tx.init, out_shardings=shardings)(trainable)
+    return jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings,
+    )
 
 
 def init_state(
