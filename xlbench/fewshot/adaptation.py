@@ -213,7 +213,7 @@ class Adapter:
             )
         self._method, self._objective, self._mesh = METHODS[method], objective, mesh
         self._epochs, self._patience, self._batch_size = epochs, patience, batch_size
-        self._adam = optax.scale_by_adam(**adam)
+        self._adam, self._adam_options = optax.scale_by_adam(**adam), adam
         self._corpus, self._params = corpus, params
         self.frozen = frozen or FrozenEncoder(model, objective, params, corpus, mesh)
         flat, rest = traverse_util.flatten_dict(self.frozen.params, sep='/'), ()
@@ -454,9 +454,10 @@ class Adapter:
 
     def _epoch(self, state: State, shots: Mapping[str, jax.Array], data: Any) -> State:
         """One epoch of the lanes that have not ended."""
-        old, epoch = (state.params, state.moments), state.epoch + 1
-        new = jax.vmap(self._train)(*old, state.seed, state.learning_rate, epoch, shots)
-        params, moments = _select(state.ended, old, new)
+        epoch = state.epoch + 1
+        params, moments = jax.vmap(self._train)(
+            state.params, state.moments, ~state.ended, state.seed, state.learning_rate, epoch, shots
+        )
         best, best_score, best_epoch = state.best, state.best_score, epoch
         scores = state.scores
         if data['dev'] is not None:
@@ -480,8 +481,8 @@ class Adapter:
             scores=scores,
         )
 
-    def _train(self, params, moments, seed, learning_rate, epoch, rows) -> tuple[Any, Any]:
-        """Parameters and moments of one lane after an epoch over the rows of its bucket."""
+    def _train(self, params, moments, moves, seed, learning_rate, epoch, rows) -> tuple[Any, Any]:
+        """Parameters and moments of one lane, if it `moves`, after an epoch over its bucket."""
         key = jax.random.fold_in(jax.random.key(seed), epoch)
         rows, examples = dict(rows), rows['examples']
         del rows['examples']
@@ -496,10 +497,15 @@ class Adapter:
                 return total / jnp.maximum(self._objective.weight(batch), 1.0)
 
             gradients = jax.grad(loss)(params)
-            updates, moments = self._adam.update(gradients, moments)
-            params = jax.tree.map(lambda x, update: x - learning_rate * update, params, updates)
             # A batch of padding, which a smaller bucket has at its end, moves nothing.
-            return _select(self._objective.weight(batch) > 0, (params, moments), carry), None
+            real = moves & (self._objective.weight(batch) > 0)
+            _, moments = self._adam.update(gradients, moments)
+            # Without a barrier XLA computes the moments again for the parameters, and for that
+            # copies the old ones at every step.
+            moments = jax.lax.optimization_barrier(_select(real, moments, carry[1]))
+            updates = adam_direction(moments, **self._adam_options)
+            moved = jax.tree.map(lambda x, update: x - learning_rate * update, params, updates)
+            return (_select(real, moved, params), moments), None
 
         if not self._batch_size:
             return step((params, moments), (0, rows))[0]
@@ -548,6 +554,13 @@ class Adapter:
             jnp.sum(x) for x in compare_chunks(data['chunks'], found.gold, labels)
         )
         return jnp.stack([2 * right, jnp.maximum(predicted + gold, 1)])
+
+
+def adam_direction(moments: optax.ScaleByAdamState, *, b1: float, b2: float, eps: float) -> Any:
+    """What optax.scale_by_adam returns beside these moments, from nothing but them."""
+    mean = optax.tree.bias_correction(moments.mu, b1, moments.count)
+    square = optax.tree.bias_correction(moments.nu, b2, moments.count)
+    return jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), mean, square)
 
 
 def compare_chunks(
