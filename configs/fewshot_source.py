@@ -67,13 +67,14 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name=objective(scenario), label_smoothing=0.0)
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     # Labels are no tokens of the model: their number matters to nothing but the report of lengths.
     lengths = dict(inputs=64, targets=64)
     c.batches = dict(
         batch_size=32, lengths=lengths, packing=False, length_buckets=1, one_task=False
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         source=dict(
             mixture=scenario.mixture,
@@ -122,7 +123,7 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name=objective(scenario), label_smoothing=0.1)
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(
         batch_size=64,
@@ -133,6 +134,7 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         one_task=False,
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         source=dict(
             mixture=scenario.mixture,
@@ -181,12 +183,13 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name=objective(scenario), label_smoothing=0.0)
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(
         batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=False
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         source=dict(
             mixture=scenario.mixture,

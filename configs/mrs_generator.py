@@ -43,11 +43,12 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     c.batches = dict(
         batch_size=16, lengths=dict(inputs=96, targets=64), packing=True, length_buckets=1
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -108,7 +109,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
     c.objective = dict(name='generation', label_smoothing=0.2, z_loss=0.0)
     # All but the token embeddings (and the bias of the logits, which mBART never trained).
     c.trainable = ('(encoder|decoder)/.*',)
-    c.mesh = dict(data=1, fsdp=-1, tensor=1)
+    c.mesh = dict(data=1, fsdp=-1, tensor=1, sequence=1, replica=1)
     # Without packing, so that a batch is 1024 examples as in the paper. Sources are cut at 508
     # pieces there, before two end symbols; replies at the length that it decodes to.
     lengths = dict(inputs=510, targets=200)
@@ -120,6 +121,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         equal_rows=True,
     )
     c.accumulate = 4
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,

@@ -17,6 +17,12 @@ of the zero-shot and multilingual ones. `xlbench.report` makes the table of any 
 
 A batch that does not fit is encoded in parts, with the same result: --config.objective.chunk_rows.
 
+The size xlmr_large_v5p_2x2x4 is XLM-R-large with 32,768 pairs in a batch, each reply among as many,
+for a TPU slice of 16 chips:
+
+  python -m xlbench.plan --config=configs/mrs_retriever.py:xlmr_large_v5p_2x2x4 \
+      --topology=v5p:2x2x4
+
 Keys after the colon: size (sample, mbert, xlmr), scenario (mono, zero_shot, mt, multi), source (the
 language of mono and mt; of zero_shot and multi the one language to evaluate).
 """
@@ -29,8 +35,11 @@ from xlbench.benchmarks import MRS, Scenario
 CHECKPOINTS = {
     'mbert': 'google-bert/bert-base-multilingual-cased',
     'xlmr': 'FacebookAI/xlm-roberta-base',
+    'xlmr_large_v5p_2x2x4': 'FacebookAI/xlm-roberta-large',
 }
-MODELS = {'mbert': 'mbert', 'xlmr': 'xlmr_base'}
+MODELS = {'mbert': 'mbert', 'xlmr': 'xlmr_base', 'xlmr_large_v5p_2x2x4': 'xlmr_large'}
+# What xlbench.plan found to fit such a slice.
+SLICES = {'xlmr_large_v5p_2x2x4': dict(batch_size=32_768, chunk_rows=4096)}
 
 
 def get_config(variant: str = '') -> ml_collections.ConfigDict:
@@ -40,7 +49,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
     size = chosen['size']
-    return sample(scenario) if size == 'sample' else paper(scenario, size)
+    return sample(scenario) if size == 'sample' else paper(scenario, size, **SLICES.get(size, {}))
 
 
 def sample(scenario: Scenario) -> ml_collections.ConfigDict:
@@ -68,12 +77,13 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
     )
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=48, targets=32)
     c.batches = dict(
         batch_size=64, lengths=lengths, packing=False, length_buckets=1, one_task=False
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -97,13 +107,14 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     return c
 
 
-def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
+def paper(
+    scenario: Scenario, size: str, batch_size: int = 256, chunk_rows: int = 0
+) -> ml_collections.ConfigDict:
     """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code.
 
     Two encoders that begin alike, the pooler's output as it is, and products of any size. Epochs
     become steps by the sizes of the paper's Table 1, of which 80 % are training pairs.
     """
-    batch_size = 256
     num_examples = sum(
         MRS.official_size('retrieval', scenario.split, name.rpartition('_')[2])
         for name in scenario.train
@@ -129,18 +140,23 @@ def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     c.init_from = CHECKPOINTS[size]
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(
-        name='retrieval', loss='sym_paper', scale=1.0, mask_duplicates=False, chunk_rows=0
+        name='retrieval',
+        loss='sym_paper',
+        scale=1.0,
+        mask_duplicates=False,
+        chunk_rows=chunk_rows,
     )
     # Layers 2 and above of both encoders. The paper freezes the embeddings and the two lowest
     # layers; its code also leaves the pooler out of the optimizer.
     c.trainable = (r'(left|right)/layers_([2-9]|\d\d)/.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=70, targets=30)
     # Every batch is of one language, each language equally often.
     c.batches = dict(
         batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=True
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,

@@ -6,6 +6,8 @@ r"""mBART-50 on MTG (arXiv:2108.07140), with its own language tokens; else as co
 The sample shows that everything fits together; a model that still has its positions to learn does
 not learn to copy names in so few steps (ROUGE-L 36 on average, where mT5 reaches 99.9).
 
+The size large_v5e_4x4 is `large` in batches for a TPU slice of 16 chips, see xlbench/plan.py.
+
 Keys after the colon: size (sample, large), scenario (mono, mono_multitask, multi,
 multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (proportional, equal,
 temperature, capped).
@@ -16,13 +18,24 @@ import ml_collections
 from configs import mtg_mt5
 
 CHECKPOINT = 'facebook/mbart-large-50'
+# See configs/mtg_mt5.py.
+SLICES = {
+    'large_v5e_4x4': dict(
+        batch_size=128,
+        lengths=dict(inputs=512, targets=64),
+        mesh=dict(data=4, fsdp=4, tensor=1),
+    )
+}
 
 
 def get_config(variant: str = '') -> ml_collections.ConfigDict:
     """The config of one size and scenario."""
-    scenario, size = mtg_mt5.choose(variant, ('sample', 'large'))
+    scenario, size = mtg_mt5.choose(variant, ('sample', 'large', *SLICES))
     is_sample = size == 'sample'
-    c = mtg_mt5.sample(scenario, size) if is_sample else mtg_mt5.paper(scenario, size)
+    if size in SLICES:
+        c = mtg_mt5.on_slice(scenario, size, **SLICES[size])
+    else:
+        c = mtg_mt5.sample(scenario, size) if is_sample else mtg_mt5.paper(scenario, size)
     c.model = dict(
         family='mbart',
         size='sample' if is_sample else 'large_50',

@@ -13,6 +13,11 @@ download. A size selects the paper's setting and the official files below `data`
 Keys after the colon: size (sample, small, base, large, xl, xxl), scenario (mono, mono_multitask,
 multi, multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (proportional,
 equal, temperature, capped).
+
+Two more sizes are XXL with texts of up to 1,024 and 128 tokens on a whole TPU slice,
+xxl_v5p_4x4x4 and xxl_v6e_16x16. Whether they fit, and how fast they can be, needs no TPU:
+
+  python -m xlbench.plan --config=configs/mtg_mt5.py:xxl_v5p_4x4x4 --topology=v5p:4x4x4
 """
 
 import ml_collections
@@ -21,11 +26,24 @@ from xlbench import config as config_lib
 from xlbench.benchmarks import MTG, Scenario
 
 SIZES = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
+# What xlbench.plan found to fit these slices. `fsdp` leaves every device 128 or more columns of a
+# kernel: narrower parts TPUs gather by adding up padded copies, at twice the bytes.
+_LONG = dict(inputs=1024, targets=128)
+SLICES = {
+    'xxl_v5p_4x4x4': dict(
+        batch_size=256, lengths=_LONG, mesh=dict(data=4, fsdp=16, tensor=1), remat='none'
+    ),
+    'xxl_v6e_16x16': dict(
+        batch_size=1024, lengths=_LONG, mesh=dict(data=8, fsdp=16, tensor=2), remat='full'
+    ),
+}
 
 
 def get_config(variant: str = '') -> ml_collections.ConfigDict:
     """The config of one size and scenario."""
-    scenario, size = choose(variant, SIZES)
+    scenario, size = choose(variant, (*SIZES, *SLICES))
+    if size in SLICES:
+        return on_slice(scenario, size.partition('_')[0], **SLICES[size])
     build = sample if size == 'sample' else paper
     return build(scenario, size)
 
@@ -57,11 +75,12 @@ def sample(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     c.batches = dict(
         batch_size=8, lengths=dict(inputs=192, targets=48), packing=True, length_buckets=1
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)  # Of steps without a finite loss so many are left out.
     # Steps relative to the parameters suit T5's wide initial values: after 24,500 examples of this
     # corpus the loss was 0.46 with Adafactor and 0.77 with AdamW at 3e-3.
     optimizer = dict(
@@ -112,17 +131,35 @@ def sample(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     return c
 
 
-def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
+def on_slice(
+    scenario: Scenario,
+    size: str,
+    *,
+    batch_size: int,
+    lengths: dict[str, int],
+    mesh: dict[str, int],
+    remat: str = 'none',
+) -> ml_collections.ConfigDict:
+    """Batches that keep many devices busy; as many epochs as in the paper."""
+    c = paper(scenario, size, batch_size)
+    c.model.remat = remat
+    c.mesh.update(mesh)
+    for block in (c.batches, *c.evals.values()):
+        block.batch_size = batch_size
+        block.lengths = lengths
+    return c
+
+
+def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ml_collections.ConfigDict:
     """The paper's setting; where it is silent (lengths, optimizer) the choice is ours.
 
     Epochs become steps by the sizes of the paper's Table 2: 20 epochs of the rough data, 10 of the
-    annotated data, at batch 32, of every task that the scenario trains.
+    annotated data, at the paper's batch 32 or another, of every task that the scenario trains.
     """
     rough, annotated = (
         sum(MTG.split_sizes[name.split('_')[1]][split] for name in scenario.train)
         for split in ('rough_train', 'train')
     )
-    batch_size = 32
     c = ml_collections.ConfigDict()
     c.seed = 0
     c.data = dict(root='data', vocabulary='mt5', sample=False)
@@ -138,8 +175,8 @@ def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=1e-4)
     c.trainable = ('.*',)
-    c.mesh = dict(data=1, fsdp=-1, tensor=1)
-    # Without packing, so that a batch is 32 examples as in the paper.
+    c.mesh = dict(data=1, fsdp=-1, tensor=1, sequence=1, replica=1)
+    # Without packing, so that a batch is so many examples, as in the paper.
     c.batches = dict(
         batch_size=batch_size,
         lengths=dict(inputs=512, targets=64),
@@ -148,6 +185,7 @@ def paper(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
         equal_rows=True,
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     optimizer = dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0)
     c.stages = dict(
         stage1=dict(

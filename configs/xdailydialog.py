@@ -55,12 +55,13 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
     )
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=32, targets=32)  # One utterance of ten is longer, and is cut.
     c.batches = dict(
         batch_size=256, lengths=lengths, packing=False, length_buckets=1, one_task=True
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,

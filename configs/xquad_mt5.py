@@ -49,7 +49,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
     c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     c.batches = dict(
         batch_size=8,
         lengths=dict(inputs=512, targets=64),
@@ -58,6 +58,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         row_multiple=8,
     )
     c.accumulate = 1
+    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,

@@ -5,13 +5,14 @@
 #
 # What may be set before it:
 #   GPUS=1      process i gets GPU i alone; otherwise each process sees all devices
-#   RESTARTS=5  a run that ends with code 75 (xlbench/processes.py) is started again, so often; 0
+#   RESTARTS=5  a run of which a process ends with code 75 (xlbench/processes.py), or is killed by a
+#               signal, is started again, so often; 0
 #   LOGS=DIR    what process i prints is kept, too, in DIR/attempt-A/process-i.log
 #   GRACE=60    seconds for the others to end when one has ended badly, then they are killed
 #   MODULE=xlbench.fewshot   what is run in place of xlbench.train
 #   PYTHON, PORT             of .venv, and of process 0; a random one below 32768 by default
 #
-# If one process ends badly, the others are stopped, and the command ends with its exit code. TERM,
+# If one process ends badly, the others end, too, and the command ends with its exit code. TERM,
 # and Ctrl-C, reach all processes, which may save what they have; a second one kills them.
 set -uo pipefail
 
@@ -62,8 +63,9 @@ run() { # run ATTEMPT ARGUMENTS...: sets `code`.
       if ((result == 0 || code)); then continue; fi
       code=$result
       deadline=$((SECONDS + ${GRACE:-60}))
-      # With 75 each process ends by itself: it may be saving still.
-      if ((code != 75)); then tell TERM; fi
+      # With 75 each process ends by itself: it may be saving still. If one was killed, the others
+      # notice, and end with 75.
+      if ((code != 75 && code < 128)); then tell TERM; fi
     done
     if ((deadline && SECONDS >= deadline)); then tell KILL; fi
   done
@@ -71,7 +73,7 @@ run() { # run ATTEMPT ARGUMENTS...: sets `code`.
 
 for ((attempt = 0; ; attempt++)); do
   run "$attempt" "$@"
-  if ((code != 75 || stopped || attempt >= ${RESTARTS:-0})); then exit "$code"; fi
-  echo "ended with code 75; starting again, $((attempt + 1)) of $RESTARTS" >&2
+  if (((code != 75 && code < 128) || stopped || attempt >= ${RESTARTS:-0})); then exit "$code"; fi
+  echo "ended with code $code; starting again, $((attempt + 1)) of $RESTARTS" >&2
   sleep 1
 done

@@ -79,6 +79,7 @@ for _lang in MRS.languages:
             count=count,
             optional=functools.partial(mapping, _lang),
             hint='unpack the folders of the MRS release into the folder mrs below it',
+            apart=lambda split: split != RESPONSES,
         ),
     )
 

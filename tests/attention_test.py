@@ -212,6 +212,16 @@ def test_table_of_a_sweep(workdir, capsys):
     assert {row['token'] for row in rows} >= {'[SEP]'}
 
 
+def test_tokens_are_no_formulas_of_a_spreadsheet_and_numbers_stay_numbers(tmp_path):
+    found = [attention.Change(5, 1.5, 0.75, 2, 1), attention.Change(6, -1.5, -1.5, 1, 1)]
+    attention.write_csv(tmp_path / 'a.csv', found, ['=1+1', 'a,b'])
+    assert (tmp_path / 'a.csv').read_text() == (
+        'token,id,change,change_each,places,examples\n'
+        "'=1+1,5,1.500000,0.750000,2,1\n"
+        '"a,b",6,-1.500000,-1.500000,1,1\n'
+    )
+
+
 def test_all_labels_count_by_default(workdir, capsys):
     folder, *_, gold = workdir
     run(folder, '--lang=de', '--bucket=3')

@@ -288,6 +288,29 @@ def test_examples_seen_counts_what_came_in_packed_batches(tasks):
             assert stream.examples_seen() == seen
 
 
+@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('count', [1, 2])
+def test_the_examples_of_a_position_are_those_of_the_batch(tasks, mode, count):
+    options = MODES[mode] | {'process_count': count, 'window': 64}
+    first = {task.name: number for task, number in zip(tasks, (1000, 2000, 3000), strict=True)}
+    with feed(tasks, process_index=0, **options) as one:
+        parts = [one]
+        if count == 2:
+            parts.append(feed(tasks, process_index=1, **options))
+        positions, expected = [], []
+        for _ in range(25):  # More than two windows.
+            positions.append(one.position())
+            batch = [id_ for part in parts for id_ in ids_of(next(part))]
+            assert [first[task] + n for task, _, n in one.examples(positions[-1])] == batch
+            expected.append(batch)
+        assert positions[-1]['window'] >= 2 and {s for _, s, _ in one.examples()} == {'train'}
+        # Of earlier ones as well, which the threads have left behind.
+        for position, batch in zip(positions, expected, strict=True):
+            assert [first[task] + n for task, _, n in one.examples(position)] == batch
+        for part in parts[1:]:
+            part.close()
+
+
 def test_a_position_of_another_feed_is_refused(tasks):
     with feed(tasks) as stream:
         next(stream)

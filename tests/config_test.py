@@ -199,6 +199,30 @@ def test_the_difference_of_two_configs_is_shown(tmp_path, changes, message):
         assert message in str(error.value) and 'choose another --workdir' in str(error.value)
 
 
+def test_a_run_may_go_on_on_other_devices(tmp_path):
+    workdir = str(tmp_path)
+    config_lib.claim_workdir(workdir, config(mesh={'data': 8, 'fsdp': 1}), {})
+    other = config(mesh={'data': 4, 'fsdp': 2, 'tensor': 1})
+    assert config_lib.check_workdir(workdir, other) is True
+    config_lib.claim_workdir(workdir, other, {})
+    assert config_lib.read_config(workdir).mesh.data == 8
+    assert config_lib.begun_with(workdir, config(mesh={'data': 8, 'fsdp': 1})) == ''
+    assert config_lib.begun_with(workdir, other) == (
+        "mesh.data was 8, now 4; mesh.fsdp was 1, now 2; mesh.tensor was 'absent', now 1"
+    )
+    with pytest.raises(UserError, match=r'another config: seed was 0, now 1; choose'):
+        config_lib.check_workdir(workdir, config(mesh={'data': 4}, seed=1))
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path):
+    workdir = str(tmp_path)
+    config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
+    config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
+    config_lib.claim_workdir(workdir, config(), {})
+    with pytest.raises(UserError, match=r'^a/test holds other examples than when \S+ was begun;'):
+        config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'z'}})
+
+
 def test_somebody_else_s_folder_is_left_alone(tmp_path):
     (tmp_path / '.config.json.tmp').write_text('{')  # Ours, of a process that was killed.
     assert config_lib.check_workdir(str(tmp_path), config()) is False

@@ -1,16 +1,21 @@
 """Which checkpoint is scored on what, and that no other result than the run's own replaces it."""
 
 import json
+import os
 import pathlib
 import shutil
+import signal
 import sys
 
+import children
 import pytest
 import tiny
+import tiny_labels
 import tiny_replies
 
-from xlbench import evaluate, report
+from xlbench import evaluate, report, train
 from xlbench.errors import UserError
+from xlbench.evaluators import loop
 
 TASK = tiny.QUESTIONS[0]
 
@@ -156,3 +161,63 @@ def test_a_retriever(retriever_run, tmp_path, capsys):
     assert 'on 1 tasks, validation-first9' in capsys.readouterr().out
     with pytest.raises(UserError, match='--num_beams is for models that write texts, and this is'):
         call(run, '--num_beams=2')
+
+
+@pytest.fixture
+def tagger_run(tmp_path) -> pathlib.Path:
+    """The workdir of a tagger that was trained for two steps."""
+    tiny_labels.write_root(tmp_path)
+    config = tiny_labels.tiny_config(tmp_path, 'tagging', stages__source__num_steps=2)
+    train.train(config, str(tmp_path / 'run'))
+    return tmp_path / 'run'
+
+
+@pytest.mark.parametrize('kind', ['tagger_run', 'retriever_run'])
+def test_two_processes_score_what_one_scores(kind, tmp_path, request):
+    """A generator's evaluation is in multiprocess_test.py."""
+    one, two = tmp_path / 'one', tmp_path / 'two'
+    for workdir in (one, two):
+        shutil.copytree(request.getfixturevalue(kind), workdir)
+        shutil.rmtree(workdir / 'eval', ignore_errors=True)
+    with children.on_devices(1):
+        call(one)
+    with children.start(
+        [f'--workdir={two}'], module='xlbench.evaluate', processes=2, devices=2
+    ) as run:
+        assert run.wait() == [0, 0], run.output(0)
+        assert 'SAMPLE DATA' in run.output(0) and 'SAMPLE DATA' not in run.output(1)
+    children.same_run(one, two, rtol=1e-4)
+
+
+def test_on_another_mesh_than_the_run_had(run, capsys):
+    before = tiny.results(run)
+    path = run / 'config.json'
+    about = json.loads(path.read_text())
+    about['config']['mesh'] = {'data': 3}
+    path.write_text(json.dumps(about))
+    with pytest.raises(UserError, match=r'mesh data=3 .* --mesh=data=-1 replaces it'):
+        call(run)
+    with pytest.raises(UserError, match="unknown key in --mesh 'dat'"):
+        call(run, '--mesh=dat=2')
+    with pytest.raises(UserError, match='--mesh=2 is not sizes of axes'):
+        call(run, '--mesh=2')
+    call(run, '--mesh=fsdp=4,tensor=2,data=1', '--num_examples=9')
+    assert len(new_results(run, before)) == 2
+
+
+def test_told_to_end(run, monkeypatch):
+    """After the first task, which keeps its scores."""
+    before = tiny.results(run)
+    write = loop.write_result
+
+    def write_then_end(*args):
+        write(*args)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(loop, 'write_result', write_then_end)
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(UserError, match='complete keep their scores') as caught:
+        call(run, '--num_examples=9')
+    assert caught.value.exit_code == 75
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert len(new_results(run, before)) == 1

@@ -11,7 +11,7 @@ import tiny
 
 from xlbench import evaluators, metrics, partitioning, prepared, tokenizers
 from xlbench.errors import UserError
-from xlbench.evaluators import baselines, generation
+from xlbench.evaluators import baselines, generation, loop
 
 
 class Copier:
@@ -233,6 +233,43 @@ def test_the_same_evaluator_runs_again(make, tasks, tmp_path):
     first = evaluator.run({}, 7, str(tmp_path), 'stage1')
     assert evaluator.run({}, 8, str(tmp_path), 'stage1') == first
     assert read(tmp_path, tasks[0], 7)[1] == read(tmp_path, tasks[0], 8)[1]
+
+
+def test_it_asks_after_every_batch_whether_to_go_on(make, tasks, tmp_path):
+    """33 examples in batches of 6 make 6 of them; what was complete stays."""
+    asked = []
+
+    def check():
+        asked.append(len(list(tmp_path.glob('eval/7/test/*'))))
+        if len(asked) == 8:
+            raise KeyError('enough')
+
+    with pytest.raises(KeyError, match='enough'):
+        make().run({}, 7, str(tmp_path), 'stage1', check=check)
+    assert asked == [0] * 6 + [1] * 2
+    assert [path.name for path in tmp_path.glob('eval/7/test/*')] == [tasks[0].name]
+    asked.clear()
+    make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1', check=check)
+    assert len(asked) == 6
+
+
+def test_it_asks_at_the_pace_of_the_device(make, tasks, tmp_path, monkeypatch):
+    """A batch is awaited before the third one after it is dispatched."""
+    events = []
+    put, wait = partitioning.put_batch, jax.block_until_ready
+
+    def put_and_note(*args):
+        events.append('put')
+        return put(*args)
+
+    def wait_and_note(result):
+        events.append('wait')
+        return wait(result)
+
+    monkeypatch.setattr(loop.partitioning, 'put_batch', put_and_note)
+    monkeypatch.setattr(loop.jax, 'block_until_ready', wait_and_note)
+    make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1')
+    assert events == ['put'] * 3 + ['wait', 'put'] * 3 + ['wait']
 
 
 def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):

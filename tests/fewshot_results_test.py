@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import resource
 
 import numpy as np
 import pytest
@@ -43,6 +44,26 @@ def test_a_line_that_was_cut_short_is_dropped_said_and_written_over(tmp_path, cu
     journal.add(rows[2])
     assert path.read_bytes() == whole
     assert not Journal.open(folder).dropped
+
+
+def test_a_full_disk_is_named_and_costs_no_more_than_a_line(tmp_path):
+    rows = tiny_sweep.group('de', 1, [50.0, 60.0])
+    folder = tiny_sweep.write(tmp_path / 'sweep', rows[:1])
+    journal = Journal.open(folder)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = (folder / 'results.jsonl').stat().st_size
+    # No file may be longer.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limits[1]))
+    try:
+        with pytest.raises(OSError) as caught:
+            journal.add(rows[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.filename == str(folder / 'results.jsonl')
+    journal = Journal.open(folder)
+    assert journal.rows == rows[:1] and 'cut short' in journal.dropped
+    journal.add(rows[1])
+    assert list(Sweep.read(folder).rows) == rows
 
 
 def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path):

@@ -19,12 +19,15 @@ from xlbench import (
     config as config_lib,
     errors,
     evaluate,
+    interruption,
     metrics,
     partitioning,
     prepared,
+    processes,
     runs,
     tokenizers,
     train,
+    watch,
 )
 from xlbench.benchmarks import FEWSHOT
 from xlbench.fewshot import __main__ as fewshot, results, sweep
@@ -33,13 +36,15 @@ PROJECT = pathlib.Path(__file__).parent.parent
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
 # Of source training: few enough that adaptation has something left to learn.
 NUM_STEPS = {'classification': 24, 'tagging': 8}
-METHODS = {'classification': ('full', 'fc_pooler'), 'tagging': ('full', 'fc')}
+# Several methods for one view, several numbers of shots for the other. Methods of a frozen encoder,
+# whose programs are compiled soon; adaptation_test.py has all of them.
+METHODS = {'classification': ('fc', 'fc_pooler'), 'tagging': ('fc',)}
 EMPTY = tiny_labels.BUCKETS - 1  # The bucket of one shot that has no example.
 SIZES = {'buckets': 5, 'learning_rates': (0.003, 0.01), 'languages': ('de', 'fr')}
 SHOTS = {'classification': (1,), 'tagging': (1, 2)}
 
-# Runs a sweep again and again, and kills it with SIGKILL at one place each time. Every life is a
-# child of this process, which has imported all and started nothing.
+# Runs a sweep again and again, and sends it a signal at one place each time. Every life is a child
+# of this process, which has imported all and started nothing.
 DRIVER = """
 import os, signal, sys
 
@@ -53,19 +58,20 @@ def counted(name, function):
         function(*args, **kwargs)
         counts[name] += 1
         if place == name and counts[name] == int(at):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
     return call
 
 def hook(event, args):
     if place == 'rename' and event == 'os.rename' and os.path.basename(str(args[1])) == at:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), number)
 
 results.Journal.add = counted('row', results.Journal.add)
 results.Journal._write_predictions = counted('predicted', results.Journal._write_predictions)
 sys.addaudithook(hook)
 places = sys.argv.pop(1).split(',')
 for text in places:
-    place, at = text.split(':')
+    place, at, name = text.split(':')
+    number = getattr(signal, name)
     child = os.fork()
     if not child:
         os._exit(errors.run_main(fewshot.main, sys.argv))
@@ -77,7 +83,7 @@ for text in places:
 
 
 def tiny_sweep(root, view, **overrides) -> ml_collections.ConfigDict:
-    """Two languages, one or two numbers of shots, two methods, two learning rates, five buckets.
+    """Two languages, numbers of shots or methods, and learning rates; five buckets.
 
     Args:
       root: what `write_root` has filled.
@@ -161,12 +167,6 @@ def rows_of(workdir) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def results_of(workdir) -> dict[str, bytes]:
-    """What a sweep has to end with, byte for byte."""
-    paths = [workdir / 'results.csv', workdir / 'DONE', *sorted(workdir.glob('predictions/[!.]*'))]
-    return {str(path.relative_to(workdir)): path.read_bytes() for path in paths}
-
-
 # ---------------------------------------------------------------------------------- a whole sweep
 
 
@@ -232,7 +232,7 @@ def test_the_score_without_adaptation_is_that_of_the_source_training(run):
 def test_it_says_what_it_does(run):
     view, workdir = run
     log = (workdir / 'log.txt').read_text()
-    groups = 2 * len(SHOTS[view]) * 2
+    groups = 2 * len(SHOTS[view]) * len(METHODS[view])
     assert f'{groups} groups of 10 adaptations = {groups * 10}; 2 languages' in log
     assert 'de: 45 examples to test; 1 shots: 0 to' in log
     assert log.count(f'EMPTY of 1 shots: bucket {EMPTY}') == 2
@@ -270,27 +270,44 @@ def flags(tmp_path: pathlib.Path, config, workdir: pathlib.Path) -> list[str]:
 
 
 @pytest.mark.parametrize('run', ['tagging'], indirect=True)
-def test_killed_at_every_awkward_place(run, root, tmp_path):
-    whole, workdir, driver = tmp_path / 'whole', tmp_path / 'run', tmp_path / 'driver.py'
-    small = dict(adapt__shots=(2,), adapt__methods=('full',))
-    source = str(run[1] / 'source')
-    sweep.sweep(tiny_sweep(root, 'tagging', source_workdir=source, **small), str(whole))
-    config = tiny_sweep(root, 'tagging', **small)
+def test_stopped_at_every_awkward_place(run, root, tmp_path):
+    """It ends with the bytes that a part of a whole sweep has, its source training included."""
+    workdir, driver = tmp_path / 'run', tmp_path / 'driver.py'
+    config = tiny_sweep(root, 'tagging', adapt__shots=(2,), adapt__languages=('de',))
     driver.write_text(DRIVER, encoding='utf-8')
     places = {
-        'rename:4': 0,  # In the source training, before its first checkpoint is complete.
-        'predicted:4': 3,  # Predictions are on disk, and no line speaks of them.
-        'row:7': 10,  # Before the last lanes, which have to wait for a slot.
-        'rename:results.csv': 22,
+        # In the source training, before its first checkpoint is complete.
+        'rename:4:SIGKILL': (-signal.SIGKILL, 0),
+        # Predictions are on disk, and no line speaks of them.
+        'predicted:4:SIGKILL': (-signal.SIGKILL, 3),
+        'row:5:SIGTERM': (processes.START_AGAIN, 8),
+        'rename:results.csv:SIGKILL': (-signal.SIGKILL, 11),
     }
     command = [sys.executable, str(driver), ','.join(places), *flags(tmp_path, config, workdir)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     ends = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith('end:')]
-    assert ends == [[at, f'{-signal.SIGKILL}', f'{rows}'] for at, rows in places.items()]
+    assert ends == [[at, f'{code}', f'{rows}'] for at, (code, rows) in places.items()]
+    said = [line for line in done.stderr.splitlines() if line.startswith('error:')]
+    assert said == [
+        f'error: told to end (SIGTERM): 8 of 11 results are in {workdir}; the same command goes '
+        'on from there'
+    ]
     assert not (workdir / 'DONE').exists()
     sweep.sweep(config, str(workdir))
-    assert results_of(workdir) == results_of(whole)
-    assert 'resumed with 10 of 22 results' in (workdir / 'log.txt').read_text()
+    head, *rows = (run[1] / 'results.csv').read_text().splitlines(keepends=True)
+    rows = [row for row in rows if row.startswith(('udpos,de,0,', 'udpos,de,2,'))]
+    assert (workdir / 'results.csv').read_text() == ''.join([head, *rows])
+    assert (workdir / 'DONE').read_text() == '11\n'
+    predictions = {path.name: path.read_bytes() for path in workdir.glob('predictions/[!.]*')}
+    assert sorted(predictions) == [
+        'udpos-de-2-fc-source.npy', 'udpos-de-gold.npy', 'udpos-de-zero_shot-source.npy',
+        'udpos-de.json',
+    ]  # fmt: skip
+    for name, content in predictions.items():
+        assert content == (run[1] / 'predictions' / name).read_bytes()
+    log = (workdir / 'log.txt').read_text()
+    assert 'resumed with 3 of 11 results' in log and 'resumed with 8 of 11 results' in log
+    assert log.count('de: 45 examples to test') == 3  # The last life has nothing to read.
 
 
 # ------------------------------------------------------------------------------ starts and sources
@@ -332,29 +349,28 @@ def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_p
 def test_without_source_training_and_with_parameters_kept(run, root, tmp_path, capsys):
     """What is kept is evaluated by xlbench.evaluate with the very score of the sweep."""
     view, _ = run
-    methods = ('full',) if view == 'tagging' else ('cos_pooler', 'fc_reset_pooler')
+    method = 'full' if view == 'tagging' else 'cos_pooler'
     config = small_sweep(
-        run, root, adapt__starts=('none',), adapt__methods=methods, adapt__keep_params=1,
+        run, root, adapt__starts=('none',), adapt__methods=(method,), adapt__keep_params=1,
     )  # fmt: skip
     workdir = tmp_path / 'run'
     sweep.sweep(config, str(workdir))
-    rows = {(row['method'], row['bucket']): row for row in rows_of(workdir)}
+    rows = {row['bucket']: row for row in rows_of(workdir)}
     assert all(row['start'] == 'none' for row in rows.values())
     task = FEWSHOT.task_name(config.task, 'de')
-    for method in methods:
-        [folder] = (workdir / 'adapted' / f'{config.task}-de-1-{method}-none').iterdir()
-        assert folder.name == '0.01-0-42'
-        evaluate.main(['evaluate', f'--workdir={folder}', f'--tasks={task}', '--split=test'])
-        scores = json.loads((folder / 'eval/0/test' / task / 'metrics.json').read_text())['scores']
-        row = rows[method, '0']
-        assert float(row['score']) == pytest.approx(scores[row['metric']], rel=1e-12)
+    [folder] = (workdir / 'adapted' / f'{config.task}-de-1-{method}-none').iterdir()
+    assert folder.name == '0.01-0-42'
+    evaluate.main(['evaluate', f'--workdir={folder}', f'--tasks={task}', '--split=test'])
+    scores = json.loads((folder / 'eval/0/test' / task / 'metrics.json').read_text())['scores']
+    assert float(rows['0']['score']) == pytest.approx(scores[rows['0']['metric']], rel=1e-12)
 
 
 @pytest.mark.parametrize('run', ['tagging'], indirect=True)
 def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_path):
     config = run_config(run).source
     parts = runs.build(config)
-    with contextlib.closing(train.Trainer(config, str(tmp_path), parts)) as trainer:
+    told = interruption.Interruption(), watch.Watch(str(tmp_path))
+    with contextlib.closing(train.Trainer(config, str(tmp_path), parts, None, *told)) as trainer:
         first = trainer._first_params()
     mesh = partitioning.make_mesh()
     source = sweep.Source(str(run[1] / 'source'), config, parts.data, mesh)

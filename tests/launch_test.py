@@ -103,6 +103,27 @@ sys.exit([75, 75, 3][runs])
     assert 'ended with code 75; starting again, 2 of 5' in run.stderr
 
 
+def test_local_starts_again_what_was_killed(program, tmp_path, monkeypatch):
+    """The others end by themselves, when they have noticed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('RESTARTS', '5')
+    program("""
+import os, pathlib, signal, sys, time
+i = os.environ['XLBENCH_PROCESS']
+if os.path.exists(f'was-here-{i}'):
+    sys.exit(0)
+pathlib.Path(f'was-here-{i}').touch()
+if i == '1':
+    os.kill(os.getpid(), signal.SIGKILL)
+signal.signal(signal.SIGTERM, lambda *_: pathlib.Path('told').touch())
+time.sleep(1)
+sys.exit(75)
+""")
+    run = local('2')
+    assert run.returncode == 0 and 'ended with code 137; starting again, 1 of 5' in run.stderr
+    assert not (tmp_path / 'told').exists()
+
+
 def test_local_stops_the_others_when_one_fails(program):
     program("""
 import os, sys, time

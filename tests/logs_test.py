@@ -15,6 +15,7 @@ def read(path):
 def test_lines_and_rows(tmp_path, capsys):
     log = logs.Log(str(tmp_path))
     log.line('hello')
+    assert not (tmp_path / 'tensorboard').exists()  # A run that fails at its start leaves none.
     log.write(3, 'train', 'stage1', {'loss': 2.5, 'mfu': math.inf, 'other': math.nan})
     # Both can be read at once, not only at the end.
     assert read(tmp_path) == [
@@ -51,17 +52,19 @@ def test_rewinding_drops_later_rows_torn_lines_and_what_is_done_again(tmp_path):
     log.write(2, 'eval', 'dev/mtg_qg_en_en', {'loss': 1.0})
     log.write(2, 'eval', 'test/mtg_qg_en_en', {'loss': 1.0})
     log.write(2, 'eval', 'tests/mtg_qg_en_en', {'loss': 1.0})
+    for step in (1, 2):
+        log.write(step, 'eval', 'left/mtg_qg_en_en', {'loss': 1.0})
     log.close()
     with open(tmp_path / 'metrics.jsonl', 'a') as file:
         file.write('{"step": 4, "kind": "tr')  # A process was killed here.
     log = logs.Log(str(tmp_path))
-    log.rewind(2, again=['test'])
+    log.rewind(2, again=['test'], due=['left'])
     log.write(3, 'train', 'test', {'loss': 30.0})
     log.close()
     found = [(row['step'], row['name'], row['values']['loss']) for row in read(tmp_path)]
     assert found == [
         (1, 'test', 1.0), (2, 'test', 2.0), (2, 'dev/mtg_qg_en_en', 1.0),
-        (2, 'tests/mtg_qg_en_en', 1.0), (3, 'test', 30.0),
+        (2, 'tests/mtg_qg_en_en', 1.0), (1, 'left/mtg_qg_en_en', 1.0), (3, 'test', 30.0),
     ]  # fmt: skip
     assert not list(tmp_path.glob('*.tmp'))
 

@@ -189,6 +189,53 @@ def test_adam_s_first_step_is_the_rate_and_sgd_remembers():
     np.testing.assert_allclose(found, [0.0, 1.0025], atol=1e-6)
 
 
+WITH_MOMENTUM = dict(momentum=0.9, min_dim_size_to_factor=64, multiply_by_parameter_scale=False)
+
+
+@pytest.mark.parametrize(
+    'name, options, kept',
+    [
+        # Bytes for each of 64 x 64 parameters: first and second moment.
+        ('adam', {}, 8),
+        ('adam', dict(moments_dtype='bfloat16'), 6),
+        ('adamw', dict(moments_dtype='bfloat16'), 6),
+        ('adafactor', WITH_MOMENTUM, 4),
+        ('adafactor', WITH_MOMENTUM | dict(moments_dtype='bfloat16'), 2),
+    ],
+)
+def test_moments_in_bfloat16_take_half_and_still_learn(name, options, kept):
+    """A regression whose features differ by factors of 30: a matrix is found to a few percent."""
+    rng = np.random.default_rng(0)
+    scales = np.geomspace(0.2, 6.0, 64)
+    inputs = jnp.asarray(rng.normal(size=(256, 64)) * scales, jnp.float32)
+    outputs = inputs @ jnp.asarray(rng.normal(size=(64, 64)) / scales[:, None], jnp.float32)
+    tx, _ = optimizers.build(
+        name, learning_rate=0.1, schedule='linear', warmup_steps=5, num_steps=200, **options
+    )
+    params = {'x': jnp.zeros((64, 64))}
+    state = tx.init(params)
+    assert state_bytes(state) // 64**2 == kept
+    types = jax.tree.map(lambda x: (x.shape, x.dtype), state)
+
+    def loss(params):
+        return jnp.mean((inputs @ params['x'] - outputs) ** 2)
+
+    @jax.jit
+    def step(params, state):
+        updates, state = tx.update(jax.grad(loss)(params), state, params)
+        return optax.apply_updates(params, updates), state
+
+    start = float(loss(params))
+    for _ in range(200):
+        params, state = step(params, state)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), state) == types
+    assert float(loss(params)) < 0.05 * start
+
+
+def state_bytes(state) -> int:
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+
+
 PARAMS = {'encoder': {'kernel': 1, 'scale': 2}, 'decoder': {'kernel': 3}, 'table': 4}
 
 
@@ -226,6 +273,9 @@ def test_a_pattern_must_be_a_regular_expression():
         (dict(name='adam', weight_decay=0.1), "unknown key of optimizer 'adam' 'weight_decay'"),
         (dict(warmup=3), "unknown key of optimizer 'adamw' 'warmup'; nearest: warmup_steps"),
         (dict(learn_rate=3), "key of optimizer 'adamw' 'learn_rate'; nearest: learning_rate"),
+        (dict(moments_dtype='bfloat'), "unknown moments_dtype 'bfloat'; nearest: bfloat16"),
+        (dict(name='adafactor', moments_dtype='bfloat16'), 'this adafactor has none'),
+        (dict(name='sgd', moments_dtype='bfloat16'), "key of optimizer 'sgd' 'moments_dtype'"),
     ],
 )
 def test_unknown_names(options, message):

@@ -1,5 +1,7 @@
 """The mesh, the table of rules, and what cannot be cut."""
 
+import dataclasses
+import math
 import types
 
 import flax.linen as nn
@@ -16,17 +18,19 @@ from xlbench.errors import UserError
 @pytest.mark.parametrize(
     'sizes, expected',
     [
-        ({}, (8, 1, 1)),
-        (dict(fsdp=4), (2, 4, 1)),
-        (dict(data=1, fsdp=-1), (1, 8, 1)),
-        (dict(data=2, fsdp=2, tensor=2), (2, 2, 2)),
-        (dict(data=2, fsdp=2, tensor=-1), (2, 2, 2)),
+        ({}, (1, 8, 1, 1, 1)),
+        (dict(fsdp=4), (1, 2, 4, 1, 1)),
+        (dict(data=1, fsdp=-1), (1, 1, 8, 1, 1)),
+        (dict(data=2, fsdp=2, tensor=2), (1, 2, 2, 1, 2)),
+        (dict(data=2, fsdp=2, tensor=-1), (1, 2, 2, 1, 2)),
+        (dict(replica=2, sequence=2), (2, 2, 1, 2, 1)),
+        (dict(data=1, fsdp=2, sequence=4), (1, 1, 2, 4, 1)),
     ],
 )
 def test_meshes(sizes, expected):
     mesh = partitioning.make_mesh(**sizes)
-    assert mesh.devices.shape == expected and mesh.axis_names == ('data', 'fsdp', 'tensor')
-    assert partitioning.batch_shards(mesh) == expected[0] * expected[1]
+    assert mesh.devices.shape == expected and mesh.axis_names == partitioning.MESH_AXES
+    assert partitioning.batch_shards(mesh) == math.prod(expected[:3])
 
 
 @pytest.mark.parametrize(
@@ -38,6 +42,10 @@ def test_meshes(sizes, expected):
         (dict(fsdp=-1), 'sizes are 1 or more, one of them may be -1'),
         (dict(fsdp=0), 'sizes are 1 or more, one of them may be -1'),
         (dict(tensor=-2), 'sizes are 1 or more, one of them may be -1'),
+        (
+            dict(replica=3, sequence=2),
+            'mesh replica=3 x data=-1 x fsdp=1 x sequence=2 x tensor=1 needs a multiple of 6',
+        ),
     ],
 )
 def test_impossible_meshes(sizes, message):
@@ -51,6 +59,130 @@ def test_the_mesh_in_words():
     assert partitioning.describe(mesh) == 'data 2 x fsdp 2 x tensor 2 on 8 cpu devices'
     single = partitioning.make_mesh(devices=jax.devices()[:1])
     assert partitioning.describe(single) == 'data 1 x fsdp 1 x tensor 1 on 1 cpu device'
+    long = partitioning.make_mesh(replica=2, sequence=4)
+    words = 'replica 2 x data 1 x fsdp 1 x sequence 4 x tensor 1 on 8 cpu devices'
+    assert partitioning.describe(long) == words
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A made-up one; its slice is its process."""
+
+    id: int
+    process_index: int
+    slice_index: int = 0
+    device_kind: str = 'made-up'
+    platform: str = 'cpu'
+
+
+def sliced(*slices: int) -> list:
+    """Devices of slices of these sizes."""
+    places = [(i, j) for i, size in enumerate(slices) for j in range(size)]
+    return [Device(100 * i + j, i, i) for i, j in places]
+
+
+@pytest.mark.parametrize(
+    'sizes, count, across',
+    [
+        (dict(replica=2, fsdp=4, data=1), 2, 'replica'),
+        (dict(replica=4, fsdp=2), 2, 'replica'),
+        (dict(fsdp=4), 2, 'data'),
+        (dict(data=1, fsdp=-1), 2, 'fsdp'),
+        (dict(replica=2, data=2, tensor=2, fsdp=2), 4, 'replica and data'),
+    ],
+)
+def test_the_first_axes_lie_across_slices(sizes, count, across):
+    per_slice = 8 // (count // 2) if count > 2 else 4
+    mesh = partitioning.make_mesh(**sizes, devices=sliced(*[per_slice] * count))
+    assert partitioning.describe(mesh).endswith(f'in {count} slices, with {across} across them')
+    # Whoever differs in sequence or tensor alone is of one slice.
+    for group in mesh.devices.reshape(-1, mesh.shape['sequence'] * mesh.shape['tensor']):
+        assert len({device.slice_index for device in group}) == 1
+    if sizes.get('replica') == 2 and count == 2:
+        for replica in mesh.devices:
+            assert len({device.slice_index for device in replica.flat}) == 1
+
+
+@pytest.mark.parametrize(
+    'sizes, slices, message',
+    [
+        (dict(tensor=8), (4, 4), 'does not fit 2 slices of 4 devices: sequence and tensor lie'),
+        (dict(data=1, sequence=8), (4, 4), 'Try config.mesh.replica=2'),
+        (dict(), (4, 2), 'does not fit 2 slices of 2, 4 devices'),
+    ],
+)
+def test_slices_that_a_mesh_does_not_fit(sizes, slices, message):
+    with pytest.raises(UserError) as error:
+        partitioning.make_mesh(**sizes, devices=sliced(*slices))
+    assert message in str(error.value)
+
+
+def of_processes(counts, **sizes):
+    """A mesh of made-up devices, so many of each process."""
+    devices = [Device(100 * i + j, i) for i, count in enumerate(counts) for j in range(count)]
+    return partitioning.make_mesh(**sizes, devices=devices)
+
+
+@pytest.mark.parametrize(
+    'counts, sizes, expected',
+    [
+        ((4, 4), {}, [(0, 2), (1, 2)]),
+        ((4, 4), dict(data=1, sequence=4, fsdp=2), [(0, 2), (1, 2)]),
+        # Processes that hold parts of the same rows read the same share.
+        ((2, 2, 2, 2), dict(data=2, sequence=2, tensor=2), [(0, 2), (0, 2), (1, 2), (1, 2)]),
+        ((4, 4), dict(data=1, tensor=8), [(0, 1), (0, 1)]),
+        ((8,), dict(tensor=2), [(0, 1)]),
+    ],
+)
+def test_which_rows_a_process_reads(monkeypatch, counts, sizes, expected):
+    mesh = of_processes(counts, **sizes)
+    for process, share in enumerate(expected):
+        partitioning.row_share.cache_clear()
+        monkeypatch.setattr(jax, 'process_index', lambda process=process: process)
+        assert partitioning.row_share(mesh) == share
+    partitioning.row_share.cache_clear()
+
+
+def test_processes_cannot_share_a_part_of_their_rows():
+    partitioning.row_share.cache_clear()
+    with pytest.raises(UserError, match='sequence x tensor divides the devices of a process'):
+        partitioning.row_share(of_processes((3, 3), data=-1, tensor=2))
+
+
+def test_lengths_that_the_mesh_does_not_divide():
+    mesh = partitioning.make_mesh(sequence=4)
+    partitioning.check_lengths(dict(inputs=512, targets=64), mesh)
+    with pytest.raises(UserError) as error:
+        partitioning.check_lengths(dict(inputs=512, targets=50), mesh)
+    assert 'sequence=4 does not divide lengths.targets=50' in str(error.value)
+    assert 'for example 52' in str(error.value)
+    # What a prediction is wide by chance stays whole.
+    assert partitioning.batch_sharding(mesh, (8, 50)).spec == partitioning.BATCH_SPEC
+    assert partitioning.length_shards() == 1
+    with partitioning.activate(mesh):
+        assert partitioning.length_shards() == 4
+
+
+def test_what_every_device_holds_whole():
+    mesh = partitioning.make_mesh(tensor=4)
+    boxes = {
+        'positions': boxed((1024, 512), ('positions', 'embed')),
+        'table': boxed((1024, 512), ('vocab', 'embed')),
+        'small': boxed((64, 512), ('positions', 'embed')),
+        'types': boxed((1023, 513), ('types', 'features')),
+        'bigger': boxed((1024, 1024), ('types', None)),
+    }
+    shapes = nn.unbox(boxes)
+    lines = partitioning.held_whole(shapes, partitioning.param_shardings(boxes, mesh), mesh)
+    assert lines == [
+        'bigger/layer/kernel float32[1024,1024], 4.0 MiB: no axis of it is cut along the mesh, '
+        'though tensor could',
+        'positions/layer/kernel float32[1024,512], 2.0 MiB: only fsdp cuts it, which is 1 in this '
+        'mesh',
+    ]
+    copies = partitioning.make_mesh(replica=2)
+    placed = partitioning.param_shardings(boxes, copies)
+    assert partitioning.held_whole(shapes, placed, copies) == []
 
 
 def test_batch_sizes():
@@ -76,8 +208,8 @@ def boxed(shape, axes):
         (('heads', 'relpos_buckets'), P('tensor', None)),
         (('stack', 'embed'), P(None, 'fsdp')),
         # An activation: the batch takes 'fsdp' first, so that its features stay whole.
-        (('batch', 'embed'), P(('data', 'fsdp'), None)),
-        (('batch', 'mlp'), P(('data', 'fsdp'), 'tensor')),
+        (('batch', 'embed'), P(('replica', 'data', 'fsdp'), None)),
+        (('batch', 'mlp'), P(('replica', 'data', 'fsdp'), 'tensor')),
     ],
 )
 def test_the_table_of_rules(axes, expected):
@@ -114,7 +246,8 @@ def test_rows_are_dealt_to_the_devices_in_order():
     rows = np.arange(16).reshape(8, 2)
     placed = partitioning.put_batch({'x': rows, 'weights': rows[:, 0]}, mesh)
     np.testing.assert_array_equal(placed['x'], rows)
-    assert placed['x'].sharding.spec == placed['weights'].sharding.spec == P(('data', 'fsdp'))
+    assert placed['x'].sharding.spec == P(('replica', 'data', 'fsdp'), 'sequence')
+    assert placed['weights'].sharding.spec == P(('replica', 'data', 'fsdp'))
     shards = {shard.device.id: np.asarray(shard.data) for shard in placed['x'].addressable_shards}
     for index, device in enumerate(mesh.devices.reshape(4, 2)):
         for copy in device:  # 'tensor' holds copies of the rows.

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -14,7 +15,21 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import hlo, logs, optimizers, partitioning, plan, topology, train_step
+from configs import mrs_retriever, mtg_mbart, mtg_mt5
+from xlbench import (
+    config as config_lib,
+    hlo,
+    logs,
+    optimizers,
+    partitioning,
+    plan,
+    plan_programs,
+    plan_study,
+    plan_words,
+    runs,
+    topology,
+    train_step,
+)
 from xlbench.errors import UserError
 
 PROJECT = pathlib.Path(__file__).parent.parent
@@ -62,6 +77,7 @@ PROGRAM = """HloModule jit_step, is_scheduled=true, num_partitions=4
 
 ENTRY %main.1_spmd (p: bf16[8,4], q: f32[64]) -> f32[1000,8] {
   %p = bf16[8,4]{1,0} parameter(0)
+  %copy.1 = bf16[8,4]{1,0} copy(%p), backend_config={"estimated_cycles":"9223372036854775807"}
   %fusion.1 = bf16[16,4]{1,0} fusion(%p), kind=kCustom, calls=%fused_computation.1
   %fusion.2 = bf16[16,4]{1,0} fusion(%p), kind=kCustom, calls=%async_collective_fusion.2
   %fusion.3 = bf16[16,4]{1,0} fusion(%p), kind=kCustom, calls=%fused_computation.3
@@ -88,6 +104,11 @@ def test_collectives_of_a_small_program():
     assert program.unknown_loops == 1
     assert program.cycles == 100 + 3 * 7
     assert program.largest[0] == (32000, 'f32[1000,8]', 'jit(step)/logits')
+    ranked = plan_study.largest_collectives(program.collectives)
+    assert [(row['type'], row['count'], row['wire_bytes']) for row in ranked[:2]] == [
+        ('f32[10], f32[2,5]', 3, 3 * 80),
+        ('f32[10]', 5, 5 * 40),
+    ]
 
 
 def test_a_ring_sends_all_but_an_own_part():
@@ -118,7 +139,7 @@ def test_products_are_counted_with_their_loops():
         return jax.lax.while_loop(lambda c: c.sum() > 0, lambda c: jax.nn.relu(c) @ w, x)
 
     x, w = jnp.zeros((3, 8)), jnp.zeros((8, 8))
-    assert plan.matmul_flops(jax.make_jaxpr(f)(x, w).jaxpr, trips=4) == 14 * 2 * 3 * 8 * 8
+    assert plan_study.matmul_flops(jax.make_jaxpr(f)(x, w).jaxpr, trips=4) == 14 * 2 * 3 * 8 * 8
 
 
 def plan_of(config, **options) -> dict:
@@ -133,7 +154,7 @@ def small_plan(tiny_root) -> dict:
 def test_the_plan_is_of_the_step_that_runs(tiny_root, small_plan):
     config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2)
     devices = topology.devices_of('cpu:8')
-    job = plan.make_job(config, devices, 128, 2)
+    job = plan_programs.make_job(config, devices, 128, 2)
     stage = config.stages.stage1
     tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
     rng = jax.random.key(0)
@@ -170,7 +191,7 @@ def test_a_plan_as_json_and_in_words(small_plan):
     # A step is three forward passes; what its loss computes anew comes on top.
     assert 1 <= step['matmul_flops'] / read['plan']['model_flops'] < 1.2
     assert step['estimate']['compiler_source'] == 'not given'
-    text = '\n'.join(plan.lines_of(read))
+    text = '\n'.join(plan_words.lines_of(read))
     for words in ('mesh data 4 x fsdp 2 x tensor 1', 'per device: parameters', 'the train step',
                   'in a ring', 'decoding of test', 'is not known'):  # fmt: skip
         assert words in text
@@ -179,7 +200,7 @@ def test_a_plan_as_json_and_in_words(small_plan):
 def test_a_program_that_cannot_be_read_is_said(small_plan):
     read = json.loads(logs.as_json(small_plan))
     read['plan']['programs'][0] |= {'collectives': None, 'unreadable': 'INTERNAL: async-update'}
-    lines = list(plan.lines_of(read))
+    lines = list(plan_words.lines_of(read))
     assert any('collectives: not given' in x and 'INTERNAL: async-update' in x for x in lines)
     assert hlo.parse('', 8).collectives == ()
 
@@ -195,28 +216,28 @@ def test_what_does_not_fit_is_made_smaller_in_order(tiny_root, small_plan, monke
             'fits': needed <= device.capacity,
         }
 
-    monkeypatch.setattr(plan, 'study', study)
+    monkeypatch.setattr(plan_study, 'study', study)
     config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2, batches__batch_size=16)
     result = plan_of(config, with_decoding=False, memory=1.5)
     assert seen == [('none', 1), ('dots', 1), ('full', 1), ('full', 2)]
     assert (result['fits'], result['suggested_plan']['fits']) == (False, True)
     suggestion = '--config.model.remat=full --config.accumulate=2'
-    lines = list(plan.lines_of(result))
+    lines = list(plan_words.lines_of(result))
     assert f'the first that fits: {suggestion}' in lines
     said = any("add remat='full' to its model there" in line for line in lines)
     assert said == ('remat' not in config.model)
     assert [entry['fits'] for entry in result['tried']] == [False, False, True]
     result = plan_of(config, with_decoding=False, memory=1.5, tries=2)
     assert (len(result['tried']), result['suggestion']) == (2, None)
-    assert list(plan.lines_of(result))[-1].endswith('there are more, set --tries higher')
+    assert list(plan_words.lines_of(result))[-1].endswith('there are more, set --tries higher')
 
 
 def test_what_cannot_fit_is_not_compiled(tiny_root, monkeypatch):
-    monkeypatch.setattr(plan, 'study', None)
+    monkeypatch.setattr(plan_study, 'study', None)
     result = plan_of(tiny.tiny_config(tiny_root), memory=1e-6)
     assert result['plan'] is None and result['suggestion'] is None
     assert all(entry['state'] for entry in result['tried'])
-    assert list(plan.lines_of(result))[-1] == 'none of those tried fits'
+    assert list(plan_words.lines_of(result))[-1] == 'none of those tried fits'
 
 
 def test_the_order_of_what_is_tried():
@@ -244,40 +265,88 @@ def test_the_order_of_what_is_tried():
     assert config.objective.chunk_rows == 0
 
 
-def test_large_arrays_that_are_held_whole(tiny_root, monkeypatch):
+def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatch):
+    monkeypatch.setattr(partitioning, 'MIB', 1)
     config = tiny.tiny_config(tiny_root, mesh__data=1, mesh__fsdp=8)
-    job = plan.make_job(config, topology.devices_of('cpu:8'), 128, 2)
-    assert plan.whole_parameters(job) == []
-    monkeypatch.setattr(plan, 'LARGE', 1)
-    names = [entry['op'] for entry in plan.whole_parameters(job)]
-    assert any('relative' in name or 'relpos' in name for name in names), names
-    alone = plan.make_job(
-        tiny.tiny_config(tiny_root, mesh__data=8), topology.devices_of('cpu:8'), 128, 2
+    job = plan_programs.make_job(config, topology.devices_of('cpu:8'), 128, 2)
+    found = plan_study.held_whole(job)
+    assert any(line.startswith('params/') for line in found), found
+    result = json.loads(logs.as_json(small_plan))
+    result['plan']['held_whole'] = found
+    lines = list(plan_words.lines_of(result))
+    assert f'held whole by every device: {found[0]}' in lines
+    assert lines[lines.index(f'held whole by every device: {found[4]}') + 1] == (
+        f'  and {len(found) - 5} smaller ones'
     )
-    assert plan.whole_parameters(alone) == []
+
+
+def test_long_texts_are_cut_over_the_devices(tiny_root):
+    config = plan.changed(tiny.tiny_config(tiny_root), {'mesh.data': 4, 'mesh.sequence': 2})
+    job = plan_programs.make_job(config, topology.devices_of('cpu:8'), 128, 2)
+    rows, length = config.batches.batch_size, config.batches.lengths.inputs
+    tokens = job.batch['encoder_input_tokens']
+    assert tokens.sharding.shard_shape(tokens.shape) == (rows // 4, length // 2)
+    assert 'sequence 2' in partitioning.describe(job.mesh)
+    with pytest.raises(UserError, match=r'sequence=2 does not divide lengths\.inputs=33'):
+        odd = plan.changed(config, {'batches.lengths.inputs': 33})
+        plan_programs.make_job(odd, topology.devices_of('cpu:8'), 128, 2)
+
+
+def test_parts_narrower_than_a_tile_are_found(tiny_root):
+    config = tiny.tiny_config(tiny_root, mesh__data=2, mesh__fsdp=4)
+    job = plan_programs.make_job(config, topology.devices_of('cpu:8'), 128, 2)
+    assert plan.narrowest(job) == config.model.emb_dim // 4
+    assert not any('lanes' in line for line in plan.remarks(job, None))  # These are CPUs.
+    alone = plan_programs.make_job(
+        tiny.tiny_config(tiny_root), topology.devices_of('cpu:8'), 128, 2
+    )
+    assert plan.narrowest(alone) == plan.LANES
+
+
+@pytest.mark.parametrize(
+    'file, size',
+    [
+        *(('mtg_mt5', size) for size in mtg_mt5.SLICES),
+        *(('mtg_mbart', size) for size in mtg_mbart.SLICES),
+        *(('mrs_retriever', size) for size in mrs_retriever.SLICES),
+    ],
+)
+def test_configs_for_a_slice_have_its_mesh(file, size):
+    config, _ = config_lib.parse_flags(['plan', f'--config=configs/{file}.py:{size}'], doc='')
+    runs.check_config(config)
+    chips = math.prod(map(int, size.rpartition('_')[2].split('x')))
+    mesh = jax.sharding.AbstractMesh(
+        (1, *(n if n > 0 else chips for n in map(config.mesh.get, ('data', 'fsdp', 'tensor')))),
+        ('replica', 'data', 'fsdp', 'tensor'),
+    )
+    assert mesh.size == chips
+    partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
+    for block in config.evals.values():
+        partitioning.check_batch_size(block.batch_size, mesh)
 
 
 def test_retrieval_has_no_decoding_and_names_the_vectors_that_all_hold(replies_root, monkeypatch):
-    monkeypatch.setattr(plan, 'LARGE', 1)
+    monkeypatch.setattr(plan_study, 'LARGE', 1)
     config = tiny_replies.tiny_config(replies_root)
     config.batches.batch_size = 64
     result = plan_of(config)
     assert [program['name'] for program in result['plan']['programs']] == ['the train step']
     dim = config.model.emb_dim
-    assert any(f'[64,{dim}]' in entry['type'] for entry in result['plan']['whole'])
+    whole = result['plan']['programs'][0]['whole_activations']
+    assert any(f'[64,{dim}]' in entry['type'] for entry in whole)
 
 
 def test_what_libtpu_says_of_too_large_a_program():
-    found = plan.refused(
+    found = plan_study.refused(
         'RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: Ran out of memory on HBM, the total memory '
         'required for HLO temporaries (67.5G) exceeds available HBM (15.75G). HLO module: jit_x.'
     )
     assert found['needed'] == 67.5 * topology.GIB and found['limit'] == 15.75 * topology.GIB
     older = 'RESOURCE_EXHAUSTED: ... Used 20.25G of 15.75G hbm. Exceeded hbm capacity by 4.50G.'
-    assert plan.refused(older)['needed'] == 20.25 * topology.GIB
-    assert plan.refused('RESOURCE_EXHAUSTED: in new words')['needed'] is None
+    assert plan_study.refused(older)['needed'] == 20.25 * topology.GIB
+    assert plan_study.refused('RESOURCE_EXHAUSTED: in new words')['needed'] is None
     with pytest.raises(UserError, match='compiler failed: INTERNAL'):
-        plan.refused('INTERNAL: something else')
+        plan_study.refused('INTERNAL: something else')
 
 
 @pytest.mark.parametrize(
@@ -320,21 +389,34 @@ def test_the_command_in_a_process_of_its_own(tiny_root, tmp_path):
     assert json.loads(output.read_text())['device']['count'] == 2
 
 
-def test_a_tpu_that_nobody_owns(tiny_root, tmp_path):
+@pytest.mark.parametrize(
+    'chips, mesh, words',
+    [
+        ('v5e:2x2', dict(mesh__data=2, mesh__fsdp=2), 'mesh data 2 x fsdp 2 x tensor 1 on 4'),
+        (
+            '2xv5e:2x2',
+            dict(mesh__replica=2, mesh__data=1, mesh__fsdp=4),
+            'in 2 slices, with replica across them',
+        ),
+    ],
+)
+def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     """In a process of its own, because libtpu stays loaded."""
     spec = importlib.util.find_spec('libtpu')
     if spec is None or spec.origin is None:
         pytest.skip("needs libtpu to compile for a TPU: pip install 'jax[tpu]'")
-    small = tiny.tiny_config(tiny_root, mesh__data=2, mesh__fsdp=2, model__dtype='bfloat16')
+    small = tiny.tiny_config(tiny_root, model__dtype='bfloat16', **mesh)
     config = tiny.write_config(tmp_path / 'tiny.py', small)
-    command = [sys.executable, '-m', 'xlbench.plan', f'--config={config}', '--topology=v5e:2x2']
+    command = [sys.executable, '-m', 'xlbench.plan', f'--config={config}', f'--topology={chips}']
     output = tmp_path / 'plan.json'
     run = subprocess.run(
         [*command, '--vocab_size=128', '--no_decode', f'--output={output}'],
         cwd=PROJECT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
+    assert words in run.stdout
     found = json.loads(output.read_text())
+    assert found['device']['count'] == (4 if chips == 'v5e:2x2' else 8)
     assert found['device']['capacity'] == 16 * topology.GIB and found['fits']
     step = found['plan']['programs'][0]
     assert step['estimate']['compiler_seconds'] > 0

@@ -450,6 +450,15 @@ def as_lines(*texts):
     return ''.join(f'{text}\n' for text in texts).encode()
 
 
+def test_one_process_alone(monkeypatch):
+    for name, value in (('COORDINATOR', 'host:1234'), ('PROCESSES', '2'), ('PROCESS', '1')):
+        monkeypatch.setenv(f'XLBENCH_{name}', value)
+    with pytest.raises(
+        UserError, match=r'not in 2 \(named by XLBENCH_COORDINATOR\); start it once'
+    ):
+        predict.main(['predict', 'model'])
+
+
 def test_plain_text(call, german, capsys):
     texts, answers, _ = german
     call(

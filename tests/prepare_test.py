@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 import types
+from concurrent import futures
 
 import mtg_files
 import numpy as np
@@ -376,6 +377,40 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
     with pytest.raises(errors.UserError, match='changed while they were read'):
         run(root, 'mtg_qg_en_de')
     assert not [p for p in tree(root) if 'manifest' in p]
+
+
+def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
+    """Which makes it possible to divide a task among workers."""
+    monkeypatch.setattr(prepare, 'BATCH', 2)
+    reply_files.write_mrs(root, {'train': (4, 3)}, langs=('de',))
+    (root / 'fewshot' / 'mldoc').mkdir(parents=True)
+    lines = [f'MCAT\t{mtg_files.sentence("de", seed, 8)}\n' for seed in range(7)]
+    (root / 'fewshot' / 'mldoc' / 'german.train.10000').write_text(''.join(lines))
+    pipeline.use_vocabulary('sample', str(root))
+    for name in ('mtg_qg_en_de', 'mrs_retrieval_de_de', 'fewshot_mldoc_de_de'):
+        task = pipeline.get(name)
+        encode = prepare.encoder(task, 'train')
+        rows = flat(prepare.source_records(task, 'train'))
+        found = flat(encode(rows[:5])) + flat(encode(rows[5:6])) + flat(encode(rows[6:]))
+        assert_same_records(found, flat(prepare.records(task, 'train')))
+    # A step on ids, or one that may look at several records: only SeqIO's own pipeline.
+    task = pipeline.get('mtg_qg_en_de')
+    for step, at in ((drop_last_id, 3), (upper, 2)):
+        steps = [*task.preprocessors[:at], step, *task.preprocessors[at:]]
+        assert prepare.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
+
+
+def test_one_process_prepares_and_another_waits_for_it(root):
+    needed = [('mtg_multi_qg', 'train'), ('mtg_qg_en_de', 'validation')]
+    arguments = {'root': str(root), 'vocabulary': 'sample'}
+    with futures.ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(prepared.wait_for, needed, seconds=0.05, **arguments)
+        prepared.ensure(needed, **arguments)
+        waiting.result(60)
+    found = tree(root / 'prepared')
+    assert {os.path.dirname(name) for name in found if name.endswith('manifest.json')} == {
+        f'sample/mtg_qg_{lang}_{lang}/train' for lang in ('de', 'en', 'es', 'fr')
+    } | {'sample/mtg_qg_en_de/validation'}
 
 
 # --- Samples and own tasks.

@@ -5,6 +5,8 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 
 import msgpack
 import numpy as np
@@ -95,6 +97,36 @@ def test_same_records_give_the_same_bytes(tmp_path):
     first, second = (write(tmp_path / name, make_records(9)) for name in 'ab')
     for name in os.listdir(first):
         assert pathlib.Path(first, name).read_bytes() == pathlib.Path(second, name).read_bytes()
+
+
+def test_shards_that_others_wrote(tmp_path):
+    """In any order, one of them twice, and one by a worker that died: the same bytes."""
+    records = make_records(11)
+    place = write(tmp_path / 'a', records)
+    other = prepared.folder(str(tmp_path / 'b'), 'v', 'demo_a', 'train')
+    with prepared.Writer(other, manifest=make_manifest(), shard_examples=4) as writer:
+        entries = {}
+        for index in (2, 0, 1, 0):
+            entries[index] = prepared.write_shard(
+                writer.temporary,
+                index,
+                3,
+                records[4 * index : 4 * index + 4],
+                first=4 * index,
+                vocabulary_size=VOCABULARY['size'],
+            )
+        pathlib.Path(writer.temporary, 'parts', '00000-died-1-1').write_text('half')
+        writer.adopt([entries[index] for index in range(3)])
+    assert sorted(os.listdir(other)) == sorted(os.listdir(place))
+    for name in os.listdir(place):
+        assert pathlib.Path(place, name).read_bytes() == pathlib.Path(other, name).read_bytes()
+
+
+def test_a_shard_names_the_example_that_no_model_could_read(tmp_path):
+    records = [*make_records(2), {'inputs': [], 'targets': [1]}]
+    with pytest.raises(ValueError, match='inputs of example 42 is empty'):
+        prepared.write_shard(str(tmp_path), 4, 5, records, first=40, vocabulary_size=100)
+    assert [name for name in os.listdir(tmp_path) if name.endswith('record')] == []
 
 
 def test_an_empty_preparation_is_valid(tmp_path):
@@ -395,3 +427,24 @@ def test_reading_prepared_data_imports_neither_tensorflow_nor_jax():
     subprocess.run(
         [sys.executable, '-c', code], check=True, cwd=pathlib.Path(__file__).parent.parent
     )
+
+
+def test_whoever_waits_sees_all_or_nothing(tmp_path):
+    """Nothing, one task of two, both, and at last their rates: only then the waiting ends."""
+    arguments = {'root': str(tmp_path), 'vocabulary': 'v', 'seconds': 0.01}
+    waiting = threading.Thread(
+        target=prepared.wait_for, args=([('demo_both', 'train')],), kwargs=arguments, daemon=True
+    )
+    waiting.start()
+    for task in ('demo_a', 'demo_b'):
+        time.sleep(0.1)
+        assert waiting.is_alive()
+        write(tmp_path, make_records(5), task)
+    time.sleep(0.1)
+    assert waiting.is_alive()
+    rates = {'demo_a': 1.0, 'demo_b': 2.0}
+    prepared.write_mixture(str(tmp_path), 'v', 'demo_both', 'train', rates)
+    waiting.join(60)
+    assert not waiting.is_alive()
+    tasks, found = prepared.open_mixture(str(tmp_path), 'v', 'demo_both', 'train')
+    assert [len(task) for task in tasks] == [5, 5] and found == [1.0, 2.0]

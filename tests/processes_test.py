@@ -2,12 +2,14 @@
 
 import concurrent.futures
 import contextlib
+import http.server
 import os
 import pathlib
 import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -181,6 +183,51 @@ def no_cluster(**options):
     raise ValueError('coordinator_address should be defined.')
 
 
+SLICE = {
+    'agent-worker-number': '2',
+    'worker-network-endpoints': 'unknown:unknown:10.0.0.5,unknown:unknown:10.0.0.6,a:b:10.0.0.7',
+    'tpu-env': "ACCELERATOR_TYPE: 'v5litepod-12'\nMEGASCALE_NUM_SLICES: '1'\n",
+}
+
+
+@pytest.mark.parametrize(
+    'metadata, place',
+    [
+        (SLICE, Place('10.0.0.5:8482', 3, 2, 'found: TPU VM')),
+        (
+            SLICE | {'worker-network-endpoints': 'w-0,w-1,w-2,w-3', 'tpu-env': ''},
+            Place('w-0:8482', 4, 2, 'found: TPU VM'),
+        ),
+        (
+            {'agent-worker-number': '0', 'worker-network-endpoints': 'a:b:10.0.0.5'},
+            Place('', 1, 0, 'found: TPU VM'),
+        ),
+        (SLICE | {'tpu-env': "MEGASCALE_NUM_SLICES: '2'"}, None),  # That is for jax to find.
+        ({}, None),
+    ],
+)
+def test_found_in_the_metadata_of_a_tpu_vm(metadata, place, monkeypatch):
+    class Server(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            root, _, key = self.path.rpartition('/')
+            known = root == '/computeMetadata/v1/instance/attributes' and key in metadata
+            self.send_response(200 if known and self.headers['Metadata-Flavor'] else 404)
+            self.end_headers()
+            self.wfile.write(metadata.get(key, 'nothing').encode())
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setattr(processes.importlib.util, 'find_spec', lambda name: name)
+    with http.server.HTTPServer(('127.0.0.1', 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f'127.0.0.1:{server.server_port}'
+        assert processes.find({'GCE_METADATA_IP': address}) == place
+        assert processes.find({'GCE_METADATA_IP': address, 'TPU_SKIP_MDS_QUERY': '1'}) is None
+        server.shutdown()
+    assert processes.find({'GCE_METADATA_IP': address}) is None  # No such server.
+
+
 # ------------------------------------------------------------------------------------ the roll call
 
 
@@ -194,7 +241,11 @@ def roll(port: int, members: list[tuple[int, int]], seconds: float) -> list[str]
 
     def one(index, count):
         try:
-            processes.call_roll(Place(f'127.0.0.1:{port}', count, index, 'by hand'), seconds)
+            place = Place(f'127.0.0.1:{port}', count, index, 'by hand')
+            connections = processes.call_roll(place, seconds)
+            assert sorted(connections) == ([*range(1, count)] if index == 0 else [0])
+            for connection in connections.values():
+                connection.close()
         except processes.Incomplete as error:
             assert error.exit_code == processes.START_AGAIN == 75
             return str(error)

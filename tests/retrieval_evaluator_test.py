@@ -205,10 +205,10 @@ def test_a_shared_set_and_a_shared_text_are_encoded_once(
     seen = {'left': [], 'right': []}
     encode = encoder.TextEncoder.__call__
 
-    def count(self, params, rows):
+    def count(self, params, rows, *rest):
         side = 'left' if self is evaluator._left else 'right'
         seen[side].append([row.tobytes() for row in rows])
-        return encode(self, params, rows)
+        return encode(self, params, rows, *rest)
 
     monkeypatch.setattr(encoder.TextEncoder, '__call__', count)
     evaluator.run({}, 7, str(tmp_path), 'stage1')

@@ -137,6 +137,21 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
     return c
 
 
+def brief_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
+    """`tiny_config` with one stage of 6 steps, and few programs to compile.
+
+    Scored are 20 and 33 examples of each task, which no batch divides.
+    """
+    c = tiny_config(root, checkpoints__every=2, baselines=(), evals__dev__every=3)
+    del c.stages['stage2']
+    c.stages.stage1.num_steps = 6
+    for block in c.evals.values():
+        block.update(batch_size=16, lengths=dict(inputs=8, targets=8))
+    with c.unlocked():
+        c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
+    return c
+
+
 def write_config(path: pathlib.Path, config: ml_collections.ConfigDict) -> str:
     """Writes a config file that gives `config`; its path."""
     text = json.dumps(config.to_dict())

@@ -56,7 +56,7 @@ def batch(rows: int = 16, seed: int = 0) -> dict[str, np.ndarray]:
     return {name: value.astype(np.float32) for name, value in values.items()}
 
 
-def make(trainable=('.*',), first_step=0, **options):
+def make(trainable=('.*',), first_step=0, skip=False, **options):
     """(state, step, objective, mesh) of the linear model on all devices."""
     mesh = partitioning.make_mesh(fsdp=2)
     model, objective = Linear(), Squares()
@@ -64,6 +64,7 @@ def make(trainable=('.*',), first_step=0, **options):
     mask = optimizers.trainable_mask(shapes, trainable)
     params = train_step.init_params(model, objective, mesh, jax.random.key(0))
     tx, schedule = optimizers.build('sgd', learning_rate=0.1, warmup_steps=4, num_steps=8)
+    tx = train_step.skip_nonfinite(tx) if skip else tx
     state = train_step.init_state(tx, params, mask, first_step)
     step = train_step.TrainStep(
         model, objective, tx, schedule, mask, jax.random.key(1), first_step=first_step, **options
@@ -95,6 +96,46 @@ def test_steps_are_gradient_descent_on_the_mean(accumulate):
     np.testing.assert_allclose(state.params['kernel'], kernel, rtol=1e-5)
     np.testing.assert_allclose(state.params['offset'], offset, rtol=1e-5)
     assert int(state.step) == 103
+
+
+@pytest.mark.parametrize('poison', [{'y': np.nan}, {'weights': np.inf}, {'y': 1e30}])
+def test_a_step_that_is_not_finite_moves_nothing(poison):
+    """Of 1e30 the loss is finite in float64 alone."""
+    state, step, _, mesh = make(skip=True)
+    bad = batch() | {name: np.full(16, value, np.float32) for name, value in poison.items()}
+    rates, finite = [], []
+    for data in (batch(), bad, bad, batch(seed=1)):
+        before = jax.device_get(state)
+        state, metrics = step(state, partitioning.put_batch(data, mesh))
+        rates.append(float(metrics['learning_rate']))
+        finite.append(bool(metrics['finite']))
+        after = jax.device_get(state)
+        same = (after.params, after.opt_state.inner), (before.params, before.opt_state.inner)
+        if not finite[-1]:
+            jax.tree.map(np.testing.assert_array_equal, *same)
+    assert finite == [True, False, False, True]
+    assert rates[0] == pytest.approx(0.025) and rates[3] == pytest.approx(0.05)
+    assert (int(state.step), int(state.opt_state.skipped)) == (4, 2)
+    expected, step, _, _ = make()
+    for data in (batch(), batch(seed=1)):
+        expected, _ = step(expected, partitioning.put_batch(data, mesh))
+    jax.tree.map(np.testing.assert_array_equal, state.params, expected.params)
+
+
+def test_the_shapes_of_a_state_without_one():
+    """What a checkpoint is restored like is what a run begins with."""
+    state, _, objective, mesh = make(skip=True, first_step=3)
+    tx, _ = optimizers.build('sgd', learning_rate=0.1, warmup_steps=4, num_steps=8)
+    shapes, shardings = train_step.params_like(Linear(), objective, mesh)
+    mask = optimizers.trainable_mask(shapes)
+    like = train_step.state_like(train_step.skip_nonfinite(tx), shapes, shardings, mask)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_equal(
+            (a.shape, a.dtype, a.sharding), (b.shape, b.dtype, b.sharding)
+        ),
+        like,
+        state,
+    )
 
 
 @pytest.mark.parametrize('accumulate', [1, 2])
@@ -187,7 +228,7 @@ def test_a_window_divides_its_sums_once():
             'loss': np.float32(loss), 'accuracy': np.float32(1), 'weight': np.float32(weight),
             'tokens': np.float32(2 * weight), 'examples': np.float32(2),
             'positions': np.float32(100), 'grad_norm': np.float32(rate * 10),
-            'learning_rate': np.float32(rate),
+            'learning_rate': np.float32(rate), 'finite': np.True_,
         }  # fmt: skip
 
     row = train_step.window_metrics([metrics(10, 10, 0.5), metrics(90, 30, 0.25)])

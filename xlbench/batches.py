@@ -315,6 +315,18 @@ class TrainBatches:
             conventions=self._conventions,
         )
 
+    def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
+        """(task, split, number in it) of each example of a batch, over all processes, row by row.
+
+        Args:
+          position: where the batch stands, as `position()` was before it came; default: the next.
+        """
+        position = position or self.position()
+        window = self._planner(position['window'])
+        rows = window.batches[position['batch']].rows
+        numbers = window.examples[[place for row in rows for place in row]]
+        return self._examples.names(numbers)
+
     def examples_seen(self, position: Mapping[str, int] | None = None) -> int:
         """Examples of all processes before `position`; default: of the next batch."""
         position = position or self.position()

@@ -21,9 +21,11 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from xlbench import errors
+from xlbench import errors, files
 from xlbench.errors import UserError
 
+# What may differ when a run goes on: the devices it then has; its numbers stay what they are.
+ELASTIC = ('mesh',)
 VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
 
 
@@ -159,7 +161,7 @@ def check_keys(block: Mapping[str, Any], allowed: Sequence[str], name: str) -> N
 
 
 def check_workdir(workdir: str, config: ConfigDict) -> bool:
-    """Whether a run of this config was begun in the workdir; writes nothing.
+    """Whether a run of this config, its mesh aside, was begun in the workdir; writes nothing.
 
     Raises:
       UserError: the workdir is another config's (the difference is in the message), or somebody's.
@@ -174,17 +176,28 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
             )
         return False
     try:
-        before = json.loads(path.read_text(encoding='utf-8'))['config']
+        before = dict(json.loads(path.read_text(encoding='utf-8'))['config'])
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f'{path} is broken ({error}); choose another --workdir') from None
-    difference = _difference(before, to_dict(config))
-    if difference:
+    now = to_dict(config)
+    if difference := _difference(*({**c, **dict.fromkeys(ELASTIC)} for c in (before, now))):
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''
         raise UserError(
             f'{workdir} holds a run with another config: {"; ".join(difference[:5])}{more}; '
             'choose another --workdir'
         )
     return True
+
+
+def begun_with(workdir: str, config: ConfigDict) -> str:
+    """What is other now than when the run was begun, and may be; '' if nothing is.
+
+    Example: 'mesh.data was 8, now 4; mesh.fsdp was 1, now 2'
+    """
+    before, now = read_about(workdir)['config'], to_dict(config)
+    return '; '.join(
+        line for key in ELASTIC for line in _difference(before.get(key), now.get(key), key)
+    )
 
 
 def read_about(workdir: str) -> dict[str, Any]:
@@ -201,15 +214,30 @@ def read_config(workdir: str) -> ConfigDict:
 
 
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
-    """Makes the workdir this config's own: writes config.json, unless it did so before."""
+    """Makes the workdir this config's own: writes config.json, unless it did so before.
+
+    Args:
+      workdir: of the run.
+      config: of the run.
+      about: what config.json says besides. 'contents', if it is there, is {data: its hash}, which
+        must be what it was when the run was begun.
+
+    Raises:
+      UserError: the workdir is another config's, or somebody's, or of other data.
+    """
     if check_workdir(workdir, config):
+        before = read_about(workdir).get('contents', {})
+        for name, content in about.get('contents', {}).items():
+            if content != before.get(name, content):
+                raise UserError(
+                    f'{name} holds other examples than when {workdir} was begun; put back those '
+                    'that it held, or choose another --workdir'
+                )
         return
     path = pathlib.Path(workdir) / 'config.json'
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({'config': to_dict(config), **about}, indent=1, ensure_ascii=False)
-    temporary = path.with_name(f'.{path.name}.tmp')
-    temporary.write_text(text + '\n', encoding='utf-8')
-    temporary.replace(path)
+    files.write(path, text + '\n')
 
 
 def _difference(before: Any, now: Any, name: str = '') -> list[str]:

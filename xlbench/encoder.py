@@ -3,7 +3,7 @@
 import collections
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -67,12 +67,18 @@ class TextEncoder:
         # Every process has all results, and no other program has to gather them.
         self._encode = jax.jit(encode, out_shardings=partitioning.replicated(mesh))
 
-    def __call__(self, params: Any, rows: Sequence[np.ndarray]) -> np.ndarray:
+    def __call__(
+        self,
+        params: Any,
+        rows: Sequence[np.ndarray],
+        check: Callable[[], None] = lambda: None,
+    ) -> np.ndarray:
         """Ids of texts -> their vectors [len(rows), dim] float32, in the order of the rows.
 
         Args:
           params: of the model, on the mesh.
           rows: [length] int32 each, the end included; the same in every process.
+          check: called after every batch; what it raises ends the encoding.
 
         Raises:
           UserError: a vector is not finite.
@@ -95,6 +101,7 @@ class TextEncoder:
                     vectors = np.empty((len(rows), found.shape[1]), np.float32)
                 vectors[done] = found
                 progress.add(len(done))
+                check()
         if vectors is None:
             raise ValueError(f'there are no {SIDES[self._side]} to encode')
         if not np.isfinite(vectors).all():
@@ -125,8 +132,8 @@ class TextEncoder:
                 f'a text holds id {tokens.max()}, beyond a vocabulary of '
                 f'{self._conventions.vocab_size}; prepare the data again with --force'
             )
-        share = shape[0] // jax.process_count()
-        own = slice(jax.process_index() * share, (jax.process_index() + 1) * share)
+        share, shares = partitioning.row_share(self._mesh)
+        own = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)
         return {'tokens': tokens[own], 'segment_ids': segment_ids[own]}
 
 

@@ -1,9 +1,26 @@
 """What a user got wrong, said in one plain line."""
 
 import argparse
+import dataclasses
 import difflib
+import errno
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+
+# What a disk or a file system says when it does not do its part, and what helps.
+_STORAGE = {
+    errno.ENOSPC: 'make room',
+    errno.EDQUOT: 'make room',
+    errno.EFBIG: 'allow larger files (ulimit -f)',
+    errno.EROFS: 'make it writable',
+    errno.EACCES: 'make it accessible',
+    errno.EPERM: 'make it accessible',
+    errno.ENOENT: 'see what removed it',
+    errno.EIO: 'see whether the disk is well',
+    errno.ESTALE: 'mount it anew',
+}
 
 
 class UserError(Exception):
@@ -49,10 +66,62 @@ class ArgumentParser(argparse.ArgumentParser):
         raise UserError(f'{message}; see {self.prog} --help')
 
 
+@dataclasses.dataclass(frozen=True)
+class Trouble:
+    """What a disk or a file system did not do.
+
+    Attributes:
+        reason: 'No space left on device (PATH)'.
+        advice: 'make room'.
+    """
+
+    reason: str
+    advice: str
+
+
+def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | None:
+    """What is wrong with the place that something was written to or read from.
+
+    Args:
+        error: an OSError, or what tensorstore raises in its place, or what either has caused.
+        place: a path to name where the error names none, as a full disk by itself does not.
+
+    Returns:
+        None if that is not what the error is about.
+    """
+    if error is None:
+        return None
+    if isinstance(error, OSError) and error.errno in _STORAGE:
+        named = error.filename if error.filename2 is None else error.filename2
+        path = os.fsdecode(named) if isinstance(named, str | bytes | os.PathLike) else place
+        return _trouble(error.errno, path)
+    if re.match(r'[A-Z_]+: ', text := ' '.join(f'{error}'.split())):  # A status of tensorstore.
+        for number in _STORAGE:
+            if os.strerror(number) in text:
+                paths = re.findall(r'local (?:file|directory) "([^"]+)"', text)
+                return _trouble(number, paths[-1] if paths else place)
+    return storage_trouble(error.__cause__, place)
+
+
+def _trouble(number: int, path: str) -> Trouble:
+    return Trouble(os.strerror(number) + (f' ({path})' if path else ''), _STORAGE[number])
+
+
+def plain(error: BaseException) -> UserError | None:
+    """The error in one line with an exit code; None if only a traceback can explain it."""
+    if isinstance(error, UserError):
+        return error
+    if trouble := storage_trouble(error):
+        return UserError(f'{trouble.reason}; {trouble.advice}, and start the same command again')
+    return None
+
+
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
-    """Runs `main(argv)`; a UserError becomes one line on standard error, and its exit code."""
+    """Runs `main(argv)`; what `plain` can say becomes a line on standard error and an exit code."""
     try:
         return main(argv) or 0
-    except UserError as error:
-        print(f'error: {error}', file=sys.stderr, flush=True)
-        return error.exit_code
+    except Exception as error:
+        if (line := plain(error)) is None:
+            raise
+        print(f'error: {line}', file=sys.stderr, flush=True)
+        return line.exit_code

@@ -13,6 +13,10 @@ and never replaces or joins the run's own results: --num_examples=20 as SPLIT-fi
 --num_examples=0 as SPLIT-all where the config takes less, --num_beams=4 as SPLIT-beam-num_beams4;
 `python -m xlbench.report WORKDIR --split=test-first20` shows them again.
 
+Several processes share the work as in training (MODULE=xlbench.evaluate launch/local.sh 2 ...), and
+--mesh=data=2,tensor=4 takes other devices than the run had. Told to end, it ends with code 75; the
+tasks that were complete keep their scores.
+
 A retriever is evaluated with the settings of the config's evaluation, response sets included; flags
 of decoding are for models that write texts.
 """
@@ -24,19 +28,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 from ml_collections import ConfigDict
 
-from xlbench import checkpoints as checkpoints_lib, errors, report, runs
+from xlbench import checkpoints as checkpoints_lib, errors, partitioning, processes, report, runs
 from xlbench.checkpoints import find_step
-from xlbench.config import read_about
+from xlbench.config import check_block, read_about
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
+from xlbench.interruption import Interrupted, Interruption
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     args = _parse(argv[1:])
+    processes.join()
+    processes.keep_programs()
     about = read_about(args.workdir)
     config = ConfigDict(about['config'])
     step = find_step(args.workdir, args.step)
@@ -56,15 +64,40 @@ def main(argv: Sequence[str]) -> None:
     config.evals = {name: dict(block) | changes | decoding}
     config.stages = {}
     config.baselines = ()
+    config.batches.batch_size, config.accumulate = changes['batch_size'], 1  # Of no training.
+    config.mesh = _mesh(config.mesh, args.mesh)
     parts = runs.build(config)
     _check_labels(args.workdir, about.get('labels') or [], runs.labels_of(parts.data))
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
     filed = '-'.join([split, *counted, *decoded])
-    print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
-    evaluator.run(params, step, args.workdir, 'evaluate', filed)
-    print('\n' + report.table(args.workdir, step, filed))
+    first = jax.process_index() == 0
+    if first:
+        print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
+    with Interruption() as interruption:
+        try:
+            evaluator.run(params, step, args.workdir, 'evaluate', filed, interruption.check)
+        except Interrupted as error:
+            kept = 'tasks that were complete keep their scores; the same command scores all anew'
+            raise Interrupted(f'{error}: {kept}') from None
+    if first:
+        print('\n' + report.table(args.workdir, step, filed))
+
+
+def _mesh(own: Mapping[str, int], given: str | None) -> Mapping[str, int]:
+    """The run's own mesh, or the one of the command line: 'data=2,tensor=2'."""
+    if given is not None:
+        try:
+            own = {name: int(size) for name, size in (p.split('=') for p in given.split(','))}
+        except ValueError:
+            raise UserError(f'--mesh={given} is not sizes of axes like data=2,tensor=2') from None
+        check_block(partitioning.make_mesh, own, '--mesh', 'devices')
+    try:
+        partitioning.make_mesh(**own)
+    except UserError as error:
+        raise UserError(f'{error} Here --mesh=data=-1 replaces it.') from None
+    return own
 
 
 def _check_labels(workdir: str, trained: Sequence[str], labels: Sequence[str]) -> None:
@@ -126,9 +159,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         '--num_examples', type=int, help="of each task, 0 is all; default: the config's"
     )
+    parser.add_argument('--mesh', help="like data=2,tensor=2; default: the run's")
     flags.add_flags(parser)
     return parser.parse_args(argv)
 
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(processes.run_main(main, sys.argv))

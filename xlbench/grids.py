@@ -1,7 +1,10 @@
-"""A table (tables.Grid) as text: for the screen, in Markdown and in LaTeX; and text inside it."""
+"""A table (tables.Grid) as text: screen, Markdown, LaTeX; rows as CSV; and text inside them."""
 
+import csv
+import io
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from xlbench import tables
 from xlbench.tables import Grid
@@ -106,6 +109,31 @@ def latex(grid: Grid, caption: str) -> str:
         r'\end{table}',
     ]
     return '\n'.join(lines)
+
+
+def comma_separated(
+    head: Sequence[str], rows: Iterable[Iterable[object]], decimals: int | None = None
+) -> str:
+    """Rows as CSV that a spreadsheet reads as what it says; None and NaN are empty.
+
+    Args:
+        head: Names of the columns.
+        rows: Their values.
+        decimals: Of floats; without it they have as many as it takes to read the same number.
+    """
+
+    def text(value: object) -> object:
+        if not isinstance(value, float):
+            return csv_value(value)
+        if math.isnan(value):
+            return ''
+        return value if decimals is None else f'{value:.{decimals}f}'
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator='\n')
+    writer.writerow(head)
+    writer.writerows(map(text, row) for row in rows)
+    return out.getvalue()
 
 
 def csv_value(value: object) -> object:

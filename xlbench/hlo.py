@@ -25,6 +25,7 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _CONDITION = re.compile(r'\bcondition=%?([^\s,)}]+)')
 _CONSTANT = re.compile(r'\s+%?(\S+) = [su]\d+\[\]\S* constant\((\d+)\)')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_NO_CYCLES = 1 << 62  # libtpu writes 2**63 - 1 beside what it has no estimate of.
 # Instructions that make no array of their own.
 _NO_ARRAYS = ('parameter', 'tuple', 'get-tuple-element', 'while', 'bitcast', 'conditional', 'call')
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
@@ -40,12 +41,16 @@ class Collective:
         reduce-scatter what goes in.
       devices: that exchange with each other.
       times: that it runs in a run of the program; loops of unknown length count as told.
+      type: of what comes out, as the text has it: 'bf16[16,4]'.
+      op: what the model calls it, '' where the compiler does not say.
     """
 
     kind: str
     bytes: int
     devices: int
     times: int
+    type: str = ''
+    op: str = ''
 
     @property
     def wire_bytes(self) -> float:
@@ -92,7 +97,9 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
             continue
         continues = name in fused and _continues(name, lines)
         for line in lines:
-            cycles += times[name] * sum(int(n) for n in _CYCLES.findall(line))
+            cycles += times[name] * sum(
+                n for n in map(int, _CYCLES.findall(line)) if n < _NO_CYCLES
+            )
             match = _INSTRUCTION.match(line)
             if not match:
                 continue
@@ -191,7 +198,13 @@ def _collective(
         size = size * devices // (devices + 1)
     elif opcode == 'collective-permute-start':
         size //= 2
-    return Collective(kind, size, devices, times)
+    types = ', '.join(f'{name}[{shape}]' for name, shape in _SHAPE.findall(of))
+    return Collective(kind, size, devices, times, types, _op_name(line))
+
+
+def _op_name(line: str) -> str:
+    match = _OP_NAME.search(line)
+    return match[1] if match else ''
 
 
 def _group_size(line: str, num_devices: int) -> int:
@@ -226,5 +239,4 @@ def _note_array(arrays: dict[str, tuple[int, str]], of: str, line: str) -> None:
     for kind, shape in _SHAPE.findall(of):
         plain = f'{kind}[{shape}]'
         if plain not in arrays:
-            op = _OP_NAME.search(line)
-            arrays[plain] = (_sizes(plain)[0], op[1] if op else '')
+            arrays[plain] = (_sizes(plain)[0], _op_name(line))

@@ -8,14 +8,19 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from tensorboardX import SummaryWriter
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.summary_pb2 import Summary
+
+from xlbench import files
 
 
 class Log:
     """The voice of one run; on other processes every method is silent.
 
     Args:
-      workdir: gets log.txt, metrics.jsonl and tensorboard/; it must exist.
+      workdir: gets log.txt, and with the first numbers metrics.jsonl and tensorboard/; it must
+        exist.
       active: False on every process but the first.
     """
 
@@ -25,14 +30,14 @@ class Log:
         self._text = self._metrics = self._board = None
         if active:
             self._text = open(self._folder / 'log.txt', 'a', encoding='utf-8')  # noqa: SIM115
-            self._board = SummaryWriter(str(self._folder / 'tensorboard'), flush_secs=30)
 
     def line(self, text: str) -> None:
         """One plain line, or a few, to the screen and log.txt."""
         if self._active:
             print(text, flush=True)
-            self._text.write(text + '\n')
-            self._text.flush()
+            with files.naming(self._folder / 'log.txt'):
+                self._text.write(text + '\n')
+                self._text.flush()
 
     def write(self, step: int, kind: str, name: str, values: Mapping[str, float]) -> None:
         """One row of metrics.jsonl, and its numbers in TensorBoard.
@@ -45,22 +50,33 @@ class Log:
         """
         if not self._active:
             return
+        path, folder = self._folder / 'metrics.jsonl', self._folder / 'tensorboard'
         if self._metrics is None:
-            path = self._folder / 'metrics.jsonl'
             self._metrics = open(path, 'a', encoding='utf-8')  # noqa: SIM115
+            folder.mkdir(exist_ok=True)
+            # Not SummaryWriter: its thread dies when a disk is full, and then it blocks for ever.
+            self._board = EventsWriter(str(folder / 'events'))
         finite = {key: value if math.isfinite(value) else None for key, value in values.items()}
         row = {'step': step, 'kind': kind, 'name': name, 'values': finite}
-        self._metrics.write(json.dumps(row) + '\n')
-        self._metrics.flush()
-        for key, value in values.items():
-            self._board.add_scalar(f'{kind}/{name}/{key}', value, step)
+        with files.naming(path):
+            self._metrics.write(json.dumps(row) + '\n')
+            self._metrics.flush()
+        points = [
+            Summary.Value(tag=f'{kind}/{name}/{key}', simple_value=value)
+            for key, value in values.items()
+        ]
+        event = Event(wall_time=time.time(), step=step, summary=Summary(value=points))
+        with files.naming(folder):
+            self._board.write_event(event)
+            self._board.flush()
 
-    def rewind(self, step: int, again: Collection[str] = ()) -> None:
+    def rewind(self, step: int, again: Collection[str] = (), due: Collection[str] = ()) -> None:
         """Drops what a resumed run computes and writes again.
 
         Args:
           step: the rows after it go.
           again: evaluations whose rows go whatever their step is.
+          due: evaluations whose rows of this very step go.
         """
         path = self._folder / 'metrics.jsonl'
         if not self._active or not path.exists():
@@ -71,18 +87,18 @@ class Log:
                 row = json.loads(text)
             except ValueError:
                 continue  # The line that a killed process was writing.
-            repeated = row['kind'] == 'eval' and row['name'].partition('/')[0] in again
-            if row['step'] <= step and not repeated:
+            name = row['name'].partition('/')[0]
+            repeated = name in again or (name in due and row['step'] == step)
+            if row['step'] <= step and not (repeated and row['kind'] == 'eval'):
                 kept.append(text + '\n')
-        temporary = path.with_suffix('.tmp')
-        temporary.write_text(''.join(kept), encoding='utf-8')
-        temporary.replace(path)
+        files.write(path, ''.join(kept))
 
     def close(self) -> None:
-        """Flushes and closes the files."""
+        """Closes the files; all that was said is in them, or an error was raised."""
         for file in (self._text, self._metrics, self._board):
             if file is not None:
-                file.close()
+                with contextlib.suppress(OSError):
+                    file.close()
 
 
 class Clock:

@@ -4,6 +4,7 @@ import functools
 import math
 from typing import Any, NamedTuple
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -67,8 +68,8 @@ def softmax_cross_entropy(
       z_loss: factor above; 1e-4 in T5X's pre-training.
       chunk_size: tokens in a chunk, of all groups together; None: LOGITS_AT_ONCE in each group.
       groups: into how many equal blocks a mesh splits the tokens (the product of the axes that
-        'batch' lies on). Each block then sums its own gradient of the table, and the devices add
-        them up once; with 1 they would add up after every chunk.
+        'batch' and 'length' lie on), one after another. Each block then sums its own gradient of
+        the table, and the devices add them up once; with 1 they would after every chunk.
       matmul_dtype: type of the products' operands; sums and softmax are float32.
 
     Returns:
@@ -84,7 +85,7 @@ def softmax_cross_entropy(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def _loss(hidden, embedding, bias, targets, weights, options):
-    table = embedding.astype(options.matmul_dtype)
+    table = _gathered(embedding, options)
 
     def add_chunk(sums, chunk):
         more, _ = _chunk_loss(*chunk, table, bias, options)
@@ -95,7 +96,7 @@ def _loss(hidden, embedding, bias, targets, weights, options):
 
 
 def _loss_fwd(hidden, embedding, bias, targets, weights, options):
-    table = embedding.astype(options.matmul_dtype)
+    table = _gathered(embedding, options)
 
     def add_chunk(carry, chunk):
         sums, d_output = carry
@@ -112,8 +113,14 @@ def _loss_fwd(hidden, embedding, bias, targets, weights, options):
     if chunks[0].shape[0] > 1:
         start = {'table': embedding} if bias is None else {'table': embedding, 'bias': bias}
         start = jax.tree.map(lambda x: jnp.zeros((options.groups, *x.shape), jnp.float32), start)
+        start = jax.tree.map(_by_group, start)
     (sums, d_output), d_hidden = _over_chunks(add_chunk, (_no_loss(), start), chunks)
     d_hidden = _unchunk(d_hidden, hidden.shape[0]).astype(hidden.dtype)
+    # First each device gets all groups' part of what it holds of the parameter, and then adds up: a
+    # sum over the groups where they are would be sent whole to every device.
+    d_output = jax.tree.map(_by_group, d_output)
+    d_table = d_output['table']
+    d_output['table'] = nn.with_logical_constraint(d_table, ('added_up', 'vocab', 'embed'))
     return sums, (d_hidden, jax.tree.map(lambda x: jnp.sum(x, axis=0), d_output), weights)
 
 
@@ -126,6 +133,16 @@ def _loss_bwd(options, saved, cotangent):
 
 
 _loss.defvjp(_loss_fwd, _loss_bwd)
+
+
+def _gathered(embedding: jax.Array, options: _Options) -> jax.Array:
+    """The table in the products' type; its columns are gathered once, and not in every chunk."""
+    return nn.with_logical_constraint(embedding.astype(options.matmul_dtype), ('vocab', None))
+
+
+def _by_group(x: jax.Array) -> jax.Array:
+    """[groups, vocab, ...], each group's gradient where its tokens are."""
+    return nn.with_logical_constraint(x, ('tokens', 'vocab', *[None] * (x.ndim - 2)))
 
 
 def _no_loss() -> LossSum:
@@ -234,7 +251,7 @@ def token_losses(
     if chunk_size is None:
         chunk_size = groups * max(8, LOGITS_AT_ONCE // embedding.shape[0])
     options = _Options(0.0, 0.0, chunk_size, groups, jnp.dtype(matmul_dtype))
-    table = embedding.astype(options.matmul_dtype)
+    table = _gathered(embedding, options)
 
     def of_chunk(carry, chunk):
         states, ids = chunk

@@ -12,6 +12,7 @@ evaluators know objectives by four methods:
 and by `view`: which features of features.VIEWS its batches have.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench import losses
+from xlbench import losses, partitioning
 from xlbench.errors import UserError, unknown
 
 Batch = Mapping[str, jax.Array]
@@ -63,16 +64,17 @@ class Generation:
     ) -> dict[str, jax.Array]:
         """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ..."""
         hidden, embedding, bias = self._hidden(model, params, batch, rng)
+        blocks = self._blocks(hidden)
         result = losses.softmax_cross_entropy(
-            hidden.reshape(-1, hidden.shape[-1]),
+            tokens_of(hidden, blocks),
             embedding,
-            batch['decoder_target_tokens'].reshape(-1),
-            batch['decoder_loss_weights'].reshape(-1),
+            tokens_of(batch['decoder_target_tokens'], blocks),
+            tokens_of(batch['decoder_loss_weights'], blocks),
             bias=bias,
             label_smoothing=self.label_smoothing,
             z_loss=self.z_loss,
             chunk_size=self.chunk_size,
-            groups=self.batch_shards,
+            groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
         )
         encoder = batch['encoder_segment_ids']
@@ -92,16 +94,23 @@ class Generation:
         """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens)."""
         hidden, embedding, bias = self._hidden(model, params, batch, None)
         weights = batch['decoder_loss_weights']
+        blocks = self._blocks(hidden)
         nats = losses.token_losses(
-            hidden.reshape(-1, hidden.shape[-1]),
+            tokens_of(hidden, blocks),
             embedding,
-            batch['decoder_target_tokens'].reshape(-1),
+            tokens_of(batch['decoder_target_tokens'], blocks),
             bias=bias,
             chunk_size=self.chunk_size,
-            groups=self.batch_shards,
+            groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
-        ).reshape(weights.shape)
+        )
+        nats = rows_of(nats, weights.shape, blocks)
         return {'loss': jnp.sum(nats * weights, axis=-1), 'weight': jnp.sum(weights, axis=-1)}
+
+    def _blocks(self, hidden: jax.Array) -> tuple[int, int]:
+        """Into how many parts the mesh cuts the rows, and the positions, of [batch, targets, .]."""
+        parts = partitioning.length_shards()
+        return self.batch_shards, 1 if hidden.shape[1] % parts else parts
 
     def _hidden(self, model, params, batch, rng):
         variables = {'params': params}
@@ -119,6 +128,24 @@ class Generation:
         )
         embedding = model.apply(variables, method='output_embedding')
         return hidden, embedding, model.apply(variables, method='output_bias')
+
+
+def tokens_of(x: jax.Array, blocks: tuple[int, int]) -> jax.Array:
+    """[batch, length, ...] -> [batch * length, ...], the tokens of a block side by side.
+
+    A block is what one device holds, a part of the rows and of the positions; in the order of rows
+    a device's tokens would lie scattered, and all would have to be exchanged.
+    """
+    (rows, parts), (batch, length, *rest) = blocks, x.shape
+    if parts > 1:
+        x = x.reshape(rows, batch // rows, parts, length // parts, *rest).swapaxes(1, 2)
+    return x.reshape(batch * length, *rest)
+
+
+def rows_of(x: jax.Array, shape: tuple[int, int], blocks: tuple[int, int]) -> jax.Array:
+    """The inverse of `tokens_of`: [batch * length] -> [batch, length]."""
+    (rows, parts), (batch, length) = blocks, shape
+    return x.reshape(rows, parts, batch // rows, length // parts).swapaxes(1, 2).reshape(shape)
 
 
 class Retrieval:
@@ -295,11 +322,14 @@ class Classification:
 
     def _nats(self, model, params, batch, rng):
         """Logits [..., labels] and losses [...] of each row, or of each token."""
+        optional = type_ids(model, batch)
+        if 'encoder_positions' in batch:  # Of rows that hold several examples.
+            optional['positions'] = batch['encoder_positions']
         logits = model.apply(
             {'params': params},
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
-            **type_ids(model, batch),
+            **optional,
             train=rng is not None,
             rngs=None if rng is None else {'dropout': rng},
         )

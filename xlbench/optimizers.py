@@ -111,16 +111,30 @@ def adamw(
     b2: float = 0.999,
     eps: float = 1e-8,
     weight_decay: float = 0.01,
+    moments_dtype: str = 'float32',
 ) -> optax.GradientTransformation:
-    """AdamW (arXiv:1711.05101); biases and norms, the vectors, are not decayed."""
-    return optax.adamw(learning_rate, b1, b2, eps, weight_decay=weight_decay, mask=_matrices_only)
+    """AdamW (arXiv:1711.05101); biases and norms, the vectors, are not decayed.
+
+    With moments_dtype='bfloat16' the first moment is kept in it: 6 bytes of state for a parameter
+    in place of 8. It is added to in float32 and rounded after use. The second moment stays float32:
+    a step changes it by 1 - b2 of itself, 0.001, less than the last bit of a bfloat16.
+    """
+    dtype = _moments(moments_dtype)
+    return optax.adamw(
+        learning_rate, b1, b2, eps, mu_dtype=dtype, weight_decay=weight_decay, mask=_matrices_only
+    )
 
 
 def adam(
-    learning_rate: optax.Schedule, *, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+    learning_rate: optax.Schedule,
+    *,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    moments_dtype: str = 'float32',
 ) -> optax.GradientTransformation:
-    """Adam (arXiv:1412.6980)."""
-    return optax.adam(learning_rate, b1, b2, eps)
+    """Adam (arXiv:1412.6980); moments_dtype as for AdamW."""
+    return optax.adam(learning_rate, b1, b2, eps, mu_dtype=_moments(moments_dtype))
 
 
 def adafactor(
@@ -132,12 +146,23 @@ def adafactor(
     momentum: float | None = None,
     weight_decay_rate: float | None = None,
     min_dim_size_to_factor: int = 128,
+    moments_dtype: str = 'float32',
 ) -> optax.GradientTransformation:
     """Adafactor (arXiv:1804.04235) as T5 uses it: relative steps, no momentum (arXiv:1910.10683).
 
     A fused kernel (q, k and v in one array) shares one update clipping and one parameter scale;
     its second moments are factored for each part alone.
+
+    moments_dtype is the type that the momentum is kept in, where there is one; it is added to in
+    float32. The second moments stay float32: a row and a column of each matrix, and all of a
+    vector or of a matrix with a side below min_dim_size_to_factor.
     """
+    dtype = _moments(moments_dtype)
+    if momentum is None and dtype != jnp.float32:
+        raise UserError(
+            f'moments_dtype={moments_dtype!r} is the type of the momentum, and this adafactor has '
+            'none; leave it out, or set momentum, for example to 0.9'
+        )
     return optax.adafactor(
         learning_rate,
         min_dim_size_to_factor=min_dim_size_to_factor,
@@ -145,6 +170,7 @@ def adafactor(
         multiply_by_parameter_scale=multiply_by_parameter_scale,
         clipping_threshold=clipping_threshold,
         momentum=momentum,
+        dtype_momentum=dtype,
         weight_decay_rate=weight_decay_rate,
     )
 
@@ -155,6 +181,14 @@ def sgd(learning_rate: optax.Schedule, *, momentum: float = 0.0) -> optax.Gradie
 
 
 OPTIMIZERS = {'adamw': adamw, 'adam': adam, 'adafactor': adafactor, 'sgd': sgd}
+
+
+def _moments(name: str) -> Any:
+    """The type of the first moments."""
+    allowed = ('float32', 'bfloat16')
+    if name not in allowed:
+        raise unknown('moments_dtype', name, allowed)
+    return jnp.dtype(name)
 
 
 def _matrices_only(params: Any) -> Any:

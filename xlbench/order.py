@@ -55,7 +55,7 @@ class Examples:
     def read(self, rows: Sequence[Sequence[int]]) -> list[list[dict[str, Any]]]:
         """The examples of each row, one read for each task."""
         numbers = np.array([number for row in rows for number in row], np.int64)
-        tasks = np.searchsorted(self.offsets, numbers, side='right') - 1
+        tasks = self._tasks_of(numbers)
         records: list[Any] = [None] * len(numbers)
         for task in np.unique(tasks).tolist():
             where = np.flatnonzero(tasks == task)
@@ -64,6 +64,16 @@ class Examples:
                 records[at] = record
         ordered = iter(records)
         return [[next(ordered) for _ in row] for row in rows]
+
+    def names(self, numbers: np.ndarray) -> list[tuple[str, str, int]]:
+        """(task, split, number in it) of each example."""
+        tasks = self._tasks_of(numbers)
+        own = (numbers - self.offsets[tasks]).tolist()
+        found = [self.prepared[task] for task in tasks.tolist()]
+        return [(task.name, task.split, n) for task, n in zip(found, own, strict=True)]
+
+    def _tasks_of(self, numbers: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.offsets, numbers, side='right') - 1
 
     def sample(self, rates: Sequence[float]) -> np.ndarray:
         """[about _SAMPLE, 2]: lengths of evenly spaced examples, as many of a task as its rate."""

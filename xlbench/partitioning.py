@@ -5,7 +5,9 @@ else in the project decides where an array lives: change a line of LOGICAL_AXIS_
 model follows.
 """
 
+import collections
 import contextlib
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,22 +15,29 @@ from typing import Any
 import flax.linen as nn
 import jax
 import numpy as np
+from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from xlbench.errors import UserError
 
-MESH_AXES = ('data', 'fsdp', 'tensor')
+# From the slowest network to the fastest: neighbours in the last axis exchange the most.
+MESH_AXES = ('replica', 'data', 'fsdp', 'sequence', 'tensor')
+ROW_AXES = ('replica', 'data', 'fsdp')  # That share the rows of a batch.
 
 # Read in order; a mesh axis is used once per array. 'batch' stands first, so that an activation
 # [batch, length, embed] takes 'fsdp' for its batch, and only parameters are cut along 'embed'.
 LOGICAL_AXIS_RULES = (
-    ('batch', ('data', 'fsdp')),
+    ('batch', ROW_AXES),
+    ('length', 'sequence'),
+    # Rows of the batch where 'fsdp' cuts the features: of what is looked up in a table.
+    ('looked_up', ('replica', 'data')),
+    ('tokens', (*ROW_AXES, 'sequence')),  # Rows and positions in one axis.
+    ('added_up', ('replica', 'data', 'sequence')),  # The same, where 'fsdp' cuts features.
     ('vocab', 'tensor'),
     ('mlp', 'tensor'),
     ('joined_kv', 'tensor'),
     ('heads', 'tensor'),
     ('embed', 'fsdp'),
-    ('length', None),
     ('stack', None),  # The leading axis of fused kernels: q, k and v; k and v; gate and value.
     ('relpos_buckets', None),
     ('lora_rank', None),
@@ -38,26 +47,43 @@ LOGICAL_AXIS_RULES = (
     ('labels', None),
 )
 
-BATCH_SPEC = PartitionSpec(('data', 'fsdp'))
+BATCH_SPEC = PartitionSpec(ROW_AXES)
+
+MIB = 1 << 20
 
 
 def make_mesh(
-    data: int = -1, fsdp: int = 1, tensor: int = 1, *, devices: Sequence[Any] | None = None
+    data: int = -1,
+    fsdp: int = 1,
+    tensor: int = 1,
+    sequence: int = 1,
+    replica: int = 1,
+    *,
+    devices: Sequence[Any] | None = None,
 ) -> Mesh:
-    """The device mesh data x fsdp x tensor; -1 (at most once) takes the devices that are left.
+    """The device mesh replica x data x fsdp x sequence x tensor.
+
+    One of them may be -1: it takes the devices that are left. Where the devices form several
+    slices, between which the network is slow, the first axes lie across them: `replica`, then
+    `data`, then `fsdp`; what sequence and tensor exchange in every layer stays within a slice.
 
     Args:
       data: copies of the model, each with its own rows of the batch.
       fsdp: parts that parameters and optimizer state are cut into; rows of the batch as well.
       tensor: parts that heads, feed-forward and vocabulary are cut into.
+      sequence: parts that every text is cut into, for long ones: of a layer's activations a device
+        holds its own positions, and only keys and values of all.
+      replica: copies as `data` makes them, outermost: one for each slice, so that the slow network
+        carries nothing but a step's gradients.
       devices: all of the machine's (and the other processes') devices by default.
 
     Raises:
-      UserError: the three numbers do not multiply to the number of devices.
+      UserError: the sizes do not multiply to the number of devices, or do not fit the slices.
     """
     devices = list(jax.devices() if devices is None else devices)
-    sizes = dict(zip(MESH_AXES, (data, fsdp, tensor), strict=True))
-    asked = ' x '.join(f'{name}={size}' for name, size in sizes.items())
+    given = dict(replica=replica, data=data, fsdp=fsdp, sequence=sequence, tensor=tensor)
+    sizes = {axis: given[axis] for axis in MESH_AXES}
+    asked = _in_words(sizes, ' x ', '=')
     open_axes = [name for name, size in sizes.items() if size == -1]
     fixed = math.prod(size for size in sizes.values() if size != -1)
     if len(open_axes) > 1 or any(size < 1 for size in sizes.values() if size != -1):
@@ -70,16 +96,69 @@ def make_mesh(
             f'mesh {asked} needs {"a multiple of " if open_axes else ""}{fixed} devices; this run '
             f'has {len(devices)}. Set the sizes in config.mesh so that they multiply to it.'
         )
-    return jax.make_mesh(
-        tuple(sizes.values()), MESH_AXES, axis_types=(AxisType.Auto,) * 3, devices=devices
+    across = _across_slices(sizes, devices)
+    within = [size // across[axis] for axis, size in sizes.items()]
+    try:
+        grid = _grid(within, list(across.values()), devices)
+    except NotImplementedError:  # Some tori have no axis of such a size, but parts of axes.
+        grid = _grid(within, list(across.values()), devices, allow_split_physical_axes=True)
+    return Mesh(grid, MESH_AXES, axis_types=(AxisType.Auto,) * len(MESH_AXES))
+
+
+def _grid(
+    within: Sequence[int], across: Sequence[int], devices: Sequence[Any], **options: Any
+) -> np.ndarray:
+    """Devices in the order of the mesh, near ones beside each other."""
+    if math.prod(across) == 1:
+        return mesh_utils.create_device_mesh(within, devices, **options)
+    return mesh_utils.create_hybrid_device_mesh(within, across, devices, **options)
+
+
+def slices(devices: Sequence[Any]) -> list[int]:
+    """How many of the devices are in each slice; [their number] where there are no slices."""
+    return list(collections.Counter(getattr(d, 'slice_index', None) or 0 for d in devices).values())
+
+
+def _across_slices(sizes: Mapping[str, int], devices: Sequence[Any]) -> dict[str, int]:
+    """Of each axis of the mesh, into how many parts slices divide it.
+
+    Raises:
+      UserError: `sequence` or `tensor` would lie across slices, or slices differ in size.
+    """
+    parts = slices(devices)
+    left = len(parts)
+    across = dict.fromkeys(sizes, 1)
+    for axis in ROW_AXES:
+        across[axis] = math.gcd(sizes[axis], left)
+        left //= across[axis]
+    if left > 1 or len(set(parts)) > 1:
+        raise UserError(
+            f'mesh {_in_words(sizes, " x ", "=")} does not fit {len(parts)} slices of '
+            f'{", ".join(map(str, sorted(set(parts))))} devices: sequence and tensor lie within a '
+            f'slice, and all slices are of one size. Try config.mesh.replica={len(parts)}'
+        )
+    return across
+
+
+def _in_words(sizes: Mapping[str, int], between: str, equals: str) -> str:
+    """'data=2 x fsdp=1 x tensor=1'; replica and sequence only where they are above 1."""
+    return between.join(
+        f'{axis}{equals}{size}'
+        for axis, size in sizes.items()
+        if size != 1 or axis not in ('replica', 'sequence')
     )
 
 
 def describe(mesh: Mesh) -> str:
     """The mesh in words: 'data 2 x fsdp 2 x tensor 2 on 8 cpu devices'."""
-    sizes = ' x '.join(f'{name} {size}' for name, size in mesh.shape.items())
     kind = mesh.devices.flat[0].device_kind
-    return f'{sizes} on {mesh.size} {kind} device{"s" if mesh.size > 1 else ""}'
+    words = _in_words(mesh.shape, ' x ', ' ')
+    words = f'{words} on {mesh.size} {kind} device{"s" if mesh.size > 1 else ""}'
+    across = _across_slices(mesh.shape, mesh.devices.flat)
+    if math.prod(across.values()) == 1:
+        return words
+    named = ' and '.join(axis for axis, parts in across.items() if parts > 1)
+    return f'{words} in {math.prod(across.values())} slices, with {named} across them'
 
 
 @contextlib.contextmanager
@@ -127,27 +206,130 @@ def _check_divides(path: tuple, shape: tuple[int, ...], sharding: NamedSharding)
             )
 
 
+def held_whole(shapes: Any, shardings: Any, mesh: Mesh) -> list[str]:
+    """Large arrays that every device holds whole although the mesh could cut them, and why.
+
+    One line each, the largest first: 'decoder/position_embedder/embedding float32[1024,1024],
+    4.0 MiB: only fsdp cuts it, and fsdp is 1'.
+
+    Args:
+      shapes: tree of arrays or shapes: parameters, optimizer state, or a whole TrainState.
+      shardings: their NamedShardings.
+      mesh: that they lie on; of its axes, fsdp and tensor cut parameters.
+    """
+    cutting = [axis for axis in ('fsdp', 'tensor') if mesh.shape[axis] > 1]
+    placed = jax.tree.leaves(shardings)
+    found = []
+    for (path, leaf), sharding in zip(
+        jax.tree_util.tree_leaves_with_path(shapes), placed, strict=True
+    ):
+        size = math.prod(leaf.shape) * leaf.dtype.itemsize
+        could = [a for a in cutting if any(n % mesh.shape[a] == 0 for n in leaf.shape)]
+        if size < MIB or not could or not sharding.is_fully_replicated:
+            continue
+        named = {axis for part in sharding.spec for axis in _axes_of(part)}
+        if named:
+            why = f'only {" and ".join(sorted(named))} cuts it, which is 1 in this mesh'
+        else:
+            why = 'no axis of it is cut along the mesh, though ' + ' or '.join(could) + ' could'
+        kind = f'{leaf.dtype}[{",".join(map(str, leaf.shape))}]'
+        found.append((size, f'{_name_of(path)} {kind}, {size / MIB:.1f} MiB: {why}'))
+    return [line for _, line in sorted(found, key=lambda entry: -entry[0])]
+
+
+def _axes_of(part: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """One entry of a PartitionSpec as mesh axes."""
+    if part is None:
+        return ()
+    return (part,) if isinstance(part, str) else tuple(part)
+
+
+def _name_of(path: tuple) -> str:
+    """'opt_state/nu/encoder/kernel': the keys and fields of a path, without places in tuples."""
+    keys = (getattr(key, 'key', getattr(key, 'name', None)) for key in path)
+    return '/'.join(str(key) for key in keys if key is not None)
+
+
 def batch_shards(mesh: Mesh) -> int:
     """Devices, or groups of them, that share the rows of a batch."""
-    return mesh.shape['data'] * mesh.shape['fsdp']
+    return math.prod(mesh.shape[axis] for axis in ROW_AXES)
+
+
+def length_shards() -> int:
+    """Parts that the mesh of `activate` cuts every text into; 1 outside."""
+    return jax.sharding.get_abstract_mesh().shape.get('sequence', 1)
 
 
 def check_batch_size(rows: int, mesh: Mesh, accumulate: int = 1) -> None:
     """Raises UserError unless every device gets equally many rows of every microbatch."""
     ways = batch_shards(mesh)
     if rows % (ways * accumulate):
+        axes = ' x '.join(axis for axis in ROW_AXES if axis != 'replica' or mesh.shape[axis] > 1)
         raise UserError(
-            f'a batch of {rows} rows cannot be split over data x fsdp = {ways} devices and '
+            f'a batch of {rows} rows cannot be split over {axes} = {ways} devices and '
             f'{accumulate} accumulation step(s); batch_size, and row_multiple where there are '
             f'length buckets, must be multiples of {ways * accumulate}'
         )
 
 
+def check_lengths(lengths: Mapping[str, int], mesh: Mesh) -> None:
+    """Raises UserError unless the mesh's axis `sequence` divides every length.
+
+    Args:
+      lengths: tokens by name, as a config has them: dict(inputs=512, targets=64).
+      mesh: that such texts are cut over.
+    """
+    parts = mesh.shape['sequence']
+    for name, length in lengths.items():
+        if length % parts:
+            raise UserError(
+                f'mesh axis sequence={parts} does not divide lengths.{name}={length}. Choose a '
+                f'multiple of {parts}, for example {-(-length // parts) * parts}, or another '
+                'config.mesh.sequence.'
+            )
+
+
+@functools.lru_cache(maxsize=8)
+def row_share(mesh: Mesh) -> tuple[int, int]:
+    """(which share of a batch's rows this process reads, how many shares there are).
+
+    The shares are as many as the processes, unless `tensor` or `sequence` lies across processes:
+    those that hold parts of the same rows read the same share.
+
+    Raises:
+      UserError: processes would share a part of their rows.
+    """
+    rows_of = collections.defaultdict(set)
+    for row, group in enumerate(mesh.devices.reshape(batch_shards(mesh), -1)):
+        for device in group:
+            rows_of[device.process_index].add(row)
+    shares = sorted({tuple(sorted(rows)) for rows in rows_of.values()})
+    if sum(map(len, shares)) != batch_shards(mesh) or len(set(map(len, shares))) > 1:
+        raise UserError(
+            f'{describe(mesh)}: some of its {len(rows_of)} processes would share a part of their '
+            'rows. Choose config.mesh so that sequence x tensor divides the devices of a process, '
+            'or is a multiple of them.'
+        )
+    return shares.index(tuple(sorted(rows_of[jax.process_index()]))), len(shares)
+
+
+def batch_sharding(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
+    """Where an array [rows, ...] or [rows, length, ...] of a batch lies.
+
+    A length that `sequence` does not divide stays whole: `check_lengths` refuses those of a config,
+    but the widths that predictions choose may be such.
+    """
+    cut = len(shape) > 1 and shape[1] % mesh.shape['sequence'] == 0
+    return NamedSharding(mesh, PartitionSpec(ROW_AXES, 'sequence') if cut else BATCH_SPEC)
+
+
 def put_batch(batch: Mapping[str, np.ndarray], mesh: Mesh) -> dict[str, jax.Array]:
-    """From this process's rows [rows / processes, ...] to global arrays cut along the batch."""
-    sharding = NamedSharding(mesh, BATCH_SPEC)
+    """From this process's rows (see `row_share`) to global arrays, cut as `batch_sharding` says."""
+    _, shares = row_share(mesh)
     return {
-        name: jax.make_array_from_process_local_data(sharding, value)
+        name: jax.make_array_from_process_local_data(
+            batch_sharding(mesh, value.shape), value, (len(value) * shares, *value.shape[1:])
+        )
         for name, value in batch.items()
     }
 

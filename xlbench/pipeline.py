@@ -274,6 +274,7 @@ class RecordSource(seqio.FunctionDataSource):
       count: (split, *paths) -> number of records; by default, lines of the first file.
       optional: split -> further paths, which are read after the others where they exist.
       hint: how to look elsewhere, for the message about a missing file.
+      apart: split -> whether its files are read one after another, each by itself.
     """
 
     def __init__(
@@ -288,8 +289,10 @@ class RecordSource(seqio.FunctionDataSource):
         count: Callable[..., int] | None = None,
         optional: Callable[[str], Sequence[str]] = lambda split: (),
         hint: str = '',
+        apart: Callable[[str], bool] = lambda split: False,
     ):
         super().__init__(dataset_fn=self._dataset, splits=tuple(splits))
+        self._apart = apart
         self._read = read
         self._files = files
         self._optional = optional
@@ -318,6 +321,11 @@ class RecordSource(seqio.FunctionDataSource):
             paths += readers.find(path)
         return paths
 
+    def parts(self, split: str) -> list[list[str]]:
+        """The files of a split, divided where each can be read by itself; in order."""
+        paths = self.paths(split)
+        return [[path] for path in paths] if self._apart(split) else [paths]
+
     def num_input_examples(self, split: str) -> int:
         """Records of a split, bad ones included."""
         paths = self.paths(split)
@@ -337,11 +345,12 @@ class RecordSource(seqio.FunctionDataSource):
         """The records in order, in chunks: {field: [up to CHUNK] string}."""
         paths = self.paths(split)
         return tf.data.Dataset.from_generator(
-            lambda: self._chunks(split, paths),
+            lambda: self.chunks(split, paths),
             output_signature={name: tf.TensorSpec([None], tf.string) for name in self._fields},
         )
 
-    def _chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+    def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+        """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
         policy = _bad_records[-1]
         columns: dict[str, list[str]] = {name: [] for name in self._fields}
         first = columns[self._fields[0]]

@@ -86,6 +86,12 @@ PROGRESS_EVERY = 10.0  # Seconds.
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = _parse(argv[1:])
+    place = processes.find(os.environ)
+    if place and place.count > 1:
+        raise UserError(
+            f'predict runs in one process, on all devices of its machine, and not in {place.count} '
+            f'({place.found}); start it once, or each with XLBENCH_PROCESSES=1 and its own input'
+        )
     if args.output and os.path.exists(args.output):
         raise UserError(f'{args.output} exists already; name another --output, or remove it')
     records_in = args.field is not None or args.input.endswith('.jsonl')

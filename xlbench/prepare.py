@@ -14,11 +14,12 @@ import dataclasses
 import functools
 import hashlib
 import importlib
+import importlib.util
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -141,16 +142,32 @@ def text_steps(task: Any) -> tuple[list[Callable[..., Any]], dict[str, Any]] | N
     return steps[:-1], told
 
 
-def _text_dataset(task: Any, split: str, steps: list[Callable[..., Any]]) -> Any:
-    """The texts of a task, in batches; None if they are not plain texts by then."""
+def _on_batches(task: Any, steps: list[Callable[..., Any]]) -> bool:
+    """Whether steps make one text of each record, for a whole batch at once."""
+    pipeline = _pipeline()
+    return isinstance(task.source, pipeline.RecordSource) and all(
+        pipeline.works_on_batches(step) for step in steps
+    )
+
+
+def _text_dataset(
+    task: Any, split: str, steps: list[Callable[..., Any]], batches: Any = None
+) -> Any:
+    """The texts of a task, in batches; None if they are not plain texts by then.
+
+    Args:
+      task: a SeqIO task.
+      split: one of its splits.
+      steps: see `text_steps`.
+      batches: a dataset of batches of its records, where `_on_batches`; by default all of them.
+    """
     import seqio
     import tensorflow as tf
 
-    pipeline = _pipeline()
-    batched = isinstance(task.source, pipeline.RecordSource) and all(
-        pipeline.works_on_batches(step) for step in steps
-    )
-    if batched:
+    batched = _on_batches(task, steps)
+    if batches is not None:
+        dataset = batches
+    elif batched:
         dataset = task.source.batches(split)
     else:
         dataset = task.source.get_dataset(split=split, shuffle=False)
@@ -228,20 +245,57 @@ def _label_step(task: Any) -> dict[str, Any] | None:
     return steps[0].keywords if alone and isinstance(task.source, pipeline.RecordSource) else None
 
 
-def _source_records(task: Any, split: str) -> Iterator[list[dict[str, str]]]:
-    """The records of a RecordSource as it reads them."""
-    for batch in task.source.batches(split).as_numpy_iterator():
-        columns = ([value.decode() for value in values.tolist()] for values in batch.values())
-        yield [dict(zip(batch, row, strict=True)) for row in zip(*columns, strict=True)]
+def source_records(
+    task: Any, split: str, paths: Sequence[str] | None = None
+) -> Iterator[list[dict[str, str]]]:
+    """The records of a RecordSource as it reads them, of all its files or of a part of them."""
+    paths = task.source.paths(split) if paths is None else paths
+    for chunk in task.source.chunks(split, paths):
+        yield [dict(zip(chunk, row, strict=True)) for row in zip(*chunk.values(), strict=True)]
+
+
+def _labelled(
+    told: Mapping[str, Any], batches: Iterable[list[dict[str, str]]]
+) -> Iterator[list[dict[str, Any]]]:
+    """Batches of records -> batches of examples, by what `pipeline.encode_labelled` is told."""
+    encode, keep = told['encoder'](), told.get('keep', ())
+    for batch in batches:
+        yield [{name: record[name] for name in keep} | encode(record) for record in batch]
+
+
+def encoder(task: Any, split: str) -> Callable[[Sequence[dict[str, str]]], Any] | None:
+    """Encodes any run of a task's `source_records`, one example for each, as `records` does.
+
+    Returns:
+      Records -> batches of examples; None for a task whose steps may look at several records.
+    """
+    import tensorflow as tf
+
+    told = _label_step(task)
+    if told is not None:
+        return lambda rows: _labelled(told, [rows])
+    steps, told = text_steps(task) or (None, {})
+    if steps is None or not _on_batches(task, steps) or _text_dataset(task, split, steps) is None:
+        return None
+    spec = task.source.batches(split).element_spec
+
+    def encode(rows: Sequence[dict[str, str]]) -> Iterator[list[dict[str, Any]]]:
+        columns = (
+            {name: [row[name] for row in rows[start : start + BATCH]] for name in spec}
+            for start in range(0, len(rows), BATCH)
+        )
+        batches = tf.data.Dataset.from_generator(lambda: columns, output_signature=spec)
+        prefixes = _pipeline().prefixes(**told) if told else {}
+        yield from _fast_records(task, _text_dataset(task, split, steps, batches), prefixes)
+
+    return encode
 
 
 def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
     """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
     told = _label_step(task)
     if told is not None:  # One by one, without TensorFlow in between.
-        encode, keep = told['encoder'](), told.get('keep', ())
-        for batch in _source_records(task, split):
-            yield [{name: record[name] for name in keep} | encode(record) for record in batch]
+        yield from _labelled(told, source_records(task, split))
         return
     steps, told = text_steps(task) or (None, {})
     dataset = None if steps is None else _text_dataset(task, split, steps)
@@ -256,7 +310,7 @@ def texts(task: Any, split: str) -> Iterator[str]:
     """Inputs and targets of a task and split as text, without language tags and labels."""
     told = _label_step(task)
     if told is not None:
-        for batch in _source_records(task, split):
+        for batch in source_records(task, split):
             yield from (record[name] for record in batch for name in told['texts'])
         return
     steps, _ = text_steps(task) or (None, {})
@@ -318,14 +372,17 @@ def _sha256(path: str, size: int, mtime_ns: int) -> str:
         return hashlib.file_digest(file, 'sha256').hexdigest()
 
 
-def _input_entry(path: str, root: str) -> dict[str, Any]:
+def input_stamp(path: str, root: str) -> dict[str, Any]:
+    """What tells versions of a file apart without reading it."""
     status = os.stat(path)
-    return {
-        'path': _relative(path, root),
-        'bytes': status.st_size,
-        'mtime_ns': status.st_mtime_ns,
-        'sha256': _sha256(path, status.st_size, status.st_mtime_ns),
-    }
+    name = _relative(path, root)
+    return {'path': name, 'bytes': status.st_size, 'mtime_ns': status.st_mtime_ns}
+
+
+def input_entry(path: str, root: str) -> dict[str, Any]:
+    """A file, as the manifest lists it."""
+    stamp = input_stamp(path, root)
+    return stamp | {'sha256': _sha256(path, stamp['bytes'], stamp['mtime_ns'])}
 
 
 def _relative(path: str, root: str) -> str:
@@ -334,21 +391,23 @@ def _relative(path: str, root: str) -> str:
     return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
 
 
-def _input_paths(task: Any, split: str) -> list[str]:
-    """The files a split is made from; UserError if one is missing."""
+def input_paths(job: Job) -> list[str]:
+    """The files a job is made from; UserError if one is missing."""
     pipeline = _pipeline()
-    paths = task.source.paths(split) if isinstance(task.source, pipeline.RecordSource) else []
+    task = pipeline.get(job.task)
+    paths = task.source.paths(job.split) if isinstance(task.source, pipeline.RecordSource) else []
     # A task file of the user's own is no part of the code's fingerprint.
     own = pipeline.user_task_file(task.name)
     return [*paths, own] if own else paths
 
 
-def _manifest(task: Any, split: str, root: str) -> dict[str, Any]:
-    """What is known before reading."""
+def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is known before reading; `inputs` are the `input_entry` of the files."""
     from xlbench import metrics
 
     pipeline = _pipeline()
     tokenizer = pipeline.tokenizer()
+    task, split = pipeline.get(job.task), job.split
     is_ours = isinstance(task.source, pipeline.RecordSource)
     is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
     return {
@@ -364,7 +423,7 @@ def _manifest(task: Any, split: str, root: str) -> dict[str, Any]:
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
         'metrics': [metrics.to_spec(metric) for metric in task.metric_fns],
-        'inputs': [_input_entry(path, root) for path in _input_paths(task, split)],
+        'inputs': inputs,
         'patterns': [_relative(p, root) for p in task.source.patterns(split)] if is_ours else [],
         'data': 'sample' if is_sample else 'files',
         'skipped': [],
@@ -381,43 +440,66 @@ def prepare_one(job: Job, shared: workers_lib.Shared, *, root: str, vocabulary: 
 
 
 def _prepare_one(job: Job, shared: workers_lib.Shared, root: str, vocabulary: str) -> Done:
-    import tensorflow as tf
-
-    pipeline = _pipeline()
-    task = pipeline.get(job.task)
-    manifest = _manifest(task, job.split, root)
+    task = _pipeline().get(job.task)
+    manifest = manifest_of(job, root, [input_entry(p, root) for p in input_paths(job)])
     policy = readers.BadRecords(shared.allow_skip)
     place = prepared.folder(root, vocabulary, job.task, job.split)
     with (
         prepared.Writer(place, manifest=manifest) as writer,
         futures.ThreadPoolExecutor(1) as thread,
-        pipeline.bad_records(policy),
     ):
         # The next batch is tokenised, outside Python's lock, while the last one is written.
         pending, total = None, 0
-        try:
+        with reading(job, policy):
             for batch in records(task, job.split):
                 if pending:
                     pending.result()
                 pending = thread.submit(writer.write_batch, batch)
                 total += len(batch)
                 shared.count(len(batch))
-        except tf.errors.OpError as error:
-            if policy.error is not None:
-                raise policy.error from None
-            raise errors.UserError(f'{job} cannot be read: {_one_line(error)}') from error
         if pending:
             pending.result()
-        if not total:
-            raise errors.UserError(f'{job} has no usable examples')
-        manifest['skipped'] += [
-            {'path': _relative(bad.path, root), 'line': bad.line, 'reason': bad.reason}
-            for bad in policy.skipped
-        ]
-        manifest['left_out'] |= dict(sorted(policy.left_out.items()))
-        if manifest['inputs'] != [_input_entry(p, root) for p in _input_paths(task, job.split)]:
-            raise errors.UserError(f'the files of {job} changed while they were read; run it again')
+        skipped = [skipped_entry(bad, root) for bad in policy.skipped]
+        complete(manifest, job, root, total, skipped, policy.left_out)
     return Done(job, prepared.open_task(root, vocabulary, job.task, job.split).manifest, False)
+
+
+@contextlib.contextmanager
+def reading(job: Job, policy: readers.BadRecords) -> Iterator[None]:
+    """Records of a job are read in this block; what is wrong with them becomes a UserError."""
+    pipeline = _pipeline()
+    import tensorflow as tf
+
+    try:
+        with pipeline.bad_records(policy):
+            yield
+    except tf.errors.OpError as error:
+        if policy.error is not None:
+            raise policy.error from None
+        raise errors.UserError(f'{job} cannot be read: {_one_line(error)}') from error
+
+
+def skipped_entry(bad: readers.BadRecord, root: str) -> dict[str, Any]:
+    """A bad record, as the manifest lists it."""
+    return {'path': _relative(bad.path, root), 'line': bad.line, 'reason': bad.reason}
+
+
+def complete(
+    manifest: dict[str, Any],
+    job: Job,
+    root: str,
+    examples: int,
+    skipped: Sequence[dict[str, Any]],
+    left_out: Mapping[str, int],
+) -> None:
+    """Adds to the manifest what reading a job has shown; UserError if it cannot be used."""
+    if not examples:
+        raise errors.UserError(f'{job} has no usable examples')
+    read = [{k: v for k, v in entry.items() if k != 'sha256'} for entry in manifest['inputs']]
+    if read != [input_stamp(path, root) for path in input_paths(job)]:
+        raise errors.UserError(f'the files of {job} changed while they were read; run it again')
+    manifest['skipped'] += skipped
+    manifest['left_out'] |= dict(sorted(left_out.items()))
 
 
 def _one_line(error: Any) -> str:
@@ -428,7 +510,7 @@ def _one_line(error: Any) -> str:
 # Many of them, here or in worker processes.
 
 
-def _start_worker(root: str, vocabulary: str, threads: int) -> None:
+def start_worker(root: str, vocabulary: str, threads: int) -> None:
     """What a worker process does before its first job."""
     tokenizers.limit_threads(threads)
     _pipeline().use_vocabulary(vocabulary, root)
@@ -458,7 +540,7 @@ def _resolve(
                         f'{", ".join(task.splits)}'
                     )
                 if job not in sizes:
-                    size = sum(os.path.getsize(path) for path in _input_paths(task, split))
+                    size = sum(os.path.getsize(path) for path in input_paths(job))
                     sizes[job] = (size, task.num_input_examples(split) or 0)
     return list(sizes), mixtures, sizes
 
@@ -490,6 +572,7 @@ def prepare(
     skip_bad: int = 0,
     workers: int | None = None,
     force: bool = False,
+    elsewhere: Callable[[Sequence[Job], Callable[[Done], None]], None] | None = None,
 ) -> list[Done]:
     """Prepares every task of some mixtures (or tasks) on some splits.
 
@@ -501,6 +584,8 @@ def prepare(
       skip_bad: how many bad records may be skipped, in all of the run together.
       workers: processes; by default one for each core, and none beside this one for small data.
       force: make also what is up to date.
+      elsewhere: (jobs, finished) prepares jobs in another way than in processes of this machine,
+        and calls `finished` with each result.
 
     Returns:
       What is prepared now, up-to-date tasks included, in the order of the names.
@@ -518,7 +603,8 @@ def prepare(
     todo = sorted((job for job in jobs if job not in results), key=lambda job: -sizes[job][0])
     workers = _num_workers(workers, todo, sizes)
     shared = workers_lib.Shared.make(skip_bad)
-    with workers_lib.Progress(shared, sum(sizes[job][1] for job in todo)) as progress:
+    progress = workers_lib.Progress(shared, sum(sizes[job][1] for job in todo))
+    with contextlib.nullcontext() if elsewhere else progress:
         for job in results:
             progress.say(str(results[job]))
 
@@ -530,8 +616,10 @@ def prepare(
                 progress.say(f'  skipped {place}: {bad["reason"]}')
 
         work = functools.partial(prepare_one, root=root, vocabulary=vocabulary)
-        if workers > 1:
-            start = (_start_worker, root, vocabulary, tokenizers.num_threads() // workers)
+        if elsewhere:
+            elsewhere(todo, finished)
+        elif workers > 1:
+            start = (start_worker, root, vocabulary, tokenizers.num_threads() // workers)
             workers_lib.run(work, todo, workers, start, shared, finished)
         else:
             for job in todo:
@@ -542,9 +630,10 @@ def prepare(
     done = [results[job] for job in jobs]
     seconds = time.monotonic() - started
     examples = sum(d.manifest['num_examples'] for d in done if not d.fresh)
+    means = 'Beam' if elsewhere else f'{workers} process{"es" if workers > 1 else ""}'
     print(
         f'{len(todo)} prepared, {len(done) - len(todo)} were up to date: {examples:,} examples in '
-        f'{seconds:.1f} s with {workers} process{"es" if workers > 1 else ""} -> '
+        f'{seconds:.1f} s with {means} -> '
         + os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary)),
         flush=True,
     )
@@ -612,6 +701,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     add('--vocabulary_size', metavar='N', type=int, default=8000, help='of it (default: 8000)')
     add('--workers', metavar='N', type=int, help='processes (default: as many as it is worth)')
+    add(
+        '--beam', action='store_true', help='as an Apache Beam program: see xlbench/prepare_beam.py'
+    )
+    add('beam_options', metavar='-- OPTION', nargs='*', help="with --beam, the runner's options")
     add('--force', action='store_true', help='prepare anew what is up to date, too')
     add(
         '--tasks',
@@ -621,9 +714,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _check_beam(flags: argparse.Namespace) -> None:
+    """UserError on flags that do not go together."""
+    if flags.beam_options and not flags.beam:
+        raise errors.UserError(f'{flags.beam_options[0]!r} is no flag; see --help')
+    if flags.beam and (flags.workers or flags.new_vocabulary):
+        raise errors.UserError(
+            '--beam goes with neither --workers nor --new_vocabulary; for several workers, tell '
+            'its runner: -- --direct_running_mode=multi_processing --direct_num_workers=4'
+        )
+    if flags.beam and importlib.util.find_spec('apache_beam') is None:
+        raise errors.UserError(
+            "--beam needs the package apache-beam: python -m uv pip install --editable '.[beam]'"
+        )
+
+
 def main(argv: Sequence[str]) -> int:
     """Runs the command; `argv[0]` is the program."""
     flags = _parser().parse_args(list(argv[1:]))
+    _check_beam(flags)
     root = flags.root or ('data/sample' if flags.sample else os.environ.get('XLBENCH_DATA', 'data'))
     # This process only reads text; the accelerator may be in use by the one that trains.
     os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
@@ -643,15 +752,21 @@ def main(argv: Sequence[str]) -> int:
                 size=flags.vocabulary_size,
             )
             return 0
-        prepare(
-            flags.mixture or '',
-            flags.split,
-            root=root,
-            vocabulary=flags.vocabulary,
-            skip_bad=flags.skip_bad,
-            workers=flags.workers,
-            force=flags.force,
-        )
+        chosen = {
+            'root': root,
+            'vocabulary': flags.vocabulary,
+            'skip_bad': flags.skip_bad,
+            'force': flags.force,
+        }
+        if flags.beam:
+            with _hidden_stderr():  # Beam says what Google's packages are missing.
+                from xlbench import prepare_beam
+            options = flags.beam_options
+            prepare_beam.prepare_with_beam(
+                flags.mixture or '', flags.split, **chosen, options=options
+            )
+        else:
+            prepare(flags.mixture or '', flags.split, **chosen, workers=flags.workers)
     except KeyboardInterrupt:
         print('interrupted; what is finished stays, the same command goes on', file=sys.stderr)
         return 130

@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import io
 import json
 import os
 import re
@@ -25,20 +26,22 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgpack
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors, readers
+from xlbench import errors, files, readers
 
 FORMAT = 1
 MANIFEST = 'manifest.json'
 LENGTHS = 'lengths.npy'
 SHARD_EXAMPLES = 50_000
+_PARTS = 'parts'  # Below a hidden folder: what `write_shard` leaves beside shards.
 MAX_RECORD_BYTES = 64 * 2**20
 MAX_JSON_BYTES = 256 * 2**20
 # One record a chunk: random access reads and decompresses only the record that was asked for.
@@ -181,13 +184,6 @@ def _sync_folder(path: str) -> None:
         os.close(handle)
 
 
-def _write_file(path: str, data: bytes) -> None:
-    with open(path, 'wb') as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _hash_file(path: str) -> str:
     with open(path, 'rb') as file:
         return hashlib.file_digest(file, 'sha256').hexdigest()
@@ -208,18 +204,31 @@ def _is_alive(pid: int) -> bool:
 
 
 def _remove_leftovers(parent: str, name: str) -> None:
-    """Removes hidden folders and files of writers of `name` that died on this machine."""
+    """Removes hidden folders of writers of `name` that died on this machine."""
     pattern = re.compile(rf'\.{re.escape(name)}\.(?:tmp|old)-{re.escape(_host())}-(\d+)')
     with os.scandir(parent) as entries:
         leftovers = [
             e for e in entries if (m := pattern.fullmatch(e.name)) and not _is_alive(int(m[1]))
         ]
     for entry in leftovers:
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                os.remove(entry.path)
+        shutil.rmtree(entry.path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def scratch(parent: str, name: str) -> Iterator[str]:
+    """A hidden folder to make `name` in, gone afterwards.
+
+    What somebody leaves who is killed, the next one removes who makes it on the same machine.
+    """
+    os.makedirs(parent, exist_ok=True)
+    _remove_leftovers(parent, name)
+    path = os.path.join(parent, f'.{name}.tmp-{_host()}-{os.getpid()}')
+    shutil.rmtree(path, ignore_errors=True)  # A failed attempt of this process.
+    os.mkdir(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _swap_in(temporary: str, target: str, old: str) -> None:
@@ -244,6 +253,100 @@ def _swap_in(temporary: str, target: str, old: str) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+class _Shard:
+    """An ArrayRecord file that is being written.
+
+    Args:
+      path: of the file.
+      first: the number of its first example in the task and split.
+      vocabulary_size: every id is below it.
+    """
+
+    def __init__(self, path: str, first: int, vocabulary_size: int):
+        self.path = path
+        self.lengths: list[tuple[int, int]] = []
+        self._first = first
+        self._size = vocabulary_size
+        self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Appends an example."""
+        lengths = self._check_ids(record, 'inputs'), self._check_ids(record, 'targets')
+        self._file.write(encode(record))
+        self.lengths.append(lengths)
+
+    def _check_ids(self, record: Mapping[str, Any], name: str) -> int:
+        ids = np.asarray(record[name])
+        if ids.size == 0:
+            number = self._first + len(self.lengths)
+            raise ValueError(f'{name} of example {number} is empty; eos is the least')
+        if ids.max() >= self._size:
+            raise ValueError(f'{name} has id {ids.max()} beyond a vocabulary of {self._size}')
+        return ids.size
+
+    def close(self) -> None:
+        """Ends it; more than once is harmless."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def finish(self, path: str) -> dict[str, Any]:
+        """Gives the file its name; returns its entry in the manifest."""
+        self.close()
+        with open(self.path, 'rb') as file:
+            os.fsync(file.fileno())
+        os.replace(self.path, path)
+        return {
+            'file': os.path.basename(path),
+            'examples': len(self.lengths),
+            'bytes': os.path.getsize(path),
+            'sha256': _hash_file(path),
+        }
+
+
+def _shard_path(folder: str, index: int, shards: int) -> str:
+    return os.path.join(folder, f'{index:05d}-of-{shards:05d}.array_record')
+
+
+def write_shard(
+    folder: str,
+    index: int,
+    shards: int,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    first: int,
+    vocabulary_size: int,
+) -> dict[str, Any]:
+    """Writes one shard for `Writer.adopt`, perhaps on another machine, perhaps more than once.
+
+    Args:
+      folder: the `temporary` of the writer.
+      index: of the shard.
+      shards: how many there are.
+      records: its examples; see `Writer.write_batch`.
+      first: the number of its first example in the task and split.
+      vocabulary_size: every id is below it.
+
+    Returns:
+      Its entry in the manifest.
+    """
+    path = _shard_path(folder, index, shards)
+    parts = os.path.join(folder, _PARTS)
+    os.makedirs(parts, exist_ok=True)
+    # Whoever writes the same shard at the same time has a file of its own.
+    own = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
+    shard = _Shard(os.path.join(parts, own), first, vocabulary_size)
+    try:
+        for record in records:
+            shard.write(record)
+    finally:
+        shard.close()
+    lengths = io.BytesIO()
+    np.save(lengths, np.array(shard.lengths, '<i4').reshape(-1, 2), allow_pickle=False)
+    files.write(os.path.join(parts, f'{os.path.basename(path)}.npy'), lengths.getvalue())
+    return shard.finish(path)
+
+
 class Writer:
     """Writes one preparation; the folder appears, complete, when the `with` block ends well.
 
@@ -252,6 +355,9 @@ class Writer:
       manifest: the keys that the caller knows; `format`, `code`, `num_examples`, `shards` and
         `tokens` are filled in here.
       shard_examples: examples of one ArrayRecord file.
+
+    Attributes:
+      temporary: the hidden folder that becomes it, inside the `with` block.
 
     Example:
       with Writer(folder(root, 'mt5', 'mtg_qg_en', 'train'), manifest=manifest) as writer:
@@ -266,81 +372,56 @@ class Writer:
         self.folder = os.path.abspath(folder)
         self._manifest = dict(manifest)
         self._shard_examples = shard_examples
-        self._parent, name = os.path.split(self.folder)
-        suffix = f'{_host()}-{os.getpid()}'
-        self._temporary = os.path.join(self._parent, f'.{name}.tmp-{suffix}')
-        self._old = os.path.join(self._parent, f'.{name}.old-{suffix}')
-        self._name = name
         self._size = (manifest.get('vocabulary') or {}).get('size') or 2**31
-        self._lengths: list[tuple[int, int]] = []
-        self._shards: list[int] = []
-        self._shard: Any = None
+        parent, name = os.path.split(self.folder)
+        self._scratch = scratch(parent, name)
+        self._old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
+        self._shards: list[_Shard] = []
+        self._adopted: list[dict[str, Any]] = []
 
     def __enter__(self) -> 'Writer':
-        os.makedirs(self._parent, exist_ok=True)
-        _remove_leftovers(self._parent, self._name)
-        shutil.rmtree(self._temporary, ignore_errors=True)  # A failed attempt of this process.
-        os.mkdir(self._temporary)
+        self.temporary = self._scratch.__enter__()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         try:
-            if self._shard is not None:
-                self._shard.close()
-                self._shard = None
+            for shard in self._shards:
+                shard.close()
             if kind is None:
                 self._finish()
         finally:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._scratch.__exit__(None, None, None)
 
     def write_batch(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
         for record in records:
-            lengths = tuple(self._check_ids(record, name) for name in ('inputs', 'targets'))
-            data = encode(record)
-            if self._shard is None or self._shards[-1] == self._shard_examples:
+            if not self._shards or len(self._shards[-1].lengths) == self._shard_examples:
                 self._next_shard()
-            self._shard.write(data)
-            self._shards[-1] += 1
-            self._lengths.append(lengths)
-
-    def _check_ids(self, record: Mapping[str, Any], name: str) -> int:
-        ids = np.asarray(record[name])
-        if ids.size == 0:
-            raise ValueError(f'{name} of example {len(self._lengths)} is empty; eos is the least')
-        if ids.max() >= self._size:
-            raise ValueError(f'{name} has id {ids.max()} beyond a vocabulary of {self._size}')
-        return ids.size
-
-    def _path(self, index: int) -> str:
-        return os.path.join(self._temporary, f'{index:05d}.part')
+            self._shards[-1].write(record)
 
     def _next_shard(self) -> None:
-        if self._shard is not None:
-            self._shard.close()
-        self._shard = array_record_module.ArrayRecordWriter(
-            self._path(len(self._shards)), _WRITER_OPTIONS
-        )
-        self._shards.append(0)
+        if self._shards:
+            self._shards[-1].close()
+        number = len(self._shards)
+        path = os.path.join(self.temporary, f'{number:05d}.part')
+        self._shards.append(_Shard(path, number * self._shard_examples, self._size))
+
+    def adopt(self, shards: Sequence[dict[str, Any]]) -> None:
+        """Takes over what `write_shard` has written into `temporary`, in place of batches."""
+        self._adopted = list(shards)
 
     def _finish(self) -> None:
-        shards = []
-        for index, examples in enumerate(self._shards):
-            name = f'{index:05d}-of-{len(self._shards):05d}.array_record'
-            path = os.path.join(self._temporary, name)
-            os.rename(self._path(index), path)
-            with open(path, 'rb') as file:
-                os.fsync(file.fileno())
-            shards.append(
-                {
-                    'file': name,
-                    'examples': examples,
-                    'bytes': os.path.getsize(path),
-                    'sha256': _hash_file(path),
-                }
-            )
-        lengths = np.array(self._lengths, '<i4').reshape(-1, 2)
-        lengths_path = os.path.join(self._temporary, LENGTHS)
+        parts, shards = os.path.join(self.temporary, _PARTS), list(self._adopted)
+        columns = [
+            np.load(os.path.join(parts, f'{shard["file"]}.npy'), allow_pickle=False)
+            for shard in shards
+        ]
+        shutil.rmtree(parts, ignore_errors=True)
+        for index, shard in enumerate(self._shards):
+            columns.append(np.array(shard.lengths, '<i4'))
+            shards.append(shard.finish(_shard_path(self.temporary, index, len(self._shards))))
+        lengths = np.concatenate([np.zeros((0, 2), '<i4'), *columns])
+        lengths_path = os.path.join(self.temporary, LENGTHS)
         with open(lengths_path, 'wb') as file:
             np.save(file, lengths, allow_pickle=False)
             file.flush()
@@ -355,14 +436,14 @@ class Writer:
         manifest = self._manifest | {
             'format': FORMAT,
             'code': code_fingerprint(self._manifest['task']),
-            'num_examples': len(self._lengths),
+            'num_examples': len(lengths),
             'shards': shards,
             'lengths': {'file': LENGTHS, 'sha256': _hash_file(lengths_path)},
             'tokens': tokens,
         }
-        _write_file(os.path.join(self._temporary, MANIFEST), _json_bytes(manifest))
-        _sync_folder(self._temporary)
-        _swap_in(self._temporary, self.folder, self._old)
+        files.write(os.path.join(self.temporary, MANIFEST), _json_bytes(manifest))
+        _sync_folder(self.temporary)
+        _swap_in(self.temporary, self.folder, self._old)
 
 
 def write_mixture(
@@ -375,7 +456,6 @@ def write_mixture(
     parent = _vocabulary_path(root, vocabulary)
     os.makedirs(parent, exist_ok=True)
     path = os.path.join(parent, f'{name}.json')
-    _remove_leftovers(parent, f'{name}.json')
     content: dict[str, Any] = {}
     code = code_fingerprint(name)
     if os.path.isfile(path):
@@ -385,9 +465,7 @@ def write_mixture(
         content = {}
     content |= {'name': name, 'code': code}
     content[split] = {_safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
-    temporary = os.path.join(parent, f'.{name}.json.tmp-{_host()}-{os.getpid()}')
-    _write_file(temporary, _json_bytes(content))
-    os.replace(temporary, path)
+    files.write(path, _json_bytes(content))
     _sync_folder(parent)
 
 

@@ -8,9 +8,11 @@ One process on one machine needs nothing. Several are found, in this order, by
 
 which launch/local.sh sets; by the variables of a SLURM step, of Open MPI or of a GKE TPU job, of
 which the three above replace what they name; in an indexed job of Kubernetes by the first two, the
-number being the job's; on a TPU VM by what jax finds, which then waits in its own way, and names
-nobody. XLBENCH_PROCESSES=auto insists: to find nothing is an error then, and not a run of one.
-XLBENCH_WAIT is how many seconds the processes wait for each other, 300 by default.
+number being the job's; on the hosts of a TPU slice by their metadata. For several such slices it is
+jax that looks and waits, and names nobody. XLBENCH_PROCESSES=auto insists: to find nothing is an
+error then, and not a run of one. XLBENCH_WAIT is how many seconds the processes wait for each
+other, 300 by default. Once they are there, one that dies is named by the others within seconds
+(xlbench/peers.py), and a run that hangs after XLBENCH_HANG seconds (xlbench/watch.py).
 
 Exit codes, which the scripts in launch/ act on:
 
@@ -21,23 +23,40 @@ Exit codes, which the scripts in launch/ act on:
 
 import contextlib
 import dataclasses
+import http.client
 import importlib.util
+import itertools
 import os
 import re
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
+import orbax.checkpoint as ocp
 
+from xlbench import errors
 from xlbench.errors import UserError
+from xlbench.peers import START_AGAIN, Peers, Verdict, relay
 
 # Compiled programs are kept here, so that the same run starts or resumes without compiling anew.
 COMPILED = '~/.cache/xlbench/compiled'
 VARIABLES = ('XLBENCH_COORDINATOR', 'XLBENCH_PROCESSES', 'XLBENCH_PROCESS')
 WAIT = 'XLBENCH_WAIT'
-START_AGAIN = 75  # EX_TEMPFAIL of sysexits.h.
+# Seconds until jax aborts a run in which a process does not answer: what xlbench/peers.py and
+# xlbench/watch.py find out comes first, and says more.
+HEARTBEAT = 7200
+# What jax says when a connection to another process is gone.
+GONE = re.compile(
+    r'gloo|nccl|connection (closed|reset|refused)|socket closed|broken pipe|unavailable'
+    r'|deadline.exceeded|heartbeat|coordination|barrier',
+    re.IGNORECASE,
+)
+
+# The other processes, once there are any.
+peers: Peers | None = None
 
 
 class Incomplete(UserError):
@@ -73,26 +92,28 @@ def join() -> str:
 
     Raises:
       UserError: a variable is missing or wrong.
-      Incomplete: the others did not come in time.
+      Incomplete: the others did not come in time, or jax did not find them.
     """
     place, seconds = find(os.environ), _seconds(os.environ)
     if place is None:
         return _join_as_jax_finds(seconds, insist=os.environ.get(VARIABLES[1]) == 'auto')
     if place.count == 1:
         return place.found
-    call_roll(place, seconds)
+    global peers
+    peers = Peers(place.index, place.count, call_roll(place, seconds))
     try:
         jax.distributed.initialize(
-            place.coordinator,
+            relay(place.coordinator) if place.index else place.coordinator,
             place.count,
             place.index,
             local_device_ids=place.device,
             cluster_detection_method='deactivate',  # It would give each process one GPU only.
             initialization_timeout=seconds,
+            heartbeat_timeout_seconds=HEARTBEAT,
         )
     except (RuntimeError, ValueError) as error:
         text = ' '.join(str(error).split())[:300]
-        raise UserError(f'the processes of this run did not find each other: {text}') from error
+        raise Incomplete(f'the processes of this run did not find each other: {text}') from error
     return place.found
 
 
@@ -110,7 +131,7 @@ def _seconds(environ: Mapping[str, str]) -> int:
 
 
 def _join_as_jax_finds(seconds: int, insist: bool) -> str:
-    """TPU VMs say in their metadata, which jax reads, where they are; few others need to ask."""
+    """Several slices of TPU VMs say where they are to jax; few others need to ask."""
     if not insist and importlib.util.find_spec('libtpu') is None:
         return 'alone'
     try:
@@ -126,8 +147,53 @@ def _join_as_jax_finds(seconds: int, insist: bool) -> str:
     return 'found by jax.distributed'
 
 
+_meetings = itertools.count()
+
+
+def meet() -> None:
+    """Waits until all processes have come here; each has to come equally often.
+
+    To be called before they use a network of devices for the first time: those that wait for it
+    give up after half a minute, and one of them may still be compiling then.
+    """
+    if jax.process_count() > 1:
+        wait = ocp.multihost.get_barrier_sync_fn()
+        wait(key=f'xlbench-{next(_meetings)}', timeout_ms=HEARTBEAT * 1000)
+
+
+def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
+    """Runs `main(argv)` as errors.run_main does; a process of several that fails ends at once.
+
+    So the others hear of it, and no shutdown waits for those that are lost. To be used by programs
+    that `join`, as `sys.exit(processes.run_main(main, sys.argv))`.
+    """
+    try:
+        code = errors.run_main(main, argv)
+    except (Exception, KeyboardInterrupt) as error:
+        if peers is None:
+            raise
+        code = _failed(error)
+    if peers is not None:
+        peers.end(code)
+    return code
+
+
+def _failed(error: BaseException) -> int:
+    """Ends this process if another one is the reason; prints the traceback and gives 1 if not."""
+    text = ' '.join(str(error).split())
+    gone = GONE.search(text)
+    # The connection to the process that was lost, and the news of it, break at the same time.
+    verdict = peers.verdict(5 if gone else 0)
+    if gone and isinstance(error, jax.errors.JaxRuntimeError):
+        verdict = verdict or Verdict('lost another process', START_AGAIN)
+    if verdict and (gone or verdict.code == START_AGAIN):
+        peers.leave(f'{verdict.why}{peers.doing()} ({text[:200]})', verdict.code)
+    traceback.print_exception(error)
+    return 1
+
+
 # ---------------------------------------------------------------------------------------------
-# Which process this is, from nothing but variables.
+# Which process this is, from variables, and from metadata where there is a TPU.
 
 
 def find(environ: Mapping[str, str]) -> Place | None:
@@ -145,7 +211,7 @@ def find(environ: Mapping[str, str]) -> Place | None:
     if len(said) == len(keys):
         known = {'found': f'named by {VARIABLES[0]}'}
     else:
-        clusters = (look(environ) for look in (_slurm, _open_mpi, _gke_tpu, _kubernetes))
+        clusters = (look(environ) for look in CLUSTERS)
         known = next(filter(None, clusters), {})
     place = known | said
     if not place:
@@ -243,24 +309,63 @@ def _kubernetes(environ: Mapping[str, str]) -> dict:
     return {'index': environ['JOB_COMPLETION_INDEX'], 'found': 'found: Kubernetes job'}
 
 
+def _tpu_vm(environ: Mapping[str, str]) -> dict:
+    """A host of one slice of Google Cloud; of several, and of none, nothing is known here."""
+    if environ.get('TPU_SKIP_MDS_QUERY') or importlib.util.find_spec('libtpu') is None:
+        return {}
+    server = environ.get('GCE_METADATA_IP') or 'metadata.google.internal'
+    try:
+        worker = _metadata(server, 'agent-worker-number')
+        # Hosts, or triples name:id:host, with commas.
+        hosts = _metadata(server, 'worker-network-endpoints').split(',')
+        several = re.search(r"MEGASCALE_NUM_SLICES: *'?[2-9]", _metadata(server, 'tpu-env'))
+    except (OSError, http.client.HTTPException):
+        return {}
+    if several or not (worker and hosts[0]):
+        return {}
+    return {
+        'coordinator': f'{hosts[0].split(":")[-1]}:8482',
+        'count': str(len(hosts)),
+        'index': worker,
+        'found': 'found: TPU VM',
+    }
+
+
+def _metadata(server: str, key: str) -> str:
+    """What the machine's metadata say; '' if nothing."""
+    connection = http.client.HTTPConnection(server, timeout=5)
+    with contextlib.closing(connection):
+        path = f'/computeMetadata/v1/instance/attributes/{key}'
+        connection.request('GET', path, headers={'Metadata-Flavor': 'Google'})
+        answer = connection.getresponse()
+        return answer.read().decode().strip() if answer.status == 200 else ''
+
+
+CLUSTERS = (_slurm, _open_mpi, _gke_tpu, _kubernetes, _tpu_vm)
+
+
 # ---------------------------------------------------------------------------------------------
 # Who is there. jax waits for the others too; but when one does not come it ends the process with
 # a stack trace that names nobody.
 
 
-def call_roll(place: Place, seconds: float) -> None:
+def call_roll(place: Place, seconds: float) -> dict[int, socket.socket]:
     """Waits until all processes are there; process 0 listens where jax will, a moment later.
+
+    Returns:
+      Connections that stay, by number: to all others in process 0, to process 0 in the others.
 
     Raises:
       Incomplete: some did not come; the message has their numbers, in every process that did.
     """
-    verdict = _listen(place, seconds) if place.index == 0 else _report(place, seconds)
+    verdict, connections = (_listen if place.index == 0 else _report)(place, seconds)
     if verdict:
         raise Incomplete(f'{verdict}; exit code {START_AGAIN}')
+    return connections
 
 
-def _listen(place: Place, seconds: float) -> str:
-    """What is wrong, or ''; the others are told the same."""
+def _listen(place: Place, seconds: float) -> tuple[str, dict[int, socket.socket]]:
+    """What is wrong, or '', which the others are told, too; the connections to them."""
     port = int(place.coordinator.rpartition(':')[2])
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
@@ -270,16 +375,18 @@ def _listen(place: Place, seconds: float) -> str:
             return (
                 f'process 0 cannot listen on port {port} ({os.strerror(error.errno)}): another '
                 f'run, or one that is about to end, has it; set {VARIABLES[0]} to another port'
-            )
+            ), {}
         selector = stack.enter_context(selectors.DefaultSelector())
         selector.register(listener, selectors.EVENT_READ)
         here: dict[socket.socket, int] = {}
+        strangers: set[socket.socket] = set()
+        stack.callback(lambda: [peer.close() for peer in strangers])
         verdict = None
         while verdict is None:
             for key, _ in selector.select(max(0, deadline - time.monotonic())):
                 if key.fileobj is listener:
                     peer, _ = listener.accept()
-                    stack.callback(peer.close)
+                    strangers.add(peer)
                     peer.settimeout(1)
                     selector.register(peer, selectors.EVENT_READ)
                     continue
@@ -288,8 +395,10 @@ def _listen(place: Place, seconds: float) -> str:
                     verdict = f'two processes say that they are process {number} of {place.count}'
                 if number:
                     here[key.fileobj] = number
+                    strangers.discard(key.fileobj)
                 else:  # It has gone, or is none of us.
                     here.pop(key.fileobj, None)
+                    strangers.discard(key.fileobj)
                     selector.unregister(key.fileobj)
                     key.fileobj.close()
             if verdict is None and len(here) == place.count - 1:
@@ -300,22 +409,27 @@ def _listen(place: Place, seconds: float) -> str:
         for peer in here:
             with contextlib.suppress(OSError):
                 peer.sendall(f'{verdict or "all"}\n'.encode())
-    return verdict
+            if verdict:
+                peer.close()
+    return verdict, {number: peer for peer, number in here.items()}
 
 
-def _report(place: Place, seconds: float) -> str:
-    """Tells process 0 that this one is there; what process 0 says is wrong, or ''."""
+def _report(place: Place, seconds: float) -> tuple[str, dict[int, socket.socket]]:
+    """Tells process 0 that this one is there; what it says is wrong, or ''; the connection."""
     host, _, port = place.coordinator.rpartition(':')
     deadline = time.monotonic() + seconds
     error: OSError | None = None
     while time.monotonic() < deadline:
         try:
-            with socket.create_connection((host.strip('[]'), int(port)), timeout=10) as peer:
-                # Process 0 may have begun to wait later than this one.
-                peer.settimeout(seconds + 30)
-                peer.sendall(f'xlbench {place.count} {place.index}\n'.encode())
-                if answer := _read(peer):
-                    return '' if answer == 'all' else answer
+            peer = socket.create_connection((host.strip('[]'), int(port)), timeout=10)
+            # Process 0 may have begun to wait later than this one.
+            peer.settimeout(seconds + 30)
+            peer.sendall(f'xlbench {place.count} {place.index}\n'.encode())
+            if (answer := _read(peer)) == 'all':
+                return '', {0: peer}
+            peer.close()
+            if answer:
+                return answer, {}
         except OSError as failure:
             error = failure
         time.sleep(0.2)
@@ -324,7 +438,7 @@ def _report(place: Place, seconds: float) -> str:
         f'process {place.index} of {place.count} waited {seconds:.0f} s for process 0 at '
         f'{place.coordinator}{reason}, which did not come: see whether it was started and how it '
         f'ended, whether this machine may connect to that port, and {VARIABLES[0]}'
-    )
+    ), {}
 
 
 def _missing(numbers: set[int], place: Place) -> str:
@@ -351,7 +465,7 @@ def _read(peer: socket.socket) -> str:
     text = b''
     with contextlib.suppress(OSError):
         while not text.endswith(b'\n') and len(text) < 4096:
-            if not (more := peer.recv(4096)):
+            if not (more := peer.recv(1)):  # No byte of what comes after the line.
                 return ''
             text += more
     return text.decode(errors='replace').strip()

@@ -1,6 +1,7 @@
 """What a config stands for: checked, opened and built; for training and for evaluating."""
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,8 +32,8 @@ from xlbench.prepared import Prepared, ensure, open_mixture, wait_for
 
 CONFIG_KEYS = (
     'seed', 'data', 'model', 'init_from', 'lora', 'objective', 'trainable', 'mesh', 'batches',
-    'accumulate', 'stages', 'evals', 'best', 'checkpoints', 'log_every', 'baselines',
-    'baseline_split',
+    'accumulate', 'nonfinite', 'stages', 'evals', 'best', 'checkpoints', 'log_every',
+    'baselines', 'baseline_split',
 )  # fmt: skip
 STAGE_KEYS = ('mixture', 'split', 'num_steps', 'optimizer', 'start_from')
 # The objectives that train models of a family of their own.
@@ -129,17 +130,22 @@ def build(config: ConfigDict) -> Parts:
 
 def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> None:
     """Raises UserError for batches that cannot be made, in whichever stage, before the first."""
+    share, shares = partitioning.row_share(mesh)
     for stage in config.stages.values():
         with batches.train_batches(
             *data[stage.mixture, stage.split],
             **dict(config.batches) | {'prefetch': 0},
             view=view,
             seed=config.seed,
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
+            process_index=share,
+            process_count=shares,
         ) as feed:
-            for rows, _, _ in feed.shapes:
+            for rows, inputs, targets in feed.shapes:
                 partitioning.check_batch_size(rows, mesh, config.accumulate)
+                lengths = {'inputs': inputs, 'targets': targets}
+                if view != 'generation':  # Targets are labels then, or texts of their own length.
+                    del lengths['targets']
+                partitioning.check_lengths(lengths, mesh)
 
 
 def labels_of(data: Data) -> list[str]:
@@ -217,6 +223,7 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
         'vocabulary': parts.tokenizer.manifest(),
         'labels': labels_of(parts.data),  # Of a classifier or tagger: id = place.
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
+        'contents': {name: _content(task) for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if parts.is_sample else 'files',
         'parameters': parts.num_parameters,
@@ -224,6 +231,12 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
         'dtype': config.model.get('dtype', 'float32'),
         'seed': config.seed,
     }
+
+
+def _content(task: Prepared) -> str:
+    """A hash of the examples alone; the manifest's is another one when the code was changed."""
+    shards = ' '.join(shard['sha256'] for shard in task.manifest['shards'])
+    return hashlib.sha256(shards.encode()).hexdigest()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -241,6 +254,8 @@ def check_config(config: ConfigDict) -> None:
     )  # fmt: skip
     check_block(checkpoints.check_options, config.checkpoints, 'config.checkpoints')
     checkpoints.check_options(**config.checkpoints)
+    check_block(train_step.check_nonfinite, config.nonfinite, 'config.nonfinite')
+    train_step.check_nonfinite(**config.nonfinite)
     check_block(models.build, config.model, 'config.model')
     if not isinstance(config.init_from, str):
         raise UserError(f"config.init_from is {config.init_from!r}; '' or a checkpoint's name")

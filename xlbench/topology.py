@@ -55,11 +55,14 @@ _CHIPS = {
     'NVIDIA H200': Chip(None, 4800e9, 450e9, None, 'NVIDIA H200 SXM data sheet'),
 }
 TPUS = ('v4', 'v5e', 'v5p', 'v6e')
-EXAMPLES = ('v4:2x2x4', 'v5e:4x4', 'v5p:2x2x4', 'v5p:4x4x4', 'v6e:4x4', 'cpu:8', 'local')
+EXAMPLES = (
+    'v4:2x2x4', 'v5e:4x4', 'v5p:2x2x4', 'v5p:4x4x4', 'v6e:16x16', '2xv6e:16x16', 'cpu:8', 'local',
+)  # fmt: skip
+_TPU = re.compile(rf'(?:(\d+)x)?((?:{"|".join(TPUS)}):(\d+x\d+(?:x\d+)?))')
 
 
 def devices_of(topology: str) -> Sequence[Any]:
-    """The devices of 'local', 'cpu:8' or 'v5p:4x4x4'.
+    """The devices of 'local', 'cpu:8', 'v5p:4x4x4', or two slices '2xv5p:4x4x4'.
 
     To be called before jax has touched a device; a CPU has as many as were asked for first.
 
@@ -71,9 +74,12 @@ def devices_of(topology: str) -> Sequence[Any]:
         return jax.devices()
     if kind == 'cpu' and shape.isdigit() and int(shape) > 0:
         return _cpu_devices(int(shape))
-    if kind in TPUS and re.fullmatch(r'\d+x\d+(x\d+)?', shape):
-        return _tpu_devices(topology)
-    hint = 'a TPU is NAME:AxB or NAME:AxBxC of its chips, and a CPU cpu:DEVICES'
+    if match := _TPU.fullmatch(topology):
+        return _tpu_devices(match[2], int(match[1] or 1))
+    hint = (
+        'a TPU is NAME:AxB or NAME:AxBxC of its chips, several slices 2xNAME:AxBxC, and a CPU '
+        'cpu:DEVICES'
+    )
     raise errors.unknown('topology', topology, EXAMPLES, hint)
 
 
@@ -93,7 +99,12 @@ def _cpu_devices(count: int) -> Sequence[Any]:
     return devices[:count]
 
 
-def _tpu_devices(topology: str) -> Sequence[Any]:
+def is_tpu(topology: str) -> bool:
+    """Whether libtpu describes and compiles for it."""
+    return _TPU.fullmatch(topology) is not None
+
+
+def _tpu_devices(topology: str, slices: int) -> Sequence[Any]:
     spec = importlib.util.find_spec('libtpu')
     if spec is None or spec.origin is None:
         raise UserError(
@@ -113,7 +124,8 @@ def _tpu_devices(topology: str) -> Sequence[Any]:
     with contextlib.suppress(RuntimeError):
         jax.config.update('jax_platforms', 'cpu')
     try:
-        return topologies.get_topology_desc(topology, 'tpu').devices
+        several = {'num_slices': slices} if slices > 1 else {}
+        return topologies.get_topology_desc(topology, 'tpu', **several).devices
     except Exception as error:  # Of several types, by version.
         text = ' '.join(str(error).split()).partition(': ')[2] or str(error)
         raise UserError(
@@ -148,8 +160,9 @@ def describe(devices: Sequence[Any], topology: str, memory: float | None) -> Dev
     kind = devices[0].device_kind
     names = [name for name in _CHIPS if kind.startswith(name)]
     chip = _CHIPS[max(names, key=len)] if names else None
-    shape = topology.partition(':')[2]
-    chips = math.prod(map(int, shape.split('x'))) if 'x' in shape else len(devices)
+    chips = len(devices)
+    if match := _TPU.fullmatch(topology):
+        chips = int(match[1] or 1) * math.prod(map(int, match[3].split('x')))
     part = chips / len(devices)  # libtpu describes a v4 chip as two devices.
     peak = partitioning.peak_flops(mesh)
     capacity, source = None, 'not known'

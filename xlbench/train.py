@@ -4,17 +4,19 @@ r"""Trains one model as one config says, and goes on where it was when started a
   python -m xlbench.train --config=configs/mtg_mt5.py:base,scenario=cross,task=qg,source=en \
       --workdir=RUNS/qg_from_en --config.seed=1
 
-The config file says what there is to set; any of it can be set on the command line.
+The config file says what there is to set; any of it can be set on the command line. Told to end
+(SIGTERM), it saves the step that it is at, and ends with code 75: start it again.
 """
 
 import collections
 import contextlib
+import itertools
 import math
 import pathlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,6 +27,7 @@ from xlbench import (
     checkpoints as checkpoints_lib,
     config as config_lib,
     errors,
+    files,
     init_from,
     logs,
     optimizers,
@@ -35,8 +38,11 @@ from xlbench import (
     train_step as train_step_lib,
 )
 from xlbench.benchmarks import BENCHMARKS
+from xlbench.checkpoints import DamagedCheckpoint
 from xlbench.errors import UserError
 from xlbench.evaluators import baselines
+from xlbench.interruption import Interrupted, Interruption
+from xlbench.watch import Watch
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
@@ -59,25 +65,60 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
       found: how the processes of the run found each other, to say it.
 
     Raises:
-      UserError: before anything is written, if config, data, mesh or workdir cannot work.
+      UserError: before anything is written, if config, data, mesh or workdir cannot work; later, if
+        a loss is not finite or a disk does not take what is written.
+      Interrupted: the run was told to end, and has saved where it is.
     """
     runs.check_config(config)
     if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{report.table(workdir)}')
         return
-    parts = runs.build(config)
-    source = None
-    if config.init_from and not checkpoints_lib.steps(workdir):  # A resumed run has its own.
-        source = init_from.Plan(config.init_from, config.model.family, parts.model, parts.shapes)
-    if jax.process_index() == 0:
-        facts = runs.facts(config, parts) | (source.facts if source else {})
-        config_lib.claim_workdir(workdir, config, facts)
-    with contextlib.closing(Trainer(config, workdir, parts, source)) as trainer:
-        for line in introduction(workdir, parts, found):
-            trainer.log.line(line)
-        for name in config.stages:  # In the order of their names.
-            trainer.train_stage(name)
-        trainer.finish()
+    with Interruption() as interruption:
+        parts = runs.build(config)
+        processes.meet()
+        interruption.check()
+        source = None
+        if config.init_from and not checkpoints_lib.steps(workdir):  # A resumed run has its own.
+            source = init_from.Plan(
+                config.init_from, config.model.family, parts.model, parts.shapes
+            )
+        if jax.process_index() == 0:
+            facts = runs.facts(config, parts) | (source.facts if source else {})
+            config_lib.claim_workdir(workdir, config, facts)
+        with (
+            Watch(workdir) as watch,
+            contextlib.closing(
+                Trainer(config, workdir, parts, source, interruption, watch)
+            ) as trainer,
+        ):
+            for line in introduction(workdir, parts, found):
+                trainer.log.line(line)
+            trainer.resume()
+            try:
+                for name in config.stages:  # In the order of their names.
+                    trainer.train_stage(name)
+                trainer.finish()
+            except Interrupted as told:
+                step = trainer.save_now()
+                raise Interrupted(
+                    f'{told}: saved step {step}; the same command goes on from there'
+                ) from told
+
+
+class Flight(NamedTuple):
+    """A step that was dispatched, and has not been seen to end.
+
+    Attributes:
+      step: its number.
+      batches: the feed of its batch.
+      position: of the batch in the feed.
+      metrics: of the step, on the device.
+    """
+
+    step: int
+    batches: batches_lib.TrainBatches
+    position: Mapping[str, int]
+    metrics: dict[str, jax.Array]
 
 
 class Trainer:
@@ -88,29 +129,100 @@ class Trainer:
         config: ConfigDict,
         workdir: str,
         parts: runs.Parts,
-        source: init_from.Plan | None = None,
+        source: init_from.Plan | None,
+        interruption: Interruption,
+        watch: Watch,
     ):
         self.config, self.workdir, self.parts, self.source = config, workdir, parts, source
+        self.interruption, self.watch = interruption, watch
         self.log = logs.Log(workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
         self.num_steps = sum(stage.num_steps for stage in config.stages.values())
         self.state: train_step_lib.TrainState | None = None
         # Saved with every checkpoint. position: of the input; best: step and score, or None;
-        # stale: evaluations since the best one.
-        self.progress: dict[str, Any] = {'stage': '', 'position': None, 'best': None, 'stale': 0}
+        # stale: evaluations since the best one; due: evaluations of this very step that are still
+        # to be done; skipped: steps that were left out because they were not finite.
+        self.progress: dict[str, Any] = {
+            'stage': '', 'position': None, 'best': None, 'stale': 0, 'due': [], 'skipped': 0,
+        }  # fmt: skip
+        self.flying: collections.deque[Flight] = collections.deque()  # The oldest first.
+        self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
+        self.evaluated = itertools.count(1)  # Batches, for the watch.
+
+    # --------------------------------------------------------------------------------- the start
+
+    def resume(self) -> None:
+        """Takes up the newest checkpoint that can be read, if there is one."""
+        with self.watch.paused('reading a checkpoint'):
+            while (step := self.checkpoints.newest(self.log.line)) is not None:
+                try:
+                    self._restore(step)
+                    return
+                except DamagedCheckpoint as error:
+                    if jax.process_count() > 1:  # The others may have read what they need of it.
+                        raise
+                    self.log.line(str(error))
+        self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
+
+    def _restore(self, step: int) -> None:
+        parts = self.parts
+        tx, _ = self._optimizer(checkpoints_lib.read_progress(self.workdir, step)['stage'])
+        like = train_step_lib.state_like(tx, parts.shapes, parts.shardings, parts.mask)
+        self.state, saved = self.checkpoints.restore(step, like)
+        self.progress |= saved
+        final = [name for name, (_, every) in parts.evals.items() if not every]
+        self.log.rewind(step, again=final, due=self.progress['due'])
+        self.log.line(f'resumed at step {step}, in stage {self.progress["stage"]}')
+        if changed := config_lib.begun_with(self.workdir, self.config):
+            self.log.line(f'the run was begun on other devices: {changed}')
+
+    def _optimizer(self, name: str) -> tuple[Any, Any]:
+        """The optimizer of a stage, and its learning rate by step."""
+        stage = self.config.stages[name]
+        tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
+        if self.config.nonfinite.skip:
+            tx = train_step_lib.skip_nonfinite(tx)
+        return tx, schedule
+
+    def _fresh_params(self) -> Any:
+        rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
+        return train_step_lib.init_params(
+            self.parts.model, self.parts.objective, self.parts.mesh, rng, self.parts.lora
+        )
+
+    def _first_params(self) -> Any:
+        with self.watch.paused('making parameters'):
+            params = self._fresh_params()
+        if self.source is None:
+            return params
+        for line in self.source.lines:
+            self.log.line(line)
+        return self.source.load(params)
+
+    def _load_params(self, step: int) -> Any:
+        self._wait()
+        with self.watch.paused('reading a checkpoint'):
+            return checkpoints_lib.load_params(
+                self.workdir, step, self.parts.shapes, self.parts.shardings
+            )
 
     # ------------------------------------------------------------------------------- one stage
 
     def train_stage(self, name: str) -> None:
-        """Trains one stage to its end; does nothing if a checkpoint is from a later stage."""
+        """Trains one stage to its end; does nothing if the run was resumed in a later one."""
         config, parts = self.config, self.parts
         names, stage = list(config.stages), config.stages[name]
-        first_step = sum(config.stages[n].num_steps for n in names[: names.index(name)])
-        tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
-        if not self._enter(name, tx, first_step):
+        if self.progress['stage'] and names.index(self.progress['stage']) > names.index(name):
             return
+        first_step = sum(config.stages[n].num_steps for n in names[: names.index(name)])
+        tx, schedule = self._optimizer(name)
+        if self.progress['stage'] != name:
+            params = self._params_for(name)
+            self.state = train_step_lib.init_state(tx, params, parts.mask, first_step)
+            self.progress |= {'stage': name, 'position': None, 'stale': 0}
         tasks, rates = parts.data[stage.mixture, stage.split]
+        share, shares = partitioning.row_share(parts.mesh)
         batches = batches_lib.train_batches(
             tasks,
             rates,
@@ -118,8 +230,8 @@ class Trainer:
             view=parts.objective.view,
             seed=config.seed,
             position=self.progress['position'],
-            process_index=jax.process_index(),
-            process_count=jax.process_count(),
+            process_index=share,
+            process_count=shares,
         )
         train_step = train_step_lib.TrainStep(
             parts.model,
@@ -130,57 +242,33 @@ class Trainer:
             self.rng,
             first_step=first_step,
             accumulate=config.accumulate,
+            compiling=self._compiling,
             on_compile=lambda step: self.log.line(compile_line(step, parts.mesh)),
         )
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
+        for line in partitioning.held_whole(self.state, shardings, parts.mesh):
+            self.log.line(f'every device holds all of {line}')
         for line in data_table(name, stage, batches, tasks):
             self.log.line(line)
         with contextlib.closing(batches):
             self._loop(name, train_step, batches, first_step + stage.num_steps)
 
-    def _enter(self, name: str, tx: Any, first_step: int) -> bool:
-        """Sets state and progress to where the stage begins or was left; False if it is over."""
-        latest = self.checkpoints.latest_step if self.state is None else None
-        if latest is not None:
-            saved = checkpoints_lib.read_progress(self.workdir, latest)
-            if saved['stage'] != name:
-                return False
-            like = train_step_lib.init_state(tx, self._fresh_params(), self.parts.mask)
-            self.state, self.progress = self.checkpoints.restore(latest, like), saved
-            self.log.rewind(latest, [n for n, (_, every) in self.parts.evals.items() if not every])
-            self.log.line(f'resumed at step {latest}, in stage {name}')
-            return True
-        best = self.progress['best']
+    @contextlib.contextmanager
+    def _compiling(self, what: str) -> Iterator[None]:
+        """While a program is compiled, in some processes longer than in others."""
+        with self.watch.paused(what):
+            yield
+            processes.meet()
+
+    def _params_for(self, stage: str) -> Any:
+        """What a stage starts from."""
         if self.state is None:
-            self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
-            params = self._first_params()
-        elif best and self.config.stages[name].get('start_from', 'last') == 'best':
-            self.log.line(f'stage {name} starts from the best checkpoint, step {best["step"]}')
-            params = self._load_params(best['step'])
-        else:
-            params = self.state.params
-        self.state = train_step_lib.init_state(tx, params, self.parts.mask, first_step)
-        self.progress |= {'stage': name, 'position': None, 'stale': 0}
-        return True
-
-    def _fresh_params(self) -> Any:
-        rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
-        return train_step_lib.init_params(
-            self.parts.model, self.parts.objective, self.parts.mesh, rng, self.parts.lora
-        )
-
-    def _first_params(self) -> Any:
-        params = self._fresh_params()
-        if self.source is None:
-            return params
-        for line in self.source.lines:
-            self.log.line(line)
-        return self.source.load(params)
-
-    def _load_params(self, step: int) -> Any:
-        self.checkpoints.wait()
-        return checkpoints_lib.load_params(
-            self.workdir, step, self.parts.shapes, self.parts.shardings
-        )
+            return self._first_params()
+        best = self.progress['best']
+        if best and self.config.stages[stage].get('start_from', 'last') == 'best':
+            self.log.line(f'stage {stage} starts from the best checkpoint, step {best["step"]}')
+            return self._load_params(best['step'])
+        return self.state.params
 
     # -------------------------------------------------------------------------------- the loop
 
@@ -192,10 +280,12 @@ class Trainer:
         end_step: int,
     ) -> None:
         """Dispatches steps; only logging, evaluation and saving wait for the device."""
-        config, clock = self.config, logs.Clock()
-        window: list[Any] = []
-        in_flight: collections.deque = collections.deque()
-        for step in range(int(self.state.step) + 1, end_step + 1):
+        config, clock, first_step = self.config, logs.Clock(), int(self.state.step)
+        self.window, self.progress['position'] = [], batches.position()
+        if self.progress['due']:  # The run was told to end while it evaluated this step.
+            self._evaluate(name, first_step, clock)
+            self._save(first_step)
+        for step in range(first_step + 1, end_step + 1):
             if self._is_stale():
                 self.log.line(f'stage {name} ends before step {step}: the score rises no more')
                 break
@@ -203,22 +293,82 @@ class Trainer:
                 batch = next(batches)
             batch = partitioning.put_batch(batch, self.parts.mesh)
             self.state, metrics = train_step(self.state, batch)
-            window.append(metrics)
-            in_flight.append(metrics['loss'])
-            if len(in_flight) > STEPS_AHEAD:
-                in_flight.popleft().block_until_ready()
+            metrics['finite'].copy_to_host_async()
+            self.flying.append(Flight(step, batches, self.progress['position'], metrics))
+            self.progress['position'] = batches.position()
+            self._land(STEPS_AHEAD)
             last = step == end_step
             if step % config.log_every == 0 or last:
-                self._log_window(name, step, window, clock, train_step.flops)
-                window = []
-            self.progress['position'] = batches.position()
-            score = self._evaluate(name, step, last, clock)
-            if score is not None or step % self.checkpoints.every == 0 or last:
-                self.checkpoints.save(step, self.state, self.progress)
+                self._log_window(name, step, clock, train_step.flops)
+            self.progress['due'] = [
+                eval_name
+                for eval_name, (_, every) in self.parts.evals.items()
+                if every and (step % every == 0 or last)
+            ]
+            scored = self._evaluate(name, step, clock)
+            if scored or step % self.checkpoints.every == 0 or last:
+                self._save(step)
+            self.checkpoints.check()
+            self.interruption.check()
 
-    def _log_window(
-        self, name: str, step: int, window: list[Any], clock: logs.Clock, flops: float | None
-    ) -> None:
+    def _land(self, ahead: int = 0) -> None:
+        """Waits for all steps but the newest `ahead`, and stops at one that is not finite."""
+        while len(self.flying) > ahead:
+            flight = self.flying.popleft()
+            finite = bool(flight.metrics['finite'])
+            self.watch.done(flight.step)
+            if finite:
+                self.window.append(flight.metrics)
+            else:
+                self._leave_out(flight)
+
+    def _leave_out(self, flight: Flight) -> None:
+        """Says what was not finite, and writes it down with its examples.
+
+        Raises:
+          UserError: config.nonfinite.skip does not allow as many of them.
+        """
+        loss, weight, norm = (float(flight.metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
+        loss /= max(weight, 1.0)
+        path = pathlib.Path(self.workdir, 'nonfinite', f'step-{flight.step}.json')
+        if jax.process_index() == 0:
+            facts = {'step': flight.step, 'loss': str(loss), 'grad_norm': str(norm)}
+            path.parent.mkdir(exist_ok=True)
+            files.write(path, logs.as_json(facts | {'examples': self._examples_of(flight)}))
+        self.progress['skipped'] += 1
+        skipped, skip = self.progress['skipped'], self.config.nonfinite.skip
+        line = f'step {flight.step}: the loss is {loss} and the norm of the gradients {norm}'
+        if skipped <= skip:
+            self.log.line(f'{line}; left out, {skipped} of {skip}; its examples are in {path}')
+            return
+        self._wait()
+        newest = self.checkpoints.latest_step
+        raise UserError(
+            f'{line}, and nonfinite.skip is {skip}; its examples are in {path}, and the newest '
+            f'checkpoint is {"none" if newest is None else f"of step {newest}"}. Try a lower '
+            'learning_rate, clip_norm=1.0 or another nonfinite.skip, in another --workdir'
+        )
+
+    def _examples_of(self, flight: Flight) -> list[dict[str, Any]]:
+        """Those of a step's batch, of all processes."""
+        stage = self.config.stages[self.progress['stage']]
+        tasks = {task.name: task for task in self.parts.data[stage.mixture, stage.split][0]}
+        return [
+            {
+                'task': name,
+                'split': split,
+                'number': number,
+                'input': tasks[name][number]['inputs_pretokenized'][:200],
+                'target': tasks[name][number]['targets_pretokenized'][:200],
+            }
+            for name, split, number in flight.batches.examples(flight.position)
+        ]
+
+    def _log_window(self, name: str, step: int, clock: logs.Clock, flops: float | None) -> None:
+        self._land()
+        window, self.window = self.window, []
+        if not window:  # All steps were left out.
+            return
         values = train_step_lib.window_metrics(window)
         seconds, waited = clock.window()
         values |= {
@@ -232,30 +382,55 @@ class Trainer:
         left = seconds / len(window) * (self.num_steps - step)
         self.log.write(step, 'train', name, values)
         self.log.line(logs.progress(step, self.num_steps, name, values, left))
-        if not math.isfinite(values['loss']):
-            raise UserError(
-                f'the loss is {values["loss"]} at step {step}; the newest checkpoint is of step '
-                f'{self.checkpoints.latest_step}. Try a lower learning_rate, or clip_norm=1.0'
-            )
 
-    def _evaluate(self, stage: str, step: int, last: bool, clock: logs.Clock) -> float | None:
-        """Runs what is due; returns the score that chooses the best checkpoint, if it was due."""
-        chosen = None
-        for name, (evaluator, every) in self.parts.evals.items():
-            if not every or not (step % every == 0 or last):
-                continue
+    def _save(self, step: int) -> None:
+        """Begins to save a step; of one that is saved already its progress, if that has changed."""
+        self._land()
+        with self.watch.paused('saving'):
+            self.checkpoints.save(step, self.state, self.progress)
+
+    def save_now(self) -> int:
+        """Saves the newest step, and returns it when it is on disk."""
+        step = int(self.state.step)
+        self._save(step)
+        self._wait()
+        return step
+
+    def _wait(self) -> None:
+        """Returns when what was begun to be saved is on disk."""
+        with self.watch.paused('saving'):
+            self.checkpoints.wait()
+
+    # ------------------------------------------------------------------------------ evaluation
+
+    def _evaluate(self, stage: str, step: int, clock: logs.Clock) -> bool:
+        """Runs what is due; whether the score that chooses the best checkpoint was among it."""
+        chosen, _, score = self.config.best.score.partition('/')
+        scored = False
+        while due := self.progress['due']:
+            self._land()
+            evaluator, _ = self.parts.evals[due[0]]
             with clock.paused():
-                scores = self._run_evaluator(name, evaluator, self.state.params, step, stage)
-            eval_name, _, rest = self.config.best.score.partition('/')
-            if eval_name == name:
-                chosen = self._note_score(step, scores, rest)
-        return chosen
+                scores = self._run_evaluator(due[0], evaluator, self.state.params, step, stage)
+            if due[0] == chosen:
+                self._note_score(step, scores, score)
+                scored = True
+            self.progress['due'] = due[1:]
+        return scored
 
     def _run_evaluator(
         self, name: str, evaluator: Any, params: Any, step: int, stage: str
     ) -> dict[str, dict[str, float]]:
         started = time.monotonic()
-        scores = evaluator.run(params, step, self.workdir, stage)
+        scores = evaluator.run(
+            params,
+            step,
+            self.workdir,
+            stage,
+            check=self._after_batch,
+            scoring=lambda: self.watch.paused('scoring'),
+        )
+        self.watch.done(step)
         for task, values in scores.items():
             self.log.write(step, 'eval', f'{name}/{task}', values)
         took = logs.duration(time.monotonic() - started)
@@ -263,7 +438,12 @@ class Trainer:
         self.log.line(f'{name} at step {step}, mean of {len(scores) - 1} tasks: {mean} ({took})')
         return scores
 
-    def _note_score(self, step: int, scores: Mapping[str, Mapping[str, float]], at: str) -> float:
+    def _after_batch(self) -> None:
+        """Called after every batch of an evaluation."""
+        self.watch.done(next(self.evaluated), 'evaluation batch')
+        self.interruption.check()
+
+    def _note_score(self, step: int, scores: Mapping[str, Mapping[str, float]], at: str) -> None:
         task, key = at.split('/')
         if key not in scores[task]:
             raise errors.unknown('score in config.best.score', key, scores[task])
@@ -273,7 +453,6 @@ class Trainer:
             self.progress |= {'best': {'step': step, 'score': score}, 'stale': 0}
         else:
             self.progress['stale'] += 1
-        return score
 
     def _is_stale(self) -> bool:
         return 0 < self.config.best.patience <= self.progress['stale']
@@ -282,7 +461,7 @@ class Trainer:
 
     def finish(self) -> None:
         """The evaluations of the end, on the best checkpoint; the baselines; the table; DONE."""
-        self.checkpoints.wait()
+        self._wait()
         best = self.progress['best']
         step, params = int(self.state.step), self.state.params
         if best and best['step'] != step:
@@ -293,17 +472,18 @@ class Trainer:
             self._run_evaluator(name, evaluator, params, step, 'final')
         if jax.process_index() > 0:
             return
-        for name in final:
-            for task in self.config.evals[name].tasks:
-                baselines.score(
-                    self.workdir,
-                    self.config.baselines,
-                    self.parts.data[task, self.config.evals[name].split][0][0],
-                    self.parts.data.get((task, self.config.baseline_split), ([None], []))[0][0],
-                )
+        with self.watch.paused('scoring the baselines'):
+            for name in final:
+                for task in self.config.evals[name].tasks:
+                    baselines.score(
+                        self.workdir,
+                        self.config.baselines,
+                        self.parts.data[task, self.config.evals[name].split][0][0],
+                        self.parts.data.get((task, self.config.baseline_split), ([None], []))[0][0],
+                    )
         if any(every for _, every in self.parts.evals.values()) or final:
             self.log.line('\n' + report.table(self.workdir))
-        (pathlib.Path(self.workdir) / 'DONE').write_text(f'{step}\n', encoding='utf-8')
+        files.write(pathlib.Path(self.workdir) / 'DONE', f'{step}\n')
 
     def close(self) -> None:
         """Waits for checkpoints; frees threads and files."""
@@ -398,4 +578,4 @@ def compile_line(step: train_step_lib.TrainStep, mesh: Any) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(processes.run_main(main, sys.argv))

@@ -1,8 +1,10 @@
 """One optimizer step: the state, born sharded, and the compiled function that moves it."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -12,6 +14,7 @@ from flax import struct, traverse_util
 from jax.sharding import Mesh
 
 from xlbench import partitioning
+from xlbench.errors import UserError
 from xlbench.lora import Lora
 
 Batch = Mapping[str, jax.Array]
@@ -69,6 +72,48 @@ def _boxed_params(model: nn.Module, objective: Any, rng: jax.Array, lora: Lora |
     return params if lora is None else lora.add(params, jax.random.fold_in(rng, 1))
 
 
+class Skipping(NamedTuple):
+    """The state of an optimizer that leaves steps out; see `skip_nonfinite`.
+
+    Attributes:
+      inner: of the optimizer itself.
+      skipped: [], steps that were left out.
+    """
+
+    inner: Any
+    skipped: jax.Array
+
+
+def check_nonfinite(*, skip: int = 0) -> None:
+    """Raises UserError for a block that says nothing possible about steps that are not finite.
+
+    Args:
+      skip: so many steps of a run whose loss or gradient norm is not finite are left out; one more
+        ends the run.
+    """
+    if skip < 0:
+        raise UserError(f'config.nonfinite.skip is {skip}; so many steps may be left out, or 0')
+
+
+def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransformation:
+    """The optimizer, but a step that is not `finite` moves nothing: no parameter, moment, schedule.
+
+    In the compiled step every update then waits for the norm of all gradients, as it does with
+    clip_norm, so this is for runs that ask for it.
+    """
+
+    def init(params):
+        return Skipping(tx.init(params), jnp.zeros((), jnp.int32))
+
+    def update(updates, state, params=None, *, finite):
+        updates, inner = tx.update(updates, state.inner, params)
+        updates = jax.tree.map(lambda x: jnp.where(finite, x, jnp.zeros_like(x)), updates)
+        inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
+        return updates, Skipping(inner, state.skipped + ~finite)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
 def init_opt_state(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
     """Fresh optimizer state of the trainable parameters, cut as `opt_state_like` says."""
     trainable, _ = split_params(params, mask)
@@ -108,10 +153,37 @@ def init_state(
     return TrainState(count, params, init_opt_state(tx, params, mask))
 
 
+def state_like(
+    tx: optax.GradientTransformation, shapes: Any, shardings: Any, mask: Any
+) -> TrainState:
+    """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
+
+    Args:
+      tx: the optimizer.
+      shapes: of the parameters, and
+      shardings: theirs; see `params_like`.
+      mask: tree of bools, the trainable parameters.
+    """
+    params = jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings,
+    )
+    whole = partitioning.replicated(jax.tree.leaves(shardings)[0].mesh)
+    step = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
+    return TrainState(step, params, opt_state_like(tx, params, mask))
+
+
 class TrainStep:
     """The compiled step: `state, metrics = step(state, batch)`; the old state is consumed.
 
     It compiles once for each shape of batch, which is once for a run without length buckets.
+
+    Args:
+      model, objective, tx, schedule, mask, first_step, accumulate: see `make_train_step`.
+      rng: folded with the number of the step.
+      on_compile: called after each compilation.
+      compiling: gives a context for each compilation, from a word for it.
 
     Attributes:
       compile_seconds: one entry per compilation.
@@ -131,13 +203,14 @@ class TrainStep:
         first_step: int = 0,
         accumulate: int = 1,
         on_compile: Callable[['TrainStep'], None] = lambda step: None,
+        compiling: Callable[[str], AbstractContextManager] = contextlib.nullcontext,
     ):
         self._step = make_train_step(
             model, objective, tx, schedule, mask, first_step=first_step, accumulate=accumulate
         )
         self._rng = rng
         self._compiled: dict[tuple, Any] = {}
-        self._on_compile = on_compile
+        self._on_compile, self._compiling = on_compile, compiling
         self.compile_seconds: list[float] = []
         self.memory: Any = None
         self.flops: float | None = None
@@ -153,7 +226,7 @@ class TrainStep:
         start = time.monotonic()
         shardings = jax.tree.map(lambda leaf: leaf.sharding, state)
         step = jax.jit(self._step, donate_argnums=0, out_shardings=(shardings, None))
-        with partitioning.activate(state.step.sharding.mesh):
+        with self._compiling('compiling'), partitioning.activate(state.step.sharding.mesh):
             compiled = step.lower(state, batch, self._rng).compile()
         self.compile_seconds.append(time.monotonic() - start)
         self.memory = compiled.memory_analysis()
@@ -210,11 +283,17 @@ def make_train_step(
                 rng,
                 accumulate,
             )
-        updates, opt_state = tx.update(grads, state.opt_state, trainable)
+        grad_norm = optax.global_norm(grads)
+        finite = jnp.isfinite(sums['loss']) & jnp.isfinite(grad_norm)
+        count, options = state.step - first_step, {}
+        if isinstance(state.opt_state, Skipping):
+            count, options = count - state.opt_state.skipped, {'finite': finite}
+        updates, opt_state = tx.update(grads, state.opt_state, trainable, **options)
         trainable = optax.apply_updates(trainable, updates)
         metrics = sums | {
-            'grad_norm': optax.global_norm(grads),
-            'learning_rate': jnp.asarray(schedule(state.step - first_step), jnp.float32),
+            'finite': finite,
+            'grad_norm': grad_norm,
+            'learning_rate': jnp.asarray(schedule(count), jnp.float32),
         }
         params = merge_params(trainable, frozen)
         return TrainState(state.step + 1, params, opt_state), metrics
@@ -245,7 +324,7 @@ def window_metrics(steps: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     weight = max(sums.pop('weight'), 1.0)
     tokens, positions = sums.pop('tokens'), sums.pop('positions')
     examples = sums.pop('examples')
-    for key in ('grad_norm', 'learning_rate'):
+    for key in ('finite', 'grad_norm', 'learning_rate'):
         sums.pop(key)
     return {key: value / weight for key, value in sums.items()} | {
         'grad_norm': float(steps[-1]['grad_norm']),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from xlbench import baselines, metrics
-from xlbench.evaluators.generation import write_result
+from xlbench.evaluators.loop import write_result
 from xlbench.prepared import Prepared
 
 

@@ -1,39 +1,29 @@
-"""Generation, evaluated: the loss of the references, and the scores of what is decoded.
-
-Each task leaves two files, written whole or not at all:
-
-  <workdir>/eval/<step>/<split>/<task>/metrics.json       scores, signatures, what was scored
-  <workdir>/eval/<step>/<split>/<task>/predictions.jsonl  id, input, target, prediction, scores
-"""
+"""Generation, evaluated: the loss of the references, and the scores of what is decoded."""
 
 import dataclasses
 import functools
-import json
 import math
-import pathlib
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import flax.linen as nn
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from xlbench import (
     batches as batches_lib,
     decoding as decoding_lib,
     errors,
-    logs,
     metrics,
     partitioning,
 )
+from xlbench.evaluators import loop
 from xlbench.prepared import Prepared
 from xlbench.tokenizers import Tokenizer
 
 
-class GenerationEvaluator:
+class GenerationEvaluator(loop.Evaluator):
     """Scores an encoder-decoder on prepared tasks; every example exactly once.
 
     Args:
@@ -67,19 +57,20 @@ class GenerationEvaluator:
         allow_metrics: Sequence[str] = (),
     ):
         partitioning.check_batch_size(batch_size, mesh)
+        share, shares = partitioning.row_share(mesh)
         self._mesh = mesh
         self._tokenizer = tokenizer
         self._decode = decode
         self._tasks = [
-            _Task(
+            loop.Task(
                 task,
                 batches_lib.eval_batches(
                     task,
                     batch_size=batch_size,
                     lengths=dict(lengths),
                     num_examples=num_examples or None,
-                    process_index=jax.process_index(),
-                    process_count=jax.process_count(),
+                    process_index=share,
+                    process_count=shares,
                 ),
                 [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
             )
@@ -106,55 +97,30 @@ class GenerationEvaluator:
         shapes = {shape for task in self._tasks for shape in task.batches.shapes}
         return len(shapes) * (2 if self._decode else 1)
 
-    def run(
-        self, params: Any, step: int, workdir: str, stage: str, split: str = ''
-    ) -> dict[str, dict[str, float]]:
-        """The scores of each task, and under 'mean' their averages; process 0 writes the files.
-
-        Args:
-          params: of the model.
-          step: that they are of.
-          workdir: where the files go.
-          stage: of the run.
-          split: what the results are filed under; default: the split that is scored.
-        """
-        scores = {}
-        for task in self._tasks:
-            started = time.monotonic()
-            with partitioning.activate(self._mesh):
-                rows = self._score_rows(params, task)
-            result = self._summarise(task, rows)
-            scores[task.prepared.name] = result['scores']
-            if jax.process_index() == 0:
-                result |= {
-                    'step': step,
-                    'stage': stage,
-                    'seconds': round(time.monotonic() - started, 3),
-                }
-                write_result(
-                    workdir, str(step), task.prepared, result, rows.get('written', []), split
-                )
-        return scores | {'mean': means(scores)}
-
-    def _score_rows(self, params: Any, task: '_Task') -> dict[str, Any]:
-        """Runs the device over all batches first, and fetches after: nothing waits in between."""
-        results = []
+    def _rows(
+        self, task: loop.Task, shared: Any, check: Callable[[], None]
+    ) -> dict[str, np.ndarray]:
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
-        for local in task.batches:
-            if first is not None:
-                local['forced_first'] = np.full(len(local['example_index']), first, np.int32)
-            batch = partitioning.put_batch(local, self._mesh)
-            result = {'index': batch['example_index'], **self._row_losses(params, batch)}
-            if self._decode:
-                decoded = self._decode_batch(params, batch)
-                result |= decoded._asdict()
-            results.append(result)
-        return collect(results, task.prepared.name, task.batches.num_examples)
 
-    def _summarise(self, task: '_Task', rows: dict[str, Any]) -> dict[str, Any]:
+        def batches():
+            for batch in task.batches:
+                if first is not None:
+                    batch['forced_first'] = np.full(len(batch['example_index']), first, np.int32)
+                yield batch
+
+        def predict(batch):
+            rows = self._row_losses(shared, batch)
+            return rows | (self._decode_batch(shared, batch)._asdict() if self._decode else {})
+
+        results = loop.over_batches(predict, batches(), self._mesh, check)
+        return loop.collect(results, task.prepared.name, task.batches.num_examples)
+
+    def _summarise(
+        self, task: loop.Task, rows: Mapping[str, np.ndarray]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
-        signatures = {}
+        signatures, written = {}, []
         if self._decode:
             n_best = self._texts(rows['tokens'])
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
@@ -166,7 +132,7 @@ class GenerationEvaluator:
                 signatures[type(metric).__name__] = metric.signature
                 for row, row_scores in zip(per_example, values, strict=True):
                     row.update(row_scores)
-            rows['written'] = [
+            written = [
                 {
                     'id': i,
                     'input': record['inputs_pretokenized'],
@@ -183,13 +149,14 @@ class GenerationEvaluator:
                     zip(records, targets, n_best, strict=True)
                 )
             ]
-        return {
+        result = {
             'scores': scores,
             'signatures': signatures,
             'num_examples': task.batches.num_examples,
             'trimmed': task.batches.trimmed,
             'decoding': describe(self._options) if self._decode else {},
         }
+        return result, written
 
     def _texts(self, tokens: np.ndarray) -> list[list[str]]:
         """Tokens [examples, num_return, length] -> the texts of each example, best first."""
@@ -210,15 +177,6 @@ class GenerationEvaluator:
         }
 
 
-class _Task:
-    """A prepared task with what evaluating it needs."""
-
-    def __init__(self, prepared: Prepared, batches: Any, task_metrics: list[Any]):
-        self.prepared = prepared
-        self.batches = batches
-        self.metrics = task_metrics
-
-
 def options(lengths: Mapping[str, int], decoding: Mapping[str, Any] | None) -> decoding_lib.Options:
     """How an evaluation with this block of its config decodes."""
     names = [field.name for field in dataclasses.fields(decoding_lib.Options)]
@@ -236,73 +194,3 @@ def describe(options: decoding_lib.Options) -> dict[str, Any]:
         for name, value in dataclasses.asdict(options).items()
         if name in ('method', 'max_length') or value != getattr(default, name)
     }
-
-
-def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """The average of each score over the tasks that have it."""
-    names = {name for values in scores.values() for name in values}
-    return {
-        name: float(np.mean([v[name] for v in scores.values() if name in v]))
-        for name in sorted(names)
-    }
-
-
-def collect(
-    results: Sequence[Mapping[str, jax.Array]], name: str, num_examples: int
-) -> dict[str, np.ndarray]:
-    """The rows of all batches in the order of the examples, without padding, on every process.
-
-    Args:
-      results: of each batch, arrays [rows, ...]; 'index' is the example of a row, or -1.
-      name: of the task.
-      num_examples: that there must be, each once.
-    """
-    rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
-    real = rows['index'] >= 0
-    order = np.argsort(rows['index'][real], kind='stable')
-    rows = {key: value[real][order] for key, value in rows.items()}
-    if not np.array_equal(rows['index'], np.arange(num_examples)):
-        raise RuntimeError(
-            f'{name}: {len(rows["index"])} rows were scored, not each of {num_examples} examples '
-            'once'
-        )
-    return rows
-
-
-def _fetch(value: jax.Array) -> np.ndarray:
-    """The whole array on every process."""
-    if jax.process_count() == 1:
-        return np.asarray(value)
-    return np.asarray(multihost_utils.process_allgather(value, tiled=True))
-
-
-def write_result(
-    workdir: str,
-    step: str,
-    prepared: Prepared,
-    result: Mapping[str, Any],
-    predictions: Sequence[Mapping[str, Any]],
-    split: str = '',
-) -> None:
-    """Writes metrics.json, and predictions.jsonl if there are any.
-
-    `split` is what the result is filed under, by default the split that was scored.
-    """
-    split = split or prepared.split
-    folder = pathlib.Path(workdir) / 'eval' / step / split / prepared.name
-    folder.mkdir(parents=True, exist_ok=True)
-    facts = {
-        'task': prepared.name,
-        'split': split,
-        **result,
-        'data': prepared.manifest['data'],
-        'manifest': prepared.sha256,
-    }
-    files = {'metrics.json': logs.as_json(facts)}
-    if predictions:
-        rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
-        files = {'predictions.jsonl': '\n'.join(rows) + '\n'} | files
-    for name, text in files.items():
-        temporary = folder / f'.{name}.tmp'
-        temporary.write_text(text, encoding='utf-8')
-        temporary.replace(folder / name)

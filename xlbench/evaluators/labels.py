@@ -1,12 +1,11 @@
 """Classification and tagging, evaluated: the loss, and the scores of the likeliest labels.
 
-Each task leaves the files of evaluators/generation.py. What predictions.jsonl calls a prediction is
-a label, or the tags of the words with single spaces between them; of a word that is not scored,
-because it did not fit or by its own tag, it is metrics.tagging.CUT.
+What predictions.jsonl calls a prediction is a label, or the tags of the words with single spaces
+between them; of a word that is not scored, because it did not fit or by its own tag, it is
+metrics.tagging.CUT.
 """
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -16,13 +15,13 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import batches as batches_lib, features, metrics, partitioning
-from xlbench.evaluators.generation import collect, means, write_result
+from xlbench.evaluators import loop
 from xlbench.metrics import tagging
 from xlbench.prepared import Prepared
 from xlbench.tokenizers import Tokenizer
 
 
-class LabelEvaluator:
+class LabelEvaluator(loop.Evaluator):
     """Scores a classifier or a tagger on prepared tasks; every example exactly once.
 
     Args:
@@ -52,9 +51,10 @@ class LabelEvaluator:
     ):
         del tokenizer
         partitioning.check_batch_size(batch_size, mesh)
+        share, shares = partitioning.row_share(mesh)
         self._mesh, self._view, self._limit = mesh, objective.view, lengths['inputs']
         self._tasks = [
-            (
+            loop.Task(
                 task,
                 batches_lib.eval_batches(
                     task,
@@ -62,8 +62,8 @@ class LabelEvaluator:
                     lengths=dict(lengths),
                     num_examples=num_examples or None,
                     view=objective.view,
-                    process_index=jax.process_index(),
-                    process_count=jax.process_count(),
+                    process_index=share,
+                    process_count=shares,
                 ),
                 [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
             )
@@ -82,47 +82,20 @@ class LabelEvaluator:
     @property
     def num_programs(self) -> int:
         """Programs that this evaluator compiles: one a shape."""
-        return len({shape for _, batches, _ in self._tasks for shape in batches.shapes})
+        return len({shape for task in self._tasks for shape in task.batches.shapes})
 
-    def run(
-        self, params: Any, step: int, workdir: str, stage: str, split: str = ''
-    ) -> dict[str, dict[str, float]]:
-        """The scores of each task, and under 'mean' their averages; process 0 writes the files.
-
-        Args:
-          params: of the model.
-          step: that they are of.
-          workdir: where the files go.
-          stage: of the run.
-          split: what the results are filed under; default: the split that is scored.
-        """
-        scores = {}
-        for prepared, batches, task_metrics in self._tasks:
-            started = time.monotonic()
-            results = []
-            # The device runs over all batches first: nothing waits in between.
-            with partitioning.activate(self._mesh):
-                for local in batches:
-                    batch = partitioning.put_batch(local, self._mesh)
-                    rows = self._predict(params, batch)
-                    results.append({'index': batch['example_index'], **rows})
-                rows = collect(results, prepared.name, batches.num_examples)
-            result, written = self._summarise(prepared, task_metrics, rows)
-            scores[prepared.name] = result['scores']
-            if jax.process_index() == 0:
-                result |= {
-                    'trimmed': {'inputs': batches.trimmed['inputs']},
-                    'step': step,
-                    'stage': stage,
-                    'seconds': round(time.monotonic() - started, 3),
-                }
-                write_result(workdir, str(step), prepared, result, written, split)
-        return scores | {'mean': means(scores)}
+    def _rows(
+        self, task: loop.Task, shared: Any, check: Callable[[], None]
+    ) -> dict[str, np.ndarray]:
+        results = loop.over_batches(
+            lambda batch: self._predict(shared, batch), task.batches, self._mesh, check
+        )
+        return loop.collect(results, task.prepared.name, task.batches.num_examples)
 
     def _summarise(
-        self, prepared: Prepared, task_metrics: Sequence[Any], rows: Mapping[str, np.ndarray]
+        self, task: loop.Task, rows: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """What metrics.json says of a task, and the lines of predictions.jsonl."""
+        prepared = task.prepared
         records = prepared.read(range(len(rows['index'])))
         targets = [record['targets_pretokenized'] for record in records]
         labels = prepared.manifest['labels']
@@ -136,7 +109,7 @@ class LabelEvaluator:
             {'loss': float(loss / max(weight, 1))}
             for loss, weight in zip(rows['loss'], rows['weight'], strict=True)
         ]
-        for metric in task_metrics:
+        for metric in task.metrics:
             found, values = metrics.score(metric, targets, [[text] for text in predictions])
             scores |= found
             signatures[type(metric).__name__] = metric.signature
@@ -154,8 +127,14 @@ class LabelEvaluator:
                 zip(records, predictions, per_example, strict=True)
             )
         ]
-        result = {'scores': scores, 'signatures': signatures, 'num_examples': len(records)}
-        return result | {'decoding': {}}, written
+        result = {
+            'scores': scores,
+            'signatures': signatures,
+            'num_examples': len(records),
+            'decoding': {},
+            'trimmed': {'inputs': task.batches.trimmed['inputs']},
+        }
+        return result, written
 
     def _text(self, record: Mapping[str, Any], found: np.ndarray, labels: Sequence[str]) -> str:
         """The prediction for an example: from its label [], or from the labels of its row [inputs].

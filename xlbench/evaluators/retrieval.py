@@ -8,16 +8,14 @@ Two questions, the second where there is a response set:
               the own reply is in the set, its rank there: set_mrr, set_p_at_1, set_macro_mrr, and
               mrr_code, p_at_3_code, macro_mrr_code as microsoft/MRS computes them
 
-Each task leaves the files of evaluators/generation.py; predictions.jsonl has `suggestions`, too.
+predictions.jsonl has `suggestions`, too.
 """
 
 import functools
-import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import flax.linen as nn
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
@@ -25,7 +23,7 @@ from xlbench import batches as batches_lib, features, metrics, search
 from xlbench.consensus import Choose, chooser
 from xlbench.encoder import TextEncoder
 from xlbench.errors import UserError
-from xlbench.evaluators.generation import means, write_result
+from xlbench.evaluators import loop
 from xlbench.metrics import ranking
 from xlbench.prepared import Prepared
 from xlbench.responses import ResponseSet
@@ -40,7 +38,7 @@ _CHUNK = 256
 _ROUNDING = 1e-6
 
 
-class RetrievalEvaluator:
+class RetrievalEvaluator(loop.Evaluator):
     """Scores a dual encoder on prepared tasks; every example exactly once.
 
     An example's candidates are its own reply and `candidates` - 1 different ones, chosen by a hash
@@ -153,68 +151,50 @@ class RetrievalEvaluator:
         searches = sum(2 for task in self._tasks if task.responses)
         return self._left.max_programs + self._right.max_programs + searches
 
-    def run(
-        self, params: Any, step: int, workdir: str, stage: str, split: str = ''
-    ) -> dict[str, dict[str, float]]:
-        """The scores of each task, and under 'mean' their averages; process 0 writes the files.
+    def _rows(self, task: '_Task', shared: '_Vectors', check: Callable[[], None]) -> '_Vectors':
+        check()
+        return shared
 
-        Args:
-          params: of the model.
-          step: that they are of.
-          workdir: where the files go.
-          stage: of the run.
-          split: what the results are filed under; default: the split that is scored.
-        """
-        started = time.monotonic()
-        messages, replies, indices = self._encode(params)
-        encoding = (time.monotonic() - started) / len(self._tasks)
-        scores = {}
-        for task, left, right in zip(self._tasks, messages, replies, strict=True):
-            started = time.monotonic()
-            rows = _rank_candidates(task, left, right)
-            facts = {'signatures': {}, 'decoding': {}}
-            if task.responses:
-                facts = self._suggest(task, left, indices[task.responses.folder], rows)
-            scores[task.prepared.name] = rows.scores
-            if jax.process_index() == 0:
-                result = {
-                    'scores': rows.scores,
-                    **facts,
-                    'num_examples': len(task.numbers),
-                    'dropped': task.dropped,
-                    'trimmed': task.trimmed,
-                    'candidates': task.pools.shape[1],
-                    'step': step,
-                    'stage': stage,
-                    'seconds': round(encoding + time.monotonic() - started, 3),
-                }
-                write_result(workdir, str(step), task.prepared, result, rows.written(), split)
-        return scores | {'mean': means(scores)}
+    def _summarise(
+        self, task: '_Task', shared: '_Vectors'
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        messages = shared.messages[task.prepared.name]
+        rows = _rank_candidates(task, messages, shared.replies[task.prepared.name])
+        facts = {'signatures': {}, 'decoding': {}}
+        if task.responses:
+            facts = self._suggest(task, messages, shared.sets[task.responses.folder], rows)
+        result = {
+            'scores': rows.scores,
+            **facts,
+            'num_examples': len(task.numbers),
+            'dropped': task.dropped,
+            'trimmed': task.trimmed,
+            'candidates': task.pools.shape[1],
+        }
+        return result, rows.written()
 
-    def _encode(
-        self, params: Any
-    ) -> tuple[list[np.ndarray], list[np.ndarray], dict[str, search.Index]]:
-        """Each task's vectors of messages, times scale, and of replies; the sets by folder.
+    def _begin(self, params: Any, check: Callable[[], None]) -> '_Vectors':
+        """Every text of all tasks is encoded once, in one call of each side.
 
-        Every text of all tasks is encoded once, in one call of each side: what several tasks or
-        sets share is shared, batches are full, and the devices are fed without a break.
+        So what several tasks or sets share is shared, batches are full, and the devices are fed
+        without a break.
         """
         left, right = _Texts(), _Texts()
         messages = [left.add([record['inputs'] for record in task.records]) for task in self._tasks]
         replies = [right.add(list(task.replies.values())) for task in self._tasks]
         sets = {folder: right.add(found.ids) for folder, found in self._sets.items()}
-        left_vectors = self._left(params, left.rows) * np.float32(self._scale)
-        right_vectors = self._right(params, right.rows)
-        indices = {
-            folder: search.index(
-                right_vectors[places], self._lm_weight * self._sets[folder].lm_scores, self._mesh
-            )
-            for folder, places in sets.items()
-        }
-        return (
-            [left_vectors[places] for places in messages],
-            [right_vectors[places] for places in replies],
-            indices,
+        left_vectors = self._left(params, left.rows, check) * np.float32(self._scale)
+        right_vectors = self._right(params, right.rows, check)
+        names = [task.prepared.name for task in self._tasks]
+        return _Vectors(
+            {name: left_vectors[at] for name, at in zip(names, messages, strict=True)},
+            {name: right_vectors[at] for name, at in zip(names, replies, strict=True)},
+            {
+                folder: search.index(
+                    right_vectors[at], self._lm_weight * self._sets[folder].lm_scores, self._mesh
+                )
+                for folder, at in sets.items()
+            },
         )
 
     def _suggest(
@@ -357,6 +337,20 @@ def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+class _Vectors(NamedTuple):
+    """What the encoders made of all texts.
+
+    Attributes:
+      messages: of each task, by its name: [n, dim], times scale.
+      replies: of each task, by its name: [replies, dim].
+      sets: the response sets, by folder.
+    """
+
+    messages: dict[str, np.ndarray]
+    replies: dict[str, np.ndarray]
+    sets: dict[str, search.Index]
 
 
 class _Texts:

@@ -11,7 +11,7 @@ there is to set; any of it can be set on the command line.
 import sys
 from collections.abc import Sequence
 
-from xlbench import config as config_lib, errors, processes
+from xlbench import config as config_lib, processes
 from xlbench.fewshot import sweep
 
 
@@ -24,4 +24,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(errors.run_main(main, sys.argv))
+    sys.exit(processes.run_main(main, sys.argv))

@@ -372,7 +372,9 @@ class Adapter:
         if self._data_of[0] != shots:
             dev = self._corpus.dev(shots)
             if self._method.encoder:
-                arrays = self._corpus.bucket_arrays(shots)
+                # Rows of pieces may hold several examples; steps of some examples need them apart.
+                packed = self._objective.view == 'tagging' and not self._batch_size
+                arrays = self._corpus.bucket_arrays(shots, packed)
             else:
                 arrays = self.frozen.shots(shots, self._reads_hidden)
             self._data_of = (0, None)  # The last one's memory is free now.

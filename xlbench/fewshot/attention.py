@@ -16,7 +16,6 @@ Without --from and --to, examples of all labels count. Attention is computed in 
 
 import argparse
 import collections
-import csv
 import dataclasses
 import json
 import pathlib
@@ -33,6 +32,8 @@ from xlbench import (
     config as config_lib,
     errors,
     features,
+    files,
+    grids,
     objectives,
     prepared,
     runs,
@@ -285,13 +286,12 @@ def table(found: Sequence[Change], names: Sequence[str], top: int) -> str:
 
 def write_csv(path: str | pathlib.Path, found: Sequence[Change], names: Sequence[str]) -> None:
     """Every token, in the order given."""
-    with open(path, 'w', encoding='utf-8', newline='') as file:
-        writer = csv.writer(file, lineterminator='\n')
-        writer.writerow(('token', 'id', 'change', 'change_each', 'places', 'examples'))
-        writer.writerows(
-            (name, c.token, f'{c.change:.6f}', f'{c.each:.6f}', c.places, c.examples)
-            for name, c in zip(names, found, strict=True)
-        )
+    head = ('token', 'id', 'change', 'change_each', 'places', 'examples')
+    rows = (
+        (name, c.token, c.change, c.each, c.places, c.examples)
+        for name, c in zip(names, found, strict=True)
+    )
+    files.write(path, grids.comma_separated(head, rows, decimals=6))
 
 
 def _parser() -> argparse.ArgumentParser:

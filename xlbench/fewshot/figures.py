@@ -8,7 +8,6 @@ that there is, 1 in the paper. With one version of matplotlib the same results g
 
 import collections
 import contextlib
-import csv
 import dataclasses
 import functools
 import pathlib
@@ -21,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from xlbench import features, prepared
+from xlbench import features, files, grids, prepared
 from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
 from xlbench.fewshot import tables
@@ -120,6 +119,16 @@ class Group:
     language: str
     shots: int
     rows: tuple[Row, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What a row of a figure's numbers begins with."""
+        return self.task, self.language, self.shots
+
+    @property
+    def title(self) -> str:
+        """Of a panel."""
+        return f'{self.language}, {self.shots}-shot'
 
     @functools.cached_property
     def by_bucket(self) -> tuple[Row, ...]:
@@ -237,7 +246,7 @@ def _figure1(groups: Groups, stem: pathlib.Path) -> tuple[str]:
     rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in found.items()}
     _write_csv(
         stem,
-        ('task', 'language', 'shots', 'varied', 'bucket', 'seed', 'dev_score'),
+        ('varied', 'bucket', 'seed', 'dev_score'),
         (
             (row.task, row.language, row.shots, varied, row.bucket, row.seed, row.dev_score)
             for halves in rows.values()
@@ -328,7 +337,7 @@ def _figure2(groups: Groups, stem: pathlib.Path) -> tuple[str]:
         for j, shots in enumerate(table.shots):
             numbers = table.mean[i, j], table.deviation[i, j], table.buckets[i, j]
             rows.append((one.task, language, shots, *numbers))
-    _write_csv(stem, ('task', 'language', 'shots', 'mean', 'deviation', 'buckets'), rows)
+    _write_csv(stem, ('mean', 'deviation', 'buckets'), rows)
     places = np.arange(len(table.languages))
     with _figure(stem, max(4.5, 0.34 * len(places) + 1.2), 3.4) as figure:
         axes = figure.subplots()
@@ -502,9 +511,9 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
         found[group] = numbers, table
     _write_csv(
         stem,
-        ('task', 'language', 'shots', 'words_of_bucket', 'improved_by_bucket', 'jaccard'),
+        ('words_of_bucket', 'improved_by_bucket', 'jaccard'),
         (
-            (group.task, group.language, group.shots, row, column, table[i, j])
+            (*group.key, row, column, table[i, j])
             for group, (numbers, table) in found.items()
             for i, row in enumerate(numbers)
             for j, column in enumerate(numbers)
@@ -517,7 +526,7 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
             image = axes.imshow(table, cmap=_SHADES, vmin=0)
             axes.set_xticks(range(len(numbers)), numbers)
             axes.set_yticks(range(len(numbers)), numbers)
-            axes.set_title(f'{group.language}, {group.shots}-shot')
+            axes.set_title(group.title)
             axes.set_xlabel('improved by bucket')
             axes.set_ylabel('words of bucket')
             figure.colorbar(image, ax=axes, shrink=0.85)
@@ -534,9 +543,9 @@ def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     found = {g: seen(g.words.words, g.words.better, g.words.buckets) for g in having}
     _write_csv(
         stem,
-        ('task', 'language', 'shots', 'bucket', 'in_bucket', 'not_in_bucket'),
+        ('bucket', 'in_bucket', 'not_in_bucket'),
         (
-            (row.task, row.language, row.shots, row.bucket, *counts)
+            (*group.key, row.bucket, *counts)
             for group, table in found.items()
             for row, counts in zip(group.by_bucket, table.tolist(), strict=True)
         ),
@@ -552,7 +561,7 @@ def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
             axes.bar(places, outside, 0.9, inside, label='do not', color=_BLUE)
             every = 1 + len(places) // 15
             axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
-            axes.set_title(f'{group.language}, {group.shots}-shot')
+            axes.set_title(group.title)
             axes.set_xlabel('bucket')
             axes.set_ylabel('improved words')
         handles = panels[0].get_legend_handles_labels()
@@ -596,7 +605,7 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
             found[group, shots] = labels, table
     _write_csv(
         stem,
-        ('task', 'language', 'shots', 'gold', 'predicted', 'examples'),
+        ('gold', 'predicted', 'examples'),
         (
             (group.task, group.language, shots, right, label, table[i, j])
             for (group, shots), (labels, table) in found.items()
@@ -659,9 +668,9 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
         found[group] = [(len(curves), mean_curve(curves)) for curves in (every, first)]
     _write_csv(
         stem,
-        ('task', 'language', 'shots', 'averaged', 'buckets', 'epoch', 'dev_score'),
+        ('averaged', 'buckets', 'epoch', 'dev_score'),
         (
-            (group.task, group.language, group.shots, name, count, epoch, score)
+            (*group.key, name, count, epoch, score)
             for group, both in found.items()
             for name, (count, curve) in zip(('all', 'best_after_first'), both, strict=True)
             for epoch, score in enumerate(curve, 1)
@@ -674,7 +683,7 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
             for (count, curve), (colour, marker, name) in zip(found[group], lines, strict=True):
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
                 axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
-            axes.set_title(f'{group.language}, {group.shots}-shot')
+            axes.set_title(group.title)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel('epoch')
             axes.set_ylabel(f'dev {group.rows[0].metric}')
@@ -729,14 +738,6 @@ def _grid(
 
 
 def _write_csv(stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """The numbers of a figure, with 4 decimals; NaN is empty."""
-
-    def text(value: Any) -> Any:
-        if not isinstance(value, float):
-            return value
-        return '' if np.isnan(value) else f'{value:.4f}'
-
-    with open(f'{stem}.csv', 'w', encoding='utf-8', newline='') as file:
-        writer = csv.writer(file, lineterminator='\n')
-        writer.writerow(columns)
-        writer.writerows(map(text, row) for row in rows)
+    """The numbers of a figure; each row begins with task, language and shots."""
+    head = ('task', 'language', 'shots', *columns)
+    files.write(f'{stem}.csv', grids.comma_separated(head, rows, decimals=4))

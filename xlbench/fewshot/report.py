@@ -12,15 +12,12 @@ Tables 3 and 14 and some figures need the prepared data of the sweeps at hand.
 """
 
 import argparse
-import csv
-import io
-import os
 import pathlib
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xlbench import errors, grids, languages, tables as tables_lib
+from xlbench import errors, files, grids, languages, tables as tables_lib
 from xlbench.benchmarks import FEWSHOT
 from xlbench.fewshot import lexical, tables
 from xlbench.fewshot.results import Sweep
@@ -84,7 +81,8 @@ def write(sweeps: Sequence[Sweep], output: str) -> list[str]:
     ]
     try:
         # First, so that a folder with anything of ours in it is known as ours.
-        _replace(folder / 'report.md', markdown(made))
+        folder.mkdir(parents=True, exist_ok=True)
+        files.write(folder / 'report.md', markdown(made))
         drawn = figures.draw_all(sweeps, folder)
         shown = ['## Figures', *map(_figure, drawn)]
         lines += [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
@@ -96,7 +94,7 @@ def write(sweeps: Sequence[Sweep], output: str) -> list[str]:
             'factors.csv': _factors(systems, overlaps),
         }
         for name, text in contents.items():
-            _replace(folder / name, text)
+            files.write(folder / name, text)
     except OSError as error:
         raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
     return [*lines, *(f'wrote {folder / name}' for name in contents)]
@@ -160,7 +158,7 @@ def _correlations(systems: Sequence[tables.System], overlaps: Sequence[tables.Ov
         if not isinstance(value, str)
     ]
     head = ('system', 'data', 'task', 'shots', 'factor', 'spearman', 'pearson', 'languages')
-    return _csv(head, rows)
+    return grids.comma_separated(head, rows)
 
 
 def _factors(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlaps]) -> str:
@@ -174,19 +172,12 @@ def _factors(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlap
                 row = (gains.get(lang), *factors, languages.shared_features(lang))
                 rows.append((_name(system), system.data, system.task, lang, k, *row))
     head = ('system', 'data', 'task', 'language', 'shots', 'gain')
-    return _csv((*head, *(f'{unit}_overlap' for unit in lexical.UNITS), 'features'), rows)
+    overlap = (f'{unit}_overlap' for unit in lexical.UNITS)
+    return grids.comma_separated((*head, *overlap, 'features'), rows)
 
 
 def _name(system: tables.System) -> str:
     return system.name or system.sweeps[0].workdir.resolve().name
-
-
-def _csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator='\n')
-    writer.writerow(head)
-    writer.writerows(map(grids.csv_value, row) for row in rows)
-    return out.getvalue()
 
 
 def _refuse_foreign(folder: pathlib.Path) -> None:
@@ -200,14 +191,6 @@ def _refuse_foreign(folder: pathlib.Path) -> None:
         raise errors.UserError(
             f'{folder} is not empty and holds no report of ours; choose another --output'
         )
-
-
-def _replace(path: pathlib.Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
-    temporary.write_text(text, encoding='utf-8')
-    temporary.replace(path)
 
 
 if __name__ == '__main__':

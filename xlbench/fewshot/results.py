@@ -13,14 +13,12 @@ and for what is not there yet. Predictions are on disk before the line that spea
 whatever results.jsonl names is whole, also after the process was killed.
 """
 
-import csv
 import dataclasses
 import functools
 import hashlib
 import io
 import json
 import math
-import os
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors
+from xlbench import errors, files, grids
 
 SEPARATOR = 255
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
@@ -120,6 +118,10 @@ class Journal:
         """Whether the row with this `Row.key` is there."""
         return key in self._keys
 
+    def has_all(self, rows: Iterable[Row]) -> bool:
+        """Whether rows with the keys of these are there."""
+        return all(self.has(row.key) for row in rows)
+
     def add(
         self,
         row: Row,
@@ -142,7 +144,7 @@ class Journal:
             self._write_predictions(row, predicted, lane, lanes)
         line = dataclasses.asdict(row) | {'lane': lane}
         data = (json.dumps(line, allow_nan=False) + '\n').encode()
-        with self._path.open('ab') as file:
+        with files.naming(self._path), self._path.open('ab') as file:
             file.truncate(self._size)
             file.write(data)
             file.flush()
@@ -183,7 +185,7 @@ class Journal:
                 )
             return
         _save(path, gold)
-        _replace(about, (json.dumps(content, ensure_ascii=False, indent=1) + '\n').encode())
+        files.write(about, json.dumps(content, ensure_ascii=False, indent=1) + '\n')
 
     def _write_predictions(
         self, row: Row, predicted: np.ndarray, lane: int | None, lanes: int | None
@@ -356,14 +358,9 @@ def predictions_path(workdir: str | pathlib.Path, *parts: Any) -> pathlib.Path:
 
 def write_csv(rows: Iterable[Row], path: str | pathlib.Path) -> None:
     """Writes rows as a tidy table, in the order given; the same rows give the same bytes."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator='\n')
     columns = [name for name in _FIELDS if name != 'curve']
-    writer.writerow(columns)
-    for row in rows:
-        # csv writes a float as repr does: the shortest text that is read as the same number.
-        writer.writerow([getattr(row, name) for name in columns])
-    _replace(pathlib.Path(path), out.getvalue().encode())
+    values = ([getattr(row, name) for name in columns] for row in rows)
+    files.write(path, grids.comma_separated(columns, values))
 
 
 def _place(row: Row) -> tuple:
@@ -392,15 +389,8 @@ def _as_bytes(numbers: np.ndarray) -> np.ndarray:
 def _save(path: pathlib.Path, table: np.ndarray) -> None:
     out = io.BytesIO()
     np.save(out, table, allow_pickle=False)
-    _replace(path, out.getvalue())
-
-
-def _replace(path: pathlib.Path, data: bytes) -> None:
-    """Writes a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f'.{path.name}.{os.getpid()}.tmp')
-    temporary.write_bytes(data)
-    temporary.replace(path)
+    path.parent.mkdir(exist_ok=True)
+    files.write(path, out.getvalue())
 
 
 def _read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, str]:

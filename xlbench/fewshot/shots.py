@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import batches as batches_lib, errors, features, prepared
+from xlbench import batches as batches_lib, errors, features, packing, prepared
 from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
 from xlbench.metrics import tagging
@@ -182,19 +182,20 @@ class Corpus:
             dev_examples=dev_examples,
         )
 
-    def bucket_arrays(self, shots: int) -> dict[str, np.ndarray]:
+    def bucket_arrays(self, shots: int, packed: bool = False) -> dict[str, np.ndarray]:
         """The buckets of a number of shots: {feature: [buckets, N, ...]}, 'examples': [buckets].
 
-        N is the number of examples of the largest bucket, and rows are as wide as the longest
-        example, among all buckets that there are: masks of dropout depend on shapes, and the result
-        of a bucket shall not depend on how many others are asked for. Rows without an example are
-        empty, with weight 0.
+        N is the number of rows of the largest bucket, and rows are as wide as the longest example,
+        among all buckets that there are: masks of dropout depend on shapes, and the result of a
+        bucket shall not depend on how many others are asked for. A row holds an example, or
+        several if `packed`, see `pack_rows`. Rows without one are empty, with weight 0.
         """
         records = self._records[f'shots_{shots}']
         each = self._by_bucket(shots)
         most = max(map(len, each.values()))
         longest = max(len(record['inputs']) for record in records)
-        found = [each.get(number, []) for number in range(self._buckets)]
+        numbers = range(max(self._buckets, 1 + max(each)))
+        found = [each.get(number, []) for number in numbers]
         rows = [row for own in found for row in [*own, *[[]] * (most - len(own))]]
         arrays = features.VIEWS[self._view](
             rows,
@@ -203,20 +204,31 @@ class Corpus:
             conventions=self._conventions,
         )
         arrays = {
-            name: array.reshape(self._buckets, most, *array.shape[1:])
+            name: array.reshape(len(found), most, *array.shape[1:])
             for name, array in self._compacted(arrays).items()
         }
-        return arrays | {'examples': np.array([len(own) for own in found], np.int32)}
+        arrays = pack_rows(arrays) if packed else arrays
+        arrays = {name: array[: self._buckets] for name, array in arrays.items()}
+        return arrays | {'examples': np.array(self.bucket_sizes(shots), np.int32)}
 
-    def empty(self, shots: int) -> tuple[int, ...]:
-        """The numbers of the buckets without an example, as some published ones are."""
-        there = self._by_bucket(shots)
-        return tuple(number for number in range(self._buckets) if number not in there)
+    def bucket_sizes(self, shots: int) -> list[int]:
+        """Examples of each bucket; some published ones are empty."""
+        each = self._by_bucket(shots)
+        return [len(each.get(number, ())) for number in range(self._buckets)]
 
     def dev(self, shots: int) -> EvalSet | None:
         """What an adaptation with so many shots is stopped by; None for 'none'."""
+        records, numbers = self._dev_records(shots)
+        return self._eval_set(records, numbers) if records else None
+
+    def dev_size(self, shots: int) -> int:
+        """Examples of `dev`, without making its arrays."""
+        return len(self._dev_records(shots)[0])
+
+    def _dev_records(self, shots: int) -> tuple[Sequence[Record], Sequence[int]]:
+        """The examples of `dev`, and their `EvalSet.indices`."""
         if self._dev == 'none':
-            return None
+            return (), ()
         taken = self._records[f'shots_{shots}']
         if self._dev == 'other_shots':
             records, numbers = self._other_shots(taken)
@@ -234,13 +246,18 @@ class Corpus:
                 [records[i] for i in sorted(drawn)],
                 [numbers[i] for i in sorted(drawn)],
             )
-        return self._eval_set(records, numbers)
+        return records, numbers
 
     @functools.cached_property
     def test(self) -> EvalSet:
         """The whole test set."""
         records = self._records['test']
         return self._eval_set(records, range(len(records)))
+
+    @property
+    def test_size(self) -> int:
+        """Examples of `test`, without making its arrays."""
+        return len(self._records['test'])
 
     def texts(self, where: str | int) -> list[Record]:
         """The prepared records of 'test', 'validation', or of all buckets of a number of shots.
@@ -367,6 +384,41 @@ class Corpus:
         """The different ids of records, rising."""
         parts = [record['inputs'] for records in groups for record in records]
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int32)
+
+
+def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Examples of a bucket side by side in rows of the same width, as few as hold them.
+
+    Args:
+        arrays: Features of tagging, [buckets, examples, width].
+
+    Returns:
+      The same features, [buckets, rows, width]; `encoder_segment_ids` number the examples of a row
+      from 1, and 'encoder_positions' count the tokens of each from 0.
+    """
+    lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)  # [buckets, examples]
+    width = arrays['encoder_segment_ids'].shape[-1]
+    plans = []
+    for own in lengths:
+        [real] = np.nonzero(own)
+        sizes = np.stack([own[real], np.ones_like(real)], axis=-1)
+        rows = packing.pack(sizes, [packing.Shape(width, width)]) if len(real) else []
+        plans.append([real[row] for row in rows])
+    shape = len(plans), max(map(len, plans)), width
+    packed = {name: np.zeros(shape, array.dtype) for name, array in arrays.items()}
+    packed['encoder_positions'] = np.zeros(shape, np.int32)
+    for bucket, rows in enumerate(plans):
+        for row, examples in enumerate(rows):
+            start = 0
+            for segment, example in enumerate(examples, 1):
+                size = lengths[bucket, example]
+                here = bucket, row, slice(start, start + size)
+                for name, array in arrays.items():
+                    packed[name][here] = array[bucket, example, :size]
+                packed['encoder_segment_ids'][here] = segment
+                packed['encoder_positions'][here] = np.arange(size)
+                start += size
+    return packed
 
 
 @dataclasses.dataclass(frozen=True)

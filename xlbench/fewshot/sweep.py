@@ -16,7 +16,7 @@ import os
 import pathlib
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -28,6 +28,7 @@ from xlbench import (
     checkpoints,
     config as config_lib,
     errors,
+    files,
     init_from,
     logs,
     objectives,
@@ -42,6 +43,7 @@ from xlbench.config import check_block, check_keys
 from xlbench.errors import UserError
 from xlbench.fewshot import adaptation, report, results, shots as shots_lib
 from xlbench.fewshot.adaptation import Lane
+from xlbench.interruption import Interrupted, Interruption
 from xlbench.metrics import tagging
 
 CONFIG_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
@@ -217,11 +219,11 @@ def check_config(config: ConfigDict) -> Adapt:
     except UserError as error:
         raise UserError(f'in config.source: {error}') from None
     check_block(partitioning.make_mesh, config.mesh, 'config.mesh', 'devices')
-    for axis in ('fsdp', 'tensor'):
-        if config.mesh.get(axis, 1) != 1:
+    for axis, size in config.mesh.items():
+        if axis != 'data' and size != 1:
             raise UserError(
-                f'config.mesh.{axis} is {config.mesh[axis]}, but every adaptation runs on one '
-                'device; set it to 1'
+                f'config.mesh.{axis} is {size}, but every adaptation runs on one device; set it '
+                'to 1'
             )
     adapt = Adapt(**check_block(Adapt, config.adapt.to_dict(), 'config.adapt'))
     adapt.check(config.task)
@@ -357,6 +359,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
 
     Raises:
       UserError: before anything is written, if config, data, mesh or workdir cannot work.
+      Interrupted: the process was told to end.
     """
     adapt = check_config(config)
     if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
@@ -370,17 +373,46 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         )
     own = config.source_workdir or os.path.join(workdir, 'source')
     theirs = source_config(config)
-    data = open_data(config, adapt)
-    source = Source(own, theirs, data, mesh)
-    check_fits(config, adapt, source, data)
-    corpora = [survey(config, adapt, language) for language in adapt.languages]
-    config_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
-    if not config.source_workdir and not (pathlib.Path(own) / 'DONE').exists():
-        train.train(config.source, own, found)
-    with contextlib.closing(Runner(config, adapt, workdir, source, mesh)) as runner:
-        for line in (*introduction(config, adapt, workdir, mesh, found), *corpora):
-            runner.log.line(line)
-        runner.run()
+    print(f'{config.task}: reads the data of {len(adapt.languages)} languages', flush=True)
+    with Interruption() as interruption:
+        data = open_data(config, adapt)
+        source = Source(own, theirs, data, mesh)
+        check_fits(config, adapt, source, data)
+        journal = results.Journal.open(workdir)
+        corpora = open_corpora(config, adapt, journal, interruption.check)
+        surveys = [survey(adapt, *item) for item in corpora.items()]
+        config_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
+        if not config.source_workdir and not (pathlib.Path(own) / 'DONE').exists():
+            train.train(config.source, own, found)
+        with contextlib.closing(
+            Runner(config, adapt, workdir, source, mesh, journal, interruption.check)
+        ) as runner:
+            for line in (*introduction(config, adapt, workdir, mesh, found), *surveys):
+                runner.log.line(line)
+            runner.run(corpora)
+
+
+def planned(
+    task: str, adapt: Adapt, languages: Sequence[str] = (), starts: Sequence[str] = ()
+) -> list[results.Row]:
+    """Every row there will be, without its result, in the order of results.csv.
+
+    Args:
+      task: of the benchmark.
+      adapt: the block of the config.
+      languages: of these; all by default.
+      starts: likewise.
+    """
+    lanes = adapt.lanes()
+    return [
+        row
+        for language in languages or adapt.languages
+        for start in starts or adapt.starts
+        for row in (
+            zero_shot(language, start).row(task),
+            *(group.row(task, lane) for group in adapt.groups(language, start) for lane in lanes),
+        )
+    ]
 
 
 class Runner:
@@ -392,71 +424,69 @@ class Runner:
       workdir: of the sweep.
       source: the model, trained.
       mesh: the devices.
+      journal: of the workdir.
+      check: called after every result; raises Interrupted if the process was told to end.
 
     Attributes:
       log: the voice of the sweep.
     """
 
-    def __init__(self, config: ConfigDict, adapt: Adapt, workdir: str, source: Source, mesh: Mesh):
-        self._config, self._task, self._adapt = config, config.task, adapt
+    def __init__(
+        self,
+        config: ConfigDict,
+        adapt: Adapt,
+        workdir: str,
+        source: Source,
+        mesh: Mesh,
+        journal: results.Journal,
+        check: Callable[[], None],
+    ):
+        self._task, self._adapt = config.task, adapt
         self._folder, self._source, self._mesh = pathlib.Path(workdir), source, mesh
         self._view = source.objective.view
         self._lanes = adapt.lanes()
         self.log = logs.Log(workdir)
-        self._journal = results.Journal.open(workdir)
+        self._journal, self._check = journal, check
         path = self._folder / 'plan.json'
         self._at_once = json.loads(path.read_text(encoding='utf-8')) if path.exists() else {}
         self._began, self._before = time.monotonic(), len(self._journal.rows)
-        self._total = len(self._plan())
+        self._total = len(planned(self._task, adapt))
 
-    def run(self) -> None:
-        """All that is not done yet; results.csv; the tables; DONE."""
+    def run(self, corpora: dict[str, shots_lib.Corpus]) -> None:
+        """All that is not done yet; results.csv; the tables; DONE.
+
+        Args:
+          corpora: of each language that is not done; a language that is leaves it.
+        """
         if self._journal.dropped:
             self.log.line(self._journal.dropped)
         if self._journal.rows:
             self.log.line(f'resumed with {self._before} of {self._total} results')
-        for language in self._adapt.languages:
-            self._run_language(language)
+        try:
+            for language in list(corpora):
+                self._run_language(language, corpora.pop(language))
+        except Interrupted as error:
+            raise Interrupted(
+                f'{error}: {len(self._journal.rows)} of {self._total} results are in '
+                f'{self._folder}; the same command goes on from there'
+            ) from None
         rows = {row.key: row for row in self._journal.rows}
-        ordered = [rows[row.key] for row in self._plan()]
+        ordered = [rows[row.key] for row in planned(self._task, self._adapt)]
         results.write_csv(ordered, self._folder / 'results.csv')
         self.log.line('\n' + report.table(str(self._folder)))
-        (self._folder / 'DONE').write_text(f'{len(ordered)}\n', encoding='utf-8')
+        files.write(self._folder / 'DONE', f'{len(ordered)}\n')
 
     def close(self) -> None:
         """Closes the files."""
         self.log.close()
 
-    def _plan(self, language: str = '', start: str = '') -> list[results.Row]:
-        """Every row there will be, without its result, in the order of results.csv."""
-        return [
-            row
-            for lang in self._adapt.languages
-            for begin in self._adapt.starts
-            if language in ('', lang) and start in ('', begin)
-            for row in (
-                zero_shot(lang, begin).row(self._task),
-                *(
-                    group.row(self._task, lane)
-                    for group in self._adapt.groups(lang, begin)
-                    for lane in self._lanes
-                ),
-            )
-        ]
-
-    def _is_done(self, rows: Sequence[results.Row]) -> bool:
-        return all(self._journal.has(row.key) for row in rows)
-
-    def _run_language(self, language: str) -> None:
+    def _run_language(self, language: str, corpus: shots_lib.Corpus) -> None:
         """Everything in one language; its arrays are there no longer than that."""
-        if self._is_done(self._plan(language)):
-            return
         gc.collect()  # Of the language before.
-        corpus = open_corpus(self._config, self._adapt, language)
         test = corpus.test
         self._journal.add_gold(self._task, language, test.gold, corpus.labels, test.num_examples)
         for start in self._adapt.starts:
-            if self._is_done(self._plan(language, start)):
+            if self._journal.has_all(planned(self._task, self._adapt, [language], [start])):
                 continue
             params = self._source.params(start)
             frozen = adaptation.FrozenEncoder(
@@ -467,7 +497,11 @@ class Runner:
                 self._zero_shot(unadapted, corpus, frozen)
             for method in self._adapt.methods:
                 groups = [g for g in self._adapt.groups(language, start) if g.method == method]
-                left = [group for group in groups if not self._group_is_done(group)]
+                left = [
+                    group
+                    for group in groups
+                    if not self._journal.has_all(group.row(self._task, x) for x in self._lanes)
+                ]
                 if left:
                     self._run_groups(left, corpus, params, frozen)
 
@@ -497,9 +531,6 @@ class Runner:
         for group in groups:
             self._run_group(group, adapter, corpus)
 
-    def _group_is_done(self, group: Group) -> bool:
-        return self._is_done([group.row(self._task, lane) for lane in self._lanes])
-
     def _zero_shot(
         self, group: Group, corpus: shots_lib.Corpus, frozen: adaptation.FrozenEncoder
     ) -> None:
@@ -510,12 +541,13 @@ class Runner:
             f'{group.language}, start {group.start}, without adaptation: '
             f'{FEWSHOT.main_score(self._task)} {found:.2f} on {corpus.test.num_examples} examples'
         )
+        self._check()
 
     def _run_group(
         self, group: Group, adapter: adaptation.Adapter, corpus: shots_lib.Corpus
     ) -> None:
         """The lanes of a group that are not done yet."""
-        examples = corpus.bucket_arrays(group.shots)['examples'].tolist()
+        examples = corpus.bucket_sizes(group.shots)
         numbers = {lane: number for number, lane in enumerate(self._lanes)}
         left = [
             lane for lane in self._lanes if not self._journal.has(group.row(self._task, lane).key)
@@ -552,6 +584,7 @@ class Runner:
             if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
                 said = time.monotonic()
                 self.log.line(self._progress(scores))
+            self._check()
 
     def _lanes_at_once(self, group: Group, adapter: adaptation.Adapter, most: int) -> int:
         """As plan.json says; what is chosen now is written there."""
@@ -559,10 +592,7 @@ class Runner:
         if known is None or known % self._mesh.size:  # There were other devices.
             chosen = self._adapt.at_once or adapter.lanes_at_once(group.shots, most)
             self._at_once[group.name] = chosen
-            path = self._folder / 'plan.json'
-            temporary = path.with_suffix('.tmp')
-            temporary.write_text(logs.as_json(self._at_once), encoding='utf-8')
-            temporary.replace(path)
+            files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
         return self._at_once[group.name]
 
     def _progress(self, scores: Sequence[float]) -> str:
@@ -611,17 +641,37 @@ def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> shots_lib.Co
     )
 
 
-def survey(config: ConfigDict, adapt: Adapt, language: str) -> str:
-    """A line on a language's dev and test sets and buckets; it proves that they can be read."""
-    corpus = open_corpus(config, adapt, language)
-    parts = [f'{corpus.test.num_examples} examples to test']
+def open_corpora(
+    config: ConfigDict, adapt: Adapt, journal: results.Journal, check: Callable[[], None]
+) -> dict[str, shots_lib.Corpus]:
+    """{language: corpus} of what is not done, all of them before anything costs.
+
+    So what cannot be read is found at once; an example takes a few kB until its language is done.
+    """
+    left = [
+        language
+        for language in adapt.languages
+        if not journal.has_all(planned(config.task, adapt, [language]))
+    ]
+    corpora, said = {}, time.monotonic()
+    for language in left:
+        corpora[language] = open_corpus(config, adapt, language)
+        if time.monotonic() - said > SAY_EVERY:
+            said = time.monotonic()
+            print(f'  {len(corpora)} of {len(left)} languages are read', flush=True)
+        check()
+    return corpora
+
+
+def survey(adapt: Adapt, language: str, corpus: shots_lib.Corpus) -> str:
+    """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
+    parts = [f'{corpus.test_size} examples to test']
     for number in adapt.shots:
-        dev = corpus.dev(number)
-        counts = corpus.bucket_arrays(number)['examples']
-        text = f'{number} shots: {counts.min()} to {counts.max()} examples'
-        parts.append(text + (f', dev {dev.num_examples}' if dev else ''))
-        if empty := corpus.empty(number):
-            parts.append(f'EMPTY of {number} shots: bucket {", ".join(map(str, empty))}')
+        sizes, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
+        text = f'{number} shots: {min(sizes)} to {max(sizes)} examples'
+        parts.append(text + (f', dev {dev}' if dev else ''))
+        if empty := [f'{bucket}' for bucket, size in enumerate(sizes) if not size]:
+            parts.append(f'EMPTY of {number} shots: bucket {", ".join(empty)}')
     return f'  {language}: {"; ".join(parts)}'
 
 

@@ -14,10 +14,8 @@ seed, the one with the most buckets. Whatever cannot be made is a line that says
 """
 
 import collections
-import csv
 import dataclasses
 import functools
-import io
 import pathlib
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -286,19 +284,15 @@ def scores(system: System) -> Table:
     """Tables 2, 12 and 13: a row a language; zero-shot, and each K."""
     title = f'Scores by language and shots (paper: {_SCORES_IN.get(system.task, "table 2")})'
     shots = system.shots(method='full', start='source')
-    columns, cells = [], []
+    columns = {}
     for k in (0, *shots):
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in system.languages]
         has_paper = any(map(system.paper, of_k))
         own = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns.append(Column(*own, ()))
-        cells.append([_show(system.groups.get(group)) for group in of_k])
+        columns[own] = [_show(system.groups.get(group)) for group in of_k]
         if has_paper:
-            columns.append(Column(f'K={k}', 'paper', ()))
-            cells.append([_show_paper(system.paper(group)) for group in of_k])
-    return _table(
-        title, system, columns, cells, _group_notes(system, method='full', start='source')
-    )
+            columns[f'K={k}', 'paper'] = [_show_paper(system.paper(group)) for group in of_k]
+    return _table(title, system, columns, _group_notes(system, method='full', start='source'))
 
 
 def ranges(system: System) -> Table:
@@ -307,16 +301,15 @@ def ranges(system: System) -> Table:
     shots = system.shots(method='full', start='source')
     if not shots:
         return Table(title, system, None, ('no adaptation of the whole model is finished',))
-    columns, cells = [], []
+    columns = {}
     for k in shots:
         stats = [system.groups.get(Group(lang, k)) for lang in system.languages]
-        columns += [Column(f'K={k}', name, ()) for name in ('min', 'max', 'buckets')]
-        cells.append([_number(min(s.scores) if s and s.scores else None) for s in stats])
-        cells.append([_number(max(s.scores) if s and s.scores else None) for s in stats])
-        cells.append([str(len(s.scores)) if s else '-' for s in stats])
-    return _table(
-        title, system, columns, cells, _group_notes(system, method='full', start='source')
-    )
+        for name, least_or_most in (('min', min), ('max', max)):
+            columns[f'K={k}', name] = [
+                _number(least_or_most(s.scores) if s and s.scores else None) for s in stats
+            ]
+        columns[f'K={k}', 'buckets'] = [str(len(s.scores)) if s else '-' for s in stats]
+    return _table(title, system, columns, _group_notes(system, method='full', start='source'))
 
 
 def growth(system: System) -> Table:
@@ -325,7 +318,7 @@ def growth(system: System) -> Table:
     shots = system.shots(method='full', start='source')
     if not shots:
         return Table(title, system, None, ('no adaptation of the whole model is finished',))
-    columns, cells = [], []
+    columns = {}
     steps = [*zip((0, *shots), shots, strict=False)]
     for group, value, of in (
         ('mean grows', lambda stats: stats.mean, steps),
@@ -335,16 +328,15 @@ def growth(system: System) -> Table:
             pairs = [_pair(system, lang, low, high) for lang in system.languages]
             answers = [_grows(*map(value, pair)) if all(pair) else None for pair in pairs]
             known = [answer for answer in answers if answer is not None]
-            columns.append(Column(group, f'K={low} to {high}', ()))
-            cells.append(
-                [{True: 'yes', False: 'no', None: '-'}[answer] for answer in answers]
-                + [f'{sum(known)} of {len(known)}']
-            )
+            columns[group, f'K={low} to {high}'] = [
+                *({True: 'yes', False: 'no', None: '-'}[answer] for answer in answers),
+                f'{sum(known)} of {len(known)}',
+            ]
     notes = [
         'The spread is the standard deviation over buckets, of the sample.',
         *_gaps(system, method='full', start='source'),
     ]
-    return _table(title, system, columns, cells, notes, (*system.languages, 'yes in'))
+    return _table(title, system, columns, notes, (*system.languages, 'yes in'))
 
 
 def starts(system: System) -> Table:
@@ -355,13 +347,13 @@ def starts(system: System) -> Table:
         return Table(title, system, None, ("no adaptation with the start 'none' is finished",))
     known = [g.language for g in system.groups if (g.start, g.method) == ('none', 'full')]
     langs = [lang for lang in system.languages if lang in known]
-    columns, cells = [], []
+    columns = {}
     for k in shots:
         none = [system.groups.get(Group(lang, k, 'full', 'none')) for lang in langs]
         source = [system.groups.get(Group(lang, k)) for lang in langs]
-        columns += [Column(f'K={k}', name, ()) for name in ('none', 'source', 'difference')]
-        cells += [[*map(_show, none)], [*map(_show, source)]]
-        cells.append([_difference(*pair) for pair in zip(none, source, strict=True)])
+        columns[f'K={k}', 'none'] = [*map(_show, none)]
+        columns[f'K={k}', 'source'] = [*map(_show, source)]
+        columns[f'K={k}', 'difference'] = [*map(_difference, none, source)]
         gaps = [
             paper.gaps().get((system.task, lang, k))
             if all(system.compares(Group(lang, k, 'full', start)) for start in ('none', 'source'))
@@ -369,16 +361,15 @@ def starts(system: System) -> Table:
             for lang in langs
         ]
         if any(gaps):
-            columns.append(Column(f'K={k}', 'paper', ()))
-            cells.append([gap or '-' for gap in gaps])
+            columns[f'K={k}', 'paper'] = [gap or '-' for gap in gaps]
     notes = ['Difference: the mean without source training less that with it.']
-    if any(cell.endswith('?') for column in cells for cell in column):
+    if any(cell.endswith('?') for cells in columns.values() for cell in cells):
         notes.append(
             'Differences with a ? stand so in table 4, but table 11 less table 12 gives another '
             'one; they are those to the scores with K=2.'
         )
     notes += _group_notes(system, method='full')
-    return _table(title, system, columns, cells, notes, langs)
+    return _table(title, system, columns, notes, langs)
 
 
 def methods(system: System) -> Table:
@@ -393,18 +384,17 @@ def methods(system: System) -> Table:
         for lang in system.languages
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
-    columns = [Column('zero-shot', 'K=0', ())]
-    cells = [[_show(system.zero_shot(lang)) for lang in langs]]
+    columns = {('zero-shot', 'K=0'): [_show(system.zero_shot(lang)) for lang in langs]}
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            columns.append(Column(_METHODS[name], f'K={k}', ()))
-            cells.append([_show(system.groups.get(group)) for group in of_k])
+            own = [_show(system.groups.get(group)) for group in of_k]
+            columns[_METHODS[name], f'K={k}'] = own
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
-                columns.append(Column(_METHODS[name], f'K={k} paper', ()))
-                cells.append([_show_paper(system.paper(group)) for group in of_k])
-    return _table(title, system, columns, cells, _group_notes(system, start='source'), langs)
+                printed = [_show_paper(system.paper(group)) for group in of_k]
+                columns[_METHODS[name], f'K={k} paper'] = printed
+    return _table(title, system, columns, _group_notes(system, start='source'), langs)
 
 
 _METHODS = {
@@ -524,12 +514,11 @@ def overlap_table(system: System, overlaps: Overlaps) -> Table:
         why = next(iter(overlaps.missing.values()), 'no adaptation is finished')
         return Table(title, system, None, (why,))
     shots = sorted({k for _, _, k in overlaps.found})
-    columns, cells = [], []
+    columns = {}
     for unit in lexical.UNITS:
         for k in shots:
             found = [overlaps.found.get((unit, lang, k)) for lang in system.languages]
-            columns.append(Column(f'{unit}s', f'K={k}', ()))
-            cells.append([_number(value) for value in found])
+            columns[f'{unit}s', f'K={k}'] = [*map(_number, found)]
     printed = {
         (lang, k): paper.overlaps().get((system.task, lang, k))
         for lang in system.languages
@@ -538,15 +527,15 @@ def overlap_table(system: System, overlaps: Overlaps) -> Table:
     }
     if any(printed.values()):
         for k in shots:
-            columns.append(Column('paper', f'K={k}', ()))
-            cells.append([printed.get((lang, k)) or '-' for lang in system.languages])
+            own = [printed.get((lang, k)) or '-' for lang in system.languages]
+            columns['paper', f'K={k}'] = own
     notes = [
         'Of the different words, or wordpieces, of the English training examples, those that are '
         "in a language's buckets of K shots, all of them together.",
         'Words are what stands between spaces, so languages without spaces have long ones.',
         *(f'Without {lang}: {why}.' for lang, why in overlaps.missing.items()),
     ]
-    return _table(title, system, columns, cells, notes, metric=False)
+    return _table(title, system, columns, notes, metric=False)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -580,9 +569,7 @@ def latex(table: Table) -> str:
 
 def comma_separated(systems: Iterable[System]) -> str:
     """Every group of every system as one line: tidy, for other tools."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator='\n')
-    writer.writerow(_CSV_FIELDS)
+    rows = []
     for system in systems:
         name = system.name or _folder(system.sweeps[0])
         for group, stats in sorted(system.groups.items()):
@@ -592,33 +579,33 @@ def comma_separated(systems: Iterable[System]) -> str:
                 spread = (stats.deviation, stats.population)
                 numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
             counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
-            row = (
+            rows.append((
                 name, system.data, system.task, *group, stats.learning_rate, stats.seed,
                 system.metric, *counts, *numbers, *printed,
-            )  # fmt: skip
-            writer.writerow(map(grids.csv_value, row))
-    return out.getvalue()
+            ))  # fmt: skip
+    return grids.comma_separated(_CSV_FIELDS, rows)
 
 
 def _table(
     title: str,
     system: System,
-    columns: Sequence[Column],
-    cells: Sequence[Sequence[str]],
+    columns: Mapping[tuple[str, str], Sequence[str]],
     notes: Iterable[str],
     names: Sequence[str] = (),
     metric: bool = True,
 ) -> Table:
-    """A table of columns of cells, a row a language; rows without a number are left out."""
+    """A table of columns by group and label, a row a language; without rows of '-' alone."""
+    cells = zip(*columns.values(), strict=True)
     rows = [
-        (name, 'language' if name in languages.LANGUAGES else 'count', tuple(row))
-        for name, row in zip(names or system.languages, zip(*cells, strict=True), strict=True)
+        (name, 'language' if name in languages.LANGUAGES else 'count', row)
+        for name, row in zip(names or system.languages, cells, strict=True)
         if set(row) - {'-'}
     ]
     if not rows:
         return Table(title, system, None, ('nothing of it is finished but empty buckets',))
     scores = (system.metric,) if metric else ('overlap',)
-    grid = Grid(scores, tuple(columns), tuple(rows), 'language')
+    heads = tuple(Column(group, label, ()) for group, label in columns)
+    grid = Grid(scores, heads, tuple(rows), 'language')
     return Table(title, system, grid, _notes(system, notes, metric))
 
 

@@ -241,7 +241,7 @@ class Positions(nn.Module):
     def __call__(self, length: int, positions: jax.Array | None) -> jax.Array:
         """[batch or 1, length, emb_dim] at positions [batch, length]; None: 0, 1, 2, ..."""
         table = self.table(length)
-        return table[None] if positions is None else layers.look_up(table, positions)
+        return table[None] if positions is None else layers.place(layers.look_up(table, positions))
 
 
 class Residual(nn.Module):
@@ -277,7 +277,7 @@ class EncoderLayer(Residual):
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """One layer of the encoder."""
-        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        x = layers.place(x)
         y = self.attention(self.before(self.attention_norm, x), mask=mask, train=train)
         x = self.after(self.attention_norm, x, self.dropout(y, train))
         y = self.mlp(self.before(self.mlp_norm, x), train)
@@ -307,7 +307,7 @@ class DecoderLayer(Residual):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """One layer of the decoder."""
-        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        x = layers.place(x)
         norm = self.self_attention_norm
         y = self.self_attention(self.before(norm, x), mask=mask, train=train)
         x = self.after(norm, x, self.dropout(y, train))

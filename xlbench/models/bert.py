@@ -161,7 +161,7 @@ class Layer(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """One layer of the encoder."""
-        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        x = layers.place(x)
         y = self.attention(x, mask=mask, train=train)
         x = self.attention_norm(x + self.dropout(y, train))
         return self.mlp_norm(x + self.dropout(self.mlp(x, train), train))

@@ -50,7 +50,7 @@ class DecoderLayer(bert.Layer):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """One layer of the decoder."""
-        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        x = layers.place(x)
         y = self.attention(x, mask=mask, train=train)
         x = self.attention_norm(x + self.dropout(y, train))
         y = self.cross_attention(x, encoded, mask=cross_mask, train=train)

@@ -26,6 +26,9 @@ Initializer = Callable[..., jax.Array]
 # gives some average and not NaN; far above any real logit in float32.
 MASKED = -1e9
 
+# Blocks of queries that a bias is made of (see `skew`): what a mesh cuts a length into divides it.
+BIAS_BLOCKS = 64
+
 REMAT = {
     'full': jax.checkpoint_policies.nothing_saveable,
     'dots': jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
@@ -56,6 +59,23 @@ def checkpointed(layer: type[nn.Module], remat: str, train_argument: int) -> typ
     if remat == 'none':
         return layer
     return nn.remat(layer, policy=REMAT[remat], prevent_cse=True, static_argnums=(train_argument,))
+
+
+# ---------------------------------------------------------------------------------------- placement
+
+
+def constrain(x: jax.Array, *axes: str | None) -> jax.Array:
+    """x with its axes on those of the mesh that the logical ones lie on; not where its size is 1.
+
+    So the one position of a decoding step is no length that a mesh cuts.
+    """
+    axes = tuple(axis if size > 1 else None for axis, size in zip(axes, x.shape, strict=True))
+    return nn.with_logical_constraint(x, axes)
+
+
+def place(x: jax.Array, features: str = 'embed') -> jax.Array:
+    """Activations [batch, length, features]: a device holds its rows and its positions of them."""
+    return constrain(x, 'batch', 'length', features)
 
 
 # ----------------------------------------------------------------------------------------- products
@@ -159,8 +179,17 @@ class Dense(nn.Module):
 
 @jax.custom_vjp
 def look_up(table: jax.Array, ids: jax.Array) -> jax.Array:
-    """Rows of table [vocab, emb_dim] at ids [...] -> [..., emb_dim]."""
-    return jnp.take(table, ids, axis=0)
+    """Rows of table [vocab, emb_dim] at ids [batch, length] -> [batch, length, emb_dim]."""
+    return _as_the_table(jnp.take(table, ids, axis=0))
+
+
+def _as_the_table(x: jax.Array) -> jax.Array:
+    """x [batch, length, emb_dim], its features cut as those of a table.
+
+    So a device looks up, and sums up for the gradient, its own columns for the rows of all that
+    share the table; no table, and nothing of a table's size, is sent for it.
+    """
+    return constrain(x, 'looked_up', 'length', 'embed')
 
 
 def _look_up_fwd(table, ids):
@@ -170,7 +199,7 @@ def _look_up_fwd(table, ids):
 def _look_up_bwd(saved, g):
     ids, like = saved
     table = jnp.zeros((like.shape[0], g.shape[-1]), like.dtype)
-    return table.at[ids].add(g.astype(like.dtype)), None
+    return table.at[ids].add(_as_the_table(g.astype(like.dtype))), None
 
 
 look_up.defvjp(_look_up_fwd, _look_up_bwd)
@@ -192,7 +221,7 @@ class Embedding(nn.Module):
 
     def __call__(self, ids: jax.Array) -> jax.Array:
         """ids [batch, length] -> [batch, length, features]."""
-        return look_up(self.embedding, ids).astype(self.dtype)
+        return place(look_up(self.embedding, ids).astype(self.dtype))
 
 
 class RMSNorm(nn.Module):
@@ -256,14 +285,28 @@ def relative_position_bucket(
 def skew(values: jax.Array, queries: int, keys: int) -> jax.Array:
     """[heads, queries + keys] by difference -> [heads, queries, keys].
 
-    Entry n of `values` belongs to key minus query = n - (queries - 1). Each row is the row above
-    moved right by one: repeat the vector, and read it back with rows shorter by one. Its
-    transpose is a pad and a sum, no scatter.
+    Entry n of `values` belongs to key minus query = n - (queries - 1). Blocks of queries are taken
+    first, and each block's rows of it alone: where a mesh cuts the queries, a device makes its own.
     """
-    heads, width = values.shape
-    rows = jnp.broadcast_to(values[:, None], (heads, queries, width)).reshape(heads, -1)
-    rows = rows[:, : queries * (width - 1)].reshape(heads, queries, width - 1)
-    return rows[:, :, queries - 1 : queries - 1 + keys]
+    size = queries // math.gcd(queries, BIAS_BLOCKS)
+    blocks = _windows(values, queries // size, size, size + keys)
+    blocks = constrain(blocks, 'heads', 'length', None)
+    bias = _windows(blocks, size, 1, keys).reshape(len(values), queries, keys)
+    return constrain(bias, 'heads', 'length', None)
+
+
+def _windows(values: jax.Array, count: int, step: int, width: int) -> jax.Array:
+    """[..., n] -> [..., count, width]; the last row begins at 0, each one above `step` later.
+
+    Repeats the vector, and reads it back with rows shorter by `step`. The transpose of that is a
+    pad and a sum, no scatter.
+    """
+    *lead, found = values.shape
+    length = count * step + width
+    values = jnp.pad(values, [(0, 0)] * len(lead) + [(0, max(0, length - found))])[..., :length]
+    rows = jnp.broadcast_to(values[..., None, :], (*lead, count, length)).reshape(*lead, -1)
+    rows = rows[..., : count * (length - step)].reshape(*lead, count, length - step)
+    return rows[..., (count - 1) * step :]
 
 
 class RelativePositions(nn.Module):
@@ -306,7 +349,8 @@ def mask_bias(mask: jax.Array) -> jax.Array:
 
 def same_segment(query_segments: jax.Array, key_segments: jax.Array) -> jax.Array:
     """Segments [batch, queries] and [batch, keys] -> mask [batch, 1, queries, keys]."""
-    return query_segments[:, None, :, None] == key_segments[:, None, None, :]
+    same = query_segments[:, None, :, None] == key_segments[:, None, None, :]
+    return constrain(same, 'batch', None, 'length', None)
 
 
 # -------------------------------------------------------------------------------- attention and MLP
@@ -330,10 +374,19 @@ def positions_shared(shared: bool) -> tuple[int, ...]:
     return (-2,) if shared else ()
 
 
-def split_heads(x: jax.Array, num_heads: int, length: str | None = None) -> jax.Array:
+def split_heads(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
     """[batch, length, joined_kv] -> [batch, heads, length, head_dim]."""
     x = jnp.swapaxes(x.reshape(*x.shape[:-1], num_heads, -1), 1, 2)
-    return nn.with_logical_constraint(x, ('batch', 'heads', length, None))
+    return constrain(x, 'batch', 'heads', length, None)
+
+
+def _of_all_positions(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
+    """Keys or values as `split_heads` makes them, of which every device then gets all positions.
+
+    First cut, then gathered: so their gradients, sums over the devices, are not gathered as well.
+    """
+    x = split_heads(x, num_heads, length)
+    return constrain(x, 'batch', 'heads', None, None)
 
 
 def join_heads(x: jax.Array) -> jax.Array:
@@ -487,24 +540,29 @@ class Attention(nn.Module):
         shared = (-1,) if self.shared_dropout else ()  # Of values, or else of weights.
         self.dropout = Dropout(self.dropout_rate, shared)
 
-    def project(self, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim]."""
+    def project(
+        self, x: jax.Array, length: str | None = 'length'
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim].
+
+        `length` is the logical axis of the positions; None where they are the beams of a step.
+        """
         q, k, v = unstack(self.qkv(x))
-        heads = self.num_heads
-        return self._heads_of(q), split_heads(k, heads), split_heads(v, heads)
+        k, v = (_of_all_positions(y, self.num_heads, length) for y in (k, v))
+        return self._heads_of(q, length), k, v
 
     def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
         """encoded [batch, length, embed] -> k, v, each [batch, heads, length, head_dim]."""
         k, v = unstack(self.kv(encoded))
-        return split_heads(k, self.num_heads), split_heads(v, self.num_heads)
+        return tuple(_of_all_positions(y, self.num_heads, 'length') for y in (k, v))
 
-    def queries(self, x: jax.Array) -> jax.Array:
+    def queries(self, x: jax.Array, length: str | None = 'length') -> jax.Array:
         """x [batch, length, embed] -> q [batch, heads, length, head_dim]."""
-        return self._heads_of(self.query(x))
+        return self._heads_of(self.query(x), length)
 
-    def _heads_of(self, q: jax.Array) -> jax.Array:
+    def _heads_of(self, q: jax.Array, length: str | None) -> jax.Array:
         q = q * self.head_dim**-0.5 if self.scaled else q
-        return split_heads(q, self.num_heads, 'length')
+        return split_heads(q, self.num_heads, length)
 
     def attend(
         self,
@@ -551,7 +609,7 @@ class Attention(nn.Module):
         and the mask leaves it those that hold its own tokens: so no key or value ever moves.
         """
         batch = len(past['key'])
-        q, key, value = self.project(x.reshape(batch, -1, x.shape[-1]))
+        q, key, value = self.project(x.reshape(batch, -1, x.shape[-1]), length=None)
         key, place = jnp.swapaxes(key, 2, 3), index * q.shape[2]
         past = {
             'key': lax.dynamic_update_slice_in_dim(past['key'], key, place, axis=3),
@@ -572,7 +630,7 @@ class Attention(nn.Module):
         queries, so that its keys and values exist, and are read, once.
         """
         batch = source['key'].shape[0]
-        q = self.queries(x.reshape(batch, -1, x.shape[-1]))
+        q = self.queries(x.reshape(batch, -1, x.shape[-1]), length=None)
         y = step_attention(q, source['key'], source['value'], None, mask)
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1)
 
@@ -613,6 +671,6 @@ class Mlp(nn.Module):
             y = ACTIVATIONS[self.activation](gate) * y
         else:
             y = ACTIVATIONS[self.activation](y)
-        y = nn.with_logical_constraint(y, ('batch', 'length', 'mlp'))
+        y = place(y, 'mlp')
         y = Dropout(self.dropout_rate, positions_shared(self.shared_dropout))(y, train)
         return dense(x.shape[-1], ('embed', 'mlp'), name='wo')(y)

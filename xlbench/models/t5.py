@@ -160,7 +160,7 @@ class EncoderLayer(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """One layer of the encoder."""
-        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        x = layers.place(x)
         y = self.attention(self.pre_attention_layer_norm(x), bias=bias, mask=mask, train=train)
         x = x + self.dropout(y, train)
         y = self.mlp(self.pre_mlp_layer_norm(x), train)
@@ -193,7 +193,7 @@ class DecoderLayer(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """One layer of the decoder."""
-        x = nn.with_logical_constraint(x, ('batch', 'length', 'embed'))
+        x = layers.place(x)
         y = self.pre_self_attention_layer_norm(x)
         y = self.self_attention(y, bias=bias, mask=mask, train=train)
         x = x + self.dropout(y, train)

@@ -1,0 +1,273 @@
+"""Full disks, folders that vanish, data that changes under a run: one plain line, nothing lost."""
+
+import contextlib
+import errno
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import children
+import jax
+import numpy as np
+import pytest
+import tiny
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+from xlbench import (
+    checkpoints,
+    config as config_lib,
+    errors,
+    partitioning,
+    prepared,
+    runs,
+    train_step,
+)
+from xlbench.errors import UserError
+
+# ------------------------------------------------------------------------------------- what is said
+
+TENSORSTORE = (
+    'RESOURCE_EXHAUSTED: Error writing "params.a/0.0" in OCDBT database at local file '
+    '"/r/c/3/state/": '
+    "Failed to write 541177 bytes to file 5: No space left on device [os_error_code='28']"
+)
+
+
+@pytest.mark.parametrize(
+    'error, said',
+    [
+        (
+            OSError(errno.ENOSPC, 'x', '/r/a'),
+            'No space left on device (/r/a); make room, and start',
+        ),
+        (OSError(errno.EDQUOT, 'x', '/r/a'), 'Disk quota exceeded (/r/a); make room'),
+        (OSError(errno.EROFS, 'x', b'/r/a'), 'Read-only file system (/r/a); make it writable'),
+        (OSError(errno.EIO, 'x'), 'Input/output error; see whether the disk is well'),
+        (OSError(errno.ESTALE, 'x', '/r/a'), 'Stale file handle (/r/a); mount it anew'),
+        (
+            PermissionError(errno.EACCES, 'x', '/r/a'),
+            'Permission denied (/r/a); make it accessible',
+        ),
+        (OSError(errno.ENOENT, 'x', '/r/b', None, '/r/a'), 'No such file or directory (/r/a)'),
+        (ValueError(TENSORSTORE), 'No space left on device (/r/c/3/state/); make room'),
+        (UserError('a slip'), 'a slip'),
+    ],
+)
+def test_trouble_with_a_disk_is_one_line(error, said, capsys):
+    def main(argv):
+        if argv:
+            raise error
+        raise RuntimeError('a thread') from error
+
+    for argv in (['direct'], []):
+        if isinstance(error, UserError) and not argv:
+            continue
+        assert errors.run_main(main, argv) == 2
+        printed = capsys.readouterr().err
+        assert printed.startswith(f'error: {said}') and printed.count('\n') == 1
+
+
+@pytest.mark.parametrize(
+    'error',
+    [
+        ConnectionResetError(errno.ECONNRESET, 'x'),
+        ValueError('there is no space left on device 7'),
+        ValueError('INTERNAL: out of memory'),
+        KeyError('a'),
+    ],
+)
+def test_other_errors_keep_their_traceback(error):
+    def main(argv):
+        raise error
+
+    with pytest.raises(type(error)):
+        errors.run_main(main, [])
+
+
+# ------------------------------------------------------------------------------ checkpoints, alone
+
+
+def state_of(value: int) -> train_step.TrainState:
+    """A state with an array of half a megabyte that hardly gets smaller by compression."""
+    mesh = partitioning.make_mesh(data=2, fsdp=4)
+    table = np.random.default_rng(value).standard_normal((512, 256)).astype(np.float32)
+    table = jax.device_put(table, NamedSharding(mesh, P('fsdp')))
+    step = jax.device_put(np.int32(value), NamedSharding(mesh, P()))
+    return train_step.TrainState(step, {'table': table}, ())
+
+
+def progress_of(step: int) -> dict:
+    return {'stage': 's', 'at': step, 'best': None}
+
+
+@contextlib.contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """In this block no file of this process grows beyond `size` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def check_until_it_raises(saver: checkpoints.Checkpoints) -> None:
+    for _ in range(3000):
+        saver.check()
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize('notice', ['check', 'wait', 'save', 'close'])
+def test_a_checkpoint_that_does_not_fit(tmp_path, notice, capfd):
+    saver = checkpoints.Checkpoints(str(tmp_path))
+    saver.save(1, state_of(1), progress_of(1))
+    saver.wait()
+    with largest_file(50_000), pytest.raises(UserError) as error:
+        saver.save(2, state_of(2), progress_of(2))
+        {
+            'check': lambda: check_until_it_raises(saver),
+            'wait': saver.wait,
+            'save': lambda: saver.save(3, state_of(3), progress_of(3)),
+            'close': saver.close,
+        }[notice]()
+    line = str(error.value)
+    assert line.startswith('cannot write the checkpoint of step 2: File too large (')
+    assert str(tmp_path / 'checkpoints' / '2') in line
+    assert line.endswith(
+        'the newest whole one is of step 1; allow larger files (ulimit -f) and start the same '
+        'command again'
+    )
+    saver.close()  # It is said once.
+    assert capfd.readouterr().err == ''  # No thread printed what stopped it.
+    assert os.listdir(tmp_path / 'checkpoints') == ['1']  # Half a checkpoint takes no room.
+    saver = checkpoints.Checkpoints(str(tmp_path))
+    assert saver.newest() == 1
+    jax.tree.map(np.testing.assert_array_equal, saver.restore(1, state_of(0))[0], state_of(1))
+    saver.save(2, state_of(2), progress_of(2))
+    saver.wait()
+    assert saver.newest() == 2
+    saver.close()
+
+
+def test_a_workdir_that_was_moved_away(tmp_path):
+    saver = checkpoints.Checkpoints(str(tmp_path / 'run'))
+    saver.save(1, state_of(1), progress_of(1))
+    saver.wait()
+    (tmp_path / 'run').rename(tmp_path / 'elsewhere')
+    with pytest.raises(UserError, match=r'step 2: No such file or directory \(\S+/checkpoints\)'):
+        saver.save(2, state_of(2), progress_of(2))
+    saver.close()
+    assert os.listdir(tmp_path) == ['elsewhere']
+    assert checkpoints.steps(str(tmp_path / 'elsewhere')) == [1]
+
+
+# -------------------------------------------------------------------------------- the real program
+
+
+def flags(tmp_path: pathlib.Path, root: pathlib.Path) -> list[str]:
+    path = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(root))
+    return [f'--config={path}', f'--workdir={tmp_path / "disk" / "run"}']
+
+
+def errors_in(output: str) -> list[str]:
+    return [line for line in output.splitlines() if line.startswith('error: ')]
+
+
+@contextlib.contextmanager
+def small_disk(folder: pathlib.Path, size: str) -> Iterator[None]:
+    """A disk of that size in a folder; skips the test where nobody may mount one."""
+    mount = ['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', folder]
+    if os.getuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip('this user may not mount a disk')
+    try:
+        yield
+    finally:
+        subprocess.run(['umount', '-l', folder], check=True)
+
+
+def test_a_full_disk_ends_a_run_which_goes_on_with_room(tiny_root, tiny_run, tmp_path):
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    arguments = flags(tmp_path, tiny_root)
+    with small_disk(disk, '20m'):
+        with children.start(arguments, devices=8, signal_at='0:train:5:STOP') as run:
+            wait_until_stopped(run, 0)
+            free = shutil.disk_usage(disk).free
+            (disk / 'of_others').write_bytes(bytes(free - 100_000))
+            run.kill(0, signal.SIGCONT)
+            assert run.wait() == [2], run.output(0)
+            (line,) = errors_in(run.output(0))
+            assert 'Traceback' not in run.output(0)
+        assert 'No space left on device' in line and 'make room and start the same' in line
+        assert str(disk / 'run' / 'checkpoints') in line
+        newest = checkpoints.steps(str(disk / 'run'))[-1]
+        assert f'the newest whole one is of step {newest}' in line
+        (disk / 'of_others').unlink()
+        with children.start(arguments, devices=8) as run:
+            assert run.wait() == [0], run.output(0)
+            assert f'resumed at step {newest}' in run.output(0)
+        children.same_run(disk / 'run', tiny_run)
+
+
+def wait_until_stopped(run: children.Children, i: int) -> None:
+    """Returns when a process has sent itself the SIGSTOP that it was started with."""
+    kinds = os.WSTOPPED | os.WEXITED | os.WNOWAIT
+    found = os.waitid(os.P_PID, run.processes[i].pid, kinds)
+    assert found.si_code == os.CLD_STOPPED, run.output(i)
+
+
+def test_one_process_of_two_that_cannot_write_says_so(tiny_root, tmp_path):
+    """It does not wait for the other one, which waits for its files."""
+    arguments = flags(tmp_path, tiny_root)
+    with children.start(arguments, processes=2, devices=4, signal_at='1:train:2:STOP') as run:
+        wait_until_stopped(run, 1)
+        resource.prlimit(run.processes[1].pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
+        run.kill(1, signal.SIGCONT)
+        started = time.monotonic()
+        codes = run.wait()
+        assert time.monotonic() - started < 60
+        assert codes == [2, 2], [run.output(i) for i in range(2)]
+        (line,) = errors_in(run.output(1))
+        (of_the_other,) = errors_in(run.output(0))
+    assert 'process 1 ended with code 2' in of_the_other
+    assert 'cannot write the checkpoint of step 3: File too large' in line
+
+
+def test_data_that_is_cut_while_a_run_reads_it(tiny_root, tmp_path):
+    root = shutil.copytree(tiny_root, tmp_path / 'root')
+    (tmp_path / 'disk').mkdir()
+    workdir = tmp_path / 'disk' / 'run'
+    with children.start(flags(tmp_path, root), devices=8, signal_at='0:train:2:STOP') as run:
+        wait_until_stopped(run, 0)
+        shards = sorted(
+            (root / 'prepared' / 'sample' / tiny.QUESTIONS[0] / 'train').glob('*0*-of-*')
+        )
+        os.truncate(shards[0], 100)
+        run.kill(0, signal.SIGCONT)
+        assert run.wait() == [2], run.output(0)
+        (line,) = errors_in(run.output(0))
+        assert 'Traceback' not in run.output(0)
+    assert f'{shards[0]} is broken' in line
+    step = checkpoints.steps(str(workdir))[-1]
+    assert step == 7 and checkpoints.damage(str(workdir), step) == ''
+
+
+def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monkeypatch):
+    root = shutil.copytree(tiny_root, tmp_path / 'root')
+    config, workdir = tiny.tiny_config(root), str(tmp_path / 'run')
+    config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+    config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+    task = tiny.QUESTIONS[0]
+    place = pathlib.Path(prepared.folder(str(root), 'sample', task, 'validation'))
+    shutil.rmtree(place)
+    rows = tiny.examples(task, 'validation')
+    monkeypatch.setattr(tiny, 'examples', lambda task, split: rows[::-1])
+    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: None)
+    tiny._write_task(str(root), runs.tokenizers.load('sample', str(root)), task, 'validation')
+    with pytest.raises(UserError, match=f'^{task}/validation holds other examples than when'):
+        config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))

@@ -1,0 +1,94 @@
+"""Files are written whole or not at all."""
+
+import errno
+import os
+import resource
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from xlbench import files
+
+
+@pytest.mark.parametrize('data', ['Grüße\r\n', b'\xff\x00', '', b''])
+def test_a_file_holds_what_was_written(tmp_path, data):
+    path = tmp_path / 'a.json'
+    for old in (None, 'older and longer than the new one'):
+        if old:
+            path.write_text(old)
+        files.write(path, data)
+        assert path.read_bytes() == (data.encode() if isinstance(data, str) else data)
+        assert [one.name for one in tmp_path.iterdir()] == ['a.json']
+    files.write(str(tmp_path / 'b'), data)
+    (tmp_path / 'c').write_text('')  # As every other file of this user.
+    assert len({stat.S_IMODE((tmp_path / name).stat().st_mode) for name in 'bc'}) == 1
+
+
+@pytest.mark.parametrize('place', ['write', 'fsync', 'replace'])
+def test_an_old_file_outlives_a_failure(tmp_path, monkeypatch, place):
+    path = tmp_path / 'a.json'
+    path.write_text('old')
+
+    def fail(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if place == 'write':
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    else:
+        monkeypatch.setattr(os, place, fail)
+    try:
+        with pytest.raises(OSError) as caught:
+            files.write(path, 'x' * 2000)
+    finally:
+        if place == 'write':
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == (errno.EFBIG if place == 'write' else errno.ENOSPC)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == 'old' and len(list(tmp_path.iterdir())) == 1
+
+
+def test_nothing_is_left_by_what_is_no_error_of_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, 'fsync', lambda number: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        files.write(tmp_path / 'a', 'new')
+    with pytest.raises(UnicodeEncodeError):
+        files.write(tmp_path / 'a', '\ud800')
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_folder_is_made(tmp_path):
+    path = tmp_path / 'missing' / 'a.json'
+    with pytest.raises(FileNotFoundError) as caught:
+        files.write(path, 'x')
+    assert caught.value.filename == str(path) and not path.parent.exists()
+
+
+WRITER = """
+import sys
+from xlbench import files
+
+while True:
+    for letter in 'ab':
+        files.write(sys.argv[1], letter * 100_000)
+"""
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path):
+    """Two processes write the same file, and are killed while they do."""
+    path = tmp_path / 'a'
+    files.write(path, 'a' * 100_000)
+    writers = [subprocess.Popen([sys.executable, '-c', WRITER, str(path)]) for _ in range(2)]
+    try:
+        seen = set()
+        while len(seen) < 2:  # Until the writers have begun.
+            seen.add(path.read_text())
+            assert not any(writer.poll() for writer in writers)
+        seen |= {path.read_text() for _ in range(200)}
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    assert seen | {path.read_text()} == {'a' * 100_000, 'b' * 100_000}

@@ -1,0 +1,225 @@
+"""Runs that are told to end: they save, end with code 75, and lose nothing."""
+
+import os
+import signal
+import threading
+
+import children
+import pytest
+import tiny
+
+from xlbench import checkpoints, logs, train
+from xlbench.evaluators import loop
+from xlbench.interruption import Interrupted, Interruption
+
+# ------------------------------------------------------------------------------- the signal itself
+
+
+def tell() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_it_is_told_by_the_first_signal_and_killed_by_a_second():
+    with Interruption() as interruption:
+        interruption.check()
+        tell()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # Which kills.
+        for _ in range(2):
+            with pytest.raises(Interrupted, match='told to end') as told:
+                interruption.check()
+        assert told.value.exit_code == 75
+
+
+def test_what_took_the_signal_before_has_it_again():
+    def own(*_):
+        raise AssertionError('not within the block')
+
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        for raised in (None, KeyError):
+            try:
+                with Interruption():
+                    tell()
+                    if raised:
+                        raise raised
+            except KeyError:
+                assert raised
+            assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_child_process_that_was_told_as_well_is_no_failure():
+    with pytest.raises(Interrupted, match='before the first step'), Interruption():
+        tell()
+        raise SystemExit(-15)
+    with pytest.raises(SystemExit), Interruption():
+        raise SystemExit(2)
+
+
+def test_another_thread_takes_no_signal():
+    before, seen = signal.getsignal(signal.SIGTERM), []
+
+    def run():
+        with Interruption() as interruption:
+            interruption.check()
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+# ----------------------------------------------------------------------------------- whole runs
+
+
+@pytest.fixture(scope='module')
+def config(tiny_root):
+    """Two stages, and two evaluations at the same steps; the first of them chooses the best."""
+    config = tiny.tiny_config(tiny_root, checkpoints__every=100, best__patience=3)
+    config.stages.stage1.num_steps, config.stages.stage2.num_steps = 5, 3
+    with config.unlocked():
+        config.evals.more = config.evals.dev.copy_and_resolve_references()
+    config.evals.more.update(tasks=tiny.TITLES, num_examples=9, batch_size=8)
+    return config
+
+
+@pytest.fixture(scope='module')
+def undisturbed(config, tmp_path_factory):
+    workdir = tmp_path_factory.mktemp('undisturbed') / 'run'
+    train.train(config, str(workdir))
+    return workdir
+
+
+@pytest.fixture
+def told_at(monkeypatch):
+    """Sends SIGTERM when a place is reached for the first time.
+
+    Places are the names of what is logged, as '3 train stage1', and 'batch N NAME STEP': the
+    Nth batch of an evaluation.
+    """
+    places = []
+    write, run = logs.Log.write, loop.Evaluator.run
+
+    def reach(place):
+        if places == [place]:
+            places.clear()
+            tell()
+
+    def write_then_tell(log, step, kind, name, values):
+        write(log, step, kind, name, values)
+        reach(f'{step} {kind} {name}')
+
+    def run_and_tell(evaluator, params, step, workdir, stage, split='', check=None):
+        count = 0
+
+        def check_later():
+            nonlocal count
+            count += 1
+            reach(f'batch {count} {evaluator._tasks[0].prepared.name} {step}')
+            check()
+
+        return run(evaluator, params, step, workdir, stage, split, check_later)
+
+    monkeypatch.setattr(logs.Log, 'write', write_then_tell)
+    monkeypatch.setattr(loop.Evaluator, 'run', run_and_tell)
+    return places.append
+
+
+def end(config, workdir) -> str:
+    """Runs until it was told to end; what it says."""
+    with pytest.raises(Interrupted) as told:
+        train.train(config, str(workdir))
+    assert told.value.exit_code == 75
+    return str(told.value)
+
+
+def test_told_at_every_place(config, undisturbed, told_at, tmp_path):
+    """In a step, in each evaluation of a step, at the end of a stage and of the run."""
+    workdir = tmp_path / 'run'
+    question, title = tiny.QUESTIONS[0], tiny.TITLES[0]
+    for place, step, due in (
+        ('2 train stage1', 2, []),
+        (f'batch 1 {question} 4', 4, ['dev', 'more']),
+        # The first evaluation of this step is complete.
+        (f'batch 2 {title} 4', 4, ['more']),
+        (f'5 eval more/{title}', 5, []),
+        ('6 train stage2', 6, []),
+        (f'batch 3 {title} 8', 8, ['more']),  # At the last step.
+        (f'batch 1 {question} 8', 8, []),  # In the evaluation of the end.
+    ):
+        told_at(place)
+        line = end(config, workdir)
+        assert line == (
+            f'told to end (SIGTERM): saved step {step}; the same command goes on from there'
+        ), place
+        assert checkpoints.steps(workdir)[-1] == step
+        assert checkpoints.read_progress(workdir, step)['due'] == due, place
+        assert not (workdir / 'DONE').exists()
+    train.train(config, str(workdir))
+    children.same_run(workdir, undisturbed)
+    newest = [checkpoints.read_progress(folder, 8) for folder in (workdir, undisturbed)]
+    assert newest[0] == newest[1] and newest[0]['best'] is not None
+    log = (workdir / 'log.txt').read_text()
+    assert [f'resumed at step {n},' in log for n in (2, 4, 5, 6, 8)] == [True] * 5
+
+
+def test_told_while_it_prepares(config, tmp_path, monkeypatch, capsys):
+    """Nothing was begun; the process that prepares in its place was told, too."""
+    build = train.runs.build
+
+    def build_and_be_told(config):
+        tell()
+        return build(config)
+
+    monkeypatch.setattr(train.runs, 'build', build_and_be_told)
+    workdir = tmp_path / 'run'
+    assert end(config, workdir) == 'told to end (SIGTERM)'
+    assert not workdir.exists()
+
+
+def test_the_real_program(config, undisturbed, tmp_path):
+    flags = [
+        f'--config={tiny.write_config(tmp_path / "tiny_run.py", config)}',
+        f'--workdir={tmp_path / "run"}',
+    ]
+    with children.start(flags, devices=8, signal_at='0:train:3:TERM') as run:
+        assert run.wait() == [75]
+        lines = run.output(0).splitlines()
+    assert lines[-1] == (
+        'error: told to end (SIGTERM): saved step 3; the same command goes on from there'
+    )
+    assert checkpoints.steps(tmp_path / 'run') == [3]
+    train.train(config, str(tmp_path / 'run'))
+    children.same_run(tmp_path / 'run', undisturbed)
+
+
+def test_two_processes_of_which_one_is_told(tiny_root, tmp_path):
+    """Both stop after the same step, and save it together."""
+    config = tiny.tiny_config(tiny_root, baselines=(), checkpoints__every=1000)
+    # The notice takes a second or two to reach the other process.
+    config.stages.stage1.num_steps, config.stages.stage2.num_steps = 150, 1
+    config.evals.dev.every = 1000
+    with config.unlocked():
+        del config.evals.test
+    flags = [
+        f'--config={tiny.write_config(tmp_path / "tiny_run.py", config)}',
+        f'--workdir={tmp_path / "run"}',
+    ]
+    with children.start(flags, processes=2) as run:
+        run.wait_for(0, 'mesh data 2')
+        run.kill(1, signal.SIGTERM)
+        assert run.wait() == [75, 75], run.output(0)
+        said = [
+            [line for line in run.output(i).splitlines() if 'told to end' in line] for i in (0, 1)
+        ]
+    [step] = checkpoints.steps(tmp_path / 'run')
+    assert step < 150
+    assert [len(lines) for lines in said] == [1, 1]
+    assert all(f': saved step {step};' in line for lines in said for line in lines)
+    assert [row[0] for row in tiny.rows(tmp_path / 'run')] == list(range(1, step + 1))
+    with children.start(flags, processes=2) as run:
+        run.wait_for(0, f'resumed at step {step}, in stage stage1')
+        assert run.wait() == [0, 0], run.output(0)
+    assert [row[0] for row in tiny.rows(tmp_path / 'run')] == list(range(1, 152))

@@ -1,0 +1,250 @@
+"""Tests of xlbench/prepare_beam.py, on Beam's local runner."""
+
+import functools
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import mtg_files
+import pytest
+import reply_files
+import seqio
+
+pytest.importorskip(
+    'apache_beam',
+    reason="Beam is missing: .venv/bin/python -m uv pip install --editable '.[beam]'",
+)
+
+from xlbench import errors, pipeline, prepare, prepare_beam, prepared
+
+SHARD_EXAMPLES = 4
+
+
+@pytest.fixture(scope='module')
+def vocabulary_file(tmp_path_factory):
+    return mtg_files.write_vocabulary(tmp_path_factory.mktemp('vocabulary'))
+
+
+@pytest.fixture
+def root(tmp_path, vocabulary_file, monkeypatch):
+    """Three benchmarks whose tasks have several shards of several chunks."""
+    folder = tmp_path / 'root'
+    mtg_files.write_mtg(folder, {'train': 11, 'validation': 5}, tasks=('qg',))
+    reply_files.write_mrs(folder, {'train': (4, 0, 7, 2)}, langs=('de',))
+    place = folder / 'fewshot'
+    for name in ('udpos', 'mldoc'):
+        (place / name).mkdir(parents=True)
+    for part, words in (('a', 3), ('b', 6)):
+        sentences = (
+            '\n'.join(f'{word}\tNOUN' for word in mtg_files.sentence('de', seed, words).split())
+            for seed in range(5)
+        )
+        (place / 'udpos' / f'train-{part}.tsv').write_text('\n\n'.join(sentences) + '\n')
+    (place / 'udpos' / 'train-a.tsv').rename(place / 'udpos' / 'train-de.tsv')
+    lines = [f'MCAT\t{mtg_files.sentence("de", seed, 8)}\n' for seed in range(9)]
+    (place / 'mldoc' / 'german.train.10000').write_text(''.join(lines))
+    shutil.copy(vocabulary_file, folder / 'sample.model')
+    monkeypatch.setattr(pipeline, 'CHUNK', 3)
+    monkeypatch.setattr(prepare, 'BATCH', 2)
+    # Of the ordinary preparation; the other one is told the number.
+    writer = functools.partial(prepared.Writer, shard_examples=SHARD_EXAMPLES)
+    monkeypatch.setattr(prepared, 'Writer', writer)
+    yield folder
+    pipeline.use_root(None)
+
+
+def tree(folder):
+    """Relative path -> bytes of every file below a folder, hidden ones included."""
+    paths = [p for p in pathlib.Path(folder).rglob('*') if p.is_file()]
+    return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
+
+
+def run(root, *names, beam=False, splits='train', skip_bad=0, **kwargs):
+    chosen = dict(root=str(root), vocabulary='sample', skip_bad=skip_bad)
+    work = functools.partial(prepare_beam.run, **chosen, shard_examples=SHARD_EXAMPLES)
+    return prepare.prepare(names, splits, **chosen, elsewhere=work if beam else None, **kwargs)
+
+
+def assert_same_bytes(root, *names, **kwargs):
+    """Prepares in both ways; returns what Beam's was."""
+    run(root, *names, **kwargs)
+    expected = tree(root / 'prepared')
+    shutil.rmtree(root / 'prepared')
+    done = run(root, *names, beam=True, **kwargs)
+    found = tree(root / 'prepared')
+    assert found.keys() == expected.keys()
+    assert [name for name in found if found[name] != expected[name]] == []
+    return done
+
+
+def damage(path, line, data):
+    lines = path.read_bytes().split(b'\n')
+    lines[line - 1] = data
+    path.write_bytes(b'\n'.join(lines))
+
+
+def test_same_bytes_as_the_ordinary_preparation(root):
+    """Texts, replies in both views, labels, tags; several tasks, splits, files and shards."""
+    done = assert_same_bytes(
+        root,
+        'mtg_multi_qg',
+        'mtg_qg_en_de:validation',
+        'mrs_retrieval_de_de',
+        'mrs_generation_de_de',
+        'mrs_retrieval_de_de:responses',
+        'fewshot_mldoc_de_de',
+        'fewshot_udpos_de_de',
+    )
+    shards = {str(d.job): len(d.manifest['shards']) for d in done}
+    assert shards['mtg_qg_en_en/train'] == 3 and shards['mrs_retrieval_de_de/train'] == 4
+    found = prepared.open_task(str(root), 'sample', 'mrs_generation_de_de', 'train')
+    replies = [reply_files.pair('de', 'train', number)[1] for number in range(13)]
+    assert [record['targets_pretokenized'] for record in found.read(range(13))] == replies
+    found.verify()
+
+
+def test_what_is_up_to_date_is_left(root, capsys):
+    (first,) = run(root, 'mtg_qg_en_de', beam=True)
+    again, other = run(root, 'mtg_qg_en_de', 'mtg_qg_en_en', beam=True)
+    assert not first.fresh and again.fresh and not other.fresh
+    assert run(root, 'mtg_qg_en_de', beam=True)[0].fresh
+    assert '1 prepared, 1 were up to date: 11 examples' in capsys.readouterr().out
+
+
+def test_files_that_can_be_read_apart(root, monkeypatch):
+    """Each is read by itself; an empty one, and bad records in several, change nothing."""
+    damage(root / 'mrs' / 'train' / 'de' / 'part0.tsv', 2, b'one column')
+    damage(root / 'mrs' / 'train' / 'de' / 'part2.tsv', 5, b'\xff')
+    together, read = pipeline.RecordSource.chunks, []
+
+    def chunks(source, split, paths):
+        read.append([os.path.basename(path) for path in paths])
+        return together(source, split, paths)
+
+    monkeypatch.setattr(pipeline.RecordSource, 'chunks', chunks)
+    names = ('mrs_retrieval_de_de', 'mrs_generation_de_de')
+    (done, _) = assert_same_bytes(root, *names, skip_bad=4)
+    assert [(bad['path'], bad['line']) for bad in done.manifest['skipped']] == [
+        ('mrs/train/de/part0.tsv', 2),
+        ('mrs/train/de/part2.tsv', 5),
+    ]
+    files = [f'part{number}.tsv' for number in range(4)]
+    assert sorted(read) == sorted(2 * [files] + 2 * [[name] for name in files])
+
+
+def test_a_task_that_cannot_be_divided(root):
+    """Its steps look at more than one record: every second one stays."""
+    pipeline.use_vocabulary('sample', str(root))
+    task = pipeline.get('mtg_qg_en_de')
+    steps = list(task.preprocessors)
+
+    def every_second(dataset):
+        return dataset.shard(2, 1)
+
+    seqio.TaskRegistry.add(
+        'mtg_half',
+        source=task.source,
+        preprocessors=[*steps[:1], every_second, *steps[1:]],
+        output_features=task.output_features,
+        metric_fns=task.metric_fns,
+    )
+    try:
+        assert prepare.encoder(pipeline.get('mtg_half'), 'train') is None
+        (done,) = assert_same_bytes(root, 'mtg_half')
+        assert done.manifest['num_examples'] == 5
+    finally:
+        seqio.TaskRegistry.remove('mtg_half')
+
+
+def test_bad_records_are_counted_over_the_whole_run(root):
+    damage(root / 'mtg' / 'qg' / 'en' / 'train.src', 3, b'no answer')
+    damage(root / 'mtg' / 'qg' / 'en' / 'train.src', 5, b'\xff')
+    damage(root / 'mtg' / 'qg' / 'de' / 'train.src', 1, b'')
+    with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N') as caught:
+        run(root, 'mtg_multi_qg', beam=True)
+    assert '\n' not in str(caught.value)
+    # No task alone has more than two, so that only the sum is too large.
+    with pytest.raises(errors.UserError, match=r'train\.src:\d: .*--skip_bad=N'):
+        run(root, 'mtg_multi_qg', beam=True, skip_bad=2)
+    assert tree(root / 'prepared') == {}
+    done = assert_same_bytes(root, 'mtg_multi_qg', skip_bad=3)
+    assert sorted(len(d.manifest['skipped']) for d in done) == [0, 0, 1, 2]
+
+
+def test_mistakes_leave_nothing_behind(root):
+    path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
+    path.write_text(path.read_text() + 'one more\n')
+    with pytest.raises(errors.UserError, match=r'en/train.src:12: has 11 lines but .* has 12'):
+        run(root, 'mtg_qg_en_en', 'mtg_qg_en_de', beam=True, skip_bad=100)
+    assert tree(root / 'prepared') == {}
+    assert not [name for name in os.listdir(root / 'prepared' / 'sample') if name[0] == '.']
+
+
+def test_input_that_changes_while_it_is_read(root, monkeypatch):
+    original = prepare.source_records
+
+    def source_records(*args, **kwargs):
+        yield from original(*args, **kwargs)
+        os.utime(root / 'mtg' / 'qg' / 'de' / 'train.trg', (1, 1))
+
+    monkeypatch.setattr(prepare, 'source_records', source_records)
+    with pytest.raises(errors.UserError, match='changed while they were read'):
+        run(root, 'mtg_qg_en_de', beam=True)
+    assert tree(root / 'prepared') == {}
+
+
+@pytest.mark.parametrize(
+    ('flags', 'message'),
+    [
+        (['--beam', '--workers=2'], '--beam goes with neither --workers'),
+        (['--', '--runner=FnApiRunner'], "'--runner=FnApiRunner' is no flag"),
+        (['--beam', '--', '--runner=NoSuchRunner'], 'NoSuchRunner'),
+    ],
+)
+def test_mistakes_on_the_command_line(root, capsys, flags, message):
+    arguments = ['--mixture=mtg_qg_en_de', '--split=train', f'--root={root}', *flags]
+    assert errors.run_main(prepare.main, ['prepare', *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count('\n') == 1 and error.startswith('error: ')
+
+
+def test_the_command_with_a_worker_process_and_a_task_of_ones_own(root, tmp_path, monkeypatch):
+    """The worker is another process, which finds the task file, the data and the vocabulary."""
+    text = """
+        from xlbench import pipeline
+
+        pipeline.register_text_task(
+            'mine_x',
+            files={'train': 'mine.jsonl'},
+            format='jsonl',
+            fields={'inputs': 'a', 'targets': 'b'},
+            lang='en',
+        )
+        """
+    folder = tmp_path / 'own'
+    folder.mkdir()
+    (folder / 'mine.py').write_text(textwrap.dedent(text))
+    lines = [f'{{"a": "the river {n}", "b": "old {n}"}}\n' for n in range(2500)]
+    (root / 'mine.jsonl').write_text(''.join(lines))
+    monkeypatch.setenv('XLBENCH_TASKS', str(folder))
+    monkeypatch.setattr(prepared, 'Writer', prepared.Writer.func)
+    try:
+        run(root, 'mine_x')
+        expected = tree(root / 'prepared')
+    finally:
+        seqio.TaskRegistry.remove('mine_x')
+        pipeline._user_files.clear()
+        sys.modules.pop('xlbench_user_tasks.mine')
+    shutil.rmtree(root / 'prepared')
+    command = [
+        sys.executable, '-m', 'xlbench.prepare', '--mixture=mine_x', '--split=train',
+        f'--root={root}', f'--tasks={folder}', '--beam', '--',
+        '--direct_num_workers=1', '--direct_running_mode=multi_processing',
+    ]  # fmt: skip
+    result = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert result.returncode == 0, result.stderr
+    assert '1 prepared, 0 were up to date: 2,500 examples' in result.stdout
+    assert tree(root / 'prepared') == expected

@@ -1,0 +1,89 @@
+"""Texts cut in parts along their length, on several replicas: what one device computes."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+import tiny
+
+from xlbench import decoding, models, objectives, partitioning, train_step
+
+
+def test_of_other_positions_a_device_holds_keys_and_values_only():
+    """Eight devices, each with 6 of 48 positions in the encoder, and 2 of 16 in the decoder."""
+    fields = dict(emb_dim=80, num_heads=4, head_dim=20, mlp_dim=112)
+    training = tiny.Training(partitioning.make_mesh(data=1, sequence=8), model=fields)
+    names = [f'{side}_{kind}' for side, kinds in (
+        ('encoder', ('input_tokens', 'segment_ids', 'positions')),
+        ('decoder', ('input_tokens', 'segment_ids', 'positions', 'target_tokens', 'loss_weights')),
+    ) for kind in kinds]  # fmt: skip
+    batch = {
+        name: np.ones((2, 48 if name.startswith('encoder') else 16), np.int32) for name in names
+    }
+    training.run([batch])
+    (program,) = training.step._compiled.values()
+    shapes = set(re.findall(r'\b[a-z]+\d+\[([\d,]+)\]', program.as_text()))
+    assert {'2,6,80', '2,6,112', '2,4,6,48', '2,2,80', '2,4,2,48', '2,4,48,20'} <= shapes
+    # Rows x positions x features, weights for all queries, biases for all queries.
+    whole = {'2,48,80', '2,48,112', '2,4,48,48', '1,4,48,48', '4,48,48', '2,16,80', '1,32,128'}
+    assert not whole & shapes
+
+
+SIZES = dict(vocab_size=128, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32)
+DRY = dict(dropout_rate=0.0, attention_dropout_rate=0.0)
+FAMILIES = {
+    'mbart': ('generation', dict(num_encoder_layers=1, num_decoder_layers=1, max_positions=32)),
+    'encoder_decoder': ('generation', dict(num_layers=1, max_positions=32)),
+    'token_classifier': ('tagging', dict(num_layers=1, max_positions=32, num_labels=3)),
+    'dual_encoder': ('retrieval', dict(num_layers=1, max_positions=32)),
+}
+
+
+@pytest.mark.parametrize('family', FAMILIES)
+def test_every_family_computes_the_same_with_texts_cut_in_parts(family, tiny_root):
+    """Losses and gradients; for one of them also the texts of a beam search."""
+    name, fields = FAMILIES[family]
+    model = models.build(family, 'sample', **SIZES | fields | DRY)
+    (batch,) = tiny.packed_batches(tiny_root, 1)
+    if name == 'retrieval':
+        (batch,) = tiny.pair_batches(1)
+    if name == 'tagging':
+        drawn = np.random.default_rng(0).integers(0, 3, batch['encoder_segment_ids'].shape)
+        batch = {key: x for key, x in batch.items() if key.startswith('encoder')}
+        weights = (batch['encoder_segment_ids'] > 0).astype(np.float32)
+        batch |= dict(labels=drawn.astype(np.int32), label_weights=weights)
+    found, params = [], None
+    for mesh in (
+        partitioning.make_mesh(devices=jax.devices()[:1]),
+        partitioning.make_mesh(replica=2, data=1, sequence=2, tensor=2),
+    ):
+        objective = objectives.build(name, batch_shards=partitioning.batch_shards(mesh))
+        _, shardings = train_step.params_like(model, objective, mesh)
+        if params is None:
+            params = train_step.init_params(model, objective, mesh, jax.random.key(0))
+
+        def outputs(params, batch, objective=objective):
+            def loss(params):
+                return objective.loss(model, params, batch, None)['loss']
+
+            losses_and_gradients = jax.value_and_grad(loss)(params)
+            if family != 'mbart':
+                return losses_and_gradients
+            ids = dict(start_id=0, eos_id=1, pad_id=0)
+            options = decoding.Options(method='beam', num_beams=2, max_length=4)
+            decoded = decoding.decode(model, params, batch, options, **ids)
+            return *losses_and_gradients, decoded.tokens
+
+        with partitioning.activate(mesh):
+            placed = jax.device_put(jax.device_get(params), shardings)
+            result = jax.jit(outputs)(placed, partitioning.put_batch(batch, mesh))
+        found.append(jax.device_get(result))
+    one, other = found
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
+    for (path, left), right in zip(
+        jax.tree_util.tree_leaves_with_path(one[1]), jax.tree.leaves(other[1]), strict=True
+    ):
+        floor = 1e-4 * max(np.abs(left).max(), 1e-3)
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=floor, err_msg=str(path))
+    np.testing.assert_array_equal(one[2:], other[2:])

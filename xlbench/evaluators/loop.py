@@ -1,0 +1,208 @@
+"""What all evaluators do: task after task, batch after batch, rows together, files written.
+
+Each task leaves two files, written whole or not at all:
+
+  <workdir>/eval/<step>/<split>/<task>/metrics.json       scores, signatures, what was scored
+  <workdir>/eval/<step>/<split>/<task>/predictions.jsonl  id, input, target, prediction, scores
+"""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh
+
+from xlbench import files, logs, partitioning
+from xlbench.batches import Batch, EvalBatches
+from xlbench.prepared import Prepared
+
+# Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
+# memory given back, at the pace of the device.
+BATCHES_AHEAD = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A prepared task with what evaluating it needs.
+
+    Attributes:
+      prepared: its examples.
+      batches: of them, this process's rows.
+      metrics: called with (targets, predictions).
+    """
+
+    prepared: Prepared
+    batches: EvalBatches
+    metrics: Sequence[Any]
+
+
+class Evaluator:
+    """An evaluator says how a task is scored; the order of things is the same for all of them.
+
+    Attributes:
+      _tasks: what is scored, each with its preparation as `prepared`.
+    """
+
+    _tasks: Sequence[Any]
+
+    def _begin(self, params: Any, check: Callable[[], None]) -> Any:
+        """What all tasks need of these parameters."""
+        del check
+        return params
+
+    def _rows(self, task: Any, shared: Any, check: Callable[[], None]) -> Any:
+        """What the model says of a task.
+
+        Args:
+          task: one of `_tasks`.
+          shared: what `_begin` has returned.
+          check: to be called after every batch.
+        """
+        raise NotImplementedError
+
+    def _summarise(
+        self, task: Any, rows: Any
+    ) -> tuple[dict[str, Any], Sequence[Mapping[str, Any]]]:
+        """What metrics.json says of a task, 'scores' among it; the lines of predictions.jsonl.
+
+        Args:
+          task: one of `_tasks`.
+          rows: what `_rows` has returned.
+        """
+        raise NotImplementedError
+
+    def run(
+        self,
+        params: Any,
+        step: int,
+        workdir: str,
+        stage: str,
+        split: str = '',
+        check: Callable[[], None] = lambda: None,
+        scoring: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
+    ) -> dict[str, dict[str, float]]:
+        """The scores of each task, and under 'mean' their averages; process 0 writes the files.
+
+        Args:
+          params: of the model.
+          step: that they are of.
+          workdir: where the files go.
+          stage: of the run.
+          split: what the results are filed under; default: the split that is scored.
+          check: called after every batch, equally often in every process; what it raises ends the
+            evaluation. Files of tasks that were complete stay.
+          scoring: entered while a task's predictions are scored, which may take long.
+        """
+        started = time.monotonic()
+        shared = self._begin(params, check)
+        shared_seconds = (time.monotonic() - started) / len(self._tasks)
+        scores = {}
+        for task in self._tasks:
+            started = time.monotonic()
+            rows = self._rows(task, shared, check)
+            with scoring():
+                result, predictions = self._summarise(task, rows)
+            scores[task.prepared.name] = result['scores']
+            if jax.process_index() == 0:
+                seconds = shared_seconds + time.monotonic() - started
+                result |= {'step': step, 'stage': stage, 'seconds': round(seconds, 3)}
+                write_result(workdir, str(step), task.prepared, result, predictions, split)
+        return scores | {'mean': means(scores)}
+
+
+def over_batches(
+    predict: Callable[[dict[str, jax.Array]], Mapping[str, jax.Array]],
+    batches: Iterable[Batch],
+    mesh: Mesh,
+    check: Callable[[], None],
+) -> list[dict[str, jax.Array]]:
+    """What `predict` says of each batch, with the 'index' of its rows' examples; see `collect`.
+
+    Args:
+      predict: from a batch on the devices to arrays [rows, ...].
+      batches: this process's rows, with example_index.
+      mesh: where it runs.
+      check: called after every batch.
+    """
+    results = []
+    with partitioning.activate(mesh):
+        for local in batches:
+            batch = partitioning.put_batch(local, mesh)
+            results.append({'index': batch['example_index'], **predict(batch)})
+            if len(results) > BATCHES_AHEAD:
+                jax.block_until_ready(results[-1 - BATCHES_AHEAD])
+            check()
+    return results
+
+
+def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The average of each score over the tasks that have it."""
+    names = {name for values in scores.values() for name in values}
+    return {
+        name: float(np.mean([v[name] for v in scores.values() if name in v]))
+        for name in sorted(names)
+    }
+
+
+def collect(
+    results: Sequence[Mapping[str, jax.Array]], name: str, num_examples: int
+) -> dict[str, np.ndarray]:
+    """The rows of all batches in the order of the examples, without padding, on every process.
+
+    Args:
+      results: of each batch, arrays [rows, ...]; 'index' is the example of a row, or -1.
+      name: of the task.
+      num_examples: that there must be, each once.
+    """
+    rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
+    real = rows['index'] >= 0
+    order = np.argsort(rows['index'][real], kind='stable')
+    rows = {key: value[real][order] for key, value in rows.items()}
+    if not np.array_equal(rows['index'], np.arange(num_examples)):
+        raise RuntimeError(
+            f'{name}: {len(rows["index"])} rows were scored, not each of {num_examples} examples '
+            'once'
+        )
+    return rows
+
+
+def _fetch(value: jax.Array) -> np.ndarray:
+    """The whole array on every process."""
+    if jax.process_count() == 1:
+        return np.asarray(value)
+    return np.asarray(multihost_utils.process_allgather(value, tiled=True))
+
+
+def write_result(
+    workdir: str,
+    step: str,
+    prepared: Prepared,
+    result: Mapping[str, Any],
+    predictions: Sequence[Mapping[str, Any]],
+    split: str = '',
+) -> None:
+    """Writes metrics.json, and predictions.jsonl if there are any.
+
+    `split` is what the result is filed under, by default the split that was scored.
+    """
+    split = split or prepared.split
+    folder = pathlib.Path(workdir) / 'eval' / step / split / prepared.name
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {
+        'task': prepared.name,
+        'split': split,
+        **result,
+        'data': prepared.manifest['data'],
+        'manifest': prepared.sha256,
+    }
+    if predictions:
+        rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
+        files.write(folder / 'predictions.jsonl', '\n'.join(rows) + '\n')
+    files.write(folder / 'metrics.json', logs.as_json(facts))
