@@ -126,10 +126,10 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
     c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(
-        batch_size=64,
+        batch_size=32,
         lengths=lengths,
         packing=False,
-        length_buckets=4,
+        length_buckets=6,
         row_multiple=8,
         one_task=False,
     )
@@ -139,7 +139,7 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         source=dict(
             mixture=scenario.mixture,
             split=scenario.split,
-            num_steps=1500,
+            num_steps=3600,
             optimizer=dict(
                 name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
             ),
@@ -151,8 +151,8 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         test=dict(tasks=scenario.train, split='test', every=0, **evaluate),
     )
     c.best = dict(score='', mode='max', patience=0)  # The last step: there is no English dev file.
-    c.checkpoints = dict(every=500, keep=1)
-    c.log_every = 100
+    c.checkpoints = dict(every=1000, keep=2)
+    c.log_every = 200
     c.baselines = ()
     c.baseline_split = 'train'
     return c

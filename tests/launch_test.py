@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 
+import children
 import pytest
+import tiny
 import yaml
 
 from xlbench import processes
@@ -318,11 +320,32 @@ def test_slurm_options_reach_srun(cluster, program):
     assert told.startswith('srun --kill-on-bad-exit=1 --wait=0 --output=slurm-logs/7/attempt-0/%t')
 
 
-@pytest.mark.skipif(
+real_slurm = pytest.mark.skipif(
     not os.environ.get('XLBENCH_TEST_SLURM'),
     reason='starts a SLURM: needs slurmctld, slurmd, munge and root; set XLBENCH_TEST_SLURM=1',
 )
-def test_slurm_for_real(program, tmp_path, monkeypatch):
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A SLURM of this machine, in whose folder the test works."""
+    monkeypatch.chdir(tmp_path)
+    started = subprocess.run(
+        [SLURM / 'start.sh', tmp_path / 'slurm'], stdout=subprocess.PIPE, text=True, check=True
+    )
+    monkeypatch.setenv('SLURM_CONF', started.stdout.strip())
+    yield tmp_path
+    subprocess.run([SLURM / 'stop.sh', tmp_path / 'slurm'], check=True)
+
+
+def submit_two(*arguments: str) -> str:
+    """Submits a job of two processes; its number."""
+    command = ['sbatch', '--parsable', '--ntasks-per-node=2', LAUNCH / 'slurm.sbatch', *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+@real_slurm
+def test_slurm_for_real(slurm, program):
     """A job of two processes that is told to end, goes back into the queue, and finishes."""
     program("""
 import os, signal, sys, time
@@ -335,25 +358,38 @@ found = processes.join()
 import jax
 print(f'process {jax.process_index()} of {jax.process_count()} ({found})')
 """)
-    monkeypatch.chdir(tmp_path)
-    started = subprocess.run(
-        [SLURM / 'start.sh', tmp_path / 'slurm'], stdout=subprocess.PIPE, text=True, check=True
-    )
-    monkeypatch.setenv('SLURM_CONF', started.stdout.strip())
-    try:
-        command = ['sbatch', '--parsable', '--ntasks-per-node=2', LAUNCH / 'slurm.sbatch']
-        job = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-        logs = tmp_path / 'slurm-logs' / job
-        wait_for(lambda: all('ready' in read(logs / 'attempt-0' / f'{i}.log') for i in range(2)))
-        # What SLURM does before the time is over, to the batch script alone.
-        subprocess.run(['scancel', '--batch', '--signal=TERM', job], check=True)
-        wait_for(lambda: state_of(job) == 'COMPLETED')
-        for i in range(2):
-            line = f'process {i} of 2 (found: SLURM job {job})'
-            assert line in read(logs / 'attempt-1' / f'{i}.log')
-        assert 'back into the queue; restart 1 of 10' in read(tmp_path / f'slurm-{job}.out')
-    finally:
-        subprocess.run([SLURM / 'stop.sh', tmp_path / 'slurm'], check=True)
+    job = submit_two()
+    logs = slurm / 'slurm-logs' / job
+    wait_for(lambda: all('ready' in read(logs / 'attempt-0' / f'{i}.log') for i in range(2)))
+    # What SLURM does before the time is over, to the batch script alone.
+    subprocess.run(['scancel', '--batch', '--signal=TERM', job], check=True)
+    wait_for(lambda: state_of(job) == 'COMPLETED')
+    for i in range(2):
+        line = f'process {i} of 2 (found: SLURM job {job})'
+        assert line in read(logs / 'attempt-1' / f'{i}.log')
+    assert 'back into the queue; restart 1 of 10' in read(slurm / f'slurm-{job}.out')
+
+
+@real_slurm
+@pytest.mark.parametrize('told', ['scontrol requeue', 'scancel --batch --signal=TERM'])
+def test_slurm_trains_on_after_a_requeue(slurm, tiny_root, monkeypatch, told):
+    """The job ends with the very scores of one that nobody disturbed."""
+    for name in (*processes.VARIABLES, processes.WAIT):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv('XLBENCH_PYTHON', sys.executable)
+    monkeypatch.setenv('PYTHONPATH', str(PROJECT))
+    monkeypatch.setenv('XLA_FLAGS', '--xla_force_host_platform_device_count=1')
+    config = tiny.brief_config(tiny_root, checkpoints__every=20, evals__dev__every=100)
+    config.stages.stage1.num_steps = 200
+    undisturbed = submit_two(*children.flags(slurm / 'undisturbed', config))
+    wait_for(lambda: state_of(undisturbed) == 'COMPLETED', seconds=400)
+    job = submit_two(*children.flags(slurm / 'disturbed', config))
+    progress = slurm / 'disturbed' / 'run' / 'metrics.jsonl'
+    wait_for(lambda: read(progress).count('"train"') > 50, seconds=400)
+    subprocess.run([*told.split(), job], check=True)
+    wait_for(lambda: state_of(job) == 'COMPLETED', seconds=400)
+    assert 'resumed at step' in read(slurm / 'slurm-logs' / job / 'attempt-1' / '0.log')
+    children.same_run(slurm / 'undisturbed' / 'run', slurm / 'disturbed' / 'run')
 
 
 def read(path: pathlib.Path) -> str:

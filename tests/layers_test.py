@@ -1,3 +1,4 @@
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -142,3 +143,25 @@ def test_stacked_kernels_start_with_their_own_scales():
     init = layers.fan_in_normal((0.1, 1.0))
     kernel = init(jax.random.key(0), (2, 64, 100))
     np.testing.assert_allclose(kernel.std((1, 2)), [0.01, 0.1], rtol=0.05)
+
+
+def test_what_remat_computes_again():
+    """'dots' keeps the products of a layer, which have a gradient of their own; 'full' does not."""
+
+    def products(remat):
+        layer = layers.checkpointed(Stretched, remat, train_argument=2)()
+        x = jnp.ones((2, 8))
+        params = layer.init(jax.random.key(0), x, False)
+        gradient = jax.grad(lambda params: layer.apply(params, x, False).sum())
+        return str(jax.make_jaxpr(gradient)(params)).count('dot_general')
+
+    assert products('dots') == products('none') < products('full')
+
+
+class Stretched(nn.Module):
+    """Two products with something between them."""
+
+    @nn.compact
+    def __call__(self, x, train):
+        x = jnp.tanh(layers.Dense(8, ('features', 'embed'))(x))
+        return jnp.tanh(layers.Dense(8, ('features', 'embed'))(x))
