@@ -108,7 +108,7 @@ def small(task: str) -> ml_collections.ConfigDict:
         buckets=30,
         starts=('source',),
         methods=('full',),
-        learning_rates=(3e-3,),
+        learning_rates=(5e-3,),
         seeds=(42,),
         epochs=50,
         patience=10,

@@ -139,7 +139,7 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         source=dict(
             mixture=scenario.mixture,
             split=scenario.split,
-            num_steps=3600,
+            num_steps=3000,
             optimizer=dict(
                 name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
             ),

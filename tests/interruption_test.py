@@ -111,7 +111,7 @@ def told_at(monkeypatch):
         write(log, step, kind, name, values)
         reach(f'{step} {kind} {name}')
 
-    def run_and_tell(evaluator, params, step, workdir, stage, split='', check=None):
+    def run_and_tell(evaluator, params, step, workdir, stage, check, **options):
         count = 0
 
         def check_later():
@@ -120,7 +120,7 @@ def told_at(monkeypatch):
             reach(f'batch {count} {evaluator._tasks[0].prepared.name} {step}')
             check()
 
-        return run(evaluator, params, step, workdir, stage, split, check_later)
+        return run(evaluator, params, step, workdir, stage, check=check_later, **options)
 
     monkeypatch.setattr(logs.Log, 'write', write_then_tell)
     monkeypatch.setattr(loop.Evaluator, 'run', run_and_tell)
