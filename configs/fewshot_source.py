@@ -91,7 +91,7 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         test=dict(tasks=tuple(evaluated), split='test', every=0, **evaluate),
     )
     c.best = dict(score=f'dev/mean/{score(scenario)}', mode='max', patience=0)
-    c.checkpoints = dict(every=300, keep=1)
+    c.checkpoints = dict(every=300, keep=2)
     c.log_every = 50
     c.baselines = ()
     c.baseline_split = 'train'
@@ -210,7 +210,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
     )
     c.best = dict(score=f'dev/mean/{score(scenario)}', mode='max', patience=0)
-    c.checkpoints = dict(every=200, keep=1)
+    c.checkpoints = dict(every=200, keep=2)
     c.log_every = 50
     c.baselines = ()
     c.baseline_split = 'train'

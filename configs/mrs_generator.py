@@ -81,7 +81,7 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         ),
     )
     c.best = dict(score='dev/mean/loss', mode='min', patience=0)
-    c.checkpoints = dict(every=200, keep=1)
+    c.checkpoints = dict(every=200, keep=2)
     c.log_every = 50
     c.baselines = ('most_frequent', 'nearest_input')
     c.baseline_split = 'train'

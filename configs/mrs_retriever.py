@@ -100,7 +100,7 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
     )
     c.best = dict(score='dev/mean/mrs_rouge', mode='max', patience=0)
-    c.checkpoints = dict(every=300, keep=1)
+    c.checkpoints = dict(every=300, keep=2)
     c.log_every = 50
     c.baselines = ('most_frequent', 'nearest_input')
     c.baseline_split = 'train'

@@ -124,7 +124,7 @@ def sample(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
         ),
     )
     c.best = dict(score='dev/mean/loss', mode='min', patience=0)
-    c.checkpoints = dict(every=300, keep=1)
+    c.checkpoints = dict(every=300, keep=2)
     c.log_every = 100
     c.baselines = ('copy_input', 'most_frequent', 'nearest_input')
     c.baseline_split = 'train'

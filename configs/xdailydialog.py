@@ -96,7 +96,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         ),
     )
     c.best = dict(score='dev/mean/mrr', mode='max', patience=0)
-    c.checkpoints = dict(every=100, keep=1)
+    c.checkpoints = dict(every=100, keep=2)
     c.log_every = 20
     c.baselines = ('most_frequent', 'nearest_input')
     c.baseline_split = 'train'

@@ -89,7 +89,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         ),
     )
     c.best = dict(score='dev/mean/loss', mode='min', patience=0)
-    c.checkpoints = dict(every=100, keep=1)
+    c.checkpoints = dict(every=100, keep=2)
     c.log_every = 20
     c.baselines = ('copy_input', 'most_frequent', 'nearest_input')
     c.baseline_split = 'train'

@@ -415,7 +415,7 @@ def load(
     if batch_size < 1 or batch_size % shards:
         raise UserError(
             f'batch_size is {batch_size}; it must be a multiple of {shards}, the devices '
-            '(data x fsdp) that share the rows'
+            '(replica x data x fsdp) that share the rows'
         )
     if max_input_length and max_input_length < 2:
         raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
