@@ -22,9 +22,11 @@ from xlbench import (
     checkpoints,
     config as config_lib,
     errors,
+    logs,
     partitioning,
     prepared,
     runs,
+    train,
     train_step,
 )
 from xlbench.errors import UserError
@@ -271,3 +273,30 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
     tiny._write_task(str(root), runs.tokenizers.load('sample', str(root)), task, 'validation')
     with pytest.raises(UserError, match=f'^{task}/validation holds other examples than when'):
         config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+
+
+def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(
+    tiny_root, tmp_path, monkeypatch
+):
+    config = tiny.brief_config(tiny_root, checkpoints__keep=2)
+    train.train(config, str(tmp_path / 'undisturbed'))
+    workdir, write = tmp_path / 'run', logs.Log.write
+
+    def write_until_step_5(log, step, *rest):
+        write(log, step, *rest)
+        if step == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(logs.Log, 'write', write_until_step_5)
+    with pytest.raises(KeyboardInterrupt):
+        train.train(config, str(workdir))
+    monkeypatch.undo()
+    before, newest = checkpoints.steps(workdir)
+    written = (workdir / 'checkpoints' / str(newest)).rglob('*')
+    os.truncate(max(written, key=lambda path: path.stat().st_size), 100)
+    train.train(config, str(workdir))
+    log = (workdir / 'log.txt').read_text()
+    assert f'checkpoint {newest} is damaged: ' in log
+    assert f'resumed at step {before},' in log and f'resumed at step {newest},' not in log
+    assert (workdir / 'damaged' / str(newest)).is_dir()
+    children.same_run(tmp_path / 'undisturbed', workdir)
