@@ -130,7 +130,7 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
         )
     c.evals.dev.update(tasks=QUESTIONS, every=4, num_examples=20, batch_size=24, lengths=LENGTHS)
     c.evals.test.update(tasks=QUESTIONS, batch_size=40, lengths=LENGTHS)
-    c.checkpoints.every = 3
+    c.checkpoints.update(every=3, keep=1)
     c.log_every = 1
     with c.unlocked():
         c.update_from_flattened_dict({k.replace('__', '.'): v for k, v in overrides.items()})
