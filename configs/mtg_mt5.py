@@ -31,7 +31,7 @@ SIZES = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
 _LONG = dict(inputs=1024, targets=128)
 SLICES = {
     'xxl_v5p_4x4x4': dict(
-        batch_size=256, lengths=_LONG, mesh=dict(data=4, fsdp=16, tensor=1), remat='dots'
+        batch_size=256, lengths=_LONG, mesh=dict(data=4, fsdp=16, tensor=1), remat='none'
     ),
     'xxl_v6e_16x16': dict(
         batch_size=1024, lengths=_LONG, mesh=dict(data=8, fsdp=16, tensor=2), remat='full'

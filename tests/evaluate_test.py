@@ -197,7 +197,7 @@ def test_on_another_mesh_than_the_run_had(run, capsys):
     path.write_text(json.dumps(about))
     with pytest.raises(UserError, match=r'mesh data=3 .* --mesh=data=-1 replaces it'):
         call(run)
-    with pytest.raises(UserError, match="unknown key in --mesh 'dat'"):
+    with pytest.raises(UserError, match="unknown axis in --mesh 'dat'"):
         call(run, '--mesh=dat=2')
     with pytest.raises(UserError, match='--mesh=2 is not sizes of axes'):
         call(run, '--mesh=2')

@@ -33,7 +33,7 @@ from ml_collections import ConfigDict
 
 from xlbench import checkpoints as checkpoints_lib, errors, partitioning, processes, report, runs
 from xlbench.checkpoints import find_step
-from xlbench.config import check_block, read_about
+from xlbench.config import read_about
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
@@ -65,7 +65,8 @@ def main(argv: Sequence[str]) -> None:
     config.stages = {}
     config.baselines = ()
     config.batches.batch_size, config.accumulate = changes['batch_size'], 1  # Of no training.
-    config.mesh = _mesh(config.mesh, args.mesh)
+    config.mesh = args.mesh or config.mesh
+    _check_mesh(config.mesh)
     parts = runs.build(config)
     _check_labels(args.workdir, about.get('labels') or [], runs.labels_of(parts.data))
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
@@ -85,19 +86,11 @@ def main(argv: Sequence[str]) -> None:
         print('\n' + report.table(args.workdir, step, filed))
 
 
-def _mesh(own: Mapping[str, int], given: str | None) -> Mapping[str, int]:
-    """The run's own mesh, or the one of the command line: 'data=2,tensor=2'."""
-    if given is not None:
-        try:
-            own = {name: int(size) for name, size in (p.split('=') for p in given.split(','))}
-        except ValueError:
-            raise UserError(f'--mesh={given} is not sizes of axes like data=2,tensor=2') from None
-        check_block(partitioning.make_mesh, own, '--mesh', 'devices')
+def _check_mesh(sizes: Mapping[str, int]) -> None:
     try:
-        partitioning.make_mesh(**own)
+        partitioning.make_mesh(**sizes)
     except UserError as error:
         raise UserError(f'{error} Here --mesh=data=-1 replaces it.') from None
-    return own
 
 
 def _check_labels(workdir: str, trained: Sequence[str], labels: Sequence[str]) -> None:
@@ -159,7 +152,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         '--num_examples', type=int, help="of each task, 0 is all; default: the config's"
     )
-    parser.add_argument('--mesh', help="like data=2,tensor=2; default: the run's")
+    parser.add_argument(
+        '--mesh', type=partitioning.mesh_sizes, help="like data=2,tensor=2; default: the run's"
+    )
     flags.add_flags(parser)
     return parser.parse_args(argv)
 

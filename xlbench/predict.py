@@ -407,7 +407,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
     )
-    parser.add_argument('--mesh', type=_mesh, default={}, help='like data=2,tensor=2')
+    parser.add_argument(
+        '--mesh', type=partitioning.mesh_sizes, default={}, help='like data=2,tensor=2'
+    )
     parser.add_argument('--dtype', default='', help="of activations; default: the model's")
     parser.add_argument(
         '--mmi_model', help='from answers to inputs, to rank all beams anew (arXiv:1510.03055)'
@@ -428,14 +430,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     flags.add_flags(parser)
     return parser.parse_args(argv)
-
-
-def _mesh(text: str) -> dict[str, int]:
-    """'data=2,tensor=2' -> {'data': 2, 'tensor': 2}"""
-    names = '|'.join(partitioning.MESH_AXES)
-    if not re.fullmatch(rf'((^|,)({names})=-?\d+)+', text):
-        raise argparse.ArgumentTypeError(f'{text!r} is not sizes of axes like data=2,tensor=2')
-    return {name: int(size) for name, size in (part.split('=') for part in text.split(','))}
 
 
 if __name__ == '__main__':

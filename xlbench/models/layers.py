@@ -33,8 +33,10 @@ BIAS_BLOCKS = 64
 REMAT = {
     'full': jax.checkpoint_policies.nothing_saveable,
     # By name: a policy that looks for products does not see into one with a gradient of its own.
-    'dots': jax.checkpoint_policies.save_only_these_names('product'),
+    'dots': jax.checkpoint_policies.save_only_these_names('kept'),
 }
+# What remat 'dots' keeps.
+_kept = functools.partial(checkpoint_name, name='kept')
 
 
 def check_config(config: Any) -> None:
@@ -156,8 +158,7 @@ class Dense(nn.Module):
         if self.stack:
             shape, axes = (self.stack, *shape), ('stack', *axes)
         init = nn.with_logical_partitioning(self.kernel_init, axes)
-        y = product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype)
-        y = checkpoint_name(y, 'product')
+        y = _kept(product(x, self.param('kernel', init, shape, jnp.float32), self.matmul_dtype))
         if self.use_bias:
             init = nn.with_logical_partitioning(nn.initializers.zeros, axes[:-1])
             y = y + self.param('bias', init, shape[:-1], jnp.float32).astype(y.dtype)
@@ -443,8 +444,7 @@ def dot_product_attention(
     """Averages of values, weighted by the softmax (in float32) of q k^T + bias + mask.
 
     With its own gradient, so that only one array of size [queries, keys] is kept; the division by
-    the softmax's sum is done on the result, and what flows to a bias shared by the rows is summed
-    over them by a product (XLA:CPU reduces over a leading axis on one thread).
+    the softmax's sum is done on the result.
     """
     return _attention_fwd(q, k, v, bias, mask, matmul_dtype)[0]
 
@@ -455,11 +455,22 @@ def _attention_fwd(q, k, v, bias, mask, matmul_dtype):
     logits = _dot_heads(q, k, (3, 3))
     for addend in (bias, mask):
         logits = logits if addend is None else logits + addend
-    weights = jnp.exp(logits - jnp.max(logits, axis=-1, keepdims=True))
-    total = jnp.sum(weights, axis=-1, keepdims=True)
+    # With these three kept, remat 'dots' makes the weights anew in one product and one pass.
+    largest = _kept(jnp.max(logits, axis=-1, keepdims=True))
+    weights = jnp.exp(logits - largest)
+    total = _kept(jnp.sum(weights, axis=-1, keepdims=True))
     weights = weights.astype(matmul_dtype)
-    out = (_dot_heads(weights, v, (3, 2)) / total).astype(like.dtype)
+    out = _kept((_dot_heads(weights, v, (3, 2)) / total).astype(like.dtype))
     return out, (q, k, v, bias, mask, weights, total, out, like)
+
+
+def _sum_of_rows(x: jax.Array) -> jax.Array:
+    """[batch, ...] -> [1, ...]; a product on CPUs, which would sum a leading axis on one thread."""
+    return lax.platform_dependent(
+        x,
+        cpu=lambda x: jnp.einsum('zb,b...->z...', jnp.ones((1, x.shape[0])), x),
+        default=lambda x: jnp.sum(x, axis=0, keepdims=True),
+    )
 
 
 def _attention_bwd(matmul_dtype, saved, g):
@@ -472,9 +483,7 @@ def _attention_bwd(matmul_dtype, saved, g):
     d_logits = weights * (_dot_heads(g, v, (3, 3)) - mean)
     d_bias = None
     if bias is not None:
-        d_bias = d_logits
-        if bias.shape[0] != q.shape[0]:
-            d_bias = jnp.einsum('zb,bhqk->zhqk', jnp.ones((1, q.shape[0])), d_logits)
+        d_bias = d_logits if bias.shape[0] == q.shape[0] else _sum_of_rows(d_logits)
     d_logits = d_logits.astype(matmul_dtype)
     d_q = _dot_heads(d_logits, k, (3, 2))
     d_k = _dot_heads(_written_transpose(d_logits), q, (3, 2))
