@@ -145,17 +145,36 @@ def test_stacked_kernels_start_with_their_own_scales():
     np.testing.assert_allclose(kernel.std((1, 2)), [0.01, 0.1], rtol=0.05)
 
 
+def computed(layer_type, remat, *names):
+    """How many of each operation the forward and the backward pass of a layer have together."""
+    layer = layers.checkpointed(layer_type, remat, train_argument=2)()
+    x = jnp.ones((2, 4, 8))
+    params = layer.init(jax.random.key(0), x, False)
+    gradient = jax.grad(lambda params: layer.apply(params, x, False).sum())
+    program = str(jax.make_jaxpr(gradient)(params))
+    return [program.count(f' {name}[') for name in names]
+
+
 def test_what_remat_computes_again():
     """'dots' keeps the products of a layer, which have a gradient of their own; 'full' does not."""
+    none, dots, full = (computed(Stretched, r, 'dot_general')[0] for r in ('none', 'dots', 'full'))
+    assert dots == none < full
 
-    def products(remat):
-        layer = layers.checkpointed(Stretched, remat, train_argument=2)()
-        x = jnp.ones((2, 8))
-        params = layer.init(jax.random.key(0), x, False)
-        gradient = jax.grad(lambda params: layer.apply(params, x, False).sum())
-        return str(jax.make_jaxpr(gradient)(params)).count('dot_general')
 
-    assert products('dots') == products('none') < products('full')
+def test_what_remat_computes_again_of_attention():
+    """'dots' makes the weights anew: one product, and neither largest logit nor sum."""
+    names = ('dot_general', 'reduce_max', 'reduce_sum')
+    none, dots, full = (computed(Attending, remat, *names) for remat in ('none', 'dots', 'full'))
+    assert dots == [none[0] + 1, *none[1:]]
+    assert all(more > fewer for more, fewer in zip(full, dots, strict=True))
+
+
+class Attending(nn.Module):
+    """Attention of two heads."""
+
+    @nn.compact
+    def __call__(self, x, train):
+        return layers.Attention(num_heads=2, head_dim=4, out_features=8)(x, train=train)
 
 
 class Stretched(nn.Module):

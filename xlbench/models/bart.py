@@ -493,16 +493,6 @@ class Bart(generator.Generator):
         """What is added to the logits, [vocab] float32; no gradient goes through it."""
         return lax.stop_gradient(self.final_logits_bias)
 
-    def init_cache(
-        self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int = 1,
-    ) -> generator.Cache:
-        """See Generator.init_cache; 'positions' are those of the decoder [max_length, emb_dim]."""
-        return self.decoder.init_cache(encoded, encoder_segment_ids, max_length, beams)
-
     def hidden_step(
         self, cache: generator.Cache, tokens: jax.Array
     ) -> tuple[jax.Array, generator.Cache]:

@@ -1,7 +1,7 @@
 """What every encoder-decoder offers to objectives and decoders, whatever its family.
 
-A family's model derives from `Generator` and gives `encode`, `decode`, `output_embedding`,
-`init_cache` and `hidden_step`; the rest follows from them.
+A family's model derives from `Generator`, has a `decoder` with an `init_cache`, and gives `encode`,
+`decode`, `output_embedding` and `hidden_step`; the rest follows from them.
 """
 
 from collections.abc import Sequence
@@ -66,11 +66,12 @@ class Generator(nn.Module):
         for each token of a hypothesis, the beam in whose place its key and value lie. That is all
         that follows when hypotheses change places; keys and values stay where they were written.
         'cross': keys and values of the source, computed here once and shared by the beams;
-        'cross_mask' hides its padding. 'index': tokens so far. A family may add what has no rows.
+        'cross_mask' hides its padding. 'index': tokens so far. A family's decoder may add what has
+        no rows.
 
         The rows of a step are batch * beams, the beams of an example side by side.
         """
-        raise NotImplementedError
+        return self.decoder.init_cache(encoded, encoder_segment_ids, max_length, beams)
 
     def hidden_step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows] at the cache's position -> hidden states [rows, emb_dim], and the cache."""

@@ -355,16 +355,6 @@ class T5(generator.Generator):
             return self.token_embedder.embedding
         return self.logits_dense()
 
-    def init_cache(
-        self,
-        encoded: jax.Array,  # [batch, inputs, emb_dim]
-        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
-        max_length: int,
-        beams: int = 1,
-    ) -> dict[str, Any]:
-        """See Generator.init_cache."""
-        return self.decoder.init_cache(encoded, encoder_segment_ids, max_length, beams)
-
     def hidden_step(
         self, cache: dict[str, Any], tokens: jax.Array
     ) -> tuple[jax.Array, dict[str, Any]]:
