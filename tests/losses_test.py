@@ -191,6 +191,19 @@ def test_eight_devices_equal_one(groups, table_spec):
     assert bool(crossing) == (groups == 1)
 
 
+def test_the_sum_over_devices_is_the_last_of_the_tables_gradient():
+    """So that it can leave a loop that accumulates gradients; a factor after it would stay."""
+    hidden, embedding, targets, weights = example(tokens=64, vocab=64)
+
+    def loss(embedding):
+        out = losses.softmax_cross_entropy(hidden, embedding, targets, weights, groups=4)
+        return out.loss / out.weight
+
+    program = jax.make_jaxpr(jax.grad(loss))(embedding).jaxpr
+    (last,) = (eqn for eqn in program.eqns if program.outvars[0] in eqn.outvars)
+    assert last.primitive.name == 'reduce_sum' and last.invars[0].aval.shape[0] == 4
+
+
 def test_tokens_that_do_not_divide_into_groups_are_refused():
     with pytest.raises(ValueError, match='37 tokens'):
         losses.softmax_cross_entropy(*example(), groups=4)

@@ -84,6 +84,7 @@ ENTRY %main.1_spmd (p: bf16[8,4], q: f32[64]) -> f32[1000,8] {
   %fusion.4 = f32[32]{0} fusion(%q), kind=kCustom, calls=%all-reduce-scatter.4
   %all-gather-start.7 = (f32[8]{0}, f32[32]{0}) all-gather-start(%x), channel_id=9, replica_groups={}, dimensions={0}
   %all-gather-done.7 = f32[32]{0} all-gather-done(%all-gather-start.7)
+  %send.8 = (f32[16,8]{1,0:T(8,128)}, u32[], token[]) send(%q, %after-all), channel_id=18, is_host_transfer=true, frontend_attributes={_xla_host_transfer_handler_name="xla_megascale_runtime",_xla_megascale_reduce_operation="SUM",_xla_megascale_target="{1:3,5}x{0:3}",_xla_megascale_transfer_type="ALL_REDUCE"}
   %while.1 = (s32[], f32[10]{0}) while(%t), condition=%condition.1, body=%body.1, backend_config={"known_trip_count":{"n":"3"}}
   %while.2 = (s32[], f32[10]{0}) while(%t), condition=%condition.1, body=%body.2
   ROOT %dot.1 = f32[1000,8]{1,0} dot(%m, %n), metadata={op_name="jit(step)/logits"}, backend_config={"estimated_cycles":"100"}
@@ -93,7 +94,10 @@ ENTRY %main.1_spmd (p: bf16[8,4], q: f32[64]) -> f32[1000,8] {
 
 def test_collectives_of_a_small_program():
     program = hlo.parse(PROGRAM, 4, unknown_trips=5)
-    found = sorted((c.kind, c.bytes, c.devices, c.times) for c in program.collectives)
+    (between,) = (c for c in program.collectives if c.between_slices)
+    assert between == hlo.Collective('all-reduce', 512, 4, 1, 'f32[16,8]', '', True)
+    within = [c for c in program.collectives if c != between]
+    found = sorted((c.kind, c.bytes, c.devices, c.times) for c in within)
     assert found == [
         ('all-gather', 16 * 4 * 2, 2, 1),  # Once, though it stands in three fusions.
         ('all-gather', 32 * 4, 4, 1),
@@ -104,7 +108,10 @@ def test_collectives_of_a_small_program():
     assert program.unknown_loops == 1
     assert program.cycles == 100 + 3 * 7
     assert program.largest[0] == (32000, 'f32[1000,8]', 'jit(step)/logits')
-    ranked = plan_study.largest_collectives(program.collectives)
+    rows = plan_study.by_kind(program.collectives)
+    sent = {(row['kind'], row['between_slices']): row['wire_bytes'] for row in rows}
+    assert sent['all-reduce', True] == 512 and sent['all-reduce', False] == 3 * 80
+    ranked = plan_study.largest_collectives(within)
     assert [(row['type'], row['count'], row['wire_bytes']) for row in ranked[:2]] == [
         ('f32[10], f32[2,5]', 3, 3 * 80),
         ('f32[10]', 5, 5 * 40),
@@ -422,3 +429,5 @@ def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     assert step['estimate']['compiler_seconds'] > 0
     assert 0 < step['estimate']['mfu']['roofline_least'] < 1
     assert {row['kind'] for row in step['collectives']} & {'all-gather', 'all-reduce'}
+    between = [row['kind'] for row in step['collectives'] if row['between_slices']]
+    assert between == ([] if chips == 'v5e:2x2' else ['all-reduce'])

@@ -29,6 +29,11 @@ _NO_CYCLES = 1 << 62  # libtpu writes 2**63 - 1 beside what it has no estimate o
 # Instructions that make no array of their own.
 _NO_ARRAYS = ('parameter', 'tuple', 'get-tuple-element', 'while', 'bitcast', 'conditional', 'call')
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
+# What libtpu makes of a collective across slices: a device hands its part to the host, which
+# exchanges it with the others over the network between them.
+_BETWEEN_SLICES = re.compile(
+    r'_xla_megascale_target="\{([\d,:]+)\}.*_xla_megascale_transfer_type="(\w+)"'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +43,12 @@ class Collective:
     Attributes:
       kind: one of KINDS.
       bytes: what it works on, whole, for one device: the gathered or reduced array; of a
-        reduce-scatter what goes in.
+        reduce-scatter, and between slices, what goes in.
       devices: that exchange with each other.
       times: that it runs in a run of the program; loops of unknown length count as told.
       type: of what comes out, as the text has it: 'bf16[16,4]'.
       op: what the model calls it, '' where the compiler does not say.
+      between_slices: over the network that joins slices, each of them one of `devices`.
     """
 
     kind: str
@@ -51,11 +57,12 @@ class Collective:
     times: int
     type: str = ''
     op: str = ''
+    between_slices: bool = False
 
     @property
     def wire_bytes(self) -> float:
-        """What one device sends, each time, if the devices form a ring."""
-        if self.kind == 'collective-permute':
+        """What one device sends, each time: in a ring of them, or to its host, between slices."""
+        if self.kind == 'collective-permute' or self.between_slices:
             return self.bytes
         share = (self.devices - 1) / self.devices
         return self.bytes * share * (2 if self.kind == 'all-reduce' else 1)
@@ -109,6 +116,8 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
                 found.append(
                     _collective(name, kind, kind_of_array, opcode, line, num_devices, times[name])
                 )
+            elif opcode == 'send' and (across := _BETWEEN_SLICES.search(line)):
+                found.append(_between_slices(kind_of_array, across, line, times[name]))
             if name not in fused and opcode not in _NO_ARRAYS:
                 _note_array(arrays, kind_of_array, line)
     ranked = sorted(arrays.items(), key=lambda item: -item[1][0])[:largest]
@@ -200,6 +209,17 @@ def _collective(
         size //= 2
     types = ', '.join(f'{name}[{shape}]' for name, shape in _SHAPE.findall(of))
     return Collective(kind, size, devices, times, types, _op_name(line))
+
+
+def _between_slices(of: str, across: re.Match[str], line: str, times: int) -> Collective:
+    """From a send's type, of which the first array is what is sent, and its attributes."""
+    slices, kind = across.groups()
+    ends = [[int(end) for end in part.split(':')] for part in slices.split(',')]
+    count = sum(end[-1] - end[0] + 1 for end in ends)
+    name, shape = _SHAPE.search(of).groups()
+    sent = f'{name}[{shape}]'
+    kind = kind.lower().replace('_', '-')
+    return Collective(kind, _sizes(sent)[0], count, times, sent, _op_name(line), True)
 
 
 def _op_name(line: str) -> str:

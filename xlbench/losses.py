@@ -121,13 +121,15 @@ def _loss_fwd(hidden, embedding, bias, targets, weights, options):
     d_output = jax.tree.map(_by_group, d_output)
     d_table = d_output['table']
     d_output['table'] = nn.with_logical_constraint(d_table, ('added_up', 'vocab', 'embed'))
-    return sums, (d_hidden, jax.tree.map(lambda x: jnp.sum(x, axis=0), d_output), weights)
+    return sums, (d_hidden, d_output, weights)
 
 
 def _loss_bwd(options, saved, cotangent):
     d_hidden, d_output, weights = saved
     g = cotangent.loss
-    d_output = jax.tree.map(lambda x: x * g, d_output)
+    # Scaled before the sum, which is then the last that happens: where gradients are accumulated,
+    # the compiler can take what crosses devices out of the loop.
+    d_output = jax.tree.map(lambda x: jnp.sum(x * g, axis=0), d_output)
     d_hidden = d_hidden * g.astype(d_hidden.dtype)
     return d_hidden, d_output['table'], d_output.get('bias'), None, jnp.zeros_like(weights)
 

@@ -244,7 +244,7 @@ def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
             f'bytes; fsdp={max(1, job.mesh.shape["fsdp"] * columns // LANES)} would not'
         )
     if len(partitioning.slices(job.mesh.devices.flat)) > 1:
-        yield 'the times count all links as fast as those within a slice'
+        yield 'the times leave out the network between slices, which is in no page of its maker'
     others = [name for name in config.stages if name != job.stage]
     if any(
         config.stages[name].optimizer.name != config.stages[job.stage].optimizer.name

@@ -250,11 +250,12 @@ def model_flops(job: Job) -> int:
 
 
 def by_kind(collectives: Sequence[hlo.Collective]) -> list[dict[str, Any]]:
-    """One row a kind: how many run, bytes they work on, bytes that a device sends in a ring."""
-    rows: dict[str, dict[str, Any]] = {}
+    """One row a kind and network: how many run, bytes they work on, bytes that a device sends."""
+    rows: dict[tuple, dict[str, Any]] = {}
     for one in collectives:
+        row = {'kind': one.kind, 'between_slices': one.between_slices}
         row = rows.setdefault(
-            one.kind, {'kind': one.kind, 'count': 0, 'bytes': 0, 'wire_bytes': 0.0}
+            tuple(row.values()), row | {'count': 0, 'bytes': 0, 'wire_bytes': 0.0}
         )
         row['count'] += one.times
         row['bytes'] += one.times * one.bytes
@@ -269,7 +270,13 @@ def largest_collectives(
     rows: dict[tuple, dict[str, Any]] = {}
     for one in collectives:
         op = re.sub(r'_\d+\b', '_*', one.op)
-        row = {'kind': one.kind, 'type': one.type, 'devices': one.devices, 'op': op}
+        row = {
+            'kind': one.kind,
+            'between_slices': one.between_slices,
+            'type': one.type,
+            'devices': one.devices,
+            'op': op,
+        }
         row = rows.setdefault(tuple(row.values()), row | {'count': 0, 'wire_bytes': 0.0})
         row['count'] += one.times
         row['wire_bytes'] += one.times * one.wire_bytes
@@ -298,8 +305,10 @@ def estimate(
             'products': flops / device.peak,
             # What comes in is read once, what goes out is written once.
             'memory': (memory['argument'] + memory['output']) / device.memory_speed,
-            # Not known where the program cannot be read; then it is not in the sums.
-            'links': sum(row['wire_bytes'] for row in found['collectives'] or ())
+            # Within slices; not known, and not in the sums, where the program cannot be read.
+            'links': sum(
+                row['wire_bytes'] for row in found['collectives'] or () if not row['between_slices']
+            )
             / device.link_speed,
         }
         # The compiler counts every operand as read, also where it stays beside the units.

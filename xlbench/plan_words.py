@@ -109,17 +109,19 @@ def _program_lines(
     if program['collectives'] is None:
         yield f'  collectives: not given, jaxlib cannot read the program: {program["unreadable"]}'
     for row in program['collectives'] or ():
+        between, ring = (' between slices', '') if row['between_slices'] else ('', ' in a ring')
         yield (
-            f'  {row["count"]} {row["kind"]}, {logs.quantity(row["bytes"], "B")}; a device sends '
-            f'{logs.quantity(row["wire_bytes"], "B")} in a ring'
+            f'  {row["count"]} {row["kind"]}{between}, {logs.quantity(row["bytes"], "B")}; '
+            f'a device sends {logs.quantity(row["wire_bytes"], "B")}{ring}'
         )
     if program['collectives'] == []:
         yield '  no collectives'
     for row in program['largest_collectives']:
         sent = f'{logs.quantity(row["wire_bytes"], "B")} sent'
+        over = 'slices' if row['between_slices'] else 'devices'
         yield (
             f'  largest: {row["count"]} {row["kind"]} of {_cut(row["type"])} over {row["devices"]} '
-            f'devices, {sent} {_cut(row["op"], end=True)}'.rstrip()
+            f'{over}, {sent} {_cut(row["op"], end=True)}'.rstrip()
         )
     if program['unknown_loops']:
         yield (
