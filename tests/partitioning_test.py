@@ -158,9 +158,9 @@ def test_lengths_that_the_mesh_does_not_divide():
     assert 'for example 52' in str(error.value)
     # What a prediction is wide by chance stays whole.
     assert partitioning.batch_sharding(mesh, (8, 50)).spec == partitioning.BATCH_SPEC
-    assert partitioning.length_shards() == 1
+    assert partitioning.active('sequence') == 1
     with partitioning.activate(mesh):
-        assert partitioning.length_shards() == 4
+        assert partitioning.active('sequence') == 4
 
 
 def test_what_every_device_holds_whole():

@@ -14,7 +14,7 @@ and by `view`: which features of features.VIEWS its batches have.
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -24,6 +24,40 @@ from xlbench import losses, partitioning
 from xlbench.errors import UserError, unknown
 
 Batch = Mapping[str, jax.Array]
+
+
+class Blocks(NamedTuple):
+    """Into how many parts a mesh cuts the rows and the positions of [batch, length, ...].
+
+    Attributes:
+      data: parts of the rows, on its axes replica and data.
+      sequence: parts of the positions.
+      fsdp: parts of each part of the rows.
+    """
+
+    data: int
+    sequence: int
+    fsdp: int
+
+
+def tokens_of(x: jax.Array, blocks: Blocks) -> jax.Array:
+    """[batch, length, ...] -> [batch * length, ...], the tokens of a block side by side.
+
+    A block is what one device holds; in the order of rows a device's tokens would lie scattered,
+    and all would have to be exchanged. The blocks have the order of the logical axis 'tokens'.
+    """
+    (data, sequence, fsdp), (batch, length, *rest) = blocks, x.shape
+    if sequence > 1:
+        x = x.reshape(data, fsdp, batch // (data * fsdp), sequence, length // sequence, *rest)
+        x = jnp.moveaxis(x, 3, 1)
+    return x.reshape(batch * length, *rest)
+
+
+def rows_of(x: jax.Array, shape: tuple[int, int], blocks: Blocks) -> jax.Array:
+    """The inverse of `tokens_of`: [batch * length] -> [batch, length]."""
+    (data, sequence, fsdp), (batch, length) = blocks, shape
+    x = x.reshape(data, sequence, fsdp, batch // (data * fsdp), length // sequence)
+    return jnp.moveaxis(x, 1, 3).reshape(shape)
 
 
 class Generation:
@@ -107,10 +141,13 @@ class Generation:
         nats = rows_of(nats, weights.shape, blocks)
         return {'loss': jnp.sum(nats * weights, axis=-1), 'weight': jnp.sum(weights, axis=-1)}
 
-    def _blocks(self, hidden: jax.Array) -> tuple[int, int]:
-        """Into how many parts the mesh cuts the rows, and the positions, of [batch, targets, .]."""
-        parts = partitioning.length_shards()
-        return self.batch_shards, 1 if hidden.shape[1] % parts else parts
+    def _blocks(self, hidden: jax.Array) -> Blocks:
+        """Into what the mesh cuts [batch, targets, .]."""
+        sequence = partitioning.active('sequence')
+        fsdp = math.gcd(self.batch_shards, partitioning.active('fsdp'))
+        return Blocks(
+            self.batch_shards // fsdp, 1 if hidden.shape[1] % sequence else sequence, fsdp
+        )
 
     def _hidden(self, model, params, batch, rng):
         variables = {'params': params}
@@ -128,24 +165,6 @@ class Generation:
         )
         embedding = model.apply(variables, method='output_embedding')
         return hidden, embedding, model.apply(variables, method='output_bias')
-
-
-def tokens_of(x: jax.Array, blocks: tuple[int, int]) -> jax.Array:
-    """[batch, length, ...] -> [batch * length, ...], the tokens of a block side by side.
-
-    A block is what one device holds, a part of the rows and of the positions; in the order of rows
-    a device's tokens would lie scattered, and all would have to be exchanged.
-    """
-    (rows, parts), (batch, length, *rest) = blocks, x.shape
-    if parts > 1:
-        x = x.reshape(rows, batch // rows, parts, length // parts, *rest).swapaxes(1, 2)
-    return x.reshape(batch * length, *rest)
-
-
-def rows_of(x: jax.Array, shape: tuple[int, int], blocks: tuple[int, int]) -> jax.Array:
-    """The inverse of `tokens_of`: [batch * length] -> [batch, length]."""
-    (rows, parts), (batch, length) = blocks, shape
-    return x.reshape(rows, parts, batch // rows, length // parts).swapaxes(1, 2).reshape(shape)
 
 
 class Retrieval:

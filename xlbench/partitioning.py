@@ -33,8 +33,10 @@ LOGICAL_AXIS_RULES = (
     ('length', 'sequence'),
     # Rows of the batch where 'fsdp' cuts the features: of what is looked up in a table.
     ('looked_up', ('replica', 'data')),
-    ('tokens', (*ROW_AXES, 'sequence')),  # Rows and positions in one axis.
-    ('added_up', ('replica', 'data', 'sequence')),  # The same, where 'fsdp' cuts features.
+    # Rows and positions in one axis, 'fsdp' last: so that what the same devices hold stays side by
+    # side where 'fsdp' cuts features.
+    ('tokens', ('replica', 'data', 'sequence', 'fsdp')),
+    ('added_up', ('replica', 'data', 'sequence')),
     ('vocab', 'tensor'),
     ('mlp', 'tensor'),
     ('joined_kv', 'tensor'),
@@ -273,9 +275,9 @@ def batch_shards(mesh: Mesh) -> int:
     return math.prod(mesh.shape[axis] for axis in ROW_AXES)
 
 
-def length_shards() -> int:
-    """Parts that the mesh of `activate` cuts every text into; 1 outside."""
-    return jax.sharding.get_abstract_mesh().shape.get('sequence', 1)
+def active(axis: str) -> int:
+    """The size of an axis of the mesh of `activate`; 1 outside."""
+    return jax.sharding.get_abstract_mesh().shape.get(axis, 1)
 
 
 def check_batch_size(rows: int, mesh: Mesh, accumulate: int = 1) -> None:
