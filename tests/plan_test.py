@@ -78,6 +78,7 @@ PROGRAM = """HloModule jit_step, is_scheduled=true, num_partitions=4
 ENTRY %main.1_spmd (p: bf16[8,4], q: f32[64]) -> f32[1000,8] {
   %p = bf16[8,4]{1,0} parameter(0)
   %copy.1 = bf16[8,4]{1,0} copy(%p), backend_config={"estimated_cycles":"9223372036854775807"}
+  %all-to-all.9 = f32[1,6]{1,0} all-to-all(%y), channel_id=11, replica_groups=mesh['a'=2,'b'=1,'c'=2], device_ids=([2,2]T(1,0)) {'b', 'c'}, dimensions={0}
   %fusion.1 = bf16[16,4]{1,0} fusion(%p), kind=kCustom, calls=%fused_computation.1
   %fusion.2 = bf16[16,4]{1,0} fusion(%p), kind=kCustom, calls=%async_collective_fusion.2
   %fusion.3 = bf16[16,4]{1,0} fusion(%p), kind=kCustom, calls=%fused_computation.3
@@ -102,6 +103,7 @@ def test_collectives_of_a_small_program():
         ('all-gather', 16 * 4 * 2, 2, 1),  # Once, though it stands in three fusions.
         ('all-gather', 32 * 4, 4, 1),
         ('all-reduce', 80, 2, 3),
+        ('all-to-all', 24, 2, 1),
         ('collective-permute', 40, 2, 5),
         ('reduce-scatter', 64 * 4, 2, 1),
     ]

@@ -29,6 +29,11 @@ _NO_CYCLES = 1 << 62  # libtpu writes 2**63 - 1 beside what it has no estimate o
 # Instructions that make no array of their own.
 _NO_ARRAYS = ('parameter', 'tuple', 'get-tuple-element', 'while', 'bitcast', 'conditional', 'call')
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
+# mesh['a'=2,'b'=4] {'b'}, also with the devices in another order: mesh[..], device_ids=(..) {'b'}
+_AXES = re.compile(
+    r'replica_groups=@?mesh\w*\[([^\]]*)\]'
+    r'(?:, device_ids=\(\[[\d,]*\](?:T\([\d,]*\))?\))? ?\{([^}]*)\}'
+)
 # What libtpu makes of a collective across slices: a device hands its part to the host, which
 # exchanges it with the others over the network between them.
 _BETWEEN_SLICES = re.compile(
@@ -235,7 +240,7 @@ def _group_size(line: str, num_devices: int) -> int:
         return int(match[2])
     if match := re.search(r'replica_groups=\{\{([\d,]+)\}', line):
         return len(match[1].split(','))
-    if match := re.search(r'replica_groups=@?mesh\w*\[([^\]]*)\] ?\{([^}]*)\}', line):
+    if match := _AXES.search(line):
         sizes = dict(re.findall(r"'([^']+)'=(\d+)", match[1]))
         return math.prod(int(sizes[axis]) for axis in re.findall(r"'([^']+)'", match[2]))
     return num_devices
