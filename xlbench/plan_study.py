@@ -143,8 +143,8 @@ def memory_of(compiled: Any, also: int) -> dict[str, int]:
         key: getattr(memory, f'{key}_size_in_bytes')
         for key in ('argument', 'output', 'alias', 'temp', 'generated_code')
     }
-    # What train.compile_line counts, and the program itself. What is aliased is in arguments and
-    # outputs, and there only once.
+    # What train_words.compile_line counts, and the program itself. What is aliased is in arguments
+    # and outputs, and there only once.
     return sizes | {'needed': sum(sizes.values()) - 2 * sizes['alias'] + also}
 
 
