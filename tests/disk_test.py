@@ -275,9 +275,11 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
         config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
 
 
-def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(
-    tiny_root, tmp_path, monkeypatch
-):
+@pytest.fixture
+def interrupted(tiny_root, tmp_path, monkeypatch):
+    """A config, the workdir of its run, which ended in step 5, and the largest file of its newest
+    checkpoint.
+    """
     config = tiny.brief_config(tiny_root, checkpoints__keep=2)
     train.train(config, str(tmp_path / 'undisturbed'))
     workdir, write = tmp_path / 'run', logs.Log.write
@@ -291,12 +293,32 @@ def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(
     with pytest.raises(KeyboardInterrupt):
         train.train(config, str(workdir))
     monkeypatch.undo()
+    written = (workdir / 'checkpoints' / str(checkpoints.steps(workdir)[-1])).rglob('*')
+    return config, workdir, max(written, key=lambda path: path.stat().st_size)
+
+
+def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(interrupted, tmp_path):
+    config, workdir, path = interrupted
     before, newest = checkpoints.steps(workdir)
-    written = (workdir / 'checkpoints' / str(newest)).rglob('*')
-    os.truncate(max(written, key=lambda path: path.stat().st_size), 100)
+    os.truncate(path, 100)
     train.train(config, str(workdir))
     log = (workdir / 'log.txt').read_text()
     assert f'checkpoint {newest} is damaged: ' in log
     assert f'resumed at step {before},' in log and f'resumed at step {newest},' not in log
     assert (workdir / 'damaged' / str(newest)).is_dir()
     children.same_run(tmp_path / 'undisturbed', workdir)
+
+
+def test_two_processes_that_find_altered_bytes_end_to_be_started_again(interrupted, tmp_path):
+    """Only one of them may have read those bytes, when the other goes on already."""
+    config, workdir, path = interrupted
+    before, newest = checkpoints.steps(workdir)
+    altered = bytearray(path.read_bytes())
+    altered[len(altered) // 2] ^= 0xFF
+    path.write_bytes(altered)
+    for codes in ([75, 75], [0, 0]):
+        with children.start(children.flags(tmp_path, config), processes=2, devices=4) as run:
+            assert run.wait() == codes, run.output(0)
+        assert (workdir / 'damaged' / str(newest)).is_dir()
+    assert f'resumed at step {before},' in (workdir / 'log.txt').read_text()
+    children.same_run(tmp_path / 'undisturbed', workdir, rtol=1e-4)

@@ -46,7 +46,7 @@ class Collective:
     """One collective instruction.
 
     Attributes:
-      kind: one of KINDS.
+      kind: one of KINDS; between slices whatever libtpu calls it.
       bytes: what it works on, whole, for one device: the gathered or reduced array; of a
         reduce-scatter, and between slices, what goes in.
       devices: that exchange with each other.

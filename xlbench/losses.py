@@ -67,9 +67,9 @@ def softmax_cross_entropy(
       label_smoothing: e above.
       z_loss: factor above; 1e-4 in T5X's pre-training.
       chunk_size: tokens in a chunk, of all groups together; None: LOGITS_AT_ONCE in each group.
-      groups: into how many equal blocks a mesh splits the tokens (the product of the axes that
-        'batch' and 'length' lie on), one after another. Each block then sums its own gradient of
-        the table, and the devices add them up once; with 1 they would after every chunk.
+      groups: into how many equal blocks a mesh splits the tokens (along the logical axis 'tokens'),
+        one after another. Each block then sums its own gradient of the table, and the devices add
+        them up once; with 1 they would after every chunk.
       matmul_dtype: type of the products' operands; sums and softmax are float32.
 
     Returns:

@@ -144,10 +144,9 @@ class Generation:
     def _blocks(self, hidden: jax.Array) -> Blocks:
         """Into what the mesh cuts [batch, targets, .]."""
         sequence = partitioning.active('sequence')
-        fsdp = math.gcd(self.batch_shards, partitioning.active('fsdp'))
-        return Blocks(
-            self.batch_shards // fsdp, 1 if hidden.shape[1] % sequence else sequence, fsdp
-        )
+        sequence = 1 if hidden.shape[1] % sequence else sequence
+        fsdp = math.gcd(self.batch_shards, partitioning.active('fsdp'))  # 1 if not told of shards.
+        return Blocks(self.batch_shards // fsdp, sequence, fsdp)
 
     def _hidden(self, model, params, batch, rng):
         variables = {'params': params}
