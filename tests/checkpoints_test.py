@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 
+import harm
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -205,19 +206,6 @@ def workdir(three, tmp_path):
     return shutil.copytree(three, tmp_path / 'run')
 
 
-def largest(workdir: pathlib.Path, step: int) -> pathlib.Path:
-    files = [p for p in (workdir / 'checkpoints' / str(step)).rglob('*') if p.is_file()]
-    return max(files, key=lambda path: path.stat().st_size)
-
-
-def alter(path: pathlib.Path) -> None:
-    """Changes a few bits here and there; the size stays."""
-    content = bytearray(path.read_bytes())
-    for place in range(len(content) // 2 % 8000, len(content), 8000):
-        content[place] ^= 0x5A
-    path.write_bytes(content)
-
-
 def manifest(workdir: pathlib.Path, step: int) -> pathlib.Path:
     return workdir / 'checkpoints' / str(step) / 'state' / 'manifest.ocdbt'
 
@@ -231,7 +219,7 @@ def snapshot(folder: pathlib.Path) -> dict[str, bytes]:
 
 
 SEEN_BEFORE_READING = {
-    'cut': (lambda w: os.truncate(largest(w, 3), 100), r'has 100 bytes instead of \d+'),
+    'cut': (lambda w: harm.cut_arrays(w, 3), r'has 100 bytes instead of \d+'),
     'empty': (lambda w: os.truncate(manifest(w, 3), 0), 'state/manifest.ocdbt has 0 bytes'),
     'missing': (lambda w: manifest(w, 3).unlink(), 'state/manifest.ocdbt is missing'),
     'progress': (
@@ -246,8 +234,8 @@ SEEN_BEFORE_READING = {
 
 @pytest.mark.parametrize('kind', SEEN_BEFORE_READING)
 def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used(workdir, kind):
-    harm, reason = SEEN_BEFORE_READING[kind]
-    harm(workdir)
+    damage, reason = SEEN_BEFORE_READING[kind]
+    damage(workdir)
     before, lines = snapshot(workdir / 'checkpoints' / '3'), []
     saver = checkpoints.Checkpoints(str(workdir), keep=3)
     assert saver.newest(lines.append) == saver.latest_step == 2
@@ -263,7 +251,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used(workdir, k
     saver.save(3, large_state(3), progress_of(3))
     saver.wait()
     assert saver.newest(lines.append) == 3 and len(lines) == 1
-    os.truncate(largest(workdir, 3), 7)
+    harm.cut_arrays(workdir, 3)
     assert saver.newest(lines.append) == 2
     assert lines[1].endswith(f'it was set aside as {workdir}/damaged/3-2')
     saver.close()
@@ -271,16 +259,19 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used(workdir, k
 
 SEEN_IN_READING = {
     # What it hits differs from save to save: the arrays are written in any order.
-    'altered': (lambda w: alter(largest(w, 3)), ''),
-    'altered_index': (lambda w: alter(manifest(w, 3)), 'Error decoding manifest'),
-    'cut_without_a_list': (lambda w: os.truncate(largest(w, 3), 100), 'Requested byte range'),
-}
+    'altered': (lambda w: harm.alter_arrays(w, 3), ''),
+    'altered_index': (lambda w: harm.alter(manifest(w, 3)), 'Error decoding manifest'),
+    'altered_tree': (
+        lambda w: harm.alter(*(w / 'checkpoints/3/state/d').iterdir()), 'Error decoding b-tree',
+    ),
+    'cut_without_a_list': (lambda w: harm.cut_arrays(w, 3), 'Requested byte range'),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize('kind', SEEN_IN_READING)
 def test_what_only_reading_shows(workdir, kind):
-    harm, reason = SEEN_IN_READING[kind]
-    harm(workdir)
+    damage, reason = SEEN_IN_READING[kind]
+    damage(workdir)
     if 'without' in kind:
         (workdir / 'checkpoints' / '3' / 'files.json').unlink()
     saver = checkpoints.Checkpoints(str(workdir), keep=3)
@@ -321,12 +312,12 @@ def test_a_checkpoint_without_a_list_is_not_doubted(workdir):
     saver.close()
 
 
-@pytest.mark.parametrize('harm', [alter, lambda path: os.truncate(path, 100)])
-def test_all_who_read_parameters_say_what_is_damaged(workdir, harm):
+@pytest.mark.parametrize('damage', [harm.alter_arrays, harm.cut_arrays])
+def test_all_who_read_parameters_say_what_is_damaged(workdir, damage):
     like = large_state(0).params
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)
     shardings = jax.tree.map(lambda x: x.sharding, like)
-    harm(largest(workdir, 3))
+    damage(workdir, 3)
     for read in (
         lambda step: checkpoints.load_params(str(workdir), step, shapes, shardings),
         lambda step: checkpoints.read_params(str(workdir), step, ['layer/table']),

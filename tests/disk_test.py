@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 
 import children
+import harm
 import jax
 import numpy as np
 import pytest
@@ -277,9 +278,7 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
 
 @pytest.fixture
 def interrupted(tiny_root, tmp_path, monkeypatch):
-    """A config, the workdir of its run, which ended in step 5, and the largest file of its newest
-    checkpoint.
-    """
+    """A config and the workdir of its run, which ended in step 5."""
     config = tiny.brief_config(tiny_root, checkpoints__keep=2)
     train.train(config, str(tmp_path / 'undisturbed'))
     workdir, write = tmp_path / 'run', logs.Log.write
@@ -293,14 +292,13 @@ def interrupted(tiny_root, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         train.train(config, str(workdir))
     monkeypatch.undo()
-    written = (workdir / 'checkpoints' / str(checkpoints.steps(workdir)[-1])).rglob('*')
-    return config, workdir, max(written, key=lambda path: path.stat().st_size)
+    return config, workdir
 
 
 def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(interrupted, tmp_path):
-    config, workdir, path = interrupted
+    config, workdir = interrupted
     before, newest = checkpoints.steps(workdir)
-    os.truncate(path, 100)
+    harm.cut_arrays(workdir, newest)
     train.train(config, str(workdir))
     log = (workdir / 'log.txt').read_text()
     assert f'checkpoint {newest} is damaged: ' in log
@@ -311,11 +309,9 @@ def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(interrupted, 
 
 def test_two_processes_that_find_altered_bytes_end_to_be_started_again(interrupted, tmp_path):
     """Only one of them may have read those bytes, when the other goes on already."""
-    config, workdir, path = interrupted
+    config, workdir = interrupted
     before, newest = checkpoints.steps(workdir)
-    altered = bytearray(path.read_bytes())
-    altered[len(altered) // 2] ^= 0xFF
-    path.write_bytes(altered)
+    harm.alter_arrays(workdir, newest)
     for codes in ([75, 75], [0, 0]):
         with children.start(children.flags(tmp_path, config), processes=2, devices=4) as run:
             assert run.wait() == codes, run.output(0)

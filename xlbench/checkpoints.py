@@ -46,8 +46,12 @@ _FORMULA = 'formula', 1
 _ITEMS = ('state', 'progress', 'sums')
 # Seconds that `close` waits, after an error, for a checkpoint that needs the other processes.
 _CLOSE_SECONDS = 5
-# What tensorstore says of a file that is cut, missing or altered.
-_DAMAGE = re.compile('(DATA_LOSS|OUT_OF_RANGE|NOT_FOUND|INVALID_ARGUMENT|FAILED_PRECONDITION): ')
+# What tensorstore says of a file that is cut, missing or altered: a status, which is left out of
+# what its decompressor finds.
+_DAMAGE = re.compile(
+    '(DATA_LOSS|OUT_OF_RANGE|NOT_FOUND|INVALID_ARGUMENT|FAILED_PRECONDITION'
+    '|Error (open|read)ing .*): '
+)
 
 
 class DamagedCheckpoint(UserError):
