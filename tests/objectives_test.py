@@ -208,8 +208,9 @@ def test_caching_gradients_changes_nothing(retriever_params):
 def test_chunks_have_at_most_so_many_rows_and_every_device_its_share(
     rows, chunk_rows, shards, parts
 ):
-    objective = objectives.build('retrieval', chunk_rows=chunk_rows, batch_shards=shards)
-    assert objective._num_parts(rows) == parts
+    objective = objectives.build('retrieval', chunk_rows=chunk_rows)
+    with partitioning.activate(partitioning.make_mesh(devices=jax.devices()[:shards])):
+        assert objective._num_parts(rows) == parts
     assert (rows // shards) % parts == 0
 
 

@@ -257,9 +257,7 @@ class Training:
         self.mesh = mesh
         retrieves = (objective or {}).get('name') == 'retrieval'
         self.model = (tiny_retriever if retrieves else tiny_model)(**model or {})
-        self.objective = objectives.build(
-            **objective or {}, batch_shards=partitioning.batch_shards(mesh)
-        )
+        self.objective = objectives.build(**objective or {})
         shapes, self.shardings = train_step.params_like(self.model, self.objective, mesh)
         self.mask = optimizers.trainable_mask(shapes, trainable)
         params = train_step.init_params(self.model, self.objective, mesh, jax.random.key(0))

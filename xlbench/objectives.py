@@ -67,7 +67,6 @@ class Generation:
       label_smoothing: probability mass spread over the whole vocabulary (arXiv:1512.00567).
       z_loss: weight of the squared log-partition, 1e-4 in T5X; keeps logits near normalised.
       chunk_size: target tokens whose logits exist at once; None: as many as 0.5 GB hold.
-      batch_shards: devices that share the rows of a batch, see losses.softmax_cross_entropy.
     """
 
     view = 'generation'
@@ -77,13 +76,10 @@ class Generation:
         label_smoothing: float = 0.0,
         z_loss: float = 0.0,
         chunk_size: int | None = None,
-        *,
-        batch_shards: int = 1,
     ):
         self.label_smoothing = label_smoothing
         self.z_loss = z_loss
         self.chunk_size = chunk_size
-        self.batch_shards = batch_shards
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
@@ -145,8 +141,7 @@ class Generation:
         """Into what the mesh cuts [batch, targets, .]."""
         sequence = partitioning.active('sequence')
         sequence = 1 if hidden.shape[1] % sequence else sequence
-        fsdp = math.gcd(self.batch_shards, partitioning.active('fsdp'))  # 1 if not told of shards.
-        return Blocks(self.batch_shards // fsdp, sequence, fsdp)
+        return Blocks(partitioning.active('replica', 'data'), sequence, partitioning.active('fsdp'))
 
     def _hidden(self, model, params, batch, rng):
         variables = {'params': params}
@@ -180,7 +175,6 @@ class Retrieval:
       chunk_rows: at most so many rows are encoded at a time, the devices together, and once more
         in the backward pass (gradient caching, arXiv:2101.06983): memory then depends on it, and
         no longer on the batch size. 0 encodes the batch at once.
-      batch_shards: devices that share the rows of a batch.
     """
 
     view = 'retrieval'
@@ -191,8 +185,6 @@ class Retrieval:
         scale: float = 1.0,
         mask_duplicates: bool = False,
         chunk_rows: int = 0,
-        *,
-        batch_shards: int = 1,
     ):
         if loss not in losses.CONTRASTIVE:
             raise unknown('loss in config.objective.loss', loss, losses.CONTRASTIVE)
@@ -204,7 +196,6 @@ class Retrieval:
         self.scale = scale
         self.mask_duplicates = mask_duplicates
         self.chunk_rows = chunk_rows
-        self.batch_shards = batch_shards
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
@@ -228,7 +219,7 @@ class Retrieval:
             scale=self.scale,
             weights=weights,
             keys=batch['reply_key'] if self.mask_duplicates else None,
-            groups=self.batch_shards,
+            groups=partitioning.active(*partitioning.ROW_AXES),
         )
         segments = [batch[f'{side}_encoder_segment_ids'] for side in ('left', 'right')]
         weight = jnp.sum(weights)
@@ -271,7 +262,7 @@ class Retrieval:
 
     def _num_parts(self, rows: int) -> int:
         """The fewest parts of at most `chunk_rows` rows that every device has equally many of."""
-        per_device = rows // self.batch_shards
+        per_device = rows // partitioning.active(*partitioning.ROW_AXES)
         fewest = -(-rows // self.chunk_rows) if self.chunk_rows else 1
         return next((n for n in range(fewest, per_device) if per_device % n == 0), per_device)
 
@@ -283,14 +274,12 @@ class Classification:
 
     Args:
       label_smoothing: probability mass spread over all labels (arXiv:1512.00567).
-      batch_shards: taken by every objective; the logits of labels are small.
     """
 
     view = 'classification'
     _weights = 'row_weights'
 
-    def __init__(self, label_smoothing: float = 0.0, *, batch_shards: int = 1):
-        del batch_shards
+    def __init__(self, label_smoothing: float = 0.0):
         if not 0 <= label_smoothing < 1:
             raise UserError(
                 f'config.objective.label_smoothing is {label_smoothing}; it is from 0 to below 1'
@@ -360,7 +349,6 @@ class Tagging(Classification):
 
     Args:
       label_smoothing: probability mass spread over all tags.
-      batch_shards: as for Classification.
     """
 
     view = 'tagging'

@@ -275,9 +275,10 @@ def batch_shards(mesh: Mesh) -> int:
     return math.prod(mesh.shape[axis] for axis in ROW_AXES)
 
 
-def active(axis: str) -> int:
-    """The size of an axis of the mesh of `activate`; 1 outside."""
-    return jax.sharding.get_abstract_mesh().shape.get(axis, 1)
+def active(*axes: str) -> int:
+    """Into how many parts these axes of the mesh of `activate` cut together; 1 outside."""
+    sizes = jax.sharding.get_abstract_mesh().shape
+    return math.prod(sizes.get(axis, 1) for axis in axes)
 
 
 def check_batch_size(rows: int, mesh: Mesh, accumulate: int = 1) -> None:

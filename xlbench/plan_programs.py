@@ -66,7 +66,7 @@ def make_job(config: ConfigDict, devices: Sequence[Any], vocab_size: int, labels
     mesh = partitioning.make_mesh(**config.mesh, devices=devices)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     partitioning.check_lengths(config.batches.lengths, mesh)
-    objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
+    objective = objectives.build(**config.objective)
     block = dict(config.model)
     if 'num_labels' in block:
         block['num_labels'] = labels

@@ -109,7 +109,8 @@ def _program_lines(
     if program['collectives'] is None:
         yield f'  collectives: not given, jaxlib cannot read the program: {program["unreadable"]}'
     for row in program['collectives'] or ():
-        between, ring = (' between slices', '') if row['between_slices'] else ('', ' in a ring')
+        between = ' between slices' if row['between_slices'] else ''
+        ring = '' if between or row['kind'] == 'collective-permute' else ' in a ring'
         yield (
             f'  {row["count"]} {row["kind"]}{between}, {logs.quantity(row["bytes"], "B")}; '
             f'a device sends {logs.quantity(row["wire_bytes"], "B")}{ring}'

@@ -79,7 +79,7 @@ class Model:
         widths = {max(8, -(-max_input_length // (8 * part)) * 8) for part in (2, 4, 8)}
         self._widths = sorted(w for w in {*widths, max_input_length} if w <= max_input_length)
         self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
-        objective = objectives.build(batch_shards=partitioning.batch_shards(mesh))
+        objective = objectives.build()
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
         self._programs: dict[decoding.Options, Callable[..., decoding.Decoded]] = {}
         self._compiled: set[tuple[Any, ...]] = set()

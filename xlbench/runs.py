@@ -102,7 +102,7 @@ def build(config: ConfigDict) -> Parts:
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     data = _open_data(config)
-    objective = objectives.build(**config.objective, batch_shards=partitioning.batch_shards(mesh))
+    objective = objectives.build(**config.objective)
     _check_batches(config, data, mesh, objective.view)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'], labels_of(data))
@@ -271,7 +271,7 @@ def check_config(config: ConfigDict) -> None:
     kind = objective.pop('name', None)
     if kind not in objectives.OBJECTIVES:
         raise errors.unknown('objective in config.objective.name', kind, objectives.OBJECTIVES)
-    check_block(objectives.OBJECTIVES[kind], objective, 'config.objective', 'batch_shards')
+    check_block(objectives.OBJECTIVES[kind], objective, 'config.objective')
     family = config.model.get('family')
     if _FAMILIES.get(kind) != (family if family in _FAMILIES.values() else None):
         pairs = ', '.join(f'{name} trains a {own}' for name, own in _FAMILIES.items())
