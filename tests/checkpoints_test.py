@@ -180,6 +180,27 @@ def test_a_run_goes_on_on_another_mesh(tmp_path, sizes):
     jax.tree.map(lambda a, b: np.testing.assert_(a.sharding == b.sharding), found, like)
 
 
+def test_saving_cuts_no_small_arrays(tmp_path):
+    """Each cut would be a program of its own, for each shape and device, while training waits."""
+    mesh = partitioning.make_mesh(data=8)
+    arrays = [np.full((8, 8 + i), i, np.float32) for i in range(10)]
+    arrays = jax.device_put(arrays, NamedSharding(mesh, P()))
+    compiled, event = [], '/jax/core/compile/backend_compile_duration'
+
+    def note(name, *_, **__):
+        compiled.append(name == event)
+
+    saver = checkpoints.Checkpoints(str(tmp_path))
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        saver.save(1, train_step.TrainState(arrays[0], arrays, ()), progress_of(1))
+        saver.wait()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+        saver.close()
+    assert 0 < sum(compiled) < 15  # The checksums; and on a CPU a copy of each shape.
+
+
 # ------------------------------------------------------------------------------------------ damage
 
 

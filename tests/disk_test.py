@@ -172,8 +172,8 @@ def test_a_workdir_that_was_moved_away(tmp_path):
 # -------------------------------------------------------------------------------- the real program
 
 
-def flags(tmp_path: pathlib.Path, root: pathlib.Path) -> list[str]:
-    path = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(root))
+def flags(tmp_path: pathlib.Path, root: pathlib.Path, **overrides) -> list[str]:
+    path = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(root, **overrides))
     return [f'--config={path}', f'--workdir={tmp_path / "disk" / "run"}']
 
 
@@ -226,7 +226,7 @@ def wait_until_stopped(run: children.Children, i: int) -> None:
 
 def test_one_process_of_two_that_cannot_write_says_so(tiny_root, tmp_path):
     """It does not wait for the other one, which waits for its files."""
-    arguments = flags(tmp_path, tiny_root)
+    arguments = flags(tmp_path, tiny_root, mesh__data=1, mesh__fsdp=8)  # Each holds its own parts.
     with children.start(arguments, processes=2, devices=4, signal_at='1:train:2:STOP') as run:
         wait_until_stopped(run, 1)
         resource.prlimit(run.processes[1].pid, resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -46,6 +46,9 @@ _FORMULA = 'formula', 1
 _ITEMS = ('state', 'progress', 'sums')
 # Seconds that `close` waits, after an error, for a checkpoint that needs the other processes.
 _CLOSE_SECONDS = 5
+# Bytes. The devices that hold the same array write a part each; a part of less costs more than it
+# saves, as each is cut off in a program of its own while training waits.
+_SMALLEST_PART = 1 << 20
 # What tensorstore says of a file that is cut, missing or altered: a status, which is left out of
 # what its decompressor finds.
 _DAMAGE = re.compile(
@@ -107,7 +110,12 @@ class Checkpoints:
 
     def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
         check_options(every=every, keep=keep)
-        _hush_threads()
+        _hush_orbax()
+        ocp.type_handlers.register_type_handler(
+            jax.Array,
+            ocp.type_handlers.ArrayHandler(min_slice_bytes_for_replica_parallel=_SMALLEST_PART),
+            override=True,
+        )
         self.every = every
         self._workdir = workdir
         self._kept = _Kept(keep)
@@ -322,16 +330,19 @@ class Checkpoints:
 
 
 @functools.cache
-def _hush_threads() -> None:
+def _hush_orbax() -> None:
     """Lets Orbax's threads fail without a page of tracebacks each.
 
     What stops them is raised by `Checkpoints` and said there; they would print it several times
-    before, and once more for each write that ends after the first one that failed.
+    before, and once more for each write that ends after the first one that failed. Nor does it say
+    that arrays are written in another way than by default.
     """
 
     def is_news(record: logging.LogRecord) -> bool:
-        echo = 'orbax' in record.pathname or 'exception was never retrieved' in record.getMessage()
-        return record.levelno < logging.ERROR or not echo
+        text = record.getMessage()
+        if record.levelno < logging.ERROR:
+            return not text.startswith('Type handler registry type')
+        return 'orbax' not in record.pathname and 'exception was never retrieved' not in text
 
     for name in ('absl', 'asyncio'):
         logging.getLogger(name).addFilter(is_news)
