@@ -317,12 +317,29 @@ def _watch(process: str, place: str, at: str, name: str) -> None:
     sys.addaudithook(hook)
 
 
+def _keep_programs() -> None:
+    """Has this process write what it compiles to jax's cache, as jax has process 0 alone do.
+
+    On a CPU the processes have programs of their own, so that the others would never find theirs.
+    """
+    from jax._src import compiler, distributed
+
+    write, state = compiler._cache_write, distributed.global_state
+
+    def write_as_first(*args):
+        with mock.patch.object(state, 'process_id', 0):
+            write(*args)
+
+    compiler._cache_write = write_as_first
+
+
 def _own_number() -> str:
     return os.environ.get('XLBENCH_PROCESS', '0')
 
 
 if __name__ == '__main__':
     module, *sys.argv[1:] = sys.argv[1:]
+    _keep_programs()
     if place := os.environ[_SIGNAL_AT]:
         _watch(*place.split(':'))
     with contextlib.ExitStack() as stack:

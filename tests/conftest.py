@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 
 # Before jax is imported anywhere: eight fake devices, so that sharding is tested on any CPU; and
@@ -14,12 +15,25 @@ for flag in ('--xla_force_host_platform_device_count=8', '--xla_backend_optimiza
     if flag.partition('=')[0] not in os.environ.get('XLA_FLAGS', ''):
         os.environ['XLA_FLAGS'] = f'{os.environ.get("XLA_FLAGS", "")} {flag}'.strip()
 
+
+def _shared_folder(name: str) -> str:
+    """A folder for this session's processes."""
+    folder = tempfile.mkdtemp(prefix=f'xlbench-{name}-')
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 # What one test has compiled is there for the others of this session, and for their child processes.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
-    os.environ['JAX_COMPILATION_CACHE_DIR'] = tempfile.mkdtemp(prefix='xlbench-compiled-')
+    os.environ['JAX_COMPILATION_CACHE_DIR'] = _shared_folder('compiled')
     os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0'
     os.environ['JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES'] = '-1'
-    atexit.register(shutil.rmtree, os.environ['JAX_COMPILATION_CACHE_DIR'], ignore_errors=True)
+
+# Nor does each child compile the thousands of modules that it imports, where Python may not write
+# beside them: that takes longer than all else that most children do.
+if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
+    os.environ['PYTHONPYCACHEPREFIX'] = sys.pycache_prefix = _shared_folder('bytecode')
+    sys.dont_write_bytecode = False
 
 import pytest
 
