@@ -26,7 +26,7 @@ def _shared_folder(name: str) -> str:
 # What one test has compiled is there for the others of this session, and for their child processes.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
     os.environ['JAX_COMPILATION_CACHE_DIR'] = _shared_folder('compiled')
-    os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0'
+    os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.05'
     os.environ['JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES'] = '-1'
 
 # Nor does each child compile the thousands of modules that it imports, where Python may not write

@@ -3,14 +3,16 @@
 import json
 import os
 import pathlib
+import queue
 import re
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
-from xlbench import errors, watch
+from xlbench import errors, processes, watch
 from xlbench.peers import News
 from xlbench.watch import Place, Watch
 
@@ -59,6 +61,15 @@ def test_the_default_and_never(monkeypatch, tmp_path):
     monkeypatch.setenv('XLBENCH_HANG', '0')
     with Watch(tmp_path, seconds=None) as never:
         assert never.seconds == 0
+
+
+def test_a_process_says_at_once_that_it_is_there(tmp_path, monkeypatch):
+    """Of one that had never said anything, nobody could tell for how long it has been silent."""
+    told = queue.Queue()
+    peers = types.SimpleNamespace(doing=str, tell=told.put)
+    monkeypatch.setattr(processes, 'peers', peers)
+    with Watch(tmp_path, seconds=3600):
+        assert Place(*json.loads(told.get(timeout=5))) == Place('start')
 
 
 # What a program does in the `with` block; it ends with 0 if it is left alone.

@@ -109,14 +109,15 @@ class Watch:
         """Counts the silence in beats: a time in which all of this process was stopped is none."""
         beat = min(10, self.seconds / 5)
         place, beats, answered = self._place, 0, 0
+        self._tell(place)  # That it is there: one that stops before its first beat is missed, too.
         while not self._ended.wait(beat):
             if self._place is not place:
                 place, beats, answered = self._place, 0, 0
             beats += 1
-            if (peers := processes.peers) is not None:
-                peers.tell(json.dumps(place))
+            self._tell(place)
             if beats * beat < self.seconds:
                 continue
+            peers = processes.peers
             others = {} if peers is None else peers.ask()
             answered = beats if others else answered
             if place.paused:  # It may take its time, if those that it may wait for are alive.
@@ -127,6 +128,10 @@ class Watch:
                 continue
             if self._place is place and not self._ended.is_set():
                 self._end(place, others, 3 * beat)
+
+    def _tell(self, place: Place) -> None:
+        if processes.peers is not None:
+            processes.peers.tell(json.dumps(place))
 
     def _end(self, place: Place, others: Mapping[int, News], late: float) -> None:
         peers = processes.peers
