@@ -20,7 +20,7 @@ train: install
 	$(RUN) -m xlbench.train --config=configs/mtg_mt5.py
 
 test: install lint
-	$(RUN) -m pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile
+	$(RUN) -m pytest -q --numprocesses=auto --maxprocesses=4 --dist=worksteal
 
 lint: install
 	$(RUN) -m ruff check .

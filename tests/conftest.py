@@ -38,6 +38,14 @@ if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
 import pytest
 
 
+@pytest.fixture(scope='module', autouse=True)
+def forget_programs():
+    """What a file has compiled is of no use to the next one, and slows down all that follows."""
+    yield
+    if 'jax' in sys.modules:
+        sys.modules['jax'].clear_caches()
+
+
 @pytest.fixture(scope='session')
 def tiny_root(tmp_path_factory) -> pathlib.Path:
     """A prepared data root of made-up examples; see tiny.py."""
