@@ -110,12 +110,7 @@ class Checkpoints:
 
     def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
         check_options(every=every, keep=keep)
-        _hush_orbax()
-        ocp.type_handlers.register_type_handler(
-            jax.Array,
-            ocp.type_handlers.ArrayHandler(min_slice_bytes_for_replica_parallel=_SMALLEST_PART),
-            override=True,
-        )
+        _set_up_orbax()
         self.every = every
         self._workdir = workdir
         self._kept = _Kept(keep)
@@ -330,12 +325,12 @@ class Checkpoints:
 
 
 @functools.cache
-def _hush_orbax() -> None:
-    """Lets Orbax's threads fail without a page of tracebacks each.
+def _set_up_orbax() -> None:
+    """Has Orbax write small arrays whole, and its threads fail without a page of tracebacks each.
 
     What stops them is raised by `Checkpoints` and said there; they would print it several times
-    before, and once more for each write that ends after the first one that failed. Nor does it say
-    that arrays are written in another way than by default.
+    before, and once more for each write that ends after the first one that failed. That another
+    handler of arrays takes the place of the default one is no news, either.
     """
 
     def is_news(record: logging.LogRecord) -> bool:
@@ -349,6 +344,11 @@ def _hush_orbax() -> None:
     hook = sys.unraisablehook
     sys.unraisablehook = lambda args: (
         None if f'{args.exc_value}' == 'Event loop is closed' else hook(args)
+    )
+    ocp.type_handlers.register_type_handler(
+        jax.Array,
+        ocp.type_handlers.ArrayHandler(min_slice_bytes_for_replica_parallel=_SMALLEST_PART),
+        override=True,
     )
 
 

@@ -130,8 +130,8 @@ class Watch:
                 self._end(place, others, 3 * beat)
 
     def _tell(self, place: Place) -> None:
-        if processes.peers is not None:
-            processes.peers.tell(json.dumps(place))
+        if (peers := processes.peers) is not None:
+            peers.tell(json.dumps(place))
 
     def _end(self, place: Place, others: Mapping[int, News], late: float) -> None:
         peers = processes.peers
