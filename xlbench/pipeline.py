@@ -49,13 +49,16 @@ _bound: dict[str, Any] = {'root': None, 'tokenizer': None}
 
 
 def root() -> str:
-    """The data root: what `use_root` or `use_vocabulary` set, else XLBENCH_DATA, else data."""
-    return _bound['root'] or os.environ.get('XLBENCH_DATA') or 'data'
+    """The data root: what `use_root` or `use_vocabulary` set, else XLBENCH_DATA, else data.
+
+    It is absolute, so that a task file may join it to its paths or leave it out.
+    """
+    return _bound['root'] or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
 
 
 def use_root(path: str | None) -> None:
     """Sets the data root of every task; None goes back to XLBENCH_DATA."""
-    _bound['root'] = path and os.path.expanduser(path)
+    _bound['root'] = path and os.path.abspath(os.path.expanduser(path))
 
 
 def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
