@@ -35,8 +35,8 @@ fc_reset_pooler), starts (source, none: before source training), languages, shot
 """
 
 import ml_collections
+from xlbench.configs import fewshot_source
 
-from configs import fewshot_source
 from xlbench import config as config_lib
 from xlbench.benchmarks import FEWSHOT
 

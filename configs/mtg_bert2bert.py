@@ -12,8 +12,7 @@ equal, temperature, capped).
 """
 
 import ml_collections
-
-from configs import mtg_mt5
+from xlbench.configs import mtg_mt5
 
 CHECKPOINTS = {
     'mbert': 'google-bert/bert-base-multilingual-cased',

@@ -14,8 +14,7 @@ temperature, capped).
 """
 
 import ml_collections
-
-from configs import mtg_mt5
+from xlbench.configs import mtg_mt5
 
 CHECKPOINT = 'facebook/mbart-large-50'
 # See configs/mtg_mt5.py.

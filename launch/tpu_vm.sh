@@ -84,7 +84,7 @@ prepare() { # Gets the slice, and the project onto its hosts, if they are not th
   local archive
   archive=$(mktemp -d) || return
   tar -czf "$archive/xlbench.tgz" --exclude=__pycache__ \
-    xlbench tasks configs pyproject.toml requirements.lock README.md LICENSE &&
+    xlbench tasks configs pyproject.toml setup.py requirements.lock README.md LICENSE &&
     tpus tpu-vm scp "$archive/xlbench.tgz" "$NAME:" --worker=all &&
     hosts "mkdir -p xlbench && tar -xzf xlbench.tgz -C xlbench && cd xlbench &&
 ${SETUP:-$default}" &&

@@ -46,8 +46,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import seqio
+from xlbench.tasks import xtreme
 
-from tasks import xtreme
 from xlbench import buckets, conllu, labelled, languages, pipeline, readers
 from xlbench.benchmarks import FEWSHOT
 from xlbench.metrics import classification, tagging
@@ -108,7 +108,7 @@ def files(task: str, lang: str, split: str) -> list[str]:
 
 
 def _tfds() -> str:
-    """Where `python -m tasks.xtreme` puts what it downloads."""
+    """Where `python -m xlbench.tasks.xtreme` puts what it downloads."""
     return os.path.join(pipeline.root(), 'tfds')
 
 

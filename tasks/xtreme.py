@@ -1,6 +1,6 @@
 r"""Data of few-shot transfer as TensorFlow Datasets hosts it, in place of the official files.
 
-    python -m tasks.xtreme --root=data --task=pawsx,panx         # downloads it to data/tfds
+    python -m xlbench.tasks.xtreme --root=data --task=pawsx,panx         # downloads it to data/tfds
 
 Nothing is downloaded in any other way. The records are those of xlbench/labelled.py and
 xlbench/conllu.py; `pip install conllu` is needed to download parts of speech. By task:
@@ -112,7 +112,7 @@ def read(task: str, lang: str, split: str, data_dir: str) -> Iterator[Record | B
     folder = _folder(hosted, data_dir)
     if not available(task, lang, split, data_dir):
         raise errors.UserError(
-            f'{folder} has no split {hosted.split}; python -m tasks.xtreme --root=FOLDER '
+            f'{folder} has no split {hosted.split}; python -m xlbench.tasks.xtreme --root=FOLDER '
             f'--task={task} --lang={lang} downloads it to FOLDER/tfds'
         )
     examples = _examples(hosted, folder)
@@ -266,7 +266,7 @@ def download(tasks: Sequence[str], langs: Sequence[str], data_dir: str) -> None:
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    parser = errors.ArgumentParser('python -m tasks.xtreme', __doc__)
+    parser = errors.ArgumentParser('python -m xlbench.tasks.xtreme', __doc__)
     parser.add_argument('--root', default=os.environ.get('XLBENCH_DATA', 'data'))
     parser.add_argument('--task', required=True, help=f'with commas between: {", ".join(HOSTED)}')
     parser.add_argument('--lang', default='', help='codes with commas between (default: all)')

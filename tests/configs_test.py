@@ -6,8 +6,8 @@ import re
 
 import jax
 import pytest
+from xlbench.configs import fewshot_source
 
-from configs import fewshot_source
 from xlbench import (
     benchmarks,
     config as config_lib,

@@ -529,7 +529,7 @@ def cloud(tmp_path, monkeypatch):
     """Runs tpu_vm.sh in a copy of the project's outline; `told` lists the commands of gcloud."""
     for name in ('xlbench', 'tasks', 'configs'):
         (tmp_path / name).mkdir()
-    for name in ('pyproject.toml', 'requirements.lock', 'README.md', 'LICENSE'):
+    for name in ('pyproject.toml', 'setup.py', 'requirements.lock', 'README.md', 'LICENSE'):
         (tmp_path / name).touch()
     (tmp_path / 'bin').mkdir()
     gcloud = tmp_path / 'bin' / 'gcloud'

@@ -13,8 +13,7 @@ import pytest
 import reddit_files
 from backports import zstd
 from reddit_files import IN_2017, comment
-
-from tasks.mrs_build import (
+from xlbench.tasks.mrs_build import (
     __main__ as command,
     build,
     dumps,
@@ -24,6 +23,7 @@ from tasks.mrs_build import (
     shards,
     splits,
 )
+
 from xlbench import errors, readers
 
 TRAIN = ['th00', 'th01', 'th03', 'th04', 'th05', 'th06']
@@ -302,7 +302,8 @@ def test_killed_workers_and_a_killed_parent(paths, built, tmp_path, plugins_for_
     assert tree(tmp_path / 'mrs')['train/en/pairs.tsv'] == tree(built)['train/en/pairs.tsv']
 
     os.remove(os.environ['REDDIT_KILLED'])
-    argv = [sys.executable, '-m', 'tasks.mrs_build', *paths, f'--output={tmp_path / "two"}', *FLAGS]
+    argv = [sys.executable, '-m', 'xlbench.tasks.mrs_build', *paths, *FLAGS]
+    argv += [f'--output={tmp_path / "two"}']
     argv += ['--workers=2', '--toxicity=reddit_files:toxicity_and_orphan', '--max_toxicity=1']
     assert subprocess.run(argv, capture_output=True).returncode == -9
     assert subprocess.run(argv, capture_output=True).returncode == 0

@@ -14,8 +14,8 @@ import ml_collections
 import pytest
 import tiny
 import tiny_replies
+from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
 
-from configs import mrs_retriever, mtg_mbart, mtg_mt5
 from xlbench import (
     config as config_lib,
     hlo,

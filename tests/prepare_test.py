@@ -430,7 +430,7 @@ def test_sample_makes_the_corpora_once(tmp_path, vocabulary_file, monkeypatch, c
         return is_new
 
     for name, write in (('mtg', write_mtg), ('mrs', write_mrs)):
-        module = types.ModuleType(f'tasks.samples.{name}')
+        module = types.ModuleType(f'xlbench.tasks.samples.{name}')
         module.write = write
         monkeypatch.setitem(sys.modules, module.__name__, module)
     root = tmp_path / 'sample'

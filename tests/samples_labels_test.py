@@ -6,8 +6,8 @@ import pathlib
 import random
 
 import pytest
+from xlbench.tasks.samples import labels, lexicon
 
-from tasks.samples import labels, lexicon
 from xlbench import buckets, conllu, labelled, prepare, tokenizers
 from xlbench.benchmarks import FEWSHOT
 

@@ -11,9 +11,9 @@ import subprocess
 import sys
 
 import pytest
+from xlbench.tasks import samples
+from xlbench.tasks.samples import frames, mrs, phrases, replies
 
-from tasks import samples
-from tasks.samples import frames, mrs, phrases, replies
 from xlbench import baselines, errors, prepare, readers, tokenizers
 
 LANGUAGES = replies.LANGUAGES
@@ -188,7 +188,7 @@ def test_translated_pairs(root, splits):
 
 def test_same_seed_same_bytes_in_any_process(root, tmp_path):
     again = tmp_path / 'again'
-    command = [sys.executable, '-m', 'tasks.samples.mrs', f'--root={again}', '--seed=0']
+    command = [sys.executable, '-m', 'xlbench.tasks.samples.mrs', f'--root={again}', '--seed=0']
     environment = os.environ | {'PYTHONHASHSEED': '7'}
     subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True)
     assert digests(again) == digests(root)

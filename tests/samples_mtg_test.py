@@ -9,8 +9,8 @@ import re
 
 import pytest
 import sentencepiece
+from xlbench.tasks.samples import lexicon, mtg, questions, stories, titles
 
-from tasks.samples import lexicon, mtg, questions, stories, titles
 from xlbench import errors
 
 CLEAN = ('train', 'validation', 'test')

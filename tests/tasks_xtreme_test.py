@@ -6,8 +6,8 @@ import pathlib
 from unittest import mock
 
 import pytest
+from xlbench.tasks import xtreme
 
-from tasks import xtreme
 from xlbench import conllu, labelled, pipeline, readers
 from xlbench.errors import UserError
 from xlbench.readers import BadRecord, LeftOut
@@ -204,7 +204,7 @@ def test_what_is_there(data_dir):
 @pytest.mark.parametrize(
     ('place', 'message'),
     [
-        (('panx', 'fr', 'test'), r'has no split test; python -m tasks.xtreme .* --lang=fr'),
+        (('panx', 'fr', 'test'), r'has no split test; python -m xlbench.tasks.xtreme .* --lang=fr'),
         (('udpos', 'fr', 'test'), 'has no test of udpos in fr that stands for the official one'),
         (('udpos', 'de', 'test'), 'no test of udpos in de'),
         (('xnli', 'de', 'train'), 'no train of xnli in de'),

@@ -11,8 +11,8 @@ import ml_collections
 import numpy as np
 import optax
 import sentencepiece
+from xlbench.configs import mtg_mt5
 
-from configs import mtg_mt5
 from xlbench import (
     batches,
     features,

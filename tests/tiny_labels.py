@@ -8,8 +8,8 @@ from unittest import mock
 import ml_collections
 import numpy as np
 import sentencepiece
+from xlbench.configs import fewshot_source
 
-from configs import fewshot_source
 from xlbench import buckets, labelled, prepared, tokenizers
 from xlbench.benchmarks import FEWSHOT
 

@@ -7,8 +7,8 @@ from unittest import mock
 import jax
 import ml_collections
 import sentencepiece
+from xlbench.configs import mrs_retriever
 
-from configs import mrs_retriever
 from xlbench import (
     checkpoints,
     config as config_lib,

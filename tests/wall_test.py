@@ -23,7 +23,7 @@ WITHOUT_JAX = (
 
 def modules() -> list[str]:
     """Every module of the package."""
-    return [module.name for module in pkgutil.walk_packages(xlbench.__path__, 'xlbench.')]
+    return [module.name for module in pkgutil.walk_packages(xlbench.__path__[:1], 'xlbench.')]
 
 
 def imported(*lines: str) -> set[str]:
@@ -39,7 +39,8 @@ def imported(*lines: str) -> set[str]:
 def test_all_but_three_modules_start_without_tensorflow():
     names = [name for name in modules() if name not in BEYOND_THE_WALL]
     assert {'xlbench.train', 'xlbench.evaluators.generation', 'xlbench.models.t5'} <= set(names)
-    found = imported(f'import {", ".join(names)}', 'import tasks.samples.mtg, configs.mtg_mt5')
+    names += ['xlbench.tasks.samples.mtg', 'xlbench.configs.mtg_mt5']
+    found = imported(f'import {", ".join(names)}')
     assert 'jax' in found
     assert not found & (TENSORFLOW | SLOW)
 
@@ -49,7 +50,7 @@ def test_texts_scores_and_tables_need_no_jax(tiny_root):
     assert len(names) > len(WITHOUT_JAX)
     found = imported(
         f'import {", ".join(names)}',
-        'import tasks.samples.mtg',
+        'import xlbench.tasks.samples.mtg',
         # Nor does using them.
         'from xlbench.metrics import bleu, distinct, rouge',
         'for metric in (rouge.MultilingualRouge("de"), bleu.SacreBleu(), distinct.Distinct()):',

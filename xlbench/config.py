@@ -21,7 +21,7 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from xlbench import errors, files
+from xlbench import configs, errors, files
 from xlbench.errors import UserError
 
 # What may differ when a run goes on: the devices it then has; its numbers stay what they are.
@@ -50,7 +50,8 @@ def parse_flags(argv: Sequence[str], *, doc: str) -> tuple[ConfigDict, str]:
         raise SystemExit(0)
     if not path:
         raise UserError('no config; try --config=configs/mtg_mt5.py')
-    _check_config_path(path)
+    argv = [_with_config_file(argument, path) for argument in argv]
+    path = _config_argument(argv)
     _check_overrides(_parse([argv[0], f'--config={path}']).config, argv)
     values = _parse(argv)
     return values.config, values.workdir or _default_workdir(path, values.config)
@@ -97,11 +98,35 @@ def _config_argument(argv: Sequence[str]) -> str:
     return ''
 
 
-def _check_config_path(text: str) -> None:
-    path = pathlib.Path(text.partition(':')[0])
-    if not path.is_file():
-        there = [str(f) for f in path.parent.glob('*.py') if f.name != '__init__.py']
-        raise errors.unknown('config file', str(path), there)
+def _with_config_file(argument: str, config: str) -> str:
+    """An argument of the command line; where it names the config, with the path of its file."""
+    flag, equals, value = argument.partition('=')
+    if value == config and flag in ('--config', '-config'):
+        return f'{flag}{equals}{_config_file(value)}'
+    return _config_file(argument) if argument == config else argument
+
+
+def _config_file(text: str) -> str:
+    """The file and variant that --config names.
+
+    Args:
+      text: a path, or the name of a config that comes with the package, and the variant after a
+        colon. Example: 'mtg_mt5:base' -> '/.../xlbench/configs/mtg_mt5.py:base'
+
+    Raises:
+      UserError: neither is there.
+    """
+    name, colon, variant = text.partition(':')
+    path = pathlib.Path(name)
+    if path.is_file():
+        return text
+    folder = pathlib.Path(configs.__file__).parent
+    ours = folder / f'{path.name.removesuffix(".py")}.py'
+    if ours.is_file() and str(path.parent) in ('.', 'configs'):
+        return f'{ours}{colon}{variant}'
+    files = [str(f) for f in path.parent.glob('*.py') if f.name != '__init__.py']
+    names = [f.stem for f in folder.glob('*.py') if f.name != '__init__.py']
+    raise errors.unknown('config file', name, [*files, *names])
 
 
 def _one_line(text: str) -> str:

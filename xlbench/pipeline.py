@@ -31,7 +31,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import benchmarks, errors, readers, tokenizers, vocabularies
+from xlbench import benchmarks, errors, readers, tasks, tokenizers, vocabularies
 
 # TensorFlow only reads text here; the accelerators are for the program that trains.
 with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
@@ -39,7 +39,7 @@ with contextlib.suppress(RuntimeError):  # It is already running, and the caller
 
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
 ANSWER_SEPARATOR = ' <answer> '
-_REPOSITORY_TASKS = pathlib.Path(__file__).resolve().parent.parent / 'tasks'
+_REPOSITORY_TASKS = pathlib.Path(tasks.__file__).resolve().parent
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1038,7 +1038,7 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
     own = path.parent == _REPOSITORY_TASKS
     if not own:
         _user_files[word] = str(path)
-    name = f'tasks.{word}' if own else f'xlbench_user_tasks.{word}'
+    name = f'{tasks.__name__}.{word}' if own else f'xlbench_user_tasks.{word}'
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -654,7 +654,7 @@ def _names(value: str | Sequence[str], what: str) -> list[str]:
 
 def make_sample(root: str, seed: int = 0) -> None:
     """Writes the sample corpora and their vocabularies into `root`, unless they are there."""
-    modules = [importlib.import_module(f'tasks.samples.{name}') for name in SAMPLES]
+    modules = [importlib.import_module(f'xlbench.tasks.samples.{name}') for name in SAMPLES]
     written = [module.write(root, seed) for module in modules]
     if any(written):
         print(f'wrote the sample corpora into {root}', flush=True)

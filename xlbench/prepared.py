@@ -35,7 +35,7 @@ import msgpack
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors, files, readers
+from xlbench import errors, files, readers, tasks
 
 FORMAT = 1
 MANIFEST = 'manifest.json'
@@ -478,7 +478,7 @@ def code_fingerprint(name: str) -> str | None:
     """sha256 over the files that define task or mixture `name`; None where they are not here."""
     package = os.path.dirname(os.path.abspath(__file__))
     word = _safe_name(name, 'task').split('_')[0]
-    paths = [os.path.join(os.path.dirname(package), 'tasks', f'{word}.py')]
+    paths = [os.path.join(os.path.dirname(tasks.__file__), f'{word}.py')]
     paths += [os.path.join(package, file) for file in _CODE_FILES]
     digest = hashlib.sha256(str(FORMAT).encode())
     for path in paths:

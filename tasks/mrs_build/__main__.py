@@ -1,6 +1,6 @@
 r"""Builds the MRS data set from dumps of Reddit comments (arXiv:2106.02017, section 2).
 
-  python -m tasks.mrs_build RC_2018-01.zst RC_2018-02.zst --output=/data
+  python -m xlbench.tasks.mrs_build RC_2018-01.zst RC_2018-02.zst --output=/data
 
 The dumps are JSON lines, plain, .zst (also with --long=31), .bz2, .xz or .gz, any number of files.
 The result is OUTPUT/mrs in the layout of the published data:
@@ -42,7 +42,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.mrs_build import build, plugins, splits
+from xlbench.tasks.mrs_build import build, plugins, splits
+
 from xlbench import benchmarks, errors
 from xlbench.errors import UserError
 
@@ -105,7 +106,7 @@ def table(stats: dict[str, Any]) -> str:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m tasks.mrs_build', __doc__)
+    parser = errors.ArgumentParser('python -m xlbench.tasks.mrs_build', __doc__)
     add = parser.add_argument
     add('dumps', nargs='+', help='JSON lines; .zst, .bz2, .xz, .gz or plain')
     add('--output', required=True, help='folder for mrs/')

@@ -22,7 +22,16 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from tasks.mrs_build import dumps, pairs, plugins, pool as pool_lib, responses, shards, splits
+from xlbench.tasks.mrs_build import (
+    dumps,
+    pairs,
+    plugins,
+    pool as pool_lib,
+    responses,
+    shards,
+    splits,
+)
+
 from xlbench.errors import UserError
 
 # Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.

@@ -19,8 +19,8 @@ from typing import IO, Any, NamedTuple
 
 import orjson
 from backports import zstd
+from xlbench.tasks.mrs_build import shards
 
-from tasks.mrs_build import shards
 from xlbench.errors import UserError
 
 BLOCK = 32 * 2**20  # Bytes of text.

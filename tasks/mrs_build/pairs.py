@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tasks.mrs_build import shards
-from tasks.mrs_build.dumps import Comment
+from xlbench.tasks.mrs_build import shards
+from xlbench.tasks.mrs_build.dumps import Comment
 
 BATCH = 1024  # Texts for one call of a plug-in.
 

@@ -14,9 +14,8 @@ import zlib
 from collections.abc import Sequence
 
 import regex
-
-from tasks.mrs_build import plugins, shards
-from tasks.mrs_build.pairs import BATCH, Pair
+from xlbench.tasks.mrs_build import plugins, shards
+from xlbench.tasks.mrs_build.pairs import BATCH, Pair
 
 SPLITS = ('train', 'valid', 'test')
 _CJK = r'\p{Han}\p{Hiragana}\p{Katakana}'

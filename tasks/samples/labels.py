@@ -1,6 +1,6 @@
 """Sample corpora of labels: made-up tagged sentences and entailments, made from a seed.
 
-  python -m tasks.samples.labels --root=data/sample --seed=0
+  python -m xlbench.tasks.samples.labels --root=data/sample --seed=0
 
 Writes below `<root>/fewshot`, in four languages, what `tasks/fewshot.py` reads: `udpos`, words with
 their parts of speech, and `xnli`, premise and hypothesis with a label, which has a training split
@@ -16,7 +16,8 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from tasks.samples import corpus, lexicon
+from xlbench.tasks.samples import corpus, lexicon
+
 from xlbench import buckets, conllu, errors, readers, tokenizers
 from xlbench.benchmarks import FEWSHOT
 
@@ -284,7 +285,7 @@ def _train(folder: str) -> bytes:
 
 def main(argv: Sequence[str]) -> int:
     """The command line."""
-    return corpus.main(argv, 'python -m tasks.samples.labels', write)
+    return corpus.main(argv, 'python -m xlbench.tasks.samples.labels', write)
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 """Sample corpora of MRS: made-up messages and replies in the benchmark's layout, made from a seed.
 
-  python -m tasks.samples.mrs --root=data/sample --seed=0
+  python -m xlbench.tasks.samples.mrs --root=data/sample --seed=0
 
 Writes below `<root>/mrs`, for ten languages, what `tasks/mrs.py` reads: pairs, response sets, and
 for two languages what is shown for a response; and `<root>/sample_mrs.model`, a SentencePiece
@@ -19,7 +19,8 @@ import random
 import sys
 from collections.abc import Sequence
 
-from tasks.samples import corpus, replies
+from xlbench.tasks.samples import corpus, replies
+
 from xlbench import errors, tokenizers
 
 # Raise it when any text or the vocabulary changes: older samples are then written anew.
@@ -175,7 +176,7 @@ def _train(folder: str) -> bytes:
 
 def main(argv: Sequence[str]) -> int:
     """The command line."""
-    return corpus.main(argv, 'python -m tasks.samples.mrs', write)
+    return corpus.main(argv, 'python -m xlbench.tasks.samples.mrs', write)
 
 
 if __name__ == '__main__':

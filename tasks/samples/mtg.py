@@ -1,6 +1,6 @@
 """Sample corpora of MTG: made-up text in the benchmark's layout, made from a seed.
 
-  python -m tasks.samples.mtg --root=data/sample --seed=0
+  python -m xlbench.tasks.samples.mtg --root=data/sample --seed=0
 
 Writes `<root>/mtg/<task>/<lang>/<split>.src` and `.trg` for the three tasks, four languages and
 four splits, and a small SentencePiece vocabulary `<root>/sample.model`. The same seed gives the
@@ -12,7 +12,8 @@ import random
 import sys
 from collections.abc import Sequence
 
-from tasks.samples import corpus, lexicon, questions, stories, titles
+from xlbench.tasks.samples import corpus, lexicon, questions, stories, titles
+
 from xlbench import errors, tokenizers
 
 # Raise it when any text or the vocabulary changes: older samples are then written anew.
@@ -143,7 +144,7 @@ def _write_corpora(folder: str, seed: int) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """The command line."""
-    return corpus.main(argv, 'python -m tasks.samples.mtg', write)
+    return corpus.main(argv, 'python -m xlbench.tasks.samples.mtg', write)
 
 
 if __name__ == '__main__':

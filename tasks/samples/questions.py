@@ -10,7 +10,7 @@ what somebody else did, and what animals and weather did.
 
 import random
 
-from tasks.samples import lexicon, stories
+from xlbench.tasks.samples import lexicon, stories
 
 ROLES = ('who', 'what', 'where', 'when', 'how_many')
 

@@ -16,7 +16,7 @@ import dataclasses
 import random
 import re
 
-from tasks.samples import frames, phrases
+from xlbench.tasks.samples import frames, phrases
 
 LANGUAGES = ('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru')
 

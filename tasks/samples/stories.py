@@ -10,7 +10,7 @@ the third. The second sentence is about somebody else, the fourth about animals 
 
 import random
 
-from tasks.samples import lexicon
+from xlbench.tasks.samples import lexicon
 
 # How something happens to an object, in three wordings; the same in questions about a passage.
 OPENINGS = {

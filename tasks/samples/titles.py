@@ -10,7 +10,7 @@ price, somebody else, and animals and weather.
 
 import random
 
-from tasks.samples import lexicon, stories
+from xlbench.tasks.samples import lexicon, stories
 
 LEADS = {
     'en': (
