@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from xlbench import errors, metrics
 from xlbench.benchmarks import MRS
-from xlbench.metrics import mrs, words
+from xlbench.metrics import mrs, rouge, words
 
 REL = 1e-9
 WORDS = ['a', 'b', 'a.m.', '.', '...', 'so?', '"', "it's", '«', '»', 'Mr.', '3.5', '\n', '']
@@ -120,6 +120,21 @@ def test_words_part_at_every_dot():
     assert mrs._sentences('. . \n') == [[''], ['']]
     assert mrs._sentences('...') == mrs._sentences('') == []
     assert score(['a. b'], [['a b']])['mrs_rouge_2'] == pytest.approx(100, rel=1e-7)
+
+
+@pytest.mark.parametrize('space', ['\u3000', '\xa0'])
+def test_japanese_spaces_are_tokens_as_mecab_has_them(space):
+    """Outputs of mecab-python3 1.0.12 with unidic-lite 1.0.8 and -Owakati."""
+    split = words.load('ja')
+    assert split(f'{space}雨です。') == f'{space} 雨 です 。 \n'
+    assert split(f'雨{space}です {space}') == f'雨 {space} です {space} \n'
+    assert split(space) == f'{space} \n' and split(' 雨です') == '雨 です \n'
+    assert rouge.Tokenizer('japanese').tokenize(f'{space}雨です。') == ['雨', 'です']
+    # What stands before the first dot is a sentence of one empty word then, and not nothing.
+    assert mrs._sentences(split(f'{space}.a')) == [[''], ['a']]
+    texts = [f'{space}. 雨です'], [['.雨です']]
+    got = mrs.MrsRouge('ja')(*texts)
+    assert got['mrs_rouge_1'] == pytest.approx(80, rel=1e-6)  # Of 3 words 2.
 
 
 def test_rouge_l_joins_the_words_of_all_sentences():

@@ -119,6 +119,13 @@ def test_summary_level_takes_lines_in_any_order():
     assert got['rougeL']['fmeasure'] == 0.5
 
 
+def test_summary_level_is_in_lower_case():
+    got = scores('Hello World', 'hello world', 'en', ['rougeL', 'rougeLsum'])
+    assert got['rougeLsum'] == got['rougeL'] == {'precision': 1, 'recall': 1, 'fmeasure': 1}
+    got = scores('Ein\nHAUS', 'haus\nein', 'de', ['rougeLsum'])
+    assert got['rougeLsum']['fmeasure'] == 1.0
+
+
 # Stemmers.
 
 

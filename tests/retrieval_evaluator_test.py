@@ -180,7 +180,7 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
     gold = ranking.gold_ids(responses.texts, targets)
     inside = np.flatnonzero(gold >= 0)
     assert 0 < len(inside) < 33
-    ranks = 1 + np.argmax(order[inside] == gold[inside][:, None], axis=1)
+    ranks = np.sum(scores[inside] >= scores[inside, gold[inside]][:, None], axis=1)
     expected |= ranking.textbook(ranks, gold[inside])
     ids = [responses.choose(order[i][:6], 3) for i in inside]
     expected |= ranking.official(gold[inside], ids, len(responses))
@@ -285,6 +285,16 @@ def test_a_constant_encoder_is_not_above_chance(make, tasks, tmp_path, candidate
     assert scores['mrr'] == pytest.approx(100 / number)
     assert scores['recall_10'] == (100 if number <= 10 else 0)
     assert scores['loss'] == pytest.approx(np.log(number), rel=1e-5)
+
+
+def test_a_constant_encoder_ranks_last_in_the_response_set_too(make, tasks, replies, tmp_path):
+    """One rule for ties: among candidates and in the set."""
+    evaluator = make(model=Constant(), tasks=tasks[:1], responses=replies[:1], candidates=10)
+    scores = evaluator.run({}, 7, str(tmp_path), 'stage1')['mean']
+    size = len(ResponseSet.of_prepared(replies[0]))
+    assert scores['p_at_1'] == scores['set_p_at_1'] == 0
+    assert scores['mrr'] == pytest.approx(10)
+    assert [scores['set_mrr'], scores['set_macro_mrr']] == pytest.approx([100 / size] * 2)
 
 
 def test_fewer_replies_than_candidates(make, tasks, tmp_path):

@@ -25,6 +25,9 @@ from xlbench.decoding.top import Top
 
 QUERIES = 1024  # Searched for at once.
 BLOCK_BYTES = 64 << 20  # Scores that exist at once, on each device.
+# Scores that differ by less than this part of the product of the vectors' lengths may differ by
+# rounding alone.
+ROUNDING = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +96,9 @@ def ranks(
     Args:
       queries: [m, dim].
       responses: [n, dim], or an Index.
-      gold_ids: [m], the response that is looked for. Equal scores rank by id.
+      gold_ids: [m], the response that is looked for. Every other response that scores as high, up
+        to rounding (ROUNDING), comes before it, so that an encoder that tells no texts apart gets
+        no more than chance; the candidates of xlbench/evaluators/retrieval.py have the same rule.
       bias: [n], added to the scores of each query; part of an Index.
       block: most responses that are scored at once; default: as many as BLOCK_BYTES hold.
 
@@ -254,23 +259,26 @@ def _count_before(
     block: int | None,
     largest: Callable[[jax.Array], jax.Array],  # Over the devices.
 ) -> jax.Array:
-    """[m] int32: responses of this device with a larger score, or an equal one and a lower id.
+    """[m] int32: the other responses of this device whose score is at least as large.
 
     Takes the products twice. Only the very products that the others are compared in tell whether
     another response is equally good; a product of one pair is rounded differently.
     """
     own = gold_ids[:, None]
+    lengths = jnp.linalg.norm(vectors, axis=1)
+    here = (gold_ids >= 0) & (gold_ids < len(vectors))
+    length = largest(jnp.where(here, lengths[jnp.clip(gold_ids, 0, len(vectors) - 1)], 0.0))
+    noise = ROUNDING * jnp.linalg.norm(queries, axis=1) * length
 
     def find(gold, scores, added, ids):
         found = jnp.where((ids == own), scores + added, -jnp.inf)
         return jnp.maximum(gold, jnp.max(found, axis=1))
 
     def count(before, scores, added, ids):
-        scores = scores + added
-        first = (scores > gold) | ((scores == gold) & (ids < own))
+        first = (scores + added >= least) & (ids != own)
         return before + jnp.sum(first, axis=1, dtype=jnp.int32)
 
     rows = len(queries)
     gold = _scan(vectors, bias, queries, block, find, jnp.full(rows, -jnp.inf))
-    gold = largest(gold)[:, None]
+    least = (largest(gold) - noise)[:, None]
     return _scan(vectors, bias, queries, block, count, jnp.zeros(rows, jnp.int32))

@@ -33,9 +33,6 @@ from xlbench.tokenizers import Tokenizer
 OFFICIAL_BATCH = 512
 # Examples whose scores or hashes are in memory at once.
 _CHUNK = 256
-# Scores that differ by less than this part of the product of the vectors' lengths may differ by
-# rounding alone.
-_ROUNDING = 1e-6
 
 
 class RetrievalEvaluator(loop.Evaluator):
@@ -46,7 +43,9 @@ class RetrievalEvaluator(loop.Evaluator):
     of at least 2 and at most 20 times `candidates` of them. So they do not depend on batch size and
     devices, and little on num_examples. Where there are fewer replies, all of them are candidates,
     and metrics.json says how many. A candidate that scores as high as the own reply ranks before
-    it, so that an encoder that tells no texts apart gets no more than chance.
+    it, so that an encoder that tells no texts apart gets no more than chance; ranks in the response
+    set (set_mrr, ...) have the same rule. mrr_code and its like are of the suggestions, where of
+    equal scores the response with the lower number comes first, as in microsoft/MRS.
 
     Args:
       prepared: the tasks, of one split.
@@ -431,7 +430,7 @@ def _rank_candidates(task: _Task, messages: np.ndarray, replies: np.ndarray) -> 
         x, pools = messages[start : start + _CHUNK], task.pools[start : start + _CHUNK]
         scores = np.take_along_axis(x @ replies.T, pools, axis=1).astype(np.float64)
         own = scores[:, :1]
-        noise = _ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
+        noise = search.ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
         rank.append(1 + np.sum(scores[:, 1:] >= own - noise[:, None], axis=1))
         largest = scores.max(axis=1)
         total = np.exp(scores - largest[:, None]).sum(axis=1)

@@ -99,11 +99,11 @@ class Tokenizer:
         return self._stemmed(tokens or _words(text))
 
     def tokenize_line(self, line: str) -> list[str]:
-        """The tokens of one line for rougeLsum, which only parts them at spaces and punctuation.
+        """The tokens of one line for rougeLsum: in lower case, parted at spaces and punctuation.
 
-        Neither lower-cased nor segmented: the official scorer skips both here.
+        The official scorer does not segment here: a Chinese clause is one token.
         """
-        return self._stemmed(sanitize(line).split())
+        return self._stemmed(sanitize(line.lower()).split())
 
     def _stemmed(self, tokens: Sequence[str]) -> list[str]:
         stem = stemmers.load(self.canonical) if self.stem else None

@@ -3,7 +3,8 @@
   load('chinese')('今天天气好 我们') -> ['今天天气', '好', ' ', '我们']
 
 jieba and newmm return each space as a token, and the official scorer keeps it: every punctuation
-mark inside a Chinese text therefore counts as one token.
+mark inside a Chinese text therefore counts as one token. MeCab returns the spaces of Unicode but
+not the plain one.
 """
 
 import functools
@@ -66,4 +67,6 @@ def _fugashi() -> Callable[[str], list[str]]:
     # Named, because fugashi would prefer an installed `unidic` without its dictionary, and fail.
     folder = unidic_lite.DICDIR
     tagger = fugashi.GenericTagger(f'-r "{folder}/dicrc" -d "{folder}" -O wakati')
-    return lambda text: tagger.parse(text).split()
+    # Not `parse`, which drops spaces at the end. MeCab skips the plain space; a no-break or an
+    # ideographic one is a token.
+    return lambda text: [node.surface for node in tagger(text)]
