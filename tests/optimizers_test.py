@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import traverse_util
 
-from xlbench import optimizers
+from xlbench import lora, models, objectives, optimizers, partitioning, train_step
 from xlbench.errors import UserError
 
 
@@ -176,6 +177,45 @@ def test_adamw_decays_matrices_only():
     np.testing.assert_allclose(found['kernel'], 3.0 * (1 - 0.1 * 0.5))
     np.testing.assert_allclose(found['stack'], 0.95)
     assert (found['scale'] == 3.0).all()
+
+
+def test_every_family_s_biases_and_norms_keep_their_size():
+    """The biases of q, k and v are one array of rank 2, and no matrix."""
+    objective_of = dict(
+        dual_encoder='retrieval', sequence_classifier='classification', token_classifier='tagging'
+    )
+    ranks, mesh = set(), partitioning.make_mesh()
+    for family in models.FAMILIES:
+        if family == 'bert':  # An encoder alone is no objective's; it is in four of the others.
+            continue
+        labels = {'num_labels': 3} if family.endswith('classifier') else {}
+        model = models.build(family, 'sample', vocab_size=128, **labels)
+        objective = objectives.build(objective_of.get(family, 'generation'))
+        shapes, _ = train_step.params_like(model, objective, mesh, lora.Lora(rank=2))
+        flat = traverse_util.flatten_dict(shapes, sep='/')  # As the train step has it.
+        mask = optimizers.decayed(flat)
+        for name, decay in mask.items():
+            leaf = name.rpartition('/')[2]
+            kept = leaf in ('bias', 'final_logits_bias', 'scale', 'lora_scale')
+            matrix = leaf in ('kernel', 'embedding', 'rel_embedding', 'lora_a', 'lora_b')
+            assert kept != matrix, f'a new kind of parameter: {name}'
+            assert decay == matrix, f'{family} {name}'
+            if leaf == 'bias':
+                ranks.add(len(flat[name].shape))
+        nested = optimizers.decayed(shapes)
+        assert traverse_util.flatten_dict(nested, sep='/') == mask
+    assert {1, 2} <= ranks
+
+
+def test_adafactor_s_decay_leaves_biases_and_norms_alone():
+    params = {'qkv': {'kernel': jnp.full((3, 2, 2), 2.0), 'bias': jnp.full((3, 2), 2.0)}}
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    tx, _ = optimizers.build(
+        'adafactor', learning_rate=0.1, schedule='constant', num_steps=9, weight_decay_rate=0.5
+    )
+    result = apply(tx, params, zeros)['qkv']
+    np.testing.assert_allclose(result['kernel'], 1.0)
+    np.testing.assert_array_equal(result['bias'], 2.0)
 
 
 def test_adam_s_first_step_is_the_rate_and_sgd_remembers():

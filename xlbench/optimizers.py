@@ -15,6 +15,9 @@ import optax
 
 from xlbench.errors import UserError, unknown
 
+# The ends of the names of biases and of the scales of norms.
+_UNDECAYED = re.compile('(^|[/_])(bias|scale)$')
+
 
 def build(
     name: str = 'adamw',
@@ -113,7 +116,7 @@ def adamw(
     weight_decay: float = 0.01,
     moments_dtype: str = 'float32',
 ) -> optax.GradientTransformation:
-    """AdamW (arXiv:1711.05101); biases and norms, the vectors, are not decayed.
+    """AdamW (arXiv:1711.05101); biases and the scales of norms are not decayed, see `decayed`.
 
     With moments_dtype='bfloat16' the first moment is kept in it: 6 bytes of state for a parameter
     in place of 8. It is added to in float32 and rounded after use. The second moment stays float32:
@@ -121,7 +124,7 @@ def adamw(
     """
     dtype = _moments(moments_dtype)
     return optax.adamw(
-        learning_rate, b1, b2, eps, mu_dtype=dtype, weight_decay=weight_decay, mask=_matrices_only
+        learning_rate, b1, b2, eps, mu_dtype=dtype, weight_decay=weight_decay, mask=decayed
     )
 
 
@@ -156,6 +159,9 @@ def adafactor(
     moments_dtype is the type that the momentum is kept in, where there is one; it is added to in
     float32. The second moments stay float32: a row and a column of each matrix, and all of a
     vector or of a matrix with a side below min_dim_size_to_factor.
+
+    weight_decay_rate is what every step takes off a parameter, whatever the learning rate; biases
+    and the scales of norms keep theirs, see `decayed`.
     """
     dtype = _moments(moments_dtype)
     if momentum is None and dtype != jnp.float32:
@@ -172,6 +178,7 @@ def adafactor(
         momentum=momentum,
         dtype_momentum=dtype,
         weight_decay_rate=weight_decay_rate,
+        weight_decay_mask=decayed,
     )
 
 
@@ -191,8 +198,22 @@ def _moments(name: str) -> Any:
     return jnp.dtype(name)
 
 
-def _matrices_only(params: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf.ndim > 1, params)
+def decayed(params: Any) -> Any:
+    """A tree of bools: False for biases and scales, which weight decay leaves alone.
+
+    They are known by the end of their names, because the biases of a fused projection (q, k and v
+    in one array) are no vector: attention/qkv/bias is [3, features]. Vectors of other names are
+    left alone, too.
+
+    Example: {'qkv/kernel': [3, 8, 8], 'qkv/bias': [3, 8], 'norm/scale': [8]} ->
+      {'qkv/kernel': True, 'qkv/bias': False, 'norm/scale': False}
+
+    Args:
+      params: dict of arrays or shapes, nested, or flat with names such as 'a/b/c'.
+    """
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: len(leaf.shape) > 1 and not _UNDECAYED.search(str(path[-1].key)), params
+    )
 
 
 def trainable_mask(params: Any, patterns: Sequence[str] = ('.*',)) -> Any:
