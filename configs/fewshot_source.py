@@ -87,7 +87,7 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     )
     evaluate = dict(batch_size=64, lengths=lengths)
     c.evals = dict(
-        dev=dict(tasks=scenario.train, split='validation', every=300, **evaluate),
+        dev=dict(tasks=scenario.select, split='validation', every=300, **evaluate),
         test=dict(tasks=tuple(evaluated), split='test', every=0, **evaluate),
     )
     c.best = dict(score=f'dev/mean/{score(scenario)}', mode='max', patience=0)
@@ -206,7 +206,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
     evaluate = dict(batch_size=512, lengths=lengths)
     c.evals = dict(
         # In the language of training, so that zero-shot transfer is not chosen by its target.
-        dev=dict(tasks=scenario.train, split='validation', every=200, **evaluate),
+        dev=dict(tasks=scenario.select, split='validation', every=200, **evaluate),
         test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
     )
     c.best = dict(score=f'dev/mean/{score(scenario)}', mode='max', patience=0)

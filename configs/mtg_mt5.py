@@ -106,7 +106,7 @@ def sample(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
     lengths = dict(inputs=128, targets=32)
     c.evals = dict(
         dev=dict(
-            tasks=scenario.evaluate,
+            tasks=scenario.select,
             split='validation',
             every=300,
             decode=False,
@@ -206,7 +206,7 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ml_collections
     lengths = dict(inputs=512, targets=64)
     c.evals = dict(
         dev=dict(
-            tasks=scenario.evaluate,
+            tasks=scenario.select,
             split='validation',
             every=2000,
             decode=False,

@@ -77,7 +77,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         # In the languages of training, so that zero-shot transfer is not chosen by its target;
         # ranking alone, which is quick.
         dev=dict(
-            tasks=scenario.train,
+            tasks=scenario.select,
             split='validation',
             every=100,
             num_examples=1000,

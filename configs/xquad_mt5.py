@@ -72,7 +72,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     lengths = dict(inputs=512, targets=64)
     c.evals = dict(
         dev=dict(
-            tasks=scenario.evaluate,
+            tasks=scenario.select,
             split='validation',
             every=100,
             decode=False,

@@ -1,6 +1,9 @@
 """Every config, size and scenario that a file documents can be built, as far as shapes go."""
 
+import collections
+import contextlib
 import importlib
+import itertools
 import pathlib
 import re
 
@@ -18,6 +21,7 @@ from xlbench import (
     runs,
     train_step,
 )
+from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 
 FOLDER = pathlib.Path(__file__).parent.parent / 'configs'
@@ -88,6 +92,61 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
     assert sum(stage.num_steps for stage in config.stages.values()) >= 100
     # Without a dev set there is no best checkpoint to look for.
     assert any(block.every for block in config.evals.values()) or not config.best.score
+
+
+def settings(name: str) -> list[str]:
+    """What may follow the colon of a file: each size, scenario, task and narrowing there is."""
+    module = importlib.import_module(f'configs.{name}')
+    benchmark = {
+        'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
+        'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
+    }[name.partition('_')[0]]  # fmt: skip
+    accepted = []
+    for size, scenario, task, source, target in itertools.product(
+        documented(name, 'size'),
+        documented(name, 'scenario'),
+        ['', *documented(name, 'task')],
+        ['', *benchmark.languages],
+        ['', *benchmark.languages] if 'target' in module.__doc__ else [''],
+    ):
+        words = dict(scenario=scenario, task=task, source=source, target=target)
+        text = ','.join([size, *(f'{key}={word}' for key, word in words.items() if word)])
+        with contextlib.suppress(UserError):
+            module.get_config(text)
+            accepted.append(text)
+    return accepted
+
+
+@pytest.mark.parametrize('name', FILES)
+def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
+    """Zero-shot sees no dev example of its targets, and mt none that was written in its language.
+
+    What is allowed stands here by hand, apart from what the configs take it from.
+    """
+    scenarios = collections.Counter()
+    for text in settings(name):
+        c = importlib.import_module(f'configs.{name}').get_config(text)
+        scenario = re.search(r'scenario=(\w+)', text)[1]
+        scenarios[scenario] += 1
+        splits = {stage.split for stage in c.stages.values()}
+        assert splits <= {'train', 'rough_train', 'mt_train'}
+        assert ('mt_train' in splits) == (scenario == 'mt')
+        if not c.best.score:  # The last step.
+            continue
+        dev = c.evals[c.best.score.partition('/')[0]]
+        assert dev.split == 'validation' and dev.every
+        sides = {tuple(task.split('_')[2:]) for task in dev.tasks}
+        trained = {
+            task for s in c.stages.values() for task in benchmarks.parse_mixture(s.mixture).train
+        }
+        if scenario == 'zero_shot':
+            assert sides == {('en', 'en')}, text
+        if scenario == 'mt':
+            lang = re.search(r'source=(\w+)', text)[1]
+            assert lang != 'en' and sides == {('en', 'en')}, text
+        else:
+            assert set(dev.tasks) <= trained, text
+    assert set(scenarios) == set(documented(name, 'scenario'))
 
 
 @pytest.mark.parametrize('name', [*FILES, *SWEEPS])

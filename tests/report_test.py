@@ -237,6 +237,25 @@ def test_the_best_step_is_chosen_on_validation(tmp_path):
         _section(path, split='train')
 
 
+def test_the_best_step_of_zero_shot_is_not_chosen_by_its_targets(tmp_path):
+    """English validation, the only one that the scenario may look at, is better at step 5."""
+    zero = MTG.scenario('zero_shot', 'qg')
+    path = _workdir(
+        tmp_path / 'run',
+        lambda step, task: float(step),
+        steps=(5, 10, 15),
+        mixture=zero.mixture,
+        tasks=zero.evaluate,
+    )
+    for step, english, others in ((5, 30.0, 1.0), (10, 20.0, 90.0), (15, None, 95.0)):
+        folder = path / 'eval' / str(step) / 'validation'
+        for task in zero.evaluate:
+            _result(folder, task, {'rouge_l': others}, split='validation')
+        if english:
+            _result(folder, 'mtg_qg_en_en', {'rouge_l': english}, split='validation')
+    assert _section(path, step='best').picks[0].step == 5
+
+
 def test_a_result_without_the_folder_of_its_split_is_found(tmp_path):
     path = _workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=QG.evaluate[:3])
     _result(path / 'eval' / '10', QG.evaluate[3], {'rouge_l': 50.0})

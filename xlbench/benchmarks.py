@@ -74,6 +74,8 @@ class Scenario:
         source: The source language it is narrowed to, None where it covers several.
         target: The target language it is narrowed to, None where it covers several.
         split: The split to train on.
+        select: The tasks whose validation examples may choose a checkpoint: those that are trained,
+            so that nothing is chosen by what the scenario has never seen.
     """
 
     name: str
@@ -84,6 +86,10 @@ class Scenario:
     source: str | None = None
     target: str | None = None
     split: str = 'train'
+    select: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, 'select', self.select or self.train)
 
     def with_rate(self, rate: str) -> 'Scenario':
         """The same scenario with another mixing rate: mtg_multi_qg -> mtg_multi_qg.equal."""
@@ -419,8 +425,12 @@ class ReplyBenchmark(Benchmark):
             )
         tasks = (self.task_name(task, source),)
         mixture = f'{self.name}_{name}_{task}_{source}'
-        split = 'mt_train' if name == 'mt' else 'train'
-        return Scenario(name, mixture, tasks, tasks, task, source, source, split)
+        if name == 'mono':
+            return Scenario(name, mixture, tasks, tasks, task, source, source)
+        # Pairs that were written in the language are what this setting does without: the pairs
+        # that were translated are English.
+        select = (self.task_name(task, self.pivot),)
+        return Scenario(name, mixture, tasks, tasks, task, source, source, 'mt_train', select)
 
     def _check(self, task: str | None, source: str | None, target: str | None) -> None:
         super()._check(task, source, target)

@@ -112,7 +112,8 @@ class Run:
         Args:
             wanted: 'last', a step, or 'best': the highest mean of `score` (or, without it, the
                 lowest loss) on the validation split, or on `split` where there is no validation.
-                Only steps with all tasks compete.
+                Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
+                choose.
             split: Only steps with results on this split are taken.
             score: The score that 'best' compares.
         """
@@ -135,9 +136,14 @@ class Run:
 
     def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
         judge = 'validation' if 'validation' in self.splits() else split
-        results = self.at(step, judge).values()
+        results = self.at(step, judge)
+        if judge == 'validation' and self.scenario:
+            scored = {task for step in self.evaluations for task in self.at(step, judge)}
+            # Others that were evaluated besides, as zero-shot's targets, choose nothing.
+            if allowed := scored & set(self.scenario.select):
+                results = {task: result for task, result in results.items() if task in allowed}
         # An evaluation that decodes nothing has the loss alone.
-        values = [r.scores.get(score, -r.scores.get('loss', math.inf)) for r in results]
+        values = [r.scores.get(score, -r.scores.get('loss', math.inf)) for r in results.values()]
         return len(values), (sum(values) / len(values) if values else -math.inf)
 
 
