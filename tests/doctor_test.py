@@ -1,7 +1,9 @@
 """What the doctor says of a machine that works, and of machines that do not."""
 
+import http.server
 import pathlib
 import sys
+import threading
 import tomllib
 from importlib import metadata
 
@@ -15,6 +17,7 @@ from xlbench import doctor
 def _empty_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv('XLBENCH_DATA', raising=False)
+    monkeypatch.setenv('HF_HUB_OFFLINE', '1')  # No test asks a network.
 
 
 def _without(monkeypatch, *missing, **versions):
@@ -137,11 +140,31 @@ def test_an_idle_accelerator_is_a_note(monkeypatch):
     assert doctor._unused_accelerator() == ''
 
 
-@pytest.mark.parametrize(('value', 'expected'), [('1', 'offline'), ('0', 'online'), ('', 'online')])
-def test_the_hub(monkeypatch, value, expected):
+def test_the_hub_is_asked_and_not_guessed(monkeypatch):
+    statuses = iter((200, 403))
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_response(next(statuses))
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.delenv('HF_HUB_OFFLINE', raising=False)
     monkeypatch.delenv('TRANSFORMERS_OFFLINE', raising=False)
-    monkeypatch.setenv('HF_HUB_OFFLINE', value)
-    assert _topics(doctor.examine())['hub'].startswith(expected)
+    with http.server.HTTPServer(('127.0.0.1', 0), Answer) as server:
+        address = f'http://127.0.0.1:{server.server_port}'
+        monkeypatch.setenv('HF_ENDPOINT', address)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for _ in range(2):
+            assert doctor._hub_state() == f'{address} answers: public models can be fetched'
+        server.shutdown()
+    assert doctor._hub_state().startswith(f'{address} does not answer (')
+    monkeypatch.setenv('HF_ENDPOINT', 'no address')
+    assert 'does not answer' in doctor._hub_state()
+    monkeypatch.setenv('HF_HUB_OFFLINE', '1')
+    assert doctor._hub_state() == 'offline by HF_HUB_OFFLINE: only models in the cache'
 
 
 def test_versions_compare_as_numbers():

@@ -14,6 +14,8 @@ import re
 import shutil
 import sys
 import tomllib
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from importlib import metadata
 
@@ -271,15 +273,25 @@ def _look_at_tensorflow(found: Findings, prepared: bool) -> None:
 
 
 def _look_at_hub(found: Findings) -> None:
-    offline = any(
-        os.environ.get(name, '').strip().lower() in ('1', 'true', 'yes', 'on')
-        for name in ('HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE')
-    )
-    state = (
-        'offline: only models in the cache' if offline else 'online: public models may be fetched'
-    )
     home = os.environ.get('HF_HOME') or '~/.cache/huggingface'
-    found.lines.append(('hub', f'{state}; cache {home} (the default run needs no download)'))
+    found.lines.append(('hub', f'{_hub_state()}; cache {home} (the default run needs no download)'))
+
+
+def _hub_state() -> str:
+    """Whether public checkpoints can be fetched; asks the hub unless the environment forbids it."""
+    for name in ('HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE'):
+        if os.environ.get(name, '').strip().lower() in ('1', 'true', 'yes', 'on'):
+            return f'offline by {name}: only models in the cache'
+    address = os.environ.get('HF_ENDPOINT') or 'https://huggingface.co'
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, method='HEAD'), timeout=3):
+            pass
+    except urllib.error.HTTPError:
+        pass  # It answered.
+    except (OSError, ValueError) as error:
+        reason = ' '.join(str(getattr(error, 'reason', error)).split())[:100]
+        return f'{address} does not answer ({reason}): only models in the cache'
+    return f'{address} answers: public models can be fetched'
 
 
 def _numbers(version: str) -> tuple[int, ...]:
