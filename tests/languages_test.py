@@ -82,8 +82,9 @@ def test_features_of_word_order_are_the_forty_of_the_few_shot_paper():
         ('de', 4),
         ('ja', 3),  # Only the order of adjective, demonstrative and numeral.
         ('eu', 1),
-        ('pt', None),  # One is unknown.
-        ('af', None),
+        ('pt', 3),  # Of five: one is unknown.
+        ('bn', 0),  # Of one.
+        ('af', None),  # Of none.
         ('cs', None),  # No language of the paper.
     ],
 )

@@ -178,11 +178,14 @@ WALS: dict[str, tuple[str, ...]] = {
 
 
 def shared_features(code: str, other: str = 'en') -> int | None:
-    """How many of the six WALS features two languages have in common; None if one is unknown."""
-    pair = WALS.get(code, ('-',)), WALS.get(other, ('-',))
-    if any('-' in features for features in pair):
-        return None
-    return sum(a == b for a, b in zip(*pair, strict=True))
+    """How many of the six WALS features two languages have in common; None if none is known.
+
+    Features that are unknown of one of the two do not count. So do they not in arXiv:2012.15682:
+    its tables 9, 12 and 13 give the correlations of its table 3 in this way only.
+    """
+    pairs = list(zip(WALS.get(code, ()), WALS.get(other, ()), strict=False))
+    known = [pair for pair in pairs if '-' not in pair]
+    return sum(a == b for a, b in known) if known else None
 
 
 def get(code: str) -> Language:

@@ -150,15 +150,15 @@ def _provenance(system: tables.System) -> str:
 
 
 def _correlations(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlaps]) -> str:
-    """Table 3 with all digits."""
+    """Table 3 with all digits, and the same for the gains of each K."""
     rows = [
-        (_name(system), system.data, system.task, k, factor, *value)
+        (_name(system), system.data, system.task, k or 'mean', factor.name, factor.shots, *value)
         for system, overlap in zip(systems, overlaps, strict=True)
         for k, factor, value in tables.correlations(system, overlap)
         if not isinstance(value, str)
     ]
-    head = ('system', 'data', 'task', 'shots', 'factor', 'spearman', 'pearson', 'languages')
-    return grids.comma_separated(head, rows)
+    head = ('system', 'data', 'task', 'gain_of_shots', 'factor', 'overlap_of_shots')
+    return grids.comma_separated((*head, 'spearman', 'pearson', 'languages'), rows)
 
 
 def _factors(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlaps]) -> str:
