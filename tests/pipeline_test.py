@@ -1,13 +1,17 @@
 """Tests of xlbench/pipeline.py."""
 
 import json
+import sys
 import textwrap
+import types
 
 import mtg_files
 import numpy as np
+import pyarrow
 import pytest
 import seqio
 import tensorflow as tf
+from pyarrow import ipc, parquet
 
 from xlbench import errors, pipeline, tokenizers
 
@@ -283,10 +287,69 @@ def test_own_tsv_tasks(own_tasks, tmp_path):
         assert task.metric_fns == []
 
 
+def test_own_tasks_of_any_format(own_tasks, tmp_path, monkeypatch):
+    """A TSV as pandas writes it, several Parquet files, a saved folder, a split of the hub."""
+    pairs = [('er sagte "ja"', 'Ja'), ('a\tb', 'zwei\nZeilen')]
+    (tmp_path / 'pandas.tsv').write_text(
+        'text\ttitle\n"er sagte ""ja"""\tJa\n"a\tb"\t"zwei\nZeilen"\n'
+    )
+    (tmp_path / 'saved').mkdir()
+    for i, (text, title) in enumerate(pairs):
+        table = pyarrow.table({'text': [text], 'title': [title]})
+        parquet.write_table(table, tmp_path / f'{i}.parquet')
+        path = str(tmp_path / 'saved' / f'data-{i:05d}-of-00002.arrow')
+        with pyarrow.OSFile(path, 'wb') as file, ipc.new_stream(file, table.schema) as out:
+            out.write_table(table)
+    (tmp_path / 'saved' / 'state.json').write_text('{}')
+
+    class Read(list):
+        """What datasets.load_dataset gives, as far as it is used."""
+
+        cache_files = [  # noqa: RUF012
+            {'filename': str(tmp_path / 'saved' / f'data-{i:05d}-of-00002.arrow')} for i in (0, 1)
+        ]
+
+    asked = []
+    module = types.ModuleType('datasets')
+    module.load_dataset = lambda *args, **kwargs: asked.append((args, kwargs)) or Read(pairs)
+    monkeypatch.setitem(sys.modules, 'datasets', module)
+    own_tasks(
+        'any',
+        f"""
+        from xlbench import pipeline
+
+        pipeline.register_text_task(
+            'any_x',
+            files={{
+                'pandas': '{tmp_path}/pandas.tsv',
+                'parquet': '{tmp_path}/?.parquet',
+                'saved': '{tmp_path}/saved',
+                'hub': pipeline.Hub('some/corpus', 'train', 'de'),
+            }},
+            fields={{'inputs': 'text', 'targets': 'title'}},
+        )
+        """,
+    )
+    task = pipeline.get('any_x')
+    for split in task.splits:
+        read = [
+            tuple(e[f'{name}_pretokenized'].decode() for name in ('inputs', 'targets'))
+            for e in examples(task, split)
+        ]
+        assert read == pairs and task.num_input_examples(split) == 2
+    assert asked[0] == (('some/corpus', 'de'), {'split': 'train', 'revision': None})
+    module.load_dataset = lambda *args, **kwargs: Read(pairs[:1])  # As of 'train[:50%]'.
+    with pytest.raises(errors.UserError, match='name a whole split'):
+        task.source.paths('hub')
+    monkeypatch.setitem(sys.modules, 'datasets', None)
+    with pytest.raises(errors.UserError, match='needs the package datasets'):
+        task.source.paths('hub')
+
+
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        ({'format': 'csv'}, r"unknown format 'csv'; nearest: tsv"),
+        ({'format': 'tsw'}, r"unknown format 'tsw'; nearest: tsv"),
         ({'fields': {'inputs': 'a'}}, "fields has no 'targets'"),
         ({'columns': ('a', 'c')}, r"column 'b' is not in \['a', 'c'\]"),
         ({'name': 'mtg_qg_en_en'}, 'is there already'),

@@ -13,6 +13,7 @@ that XLBENCH_TASKS names.
 import contextlib
 import contextvars
 import functools
+import importlib
 import importlib.util
 import math
 import os
@@ -23,7 +24,7 @@ import sys
 import types
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # Before TensorFlow: only its fatal errors.
 
@@ -31,7 +32,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import benchmarks, errors, readers, tasks, tokenizers, vocabularies
+from xlbench import benchmarks, errors, readers, rows, tasks, tokenizers, vocabularies
 
 # TensorFlow only reads text here; the accelerators are for the program that trains.
 with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
@@ -708,26 +709,155 @@ def add_reply_tasks(
 # Tasks of a user's own files.
 
 
+class Hub(NamedTuple):
+    """A split of a data set of the Hugging Face hub, in place of a file of a task.
+
+    It needs the library: python -m pip install 'datasets>=4'. What that has downloaded once it
+    reads again without a connection.
+
+    Args:
+      name: as `datasets.load_dataset` takes it, such as 'google/xquad'; a folder, too.
+      split: of the data set, such as 'train'.
+      config: which of several data sets of that name, such as 'xquad.de'.
+      revision: a branch, tag or commit; a commit stays what it is.
+    """
+
+    name: str
+    split: str
+    config: str | None = None
+    revision: str | None = None
+
+    def paths(self) -> list[str]:
+        """The Arrow files of the split in the library's cache; downloads them if need be."""
+        try:
+            datasets = importlib.import_module('datasets')
+        except ImportError:
+            raise errors.UserError(
+                f'the data set {self.name} needs the package datasets: '
+                "python -m pip install 'datasets>=4', or name Parquet files of it that are here"
+            ) from None
+        try:
+            read = datasets.load_dataset(
+                self.name, self.config, split=self.split, revision=self.revision
+            )
+        except Exception as error:  # Of any kind: the name, the network, the disk, the files.
+            said = ' '.join(str(error).split())[:300]
+            raise errors.UserError(f'the data set {self.name} cannot be read: {said}') from error
+        paths = [entry['filename'] for entry in read.cache_files]
+        if sum(rows.count(path, rows.Layout('arrow')) for path in paths) != len(read):
+            raise errors.UserError(
+                f'the split {self.split!r} of {self.name} is a part of what is stored; name a '
+                'whole split, or save it with save_to_disk and name that folder'
+            )
+        return paths
+
+
+Files = Mapping[str, str | Hub]  # Split -> a path, a pattern or a folder, or a split of the hub.
+
+
+def _check_new(name: str, files: Files, layout: rows.Layout) -> None:
+    """UserError for a task that cannot be registered."""
+    if name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
+        raise errors.UserError(f'task {name} is there already; choose another name')
+    if not isinstance(files, Mapping) or not files:
+        raise errors.UserError(
+            f'task {name}: files is {files!r}; give a path for each split, such as '
+            "{'train': 'news/train.jsonl'}"
+        )
+    for path in files.values():
+        ending = '' if isinstance(path, Hub) else os.path.splitext(path)[1]
+        if ending and not layout.format:
+            layout.format_of(path)  # A folder has no ending, and is looked into when it is read.
+
+
+def _row_source(
+    name: str,
+    files: Files,
+    keys: Sequence[str],
+    layout: rows.Layout,
+    fields: Sequence[str],
+    record_of: Callable[[Mapping[str, Any]], readers.Record],
+    *,
+    source_lang: str | None,
+    target_lang: str | None,
+    also: Callable[[str], Sequence[str]] = lambda split: (),
+) -> RecordSource:
+    """The records of a user's files.
+
+    Args:
+      name: of the task.
+      files: split -> what it is read from.
+      keys: of a row, those that are needed.
+      layout: how the files are written.
+      fields: of a record.
+      record_of: the values of a row -> a record; ValueError says what is wrong with them.
+      source_lang, target_lang: see RecordSource.
+      also: split -> splits whose files decide as well what the records are.
+    """
+
+    def patterns(split: str) -> list[str]:
+        place = files[split]
+        if isinstance(place, Hub):
+            return place.paths()
+        return [rows.in_folder(_below_root(place))]
+
+    def with_others(split: str) -> list[str]:
+        return [path for part in (split, *also(split)) for path in patterns(part)]
+
+    def of_split(split: str, paths: Sequence[str]) -> Sequence[str]:
+        number = sum(len(readers.find(path)) for path in patterns(split))
+        return paths[:number]
+
+    def read(split: str, *paths: str) -> Iterator[readers.Record | readers.BadRecord]:
+        for path in of_split(split, paths):
+            for row in rows.read(path, keys, layout):
+                if isinstance(row, readers.BadRecord):
+                    yield row
+                    continue
+                try:
+                    yield record_of(row.values)
+                except ValueError as error:
+                    yield readers.BadRecord(path, row.number, str(error))
+
+    return RecordSource(
+        read,
+        with_others,
+        tuple(files),
+        tuple(fields),
+        source_lang=source_lang,
+        target_lang=target_lang,
+        count=lambda split, *paths: sum(rows.count(p, layout) for p in of_split(split, paths)),
+    )
+
+
 def register_text_task(
     name: str,
     *,
-    files: Mapping[str, str],
-    format: str,
+    files: Files,
     fields: Mapping[str, str],
+    format: str | None = None,
     columns: Sequence[str] | None = None,
+    separator: str | None = None,
+    quotes: bool = True,
     lang: str | None = None,
     source_lang: str | None = None,
     target_lang: str | None = None,
     metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
 ) -> seqio.Task:
-    """Adds a text-to-text task that reads JSONL or TSV files.
+    """Adds a text-to-text task that reads files of any common format.
 
     Args:
       name: of the task; its first word (up to the first _) is the name of the file it stands in.
-      files: split -> path, absolute or below the data root; .gz is read too.
-      format: 'jsonl' or 'tsv'.
+      files: split -> path, absolute or below the data root. A path may be a pattern of several
+        files (de/train-*.parquet), a folder of `datasets.Dataset.save_to_disk`, or a `Hub`; .gz is
+        read too.
       fields: `inputs`, `targets` and any further text to keep -> JSON key or column.
-      columns: names of the columns of a TSV file without a header; None if the first line is one.
+      format: 'jsonl', 'json' (an array of objects), 'csv', 'tsv', 'parquet' or 'arrow'; by default
+        what the names of the files end in.
+      columns: of csv and tsv, the names of all columns; None if the first line has them.
+      separator: of csv and tsv; by default ',' and a TAB. Excel writes ';' in many countries.
+      quotes: of csv and tsv, whether "..." holds a cell with separators and line breaks in it, as
+        pandas and Excel write it. A file in which that cannot be is refused; False reads it.
       lang: ISO code of inputs and targets.
       source_lang: of the inputs, if `lang` is not given.
       target_lang: of the targets, if `lang` is not given. It is written before each input, and
@@ -740,46 +870,31 @@ def register_text_task(
       pipeline.register_text_task(
           'news_title_de',
           files={'train': 'news/de/train.jsonl', 'validation': 'news/de/dev.jsonl'},
-          format='jsonl',
           fields={'inputs': 'text', 'targets': 'headline'},
           lang='de',
       )
     """
-    if format not in ('jsonl', 'tsv'):
-        raise errors.unknown('format', format, ('jsonl', 'tsv'))
+    layout = rows.Layout(format, columns, separator, quotes)
     for needed in ('inputs', 'targets'):
         if needed not in fields:
             raise errors.UserError(f'task {name}: fields has no {needed!r}; it has {list(fields)}')
     if columns and (missing := [key for key in fields.values() if key not in columns]):
         raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {list(columns)}')
-    if name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
-        raise errors.UserError(f'task {name} is there already; choose another name')
+    _check_new(name, files, layout)
     source_lang, target_lang = source_lang or lang, target_lang or lang
-    header = format == 'tsv' and columns is None
-
-    def read(split: str, path: str) -> Iterator[readers.Record | readers.BadRecord]:
-        if format == 'jsonl':
-            yield from readers.read_jsonl(path, fields)
-            return
-        kept = columns or list(dict.fromkeys(fields.values()))
-        for record in readers.read_tsv(path, kept, header):
-            if isinstance(record, readers.BadRecord):
-                yield record
-            else:
-                yield {field: record[key] for field, key in fields.items()}
-
     if metrics is None:
         metrics = text_metrics(target_lang) if target_lang else []
     return seqio.TaskRegistry.add(
         name,
-        source=RecordSource(
-            read,
-            lambda split: [files[split]],
-            tuple(files),
-            tuple(fields),
+        source=_row_source(
+            name,
+            files,
+            list(dict.fromkeys(fields.values())),
+            layout,
+            fields,
+            lambda values: {field: rows.text(values[key], key) for field, key in fields.items()},
             source_lang=source_lang,
             target_lang=target_lang,
-            count=lambda split, path: max(readers.count_lines(path) - header, 0),
         ),
         preprocessors=text_preprocessors(
             '{inputs}',

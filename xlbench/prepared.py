@@ -59,6 +59,7 @@ _CODE_FILES = (
     'pipeline.py',
     'prepare.py',
     'readers.py',
+    'rows.py',
     'tokenizers.py',
     'vocabularies.py',
 )

@@ -249,10 +249,10 @@ def read_parallel(
             yield record
 
 
-def _text_field(value: Any, name: str) -> str:
+def text_field(value: Any, name: str) -> str:
     """A JSON value that must be a text with something in it; ValueError says what it is."""
     if not isinstance(value, str):
-        raise ValueError(f'{name} is {_kind(value)}, not a text')
+        raise ValueError(f'{name} is {kind_of(value)}, not a text')
     if not value.strip():
         raise ValueError(f'{name} is empty')
     try:
@@ -263,12 +263,13 @@ def _text_field(value: Any, name: str) -> str:
     return value
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What a JSON value is, for messages."""
     names = {dict: 'an object', list: 'a list', bool: 'a boolean', type(None): 'null'}
     return names.get(type(value), 'a number' if isinstance(value, int | float) else 'a text')
 
 
-def _parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """json.loads of which every failure is a ValueError."""
     try:
         return json.loads(text)
@@ -293,13 +294,13 @@ def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRec
         try:
             if not line.strip():
                 raise ValueError('the line is empty')
-            value = _parse_json(line)
+            value = parse_json(line)
             if not isinstance(value, dict):
-                raise ValueError(f'{_kind(value)}, not an object')
+                raise ValueError(f'{kind_of(value)}, not an object')
             missing = [key for key in fields.values() if key not in value]
             if missing:
                 raise ValueError(f'no key {missing[0]!r}; it has {", ".join(map(repr, value))}')
-            yield {name: _text_field(value[key], key) for name, key in fields.items()}
+            yield {name: text_field(value[key], key) for name, key in fields.items()}
         except json.JSONDecodeError as error:
             yield BadRecord(path, number, f'not JSON: {error.msg} at column {error.colno}')
         except ValueError as error:
@@ -368,9 +369,9 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
       from 0.
     """
     try:
-        articles = _items(_json_file(path), 'data', 'the file')
+        articles = _items(json_document(path), 'data', 'the file')
     except ValueError as error:
-        yield _as_bad_record(path, error)
+        yield as_bad_record(path, error)
         return
     for article_index, article in enumerate(articles):
         place = f'article {article_index + 1}'
@@ -390,8 +391,8 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
             yield from _squad_questions(path, paragraph, inner, common)
 
 
-def _json_file(path: str) -> Any:
-    """The content of a JSON file; `_as_bad_record` makes what is wrong with it a BadRecord."""
+def json_document(path: str) -> Any:
+    """The content of a JSON file; `as_bad_record` makes what is wrong with it a BadRecord."""
     try:
         with open_binary(path) as file:
             data = file.read(MAX_JSON_BYTES + 1)
@@ -399,10 +400,10 @@ def _json_file(path: str) -> Any:
         raise ValueError(f'cannot be read: {error}') from error
     if len(data) > MAX_JSON_BYTES:
         raise ValueError(f'larger than {MAX_JSON_BYTES} bytes')
-    return _parse_json(data.removeprefix(_BOM).decode())
+    return parse_json(data.removeprefix(_BOM).decode())
 
 
-def _as_bad_record(path: str, error: ValueError) -> BadRecord:
+def as_bad_record(path: str, error: ValueError) -> BadRecord:
     """What is wrong with a JSON file as a whole."""
     if isinstance(error, UnicodeDecodeError):
         line = error.object.count(b'\n', 0, error.start) + 1
@@ -415,11 +416,11 @@ def _as_bad_record(path: str, error: ValueError) -> BadRecord:
 def _items(value: Any, key: str, place: str) -> list[Any]:
     """`value[key]`, which must be a list; ValueError names the place."""
     if not isinstance(value, dict):
-        raise ValueError(f'{place} is {_kind(value)}, not an object')
+        raise ValueError(f'{place} is {kind_of(value)}, not an object')
     if key not in value:
         raise ValueError(f'{place} has no {key!r}')
     if not isinstance(value[key], list):
-        raise ValueError(f'{key!r} of {place} is {_kind(value[key])}, not a list')
+        raise ValueError(f'{key!r} of {place} is {kind_of(value[key])}, not a list')
     return value[key]
 
 
@@ -429,7 +430,7 @@ def _squad_questions(
     """The records of one paragraph."""
     try:
         questions = _items(paragraph, 'qas', place)
-        context = _text_field(paragraph.get('context'), f'context of {place}')
+        context = text_field(paragraph.get('context'), f'context of {place}')
     except ValueError as error:
         yield BadRecord(path, 0, str(error))
         return
@@ -445,13 +446,13 @@ def _squad_question(question: Any, context: str, place: str) -> Record:
     """The fields of one question; ValueError names the place."""
     answers = _items(question, 'answers', place)
     record = {
-        'id': _text_field(question.get('id'), f'id of {place}'),
+        'id': text_field(question.get('id'), f'id of {place}'),
         'context': context,
-        'question': _text_field(question.get('question'), f'question of {place}'),
+        'question': text_field(question.get('question'), f'question of {place}'),
     }
     if not answers or not isinstance(answers[0], dict):
         raise ValueError(f'{place} has no answer')
-    answer = _text_field(answers[0].get('text'), f'answer of {place}')
+    answer = text_field(answers[0].get('text'), f'answer of {place}')
     start = answers[0].get('answer_start')
     if not isinstance(start, int) or isinstance(start, bool) or start < 0:
         raise ValueError(f'answer_start of {place} is {start!r}, not a position')
@@ -587,11 +588,11 @@ def read_dialogues_json(path: str) -> Iterator[Record | BadRecord]:
       {'dialogue': '0', 'message': 'hello !', 'reply': 'hi , tea ?'}; dialogue counts from 0.
     """
     try:
-        dialogues = _json_file(path)
+        dialogues = json_document(path)
         if not isinstance(dialogues, list):
-            raise ValueError(f'the file is {_kind(dialogues)}, not a list of dialogues')
+            raise ValueError(f'the file is {kind_of(dialogues)}, not a list of dialogues')
     except ValueError as error:
-        yield _as_bad_record(path, error)
+        yield as_bad_record(path, error)
         return
     for number, dialogue in enumerate(dialogues):
         place = f'dialogue {number + 1}'
@@ -615,7 +616,7 @@ def _turn_pairs(turns: list[Any], place: str) -> Iterator[tuple[str, str]]:
         inner = f'turn {number} of {place}'
         if paired and not (isinstance(turn, list) and len(turn) == 2):
             raise ValueError(f'{inner} is not a list of message and reply')
-        texts.append([_text_field(t, inner).strip() for t in (turn if paired else [turn])])
+        texts.append([text_field(t, inner).strip() for t in (turn if paired else [turn])])
     if paired:
         yield from map(tuple, texts)
     else:
