@@ -13,7 +13,7 @@
 #   PYTHON, PORT             of .venv, and of process 0; a random one below 32768 by default
 #
 # If one process ends badly, the others end, too, and the command ends with its exit code. TERM,
-# and Ctrl-C, reach all processes, which may save what they have; a second one kills them.
+# HUP and Ctrl-C reach all processes, which may save what they have; a second one kills them.
 set -uo pipefail
 
 count=${1:-}
@@ -34,7 +34,7 @@ stop() {
   stopped=$((stopped + 1))
   if ((stopped == 1)); then tell TERM; else tell KILL; fi
 }
-trap stop TERM INT
+trap stop TERM INT HUP
 
 run() { # run ATTEMPT ARGUMENTS...: sets `code`.
   local attempt=$1 port=${PORT:-$((20000 + RANDOM % 12768))} deadline=0 i result
@@ -47,7 +47,7 @@ run() { # run ATTEMPT ARGUMENTS...: sets `code`.
     if [ -n "${LOGS:-}" ]; then
       mkdir -p "$LOGS/attempt-$attempt"
       "$python" -m "${MODULE:-xlbench.train}" "$@" \
-        > >(trap '' TERM INT; exec tee "$LOGS/attempt-$attempt/process-$i.log") 2>&1 &
+        > >(trap '' TERM INT HUP; exec tee "$LOGS/attempt-$attempt/process-$i.log") 2>&1 &
     else
       "$python" -m "${MODULE:-xlbench.train}" "$@" &
     fi

@@ -1,33 +1,76 @@
 """Runs that are told to end: they save, end with code 75, and lose nothing."""
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 
 import children
 import pytest
 import tiny
 
-from xlbench import checkpoints, logs, train
+from xlbench import checkpoints, errors, logs, processes, train
 from xlbench.evaluators import loop
-from xlbench.interruption import Interrupted, Interruption
+from xlbench.interruption import NAMES, Interrupted, Interruption
 
 # ------------------------------------------------------------------------------- the signal itself
 
 
-def tell() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
+def tell(number: int = signal.SIGTERM) -> None:
+    os.kill(os.getpid(), number)
 
 
-def test_it_is_told_by_the_first_signal_and_killed_by_a_second():
+@pytest.mark.parametrize(
+    'number, name', [(signal.SIGTERM, 'SIGTERM'), (signal.SIGINT, 'Ctrl-C')], ids=str
+)
+def test_it_is_told_by_the_first_signal_and_killed_by_a_second(number, name):
     with Interruption() as interruption:
         interruption.check()
-        tell()
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # Which kills.
+        tell(number)
+        assert signal.getsignal(number) is signal.SIG_DFL  # Which kills.
+        tell(signal.SIGHUP)  # The first one is named.
         for _ in range(2):
-            with pytest.raises(Interrupted, match='told to end') as told:
+            with pytest.raises(Interrupted, match=rf'^told to end \({name}\)$') as told:
                 interruption.check()
         assert told.value.exit_code == 75
+
+
+def test_a_terminal_that_is_closed_may_say_so_more_than_once():
+    before = [signal.getsignal(number) for number in NAMES]
+    with Interruption() as interruption:
+        for _ in range(2):
+            tell(signal.SIGHUP)
+        with pytest.raises(Interrupted, match=r'^told to end \(SIGHUP\)$'):
+            interruption.check()
+    assert [signal.getsignal(number) for number in NAMES] == before
+
+
+def test_signals_that_the_process_was_started_to_ignore_stay_ignored():
+    """As nohup has it for SIGHUP, and a script's `&` for SIGINT."""
+    before = {n: signal.signal(n, signal.SIG_IGN) for n in (signal.SIGHUP, signal.SIGINT)}
+    try:
+        with Interruption() as interruption:
+            for number in before:
+                tell(number)
+            interruption.check()
+        assert {signal.getsignal(number) for number in before} == {signal.SIG_IGN}
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_ctrl_c_is_a_line_and_code_130_where_there_is_nothing_to_save(capsys):
+    def main(argv):
+        tell(signal.SIGINT)
+        raise AssertionError('Python raises KeyboardInterrupt before this')
+
+    for run_main in (errors.run_main, processes.run_main):
+        assert run_main(main, []) == 130
+        screen = capsys.readouterr()
+        assert screen.out == ''
+        assert screen.err == 'error: stopped by Ctrl-C; what was finished before stays\n'
 
 
 def test_what_took_the_signal_before_has_it_again():
@@ -184,15 +227,41 @@ def test_the_real_program(config, undisturbed, tmp_path):
         f'--config={tiny.write_config(tmp_path / "tiny_run.py", config)}',
         f'--workdir={tmp_path / "run"}',
     ]
-    with children.start(flags, devices=8, signal_at='0:train:3:TERM') as run:
-        assert run.wait() == [75]
-        lines = run.output(0).splitlines()
-    assert lines[-1] == (
-        'error: told to end (SIGTERM): saved step 3; the same command goes on from there'
-    )
-    assert checkpoints.steps(tmp_path / 'run') == [3]
+    for signal_at, name, step in (('0:train:3:TERM', 'SIGTERM', 3), ('0:train:6:INT', 'Ctrl-C', 6)):
+        with children.start(flags, devices=8, signal_at=signal_at) as run:
+            assert run.wait() == [75]
+            output = run.output(0)
+        assert output.splitlines()[-1] == (
+            f'error: told to end ({name}): saved step {step}; the same command goes on from there'
+        )
+        assert 'Traceback' not in output
+        assert checkpoints.steps(tmp_path / 'run')[-1] == step
     train.train(config, str(tmp_path / 'run'))
     children.same_run(tmp_path / 'run', undisturbed)
+
+
+def test_ctrl_c_ends_other_programs_with_a_line(undisturbed, tmp_path):
+    """An evaluation in its work, and a model that waits for the next text of a pipe."""
+    workdir = tmp_path / 'run'
+    shutil.copytree(undisturbed, workdir)
+    line = 'error: stopped by Ctrl-C; what was finished before stays'
+    with children.start([f'--workdir={workdir}'], devices=8, module='xlbench.evaluate') as run:
+        run.wait_for(0, 'step 8 of')
+        run.kill(0, signal.SIGINT)
+        assert run.wait() == [130], run.output(0)
+        assert run.output(0).splitlines()[1:] == [line]
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'xlbench.predict', str(workdir), '--target_lang=de'],
+        cwd=children.PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdin.write('die alte Brücke\n')
+    process.stdin.flush()
+    assert process.stdout.readline()  # The answer; it waits for more.
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and said.splitlines()[-1] == line
+    assert 'Traceback' not in said and 'Fatal' not in said
 
 
 def test_two_processes_of_which_one_is_told(tiny_root, tmp_path):

@@ -117,9 +117,17 @@ def plain(error: BaseException) -> UserError | None:
 
 
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
-    """Runs `main(argv)`; what `plain` can say becomes a line on standard error and an exit code."""
+    """Runs `main(argv)`; what `plain` can say becomes a line on standard error and an exit code.
+
+    Ctrl-C is such a line, too, with the code 130 that shells give it; training and sweeps take it
+    before and save, see xlbench/interruption.py.
+    """
     try:
         return main(argv) or 0
+    except KeyboardInterrupt:
+        line = 'stopped by Ctrl-C; what was finished before stays'
+        print(f'error: {line}', file=sys.stderr, flush=True)
+        return 130
     except Exception as error:
         if (line := plain(error)) is None:
             raise

@@ -14,8 +14,8 @@ and never replaces or joins the run's own results: --num_examples=20 as SPLIT-fi
 `python -m xlbench.report WORKDIR --split=test-first20` shows them again.
 
 Several processes share the work as in training (MODULE=xlbench.evaluate launch/local.sh 2 ...), and
---mesh=data=2,tensor=4 takes other devices than the run had. Told to end, it ends with code 75; the
-tasks that were complete keep their scores.
+--mesh=data=2,tensor=4 takes other devices than the run had. Told to end (SIGTERM), it ends with
+code 75, and after Ctrl-C with 130; the tasks that were complete keep their scores.
 
 A retriever is evaluated with the settings of the config's evaluation, response sets included; flags
 of decoding are for models that write texts.
@@ -24,6 +24,7 @@ of decoding are for models that write texts.
 import argparse
 import dataclasses
 import re
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -76,7 +77,7 @@ def main(argv: Sequence[str]) -> None:
     first = jax.process_index() == 0
     if first:
         print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
-    with Interruption() as interruption:
+    with Interruption([signal.SIGTERM]) as interruption:  # Ctrl-C ends it at once: code 130.
         try:
             evaluator.run(params, step, args.workdir, 'evaluate', filed, interruption.check)
         except Interrupted as error:

@@ -768,7 +768,8 @@ def main(argv: Sequence[str]) -> int:
         else:
             prepare(flags.mixture or '', flags.split, **chosen, workers=flags.workers)
     except KeyboardInterrupt:
-        print('interrupted; what is finished stays, the same command goes on', file=sys.stderr)
+        line = 'stopped by Ctrl-C; what is finished stays, the same command goes on'
+        print(f'error: {line}', file=sys.stderr)
         return 130
     return 0
 

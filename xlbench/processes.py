@@ -19,6 +19,7 @@ Exit codes, which the scripts in launch/ act on:
   0   finished
   2   a mistake of the user; the same command would fail again
   75  start me again (START_AGAIN): nothing is wrong with the command, and nothing is lost
+  130 Ctrl-C, where there is nothing to save; training and sweeps save, and end with 75
 """
 
 import contextlib
@@ -169,7 +170,7 @@ def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -
     """
     try:
         code = errors.run_main(main, argv)
-    except (Exception, KeyboardInterrupt) as error:
+    except Exception as error:
         if peers is None:
             raise
         code = _failed(error)

@@ -5,7 +5,7 @@ r"""Trains one model as one config says, and goes on where it was when started a
       --workdir=RUNS/qg_from_en --config.seed=1
 
 The config file says what there is to set; any of it can be set on the command line. Told to end
-(SIGTERM), it saves the step that it is at, and ends with code 75: start it again.
+(Ctrl-C, SIGTERM, SIGHUP), it saves the step that it is at, and ends with code 75: start it again.
 """
 
 import collections
