@@ -14,6 +14,8 @@ language>_<target language>; mtg_qg_en_de takes the English source and the Germa
 
   Rome is an old city.<TAB>Rome, Was ist eine alte Stadt?  ->
   inputs '<de> Rome is an old city. <answer> Rome', targets 'Was ist eine alte Stadt?'
+
+An input that is too long for a model loses the end of its passage; the answer stays.
 """
 
 import functools

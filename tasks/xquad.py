@@ -7,6 +7,8 @@ xquad_qg_en_de takes the passage and answer in English and the question in Germa
   {"context": "Rome is old.", "qas": [{"question": ..., "answers": [{"text": "Rome", ...}]}]}  ->
   inputs '<de> Rome is old. <answer> Rome', targets 'Was ist alt?'
 
+An input that is too long for a model loses the end of its passage; the answer stays.
+
 The published files are one test set. Here every tenth article is for validation, every tenth for
 test, the others for training: an article is in one split alone, the same one in all languages, so
 nothing that is asked about has been read in training.

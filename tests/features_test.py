@@ -1,5 +1,6 @@
 """Features: hand-worked rows, and packing that equals its examples alone."""
 
+import dataclasses
 import itertools
 import time
 import types
@@ -56,6 +57,34 @@ def test_trimming_keeps_the_end():
     np.testing.assert_array_equal(batch['encoder_input_tokens'], [[7, 8, 1]])
     np.testing.assert_array_equal(batch['decoder_target_tokens'], [[5, 1]])
     np.testing.assert_array_equal(batch['decoder_input_tokens'], [[0, 5]])
+
+
+def test_the_passage_is_cut_and_the_answer_stays():
+    def cut(ids, length, mark=(40, 41)):
+        return features.trim_passage(np.array(ids, np.int32), length, 1, mark).tolist()
+
+    whole = [90, 7, 8, 9, 10, 40, 41, 5, 6, 1]
+    assert cut(whole, 10) == whole
+    assert cut(whole, 8) == [90, 7, 8, 40, 41, 5, 6, 1]
+    # The last mark counts; half a mark is none, nor is one that the vocabulary cannot spell.
+    assert cut([90, 40, 41, 7, 8, 9, 40, 41, 5, 1], 6) == [90, 40, 40, 41, 5, 1]
+    assert cut([90, 7, 8, 9, 40, 5, 1], 4) == [90, 7, 8, 1]
+    assert cut(whole, 4, ()) == [90, 7, 8, 1]
+    # An answer that is too long by itself; what stands before a text stays.
+    assert cut(whole, 5) == [90, 7, 40, 41, 1]
+    assert cut([40, 41, 5, 6, 7, 1], 4) == [40, 41, 5, 1]
+
+    marked = dataclasses.replace(IDS, answer_mark=(40, 41))
+    rows = [[example(whole, [5, 40, 41, 6, 1]), example([40, 41, 3, 1], [2, 1])]]
+    packed = features.generation(
+        rows,
+        lengths={'inputs': 12, 'targets': 6},
+        limits={'inputs': 8, 'targets': 3},
+        conventions=marked,
+    )
+    expected = [90, 7, 8, 40, 41, 5, 6, 1, 40, 41, 3, 1]
+    np.testing.assert_array_equal(packed['encoder_input_tokens'], [expected])
+    np.testing.assert_array_equal(packed['decoder_target_tokens'], [[5, 40, 1, 2, 1, 0]])
 
 
 def test_trimming_keeps_a_prefix():
@@ -120,6 +149,10 @@ def test_each_packed_example_equals_itself_alone():
 def test_conventions_come_from_the_manifest():
     vocabulary = {'pad_id': 0, 'eos_id': 1, 'decoder_start_id': 0, 'size': 100, 'name': 'v'}
     assert features.Conventions.of({'vocabulary': vocabulary}) == IDS
+    marked = features.Conventions.of({'vocabulary': vocabulary, 'answer_mark': [40, 41]})
+    assert marked.answer_mark == (40, 41)
+    with pytest.raises(UserError, match='answer_mark that is no list of ids'):
+        features.Conventions.of({'vocabulary': vocabulary, 'answer_mark': '<answer>', 'task': 'x'})
     with pytest.raises(UserError, match='no valid'):
         features.Conventions.of({'vocabulary': vocabulary | {'eos_id': None}, 'task': 'x'})
 

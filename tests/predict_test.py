@@ -18,6 +18,7 @@ from xlbench import (
     checkpoints,
     convert,
     decoding,
+    features,
     lora,
     models,
     objectives,
@@ -448,6 +449,22 @@ def call(model, monkeypatch, tmp_path):
 
 def as_lines(*texts):
     return ''.join(f'{text}\n' for text in texts).encode()
+
+
+def test_a_passage_is_cut_as_in_training(model, monkeypatch):
+    """What is asked for stands behind the mark, at the end."""
+    monkeypatch.setattr(model, 'max_input_length', 32)
+    [ids] = model._inputs([Example('people walked ' * 20 + '<answer> old bridge', None, 'de')])
+    [row] = model._arrays([{'inputs': ids}], 1, 32, 1)['encoder_input_tokens']
+    text = model._tokenizer.decode(row)
+    assert len(ids) > 32 and text.startswith('<de> people') and text.endswith('old bridge')
+    tokenizer = model._tokenizer
+    manifest = {'vocabulary': tokenizer.manifest(), 'answer_mark': tokenizer.answer_mark()}
+    conventions = features.Conventions.of(manifest)
+    limits = {'inputs': 32, 'targets': 1}
+    trained = {'inputs': ids, 'targets': ids[-1:]}
+    batch = features.generation([trained], lengths=limits, conventions=conventions)
+    np.testing.assert_array_equal(batch['encoder_input_tokens'][0], row)
 
 
 def test_one_process_alone(monkeypatch):

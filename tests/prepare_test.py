@@ -106,7 +106,14 @@ def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
         )
         ids = tokenizer.encode(text, target=name == 'targets')
         np.testing.assert_array_equal(found[0][name], [*prefix, *ids, tokenizer.eos_id])
-    lengths = {'inputs': 7, 'targets': 4}
+    # So short that some passages are cut, and so long that prefix and answer have room.
+    mark = tokenizer.answer_mark()
+    rest = [
+        len(mark) + len(tokenizer.encode(e['inputs_pretokenized'].decode().split()[-1]))
+        for e in found
+    ]
+    lengths = {'inputs': max(rest) + len(before['inputs']) + 4, 'targets': 4}
+    assert all(len(example['inputs']) > lengths['inputs'] for example in found)
     converter = seqio.EncDecFeatureConverter(pack=False)
     cut = seqio.get_dataset(
         'mtg_qg_en_de', lengths, converter, dataset_split='train', shuffle=False
@@ -114,10 +121,17 @@ def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
     names = {'inputs': 'encoder_input_tokens', 'targets': 'decoder_target_tokens'}
     for example, whole in zip(cut.as_numpy_iterator(), found, strict=True):
         for name, length in lengths.items():
-            ids = features.trim(whole[name], length, tokenizer.eos_id)
+            kept = mark if name == 'inputs' else ()
+            ids = features.trim_passage(whole[name], length, tokenizer.eos_id, kept)
             assert ids[: len(before[name])].tolist() == before[name].tolist()
             assert ids[-1] == tokenizer.eos_id
             np.testing.assert_array_equal(example[names[name]][: len(ids)], ids)
+        passage, answer = whole['inputs_pretokenized'].decode().rsplit(' <answer> ', 1)
+        shown = tokenizer.decode(
+            features.trim_passage(whole['inputs'], lengths['inputs'], tokenizer.eos_id, mark)
+        )
+        expected = tokenizer.decode(tokenizer.encode(f'x <answer> {answer}'))[1:]
+        assert shown.endswith(expected) and len(shown) < len(passage)
 
 
 def test_preparing_with_language_tokens(root, tmp_path):

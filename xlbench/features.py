@@ -19,12 +19,20 @@ Example = Mapping[str, Any]  # {'inputs': [length] int32, 'targets': [length] in
 
 @dataclasses.dataclass(frozen=True)
 class Conventions:
-    """Which ids mean what: from the `vocabulary` entry of a manifest."""
+    """Which ids mean what: from a manifest, mostly its `vocabulary` entry.
+
+    Attributes:
+      pad_id, eos_id, decoder_start_id: ids of padding, of the end, of the first decoder input.
+      vocab_size: every id is below it.
+      answer_mark: what stands in an input before the answer that is to be asked for, see
+        `trim_passage`; empty if the vocabulary cannot spell it.
+    """
 
     pad_id: int
     eos_id: int
     decoder_start_id: int
     vocab_size: int
+    answer_mark: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> 'Conventions':
@@ -37,7 +45,13 @@ class Conventions:
                 f'the manifest of {manifest.get("task")} has no valid {", ".join(names)} in its '
                 'vocabulary; prepare it again with --force'
             )
-        return cls(*values)
+        mark = manifest.get('answer_mark') or ()
+        if not (isinstance(mark, list | tuple) and all(isinstance(i, int) for i in mark)):
+            raise UserError(
+                f'the manifest of {manifest.get("task")} has an answer_mark that is no list of '
+                'ids; prepare it again with --force'
+            )
+        return cls(*values, tuple(mark))
 
 
 def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:
@@ -47,6 +61,32 @@ def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:
     trimmed = ids[:length].copy()
     trimmed[-1] = eos_id
     return trimmed
+
+
+# Ids before a text: BERT's [CLS] and its language token are the most that a family has.
+_PREFIX = 2
+
+
+def trim_passage(
+    ids: np.ndarray, length: int, eos_id: int, answer_mark: Sequence[int]
+) -> np.ndarray:
+    """`trim` for inputs of question generation, whose answer stands last: the passage is cut.
+
+    Ids without the mark are cut at their end. Of several marks the last one counts. An answer that
+    is too long by itself is cut at its end.
+
+    Example: length 6, mark [40], [90, 7, 8, 9, 10, 40, 5, 1] -> [90, 7, 8, 40, 5, 1]
+    """
+    mark = np.asarray(answer_mark, ids.dtype)
+    if len(ids) <= length or not mark.size or len(ids) < mark.size:
+        return trim(ids, length, eos_id)
+    places = np.lib.stride_tricks.sliding_window_view(ids, mark.size)
+    marks = np.flatnonzero((places == mark).all(axis=1))
+    if not marks.size:
+        return trim(ids, length, eos_id)
+    start = int(marks[-1])
+    head = min(max(length - (len(ids) - start), _PREFIX), start)
+    return trim(np.concatenate([ids[:head], ids[start:]]), length, eos_id)
 
 
 def generation(
@@ -62,7 +102,7 @@ def generation(
       rows: each a list of examples, one example, or an empty list, which is a padding row.
       lengths: widths of the arrays, `inputs` and `targets`.
       conventions: ids of padding, end and start.
-      limits: what each example is trimmed to; default `lengths`.
+      limits: what each example is trimmed to, see `trim_passage`; default `lengths`.
 
     Returns:
       encoder_input_tokens, encoder_segment_ids, encoder_positions: [batch, inputs] int32.
@@ -82,7 +122,10 @@ def generation(
     features: dict[str, np.ndarray] = {}
     for name, side in (('inputs', 'encoder'), ('targets', 'decoder')):
         limit, eos_id = limits[name], conventions.eos_id
-        parts = [trim(example[name], limit, eos_id) for row in listed for example in row]
+        mark = conventions.answer_mark if name == 'inputs' else ()
+        parts = [
+            trim_passage(example[name], limit, eos_id, mark) for row in listed for example in row
+        ]
         place = _Placement(parts, counts, lengths[name])
         tokens = _joined(parts, name, conventions)
         pad_id = conventions.pad_id

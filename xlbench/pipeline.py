@@ -32,14 +32,23 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from xlbench import benchmarks, errors, readers, rows, tasks, tokenizers, vocabularies
+from xlbench import (
+    benchmarks,
+    errors,
+    features,
+    readers,
+    rows,
+    tasks,
+    tokenizers,
+    vocabularies,
+)
 
 # TensorFlow only reads text here; the accelerators are for the program that trains.
 with contextlib.suppress(RuntimeError):  # It is already running, and the caller has decided.
     tf.config.set_visible_devices([], 'GPU')
 
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
-ANSWER_SEPARATOR = ' <answer> '
+ANSWER_SEPARATOR = tokenizers.ANSWER_SEPARATOR
 _REPOSITORY_TASKS = pathlib.Path(tasks.__file__).resolve().parent
 
 
@@ -472,6 +481,32 @@ def add_prefix(
     return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if found else dataset
 
 
+def cut_passage(
+    dataset: tf.data.Dataset,
+    sequence_length: Mapping[str, int] | None = None,
+) -> tf.data.Dataset:
+    """Cuts inputs without eos that are too long, so that the answer that stands last in them stays.
+
+    xlbench's own batches are cut alike: see features.trim_passage.
+    """
+    limit = (sequence_length or {}).get('inputs')
+    if not limit:
+        return dataset
+    chosen = tokenizer()
+    mark, end = chosen.answer_mark(), np.array([chosen.eos_id], np.int32)
+
+    def cut(ids: np.ndarray) -> np.ndarray:
+        whole = np.concatenate([ids, end])
+        return features.trim_passage(whole, limit, chosen.eos_id, mark)[:-1]
+
+    def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        ids = tf.numpy_function(cut, [record['inputs']], tf.int32)
+        ids.set_shape([None])
+        return record | {'inputs': ids}
+
+    return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+
+
 def text_preprocessors(
     inputs: str,
     targets: str,
@@ -494,6 +529,7 @@ def text_preprocessors(
         seqio.preprocessors.tokenize,
         functools.partial(add_prefix, source_lang=source_lang, target_lang=target_lang),
         seqio.CacheDatasetPlaceholder(),
+        cut_passage,
         seqio.preprocessors.append_eos_after_trim,
     ]
 

@@ -72,7 +72,11 @@ class Model:
         self._model, self._params, self._mesh = model, params, mesh
         self._tokenizer = tokenizer
         self._conventions = features.Conventions(
-            tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id, model.config.vocab_size
+            tokenizer.pad_id,
+            tokenizer.eos_id,
+            tokenizer.decoder_start_id,
+            model.config.vocab_size,
+            tuple(tokenizer.answer_mark()),
         )
         # Few shapes, and each is compiled once: halves of the longest width in multiples of 8; and
         # a whole batch, or for the rest as few rows as the devices can share.

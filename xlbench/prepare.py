@@ -133,6 +133,8 @@ def text_steps(task: Any) -> tuple[list[Callable[..., Any]], dict[str, Any]] | N
     if not plain or not steps or steps[-1] not in ends:
         return None
     steps, told = steps[:-1], {}
+    if steps and steps[-1] is pipeline.cut_passage:  # Examples are prepared whole.
+        steps.pop()
     if steps and getattr(steps[-1], 'func', None) is pipeline.add_prefix:
         told = steps.pop().keywords
         if set(told) - {'view'} != {'source_lang', 'target_lang'}:
@@ -420,6 +422,7 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
             for name in task.output_features
         },
         'vocabulary': tokenizer.manifest(),
+        'answer_mark': tokenizer.answer_mark(),
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
         'metrics': [metrics.to_spec(metric) for metric in task.metric_fns],

@@ -30,6 +30,8 @@ import numpy as np
 
 from xlbench import errors, languages, vocabularies
 
+# In an input of question generation, between the passage and the answer that is to be asked for.
+ANSWER_SEPARATOR = ' <answer> '
 # Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
 HUB_NAMES = {
     'mt5': 'google/mt5-base',
@@ -174,6 +176,11 @@ class Tokenizer(abc.ABC):
             np.concatenate([before, ids, [self.eos_id]]).astype(np.int32)
             for ids in (self.encode_batch(texts) if texts else ())
         ]
+
+    def answer_mark(self) -> list[int]:
+        """The ids of ANSWER_SEPARATOR; none where it is all unknown to the vocabulary."""
+        ids = self.encode(ANSWER_SEPARATOR.rstrip()).tolist()
+        return [] if set(ids) <= {self.unk_id} else ids
 
     def forced_first(self, target_lang: str | None) -> int | None:
         """The id that decoding has to begin with, the first of the targets' prefix, or None."""
