@@ -35,10 +35,10 @@ fc_reset_pooler), starts (source, none: before source training), languages, shot
 """
 
 import ml_collections
-from xlbench.configs import fewshot_source
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import FEWSHOT
+from xlbench.configs import fewshot_source
 
 ADAM = dict(b1=0.9, b2=0.999, eps=1e-8)  # As torch has it; no decay, clipping or schedule.
 

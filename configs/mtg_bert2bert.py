@@ -12,6 +12,7 @@ equal, temperature, capped).
 """
 
 import ml_collections
+
 from xlbench.configs import mtg_mt5
 
 CHECKPOINTS = {

@@ -14,6 +14,7 @@ temperature, capped).
 """
 
 import ml_collections
+
 from xlbench.configs import mtg_mt5
 
 CHECKPOINT = 'facebook/mbart-large-50'

@@ -46,11 +46,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import seqio
-from xlbench.tasks import xtreme
 
 from xlbench import buckets, conllu, labelled, languages, pipeline, readers
 from xlbench.benchmarks import FEWSHOT
 from xlbench.metrics import classification, tagging
+from xlbench.tasks import xtreme
 
 SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As files call them.
 _UID_SPLITS = {'train': 'trn', 'validation': 'val', 'test': 'tst'}

@@ -9,7 +9,6 @@ import re
 
 import jax
 import pytest
-from xlbench.configs import fewshot_source
 
 from xlbench import (
     benchmarks,
@@ -21,6 +20,7 @@ from xlbench import (
     runs,
     train_step,
 )
+from xlbench.configs import fewshot_source
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 

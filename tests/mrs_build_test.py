@@ -13,6 +13,8 @@ import pytest
 import reddit_files
 from backports import zstd
 from reddit_files import IN_2017, comment
+
+from xlbench import errors, readers
 from xlbench.tasks.mrs_build import (
     __main__ as command,
     build,
@@ -23,8 +25,6 @@ from xlbench.tasks.mrs_build import (
     shards,
     splits,
 )
-
-from xlbench import errors, readers
 
 TRAIN = ['th00', 'th01', 'th03', 'th04', 'th05', 'th06']
 VALID, TEST = 'th02', 'th16'

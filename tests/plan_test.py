@@ -14,7 +14,6 @@ import ml_collections
 import pytest
 import tiny
 import tiny_replies
-from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
 
 from xlbench import (
     config as config_lib,
@@ -30,6 +29,7 @@ from xlbench import (
     topology,
     train_step,
 )
+from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
 from xlbench.errors import UserError
 
 PROJECT = pathlib.Path(__file__).parent.parent

@@ -6,10 +6,10 @@ import pathlib
 import random
 
 import pytest
-from xlbench.tasks.samples import labels, lexicon
 
 from xlbench import buckets, conllu, labelled, prepare, tokenizers
 from xlbench.benchmarks import FEWSHOT
+from xlbench.tasks.samples import labels, lexicon
 
 SPLITS = labels.SPLITS
 DEVELOPMENT = {'train': 'trn', 'dev': 'val', 'test': 'tst'}

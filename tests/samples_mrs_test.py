@@ -11,10 +11,10 @@ import subprocess
 import sys
 
 import pytest
-from xlbench.tasks import samples
-from xlbench.tasks.samples import frames, mrs, phrases, replies
 
 from xlbench import baselines, errors, prepare, readers, tokenizers
+from xlbench.tasks import samples
+from xlbench.tasks.samples import frames, mrs, phrases, replies
 
 LANGUAGES = replies.LANGUAGES
 PROJECT = pathlib.Path(samples.__file__).parents[2]

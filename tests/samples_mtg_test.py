@@ -9,9 +9,9 @@ import re
 
 import pytest
 import sentencepiece
-from xlbench.tasks.samples import lexicon, mtg, questions, stories, titles
 
 from xlbench import errors
+from xlbench.tasks.samples import lexicon, mtg, questions, stories, titles
 
 CLEAN = ('train', 'validation', 'test')
 HELD_OUT = ('validation', 'test')

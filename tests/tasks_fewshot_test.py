@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import seqio
 import tokenizer_files
-from xlbench.tasks.samples import labels
 
 from xlbench import benchmarks, buckets, errors, labelled, pipeline, prepare, prepared, tokenizers
 from xlbench.benchmarks import FEWSHOT
 from xlbench.metrics import from_spec
+from xlbench.tasks.samples import labels
 
 SPLITS = ('train', 'validation', 'test')
 

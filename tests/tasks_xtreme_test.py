@@ -6,11 +6,11 @@ import pathlib
 from unittest import mock
 
 import pytest
-from xlbench.tasks import xtreme
 
 from xlbench import conllu, labelled, pipeline, readers
 from xlbench.errors import UserError
 from xlbench.readers import BadRecord, LeftOut
+from xlbench.tasks import xtreme
 
 LANGS = labelled.XNLI_LANGUAGES
 NLI = ('neutral', 'contradiction', 'entailment')

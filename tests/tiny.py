@@ -11,7 +11,6 @@ import ml_collections
 import numpy as np
 import optax
 import sentencepiece
-from xlbench.configs import mtg_mt5
 
 from xlbench import (
     batches,
@@ -24,6 +23,7 @@ from xlbench import (
     tokenizers,
     train_step,
 )
+from xlbench.configs import mtg_mt5
 
 MIXTURE = 'mtg_multi_qg'
 QUESTIONS = ('mtg_qg_en_en', 'mtg_qg_de_de')

@@ -8,10 +8,10 @@ from unittest import mock
 import ml_collections
 import numpy as np
 import sentencepiece
-from xlbench.configs import fewshot_source
 
 from xlbench import buckets, labelled, prepared, tokenizers
 from xlbench.benchmarks import FEWSHOT
+from xlbench.configs import fewshot_source
 
 VOCABULARY = {
     'name': 'none', 'sha256': 'none', 'size': 50, 'pad_id': 0, 'eos_id': 1, 'decoder_start_id': 0

@@ -7,7 +7,6 @@ from unittest import mock
 import jax
 import ml_collections
 import sentencepiece
-from xlbench.configs import mrs_retriever
 
 from xlbench import (
     checkpoints,
@@ -19,6 +18,7 @@ from xlbench import (
     tokenizers,
     train_step,
 )
+from xlbench.configs import mrs_retriever
 
 LANGS = ('en', 'de')
 TASKS = tuple(f'mrs_retrieval_{lang}_{lang}' for lang in LANGS)

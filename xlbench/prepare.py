@@ -34,7 +34,7 @@ MAX_DEFAULT_WORKERS = 16  # Each holds TensorFlow, about 0.7 GB.
 SAMPLES = ('mtg', 'mrs', 'labels')  # Modules of tasks/samples.
 
 
-def _pipeline() -> Any:
+def load_pipeline() -> Any:
     """xlbench.pipeline. Imported late: TensorFlow takes seconds that --help need not wait for."""
     if 'xlbench.pipeline' not in sys.modules:
         from absl import logging
@@ -119,7 +119,7 @@ def text_steps(task: Any) -> tuple[list[Callable[..., Any]], dict[str, Any]] | N
     """
     import seqio
 
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     steps = [s for s in task.preprocessors if not isinstance(s, seqio.CacheDatasetPlaceholder)]
     sides = {name: pipeline.vocabulary(name) for name in ('inputs', 'targets')}
     ends = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)
@@ -146,7 +146,7 @@ def text_steps(task: Any) -> tuple[list[Callable[..., Any]], dict[str, Any]] | N
 
 def _on_batches(task: Any, steps: list[Callable[..., Any]]) -> bool:
     """Whether steps make one text of each record, for a whole batch at once."""
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     return isinstance(task.source, pipeline.RecordSource) and all(
         pipeline.works_on_batches(step) for step in steps
     )
@@ -193,7 +193,7 @@ def _fast_records(
     task: Any, dataset: Any, prefixes: Mapping[str, np.ndarray]
 ) -> Iterator[list[dict[str, Any]]]:
     """Tokenises batches of texts; `prefixes` stand before the ids of a feature."""
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     tokenizer = pipeline.tokenizer()
     eos = np.array([tokenizer.eos_id], np.int32)
     none = np.zeros(0, np.int32)
@@ -241,7 +241,7 @@ def _label_step(task: Any) -> dict[str, Any] | None:
     """What `pipeline.encode_labelled` is told, if it is all that a task does with its records."""
     import seqio
 
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     steps = [s for s in task.preprocessors if not isinstance(s, seqio.CacheDatasetPlaceholder)]
     alone = len(steps) == 1 and getattr(steps[0], 'func', None) is pipeline.encode_labelled
     return steps[0].keywords if alone and isinstance(task.source, pipeline.RecordSource) else None
@@ -287,7 +287,7 @@ def encoder(task: Any, split: str) -> Callable[[Sequence[dict[str, str]]], Any] 
             for start in range(0, len(rows), BATCH)
         )
         batches = tf.data.Dataset.from_generator(lambda: columns, output_signature=spec)
-        prefixes = _pipeline().prefixes(**told) if told else {}
+        prefixes = load_pipeline().prefixes(**told) if told else {}
         yield from _fast_records(task, _text_dataset(task, split, steps, batches), prefixes)
 
     return encode
@@ -304,7 +304,7 @@ def records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
     if dataset is None:
         yield from _seqio_records(task, split)
     else:
-        prefixes = _pipeline().prefixes(**told) if told else {}
+        prefixes = load_pipeline().prefixes(**told) if told else {}
         yield from _fast_records(task, dataset, prefixes)
 
 
@@ -341,7 +341,7 @@ def make_vocabulary(
     """
     if os.path.exists(path):
         raise errors.UserError(f'{path} exists and is kept; name another --new_vocabulary')
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     pipeline.use_no_vocabulary(root)
     jobs, _, _ = _resolve(_names(mixtures, 'mixture'), _names(splits, 'split'))
     tasks = {job: pipeline.get(job.task) for job in jobs}
@@ -395,7 +395,7 @@ def _relative(path: str, root: str) -> str:
 
 def input_paths(job: Job) -> list[str]:
     """The files a job is made from; UserError if one is missing."""
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     task = pipeline.get(job.task)
     paths = task.source.paths(job.split) if isinstance(task.source, pipeline.RecordSource) else []
     # A task file of the user's own is no part of the code's fingerprint.
@@ -407,7 +407,7 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
     """What is known before reading; `inputs` are the `input_entry` of the files."""
     from xlbench import metrics
 
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     tokenizer = pipeline.tokenizer()
     task, split = pipeline.get(job.task), job.split
     is_ours = isinstance(task.source, pipeline.RecordSource)
@@ -443,7 +443,7 @@ def prepare_one(job: Job, shared: workers_lib.Shared, *, root: str, vocabulary: 
 
 
 def _prepare_one(job: Job, shared: workers_lib.Shared, root: str, vocabulary: str) -> Done:
-    task = _pipeline().get(job.task)
+    task = load_pipeline().get(job.task)
     manifest = manifest_of(job, root, [input_entry(p, root) for p in input_paths(job)])
     policy = readers.BadRecords(shared.allow_skip)
     place = prepared.folder(root, vocabulary, job.task, job.split)
@@ -470,7 +470,7 @@ def _prepare_one(job: Job, shared: workers_lib.Shared, root: str, vocabulary: st
 @contextlib.contextmanager
 def reading(job: Job, policy: readers.BadRecords) -> Iterator[None]:
     """Records of a job are read in this block; what is wrong with them becomes a UserError."""
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     import tensorflow as tf
 
     try:
@@ -516,7 +516,7 @@ def _one_line(error: Any) -> str:
 def start_worker(root: str, vocabulary: str, threads: int) -> None:
     """What a worker process does before its first job."""
     tokenizers.limit_threads(threads)
-    _pipeline().use_vocabulary(vocabulary, root)
+    load_pipeline().use_vocabulary(vocabulary, root)
 
 
 def _resolve(
@@ -525,7 +525,7 @@ def _resolve(
     """Names -> jobs without repetition, (mixture, split) pairs, and (bytes, examples) of a job."""
     import seqio
 
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     sizes: dict[Job, tuple[int, int]] = {}
     mixtures = []
     for name in names:
@@ -553,7 +553,7 @@ def _up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
         found = prepared.open_task(root, vocabulary, job.task, job.split)
     except prepared.NotPrepared:
         return None
-    tokenizer = _pipeline().tokenizer()
+    tokenizer = load_pipeline().tokenizer()
     if found.manifest['vocabulary'] != tokenizer.manifest():
         return None  # Another vocabulary of the same name was there.
     return Done(job, found.manifest, True)
@@ -597,7 +597,7 @@ def prepare(
     if skip_bad < 0 or (workers is not None and workers < 1):
         raise errors.UserError('--skip_bad must be 0 or more, and --workers 1 or more')
     started = time.monotonic()
-    pipeline = _pipeline()
+    pipeline = load_pipeline()
     pipeline.use_vocabulary(vocabulary, root)
     jobs, mixed, sizes = _resolve(names, splits)
     fresh = {} if force else {job: _up_to_date(root, vocabulary, job) for job in jobs}

@@ -42,10 +42,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xlbench.tasks.mrs_build import build, plugins, splits
-
 from xlbench import benchmarks, errors
 from xlbench.errors import UserError
+from xlbench.tasks.mrs_build import build, plugins, splits
 
 
 def main(argv: Sequence[str]) -> int:

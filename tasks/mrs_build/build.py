@@ -22,6 +22,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from xlbench.errors import UserError
 from xlbench.tasks.mrs_build import (
     dumps,
     pairs,
@@ -31,8 +32,6 @@ from xlbench.tasks.mrs_build import (
     shards,
     splits,
 )
-
-from xlbench.errors import UserError
 
 # Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.
 _PARTITION = 16 * 2**20

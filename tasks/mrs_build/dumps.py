@@ -19,9 +19,9 @@ from typing import IO, Any, NamedTuple
 
 import orjson
 from backports import zstd
-from xlbench.tasks.mrs_build import shards
 
 from xlbench.errors import UserError
+from xlbench.tasks.mrs_build import shards
 
 BLOCK = 32 * 2**20  # Bytes of text.
 MAX_LINE = 2**20  # Bytes. A comment has 10,000 characters at most, and some hundred bytes around.

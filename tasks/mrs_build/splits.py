@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Sequence
 
 import regex
+
 from xlbench.tasks.mrs_build import plugins, shards
 from xlbench.tasks.mrs_build.pairs import BATCH, Pair
 

@@ -16,10 +16,9 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from xlbench.tasks.samples import corpus, lexicon
-
 from xlbench import buckets, conllu, errors, readers, tokenizers
 from xlbench.benchmarks import FEWSHOT
+from xlbench.tasks.samples import corpus, lexicon
 
 # Raise it when any text or the vocabulary changes: older samples are then written anew.
 GENERATOR = 2

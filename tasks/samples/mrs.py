@@ -19,9 +19,8 @@ import random
 import sys
 from collections.abc import Sequence
 
-from xlbench.tasks.samples import corpus, replies
-
 from xlbench import errors, tokenizers
+from xlbench.tasks.samples import corpus, replies
 
 # Raise it when any text or the vocabulary changes: older samples are then written anew.
 GENERATOR = 1

@@ -12,9 +12,8 @@ import random
 import sys
 from collections.abc import Sequence
 
-from xlbench.tasks.samples import corpus, lexicon, questions, stories, titles
-
 from xlbench import errors, tokenizers
+from xlbench.tasks.samples import corpus, lexicon, questions, stories, titles
 
 # Raise it when any text or the vocabulary changes: older samples are then written anew.
 GENERATOR = 2

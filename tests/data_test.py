@@ -1,0 +1,192 @@
+"""Where corpora are: listed, downloaded from a server of this machine, checked."""
+
+import functools
+import hashlib
+import http.server
+import io
+import json
+import pathlib
+import tarfile
+import threading
+import zipfile
+
+import pytest
+
+from xlbench import errors
+from xlbench.data import __main__ as command, corpora, download
+from xlbench.data.corpora import CORPORA, Archive, Corpus, File
+
+HOST = 'corpora.example'
+
+
+def run(capsys, *arguments):
+    """(exit code, what was printed)."""
+    code = errors.run_main(command.main, ['xlbench.data', *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    """A server of this machine; what lies in its folder mirror/HOST it serves as https://HOST."""
+    folder = tmp_path / 'mirror'
+    (folder / HOST).mkdir(parents=True)
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder / HOST, f'http://127.0.0.1:{server.server_port}'
+        server.shutdown()
+
+
+def published(path: str, content: bytes) -> File:
+    digest = hashlib.sha256(content).hexdigest()
+    return File(path, digest, len(content), f'https://{HOST}/{pathlib.Path(path).name}')
+
+
+def add(monkeypatch, *files: File, **fields) -> None:
+    """Makes the corpus `made_up` known."""
+    corpus = Corpus('made_up', 'xquad', 'a corpus of a test', 'https://here', 'none', **fields)
+    corpus.__dict__['files'] = list(files)
+    monkeypatch.setitem(CORPORA, 'made_up', corpus)
+
+
+def squad(count: int) -> bytes:
+    """A file of XQuAD's form with articles of one question each."""
+    context = 'Ein Haus am See.'
+    answers = [{'text': 'See', 'answer_start': context.index('See')}]
+    qas = [{'id': f'q{i}', 'question': 'Wo?', 'answers': answers} for i in range(count)]
+    articles = [{'paragraphs': [{'context': context, 'qas': [qa]}]} for qa in qas]
+    return json.dumps({'data': articles}).encode()
+
+
+def test_every_corpus_says_how_it_is_had(capsys, tmp_path):
+    code, text = run(capsys, 'list', f'--root={tmp_path}')
+    assert code == 0 and text.count('\n') == len(CORPORA) + 1
+    for corpus in CORPORA.values():
+        code, text = run(capsys, 'list', corpus.name, f'--root={tmp_path}')
+        assert code == 0 and corpus.address in text and corpus.licence in text
+        assert bool(corpus.by_hand) == (corpus.way == 'by hand') and corpus.tasks
+        assert not (corpus.files and corpus.archives)
+    assert CORPORA['xquad'].way == 'files' and len(CORPORA['xquad'].files) == 4
+    assert all(len(file.sha256) == 64 and file.bytes for _, file in corpora._files())
+    assert run(capsys, 'list', 'xquat') == (2, "error: unknown corpus 'xquat'; nearest: xquad\n")
+
+
+def test_files_are_downloaded_checked_and_kept(capsys, monkeypatch, mirror, tmp_path):
+    folder, address = mirror
+    file = published('xquad/xquad.de.json', squad(20))
+    add(monkeypatch, file, tasks=[f'xquad_qg_de_de:{split}' for split in ('train', 'test')])
+    flags = '--root', tmp_path / 'data'
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    assert code == 2 and 'cannot be downloaded: 404' in text and text.count('\n') == 2
+    (folder / 'xquad.de.json').write_bytes(squad(19))
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    assert code == 2 and 'has other content than the published file' in text
+    assert not list((tmp_path / 'data').rglob('*.json')), 'a file with other content stayed'
+    (folder / 'xquad.de.json').write_bytes(squad(20))
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    assert code == 0 and 'xquad/xquad.de.json: downloaded' in text
+    (folder / 'xquad.de.json').unlink()
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    assert code == 0 and 'was there' in text
+    code, text = run(capsys, 'verify', 'made_up', *flags)
+    assert code == 0, text
+    assert 'the published content' in text and 'xquad_qg_de_de:train: 16 records' in text
+    (tmp_path / 'data' / 'xquad' / 'xquad.de.json').write_bytes(squad(3))
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    assert code == 2 and 'is not the published file' in text
+    code, text = run(capsys, 'verify', 'made_up', *flags)
+    assert code == 1 and 'made_up is not complete' in text
+
+
+def test_verify_counts_and_names_bad_records(capsys, monkeypatch, tmp_path):
+    add(monkeypatch, tasks=['mtg_tg_de_de:test', 'mtg_tg_fr_fr:test'])
+    folder = tmp_path / 'mtg' / 'tg' / 'de'
+    folder.mkdir(parents=True)
+    (folder / 'test.src').write_text('Ein Haus.\n\nEin See.\n', encoding='utf-8')
+    (folder / 'test.trg').write_text('Haus\nBoot\nSee\n', encoding='utf-8')
+    code, text = run(capsys, 'verify', 'made_up', f'--root={tmp_path}')
+    assert code == 1
+    assert 'mtg_tg_de_de:test: 2 records, published are 3,000; ' in text and 'test.src:2' in text
+    assert 'mtg_tg_fr_fr:test: there is no file' in text
+
+
+def tar(**members) -> bytes:
+    """A .tgz with these members; a str is a symbolic link to it."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode='w:gz') as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            if isinstance(content, str):
+                info.type, info.linkname = tarfile.SYMTYPE, content
+                archive.addfile(info)
+            else:
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize('suffix', ['tgz', 'zip'])
+def test_archives_are_unpacked_where_their_files_belong(
+    capsys, monkeypatch, mirror, tmp_path, suffix
+):
+    folder, address = mirror
+    archive = Archive(f'https://{HOST}/all.{suffix}', r'top/(\w+/[^/]+)', r'mrs/\1', 1000)
+    add(monkeypatch, archives=[archive], tasks=['mrs_retrieval_de_de:test'])
+    members = {'top/test/a.tsv': b'Wo?\tHier.\t\t\n', 'top/other': b'x', 'more/test/b.tsv': b'x'}
+    if suffix == 'tgz':
+        content = tar(**members, **{'top/test/link.tsv': '/etc/passwd'})
+    else:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, 'w') as file:
+            for name, text in members.items():
+                file.writestr(name, text)
+        content = packed.getvalue()
+    (folder / f'all.{suffix}').write_bytes(content)
+    flags = 'get', 'made_up', '--root', tmp_path / 'data', '--mirror', address
+    code, text = run(capsys, *flags)
+    assert code == 0 and '1 files unpacked; sha256' in text
+    written = sorted(p.relative_to(tmp_path / 'data') for p in (tmp_path / 'data').rglob('*.*'))
+    assert [str(path) for path in written] == [f'downloads/made_up-all.{suffix}', 'mrs/test/a.tsv']
+    assert run(capsys, *flags)[0] == 0  # Again: what is there is the same.
+    (tmp_path / 'data' / 'mrs' / 'test' / 'a.tsv').write_text('mine')
+    code, text = run(capsys, *flags)
+    assert code == 2 and 'is there with other content' in text
+    assert (tmp_path / 'data' / 'mrs' / 'test' / 'a.tsv').read_text() == 'mine'
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        (b'<html>not here</html>', 'cannot be unpacked'),
+        (tar(**{'other/file': b'x'}), 'holds none of the files'),
+        (tar(**{'top/test/..': b'x'}), 'would be unpacked outside'),
+        (tar(**{'top/test/big': b'x' * 1001}), 'has more than 1,000 bytes'),
+    ],
+)
+def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, message):
+    folder, address = mirror
+    archive = Archive(f'https://{HOST}/all.tgz', r'top/(\w+/[^/]+)', r'mrs/\1', 1000)
+    add(monkeypatch, archives=[archive])
+    (folder / 'all.tgz').write_bytes(content)
+    with pytest.raises(errors.UserError, match=message) as caught:
+        list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
+    assert '\n' not in str(caught.value)
+    assert not [path for path in (tmp_path / 'data').rglob('*') if path.name.startswith('.')]
+
+
+def test_what_people_must_get_is_not_downloaded(capsys, tmp_path):
+    code, text = run(capsys, 'get', 'mldoc', f'--root={tmp_path}')
+    assert code == 2 and 'may not download mldoc' in text and 'agreement' in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_hashes_are_those_of_real_files(dev_data):
+    for name in ('xquad', 'xdailydialog', 'xpersona'):
+        for file in CORPORA[name].files:
+            assert download.present(file, str(dev_data)), file.path

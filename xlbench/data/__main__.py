@@ -1,0 +1,152 @@
+"""Says where the benchmarks' corpora are, downloads those that a machine may, and checks them.
+
+python -m xlbench.data list                       every corpus; what of it is in the data root
+python -m xlbench.data list mrs                   one of them: address, licence, how to get it
+python -m xlbench.data get xquad --root=data      downloads what is missing, with checksums
+python -m xlbench.data verify xquad --root=data   reads all of it: checksums, records, counts
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from xlbench import benchmarks, errors, readers
+from xlbench.data import download
+from xlbench.data.corpora import CORPORA, Corpus
+
+_WAYS = {
+    'files': 'xlbench.data get, single files with checksums',
+    'archive': 'xlbench.data get, an archive',
+    'by hand': 'by hand',
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first; 1 if `verify` misses something."""
+    flags = _parser().parse_args(list(argv[1:]))
+    root = flags.root or os.environ.get('XLBENCH_DATA') or 'data'
+    if flags.command == 'list':
+        for line in _details(_corpus(flags.corpus), root) if flags.corpus else _list(root):
+            print(line)
+        return 0
+    corpus = _corpus(flags.corpus)
+    if flags.command == 'get':
+        print(f'{corpus.name}: {corpus.title}; licence: {corpus.licence}')
+        for line in download.get(corpus, root, flags.mirror):
+            print(line, flush=True)
+        return 0
+    complete = True
+    for line, good in _verify(corpus, root):
+        print(line, flush=True)
+        complete &= good
+    print(f'{corpus.name} is {"complete" if complete else "not complete"} in {root}')
+    return 0 if complete else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = errors.ArgumentParser('python -m xlbench.data', __doc__)
+    commands = parser.add_subparsers(dest='command', required=True, metavar='list|get|verify')
+    for name in ('list', 'get', 'verify'):
+        command = commands.add_parser(name, prog=f'{parser.prog} {name}', description=__doc__)
+        command.add_argument('corpus', nargs='?' if name == 'list' else None, metavar='CORPUS')
+        command.add_argument(
+            '--root', metavar='FOLDER', help='the data root (default: XLBENCH_DATA, else data)'
+        )
+        if name == 'get':
+            command.add_argument(
+                '--mirror',
+                metavar='ADDRESS',
+                default='',
+                help='has HOST/PATH of each address, for machines that reach no other host',
+            )
+    return parser
+
+
+def _corpus(name: str) -> Corpus:
+    if name not in CORPORA:
+        raise errors.unknown('corpus', name, CORPORA)
+    return CORPORA[name]
+
+
+def _list(root: str) -> Iterator[str]:
+    """A line for each corpus."""
+    width = max(map(len, CORPORA))
+    for corpus in CORPORA.values():
+        columns = corpus.name.ljust(width), corpus.way.ljust(7), _state(corpus, root), corpus.title
+        yield '  '.join(columns)
+    yield f'the data root is {root}; python -m xlbench.data list CORPUS says more'
+
+
+def _state(corpus: Corpus, root: str) -> str:
+    if not corpus.files:
+        return '-    '
+    count = sum(bool(readers.find(os.path.join(root, file.path))) for file in corpus.files)
+    return f'{count}/{len(corpus.files)}'.ljust(5)
+
+
+def _details(corpus: Corpus, root: str) -> Iterator[str]:
+    """All that is known of one corpus."""
+    yield f'{corpus.name}: {corpus.title}'
+    yield f'address   {corpus.address}'
+    yield f'licence   {corpus.licence}'
+    yield f'how       {_WAYS[corpus.way]}'
+    if corpus.by_hand:
+        yield f'          {corpus.by_hand}'
+    for archive in corpus.archives:
+        yield f'archive   {archive.address}'
+    for file in corpus.files:
+        there = readers.find(os.path.join(root, file.path))
+        yield f'file      {file.path}, {file.bytes:,} bytes, {"there" if there else "missing"}'
+    yield f'read by   tasks/{corpus.benchmark}.py'
+
+
+def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
+    """Checks a corpus in a data root: (what was seen, whether it is as published)."""
+    for file in corpus.files:
+        try:
+            path = download.present(file, root)
+        except errors.UserError as error:
+            yield str(error), False
+            continue
+        state = f'{file.path}: ' + ('missing' if path is None else 'the published content')
+        yield state, path is not None
+    from xlbench import prepare  # Late: list and get need none of what it imports.
+
+    pipeline = prepare.load_pipeline()
+    pipeline.use_root(root)
+    for name in corpus.tasks:
+        task_name, _, split = name.partition(':')
+        try:
+            task = pipeline.get(task_name)
+            policy = readers.BadRecords(lambda: True)
+            with pipeline.bad_records(policy):
+                paths = task.source.paths(split)
+                chunks = task.source.chunks(split, paths)
+                count = sum(len(next(iter(chunk.values()))) for chunk in chunks)
+        except errors.UserError as error:
+            yield f'{name}: {error}', False
+            continue
+        yield _counted(name, count, policy)
+
+
+def _counted(name: str, count: int, policy: readers.BadRecords) -> tuple[str, bool]:
+    task_name, _, split = name.partition(':')
+    parts = benchmarks.parse_task(task_name)
+    benchmark = benchmarks.get(parts.benchmark)
+    line, good = f'{name}: {count:,} records', count > 0 and not policy.skipped
+    if size := benchmark.official_size(parts.task, split, parts.source):
+        official = benchmark.is_official(parts.task, split, count, parts.source)
+        line += ', as published' if official else f', published are {size:,}'
+        good &= official
+    for bad in policy.skipped[:3]:
+        line += f'; {bad}'
+    if len(policy.skipped) > 3:
+        line += f'; and {len(policy.skipped) - 3:,} more bad records'
+    return line, good
+
+
+if __name__ == '__main__':
+    with contextlib.suppress(BrokenPipeError):
+        sys.exit(errors.run_main(main, sys.argv))

@@ -1,0 +1,280 @@
+"""The corpora that the benchmarks read: official address, licence, and the files below a data root.
+
+A corpus is had in one of three ways: single files of a fixed version, whose hashes are known
+(files.csv); an archive; or by hand, where its owner wants an agreement or a form.
+"""
+
+import csv
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    """One published file.
+
+    Attributes:
+      path: where it belongs, below the data root.
+      sha256: of its content.
+      bytes: of its content.
+      address: the version whose hash this is.
+    """
+
+    path: str
+    sha256: str
+    bytes: int
+    address: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Archive:
+    """A published archive (.zip, .tgz) of files whose hashes we do not know.
+
+    Attributes:
+      address: of the archive.
+      member: pattern of the members to unpack, matched against their whole names.
+      path: where a member belongs, below the data root, with the groups of `member`.
+      bytes: how much the members may hold together.
+    """
+
+    address: str
+    member: str
+    path: str
+    bytes: int = 8 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """What is known of a corpus.
+
+    Attributes:
+      name: of it here.
+      benchmark: the first word of the tasks that read it.
+      title: what it is, in a few words.
+      address: where its owners describe it.
+      licence: as its owners state it.
+      archives: what is unpacked.
+      by_hand: how a person gets it, where a machine may not.
+      tasks: tasks and splits that `verify` reads, as xlbench.prepare names them.
+    """
+
+    name: str
+    benchmark: str
+    title: str
+    address: str
+    licence: str
+    archives: Sequence[Archive] = ()
+    by_hand: str = ''
+    tasks: Sequence[str] = ()
+
+    @functools.cached_property
+    def files(self) -> list[File]:
+        """The files of known content, in the order of files.csv."""
+        return [file for name, file in _files() if name == self.name]
+
+    @property
+    def way(self) -> str:
+        """How it is had: 'files', 'archive' or 'by hand'."""
+        return 'files' if self.files else 'archive' if self.archives else 'by hand'
+
+
+@functools.cache
+def _files() -> list[tuple[str, File]]:
+    path = pathlib.Path(__file__).with_name('files.csv')
+    with open(path, encoding='utf-8', newline='') as file:
+        return [
+            (row['corpus'], File(row['path'], row['sha256'], int(row['bytes']), row['address']))
+            for row in csv.DictReader(file)
+        ]
+
+
+_XNLI = tuple(f'fewshot_xnli_{lang}_{lang}' for lang in ('de', 'es', 'zh'))
+_PAWSX = tuple(f'fewshot_pawsx_{lang}_{lang}' for lang in ('de', 'zh', 'ja'))
+_TREEBANKS = ('en', 'de', 'zh', 'ta', 'mr', 'tr')
+
+CORPORA = {
+    corpus.name: corpus
+    for corpus in (
+        Corpus(
+            'mtg',
+            'mtg',
+            'stories, questions and titles in en, de, fr, es',
+            'https://github.com/zide05/MTG',
+            'stated by its owners at that address',
+            by_hand='follow the link to the archive, and lay its files out as the top of '
+            'tasks/mtg.py says; XLBENCH_MTG_FILES names other file names',
+            tasks=[
+                f'mtg_{task}_{lang}_{lang}:{split}'
+                for task in ('sg', 'qg', 'tg')
+                for lang in ('en', 'de', 'fr', 'es')
+                for split in ('rough_train', 'train', 'validation', 'test')
+            ],
+        ),
+        Corpus(
+            'mrs',
+            'mrs',
+            'messages and replies in ten languages',
+            'https://github.com/zhangmozhi/mrs',
+            'stated by its owners at that address; the texts are Reddit comments',
+            archives=[
+                Archive(
+                    'https://obj.umiacs.umd.edu/mrs/mrs.tgz',
+                    r'(?:.*/)?((?:train|valid|test|mt_train|gmr_valid|rsp_set|rsp_map)'
+                    r'/[a-z]{2}/[^/]+)',
+                    r'mrs/\1',
+                    64 << 30,
+                )
+            ],
+            tasks=[
+                f'mrs_retrieval_{lang}_{lang}:{split}'
+                for lang in ('en', 'es', 'de', 'pt', 'fr', 'ja', 'sv', 'it', 'nl', 'ru')
+                for split in ('train', 'validation', 'test', 'responses')
+            ],
+        ),
+        Corpus(
+            'xnli',
+            'fewshot',
+            'entailment: 15 languages for validation and test, English (MNLI) for training',
+            'https://github.com/facebookresearch/XNLI',
+            'CC BY-NC 4.0; MNLI has several, stated in its paper',
+            archives=[
+                Archive(
+                    'https://dl.fbaipublicfiles.com/XNLI/XNLI-1.0.zip',
+                    r'XNLI-1\.0/(xnli\.(?:dev|test)\.tsv)',
+                    r'fewshot/xnli/\1',
+                ),
+                Archive(
+                    'https://dl.fbaipublicfiles.com/glue/data/MNLI.zip',
+                    r'MNLI/(train\.tsv)',
+                    r'fewshot/xnli/\1',
+                ),
+            ],
+            tasks=[f'{task}:{split}' for task in _XNLI for split in ('validation', 'test')]
+            + ['fewshot_xnli_en_en:train'],
+        ),
+        Corpus(
+            'pawsx',
+            'fewshot',
+            'paraphrases in seven languages',
+            'https://github.com/google-research-datasets/paws/tree/master/pawsx',
+            'free for any purpose, attribution appreciated',
+            archives=[
+                Archive(
+                    'https://storage.googleapis.com/paws/pawsx/x-final.tar.gz',
+                    r'(?:\./)?x-final/([a-z]{2}/(?:train|dev_2k|test_2k)\.tsv)',
+                    r'fewshot/pawsx/\1',
+                )
+            ],
+            tasks=[f'{task}:{split}' for task in _PAWSX for split in ('validation', 'test')]
+            + ['fewshot_pawsx_en_en:train'],
+        ),
+        Corpus(
+            'mldoc',
+            'fewshot',
+            'news by topic in eight languages',
+            'https://github.com/facebookresearch/MLDoc',
+            "the texts are Reuters', under an agreement with NIST",
+            by_hand='sign the agreement at https://trec.nist.gov/data/reuters/reuters.html, make '
+            'the files with the scripts there, and put them into fewshot/mldoc',
+            tasks=['fewshot_mldoc_en_en:train', 'fewshot_mldoc_de_de:test'],
+        ),
+        Corpus(
+            'marc',
+            'fewshot',
+            'reviews with one to five stars in six languages',
+            'https://docs.opendata.aws/amazon-reviews-ml/readme.html',
+            'research only',
+            by_hand='take a copy that you obtained from its owner (see whether the page still '
+            'offers it) and put {train,dev,test}/dataset_LANG_*.json into fewshot/marc',
+            tasks=['fewshot_marc_en_en:train', 'fewshot_marc_de_de:test'],
+        ),
+        Corpus(
+            'udpos',
+            'fewshot',
+            'parts of speech in 29 languages (Universal Dependencies 2.5)',
+            'https://github.com/google-research/xtreme',
+            'one for each treebank, mostly CC BY-SA or CC BY-NC-SA',
+            by_hand='python -m xlbench.tasks.xtreme --task=udpos downloads the copy of TensorFlow '
+            'Datasets; or run scripts/download_data.sh from there, keep the labels of the '
+            'test files, and put {train,dev,test}-LANG.tsv into fewshot/udpos',
+            tasks=['fewshot_udpos_en_en:train', 'fewshot_udpos_de_de:test'],
+        ),
+        Corpus(
+            'panx',
+            'fewshot',
+            'names of persons, places and organisations in 40 languages (WikiANN)',
+            'https://github.com/google-research/xtreme',
+            'stated by its owners at that address',
+            by_hand='python -m xlbench.tasks.xtreme --task=panx downloads the copy of TensorFlow '
+            'Datasets; or run scripts/download_data.sh from there, keep the labels of the '
+            'test files, and put {train,dev,test}-LANG.tsv into fewshot/panx',
+            tasks=['fewshot_panx_en_en:train', 'fewshot_panx_de_de:test'],
+        ),
+        Corpus(
+            'buckets',
+            'fewshot',
+            '40 buckets of K shots for each task and language',
+            'https://github.com/fsxlt/buckets',
+            'none is stated; each text has the licence of its corpus',
+            archives=[
+                Archive(
+                    'https://github.com/fsxlt/buckets/archive/'
+                    '80e5e81703bbe02e4ff9ab9c3abe3b7109e9e26d.zip',
+                    r'buckets-[0-9a-f]{40}/([a-z]+/[0-9]-shots/[a-z]+/[0-9]+-th/'
+                    r'(?:sampled\.json|train\.tsv))',
+                    r'fewshot/buckets/\1',
+                )
+            ],
+            tasks=['fewshot_udpos_de_de:shots_1', 'fewshot_xnli_de_de:shots_1'],
+        ),
+        Corpus(
+            'xquad',
+            'xquad',
+            'passages, questions and answers in en, de, es, zh',
+            'https://github.com/google-deepmind/xquad',
+            'CC BY-SA 4.0',
+            tasks=[
+                f'xquad_qg_{lang}_{lang}:{split}'
+                for lang in ('en', 'de', 'es', 'zh')
+                for split in ('train', 'validation', 'test')
+            ],
+        ),
+        Corpus(
+            'xdailydialog',
+            'xdailydialog',
+            'everyday dialogues in en, de, zh',
+            'https://github.com/liuzeming01/XDailyDialog',
+            'Apache-2.0 (repository), CC BY-NC-SA 4.0 (texts)',
+            tasks=[
+                f'xdailydialog_retrieval_{lang}_{lang}:{split}'
+                for lang in ('en', 'de', 'zh')
+                for split in ('train', 'validation', 'test')
+            ],
+        ),
+        Corpus(
+            'xpersona',
+            'xpersona',
+            'dialogues of invented persons in en, fr, it, ja',
+            'https://github.com/HLTCHKUST/Xpersona',
+            'MIT (repository)',
+            tasks=[
+                f'xpersona_retrieval_{lang}_{lang}:{split}'
+                for lang in ('en', 'fr', 'it', 'ja')
+                for split in ('train', 'validation', 'test')
+            ],
+        ),
+        Corpus(
+            'ud',
+            'fewshot',
+            'the treebanks that configs/fewshot.py:ud reads',
+            'https://universaldependencies.org',
+            'one for each treebank: CC BY-SA 4.0, CC BY-NC-SA 3.0',
+            tasks=[
+                'fewshot_udpos_en_en:train',
+                *(f'fewshot_udpos_{lang}_{lang}:test' for lang in _TREEBANKS),
+            ],
+        ),
+    )
+}

@@ -1,0 +1,146 @@
+"""Downloads of corpora: each file is checked and appears whole; none that is there is replaced."""
+
+import contextlib
+import hashlib
+import logging
+import os
+import pathlib
+import re
+import sys
+import tarfile
+import urllib.parse
+import zipfile
+from collections.abc import Iterator
+from typing import IO
+
+from xlbench import readers
+from xlbench.data.corpora import Archive, Corpus, File
+from xlbench.errors import UserError
+
+ARCHIVES = 'downloads'  # Below the data root.
+
+
+def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
+    """Downloads what a data root lacks of a corpus; says each file.
+
+    Args:
+      corpus: with files or archives.
+      root: the data root.
+      mirror: an address that has HOST/PATH of each https://HOST/PATH; '' for the hosts themselves.
+
+    Raises:
+      UserError: a person has to get it, an address does not answer, a file has another content.
+    """
+    if corpus.way == 'by hand':
+        raise UserError(
+            f'a machine may not download {corpus.name}; at {corpus.address}, {corpus.by_hand}'
+        )
+    for file in corpus.files:
+        there = present(file, root)
+        if there is None:
+            _fetch(file.address, os.path.join(root, file.path), file.sha256, mirror)
+        yield f'{file.path}: {"was there" if there else "downloaded"}, {file.bytes:,} bytes'
+    for archive in corpus.archives:
+        name = os.path.basename(urllib.parse.urlsplit(archive.address).path)
+        path = os.path.join(root, ARCHIVES, f'{corpus.name}-{name}')
+        if not os.path.exists(path):
+            _fetch(archive.address, path, None, mirror)
+        count = sum(_place(archive, member, content, root) for member, content in _members(path))
+        if not count:
+            raise UserError(
+                f'{path} holds none of the files that it is known for; if it is no archive but a '
+                f'page, remove it; see {corpus.address}'
+            )
+        yield f'{path}: {count:,} files unpacked; sha256 {_sha256(path)}, no other is known'
+
+
+def present(file: File, root: str) -> str | None:
+    """The path that holds a file's content, packed (.gz) or not; None if it is not there.
+
+    Raises:
+      UserError: something else has its name.
+    """
+    for path in readers.find(os.path.join(root, file.path)):
+        with readers.open_binary(path) as content:
+            if hashlib.file_digest(content, 'sha256').hexdigest() != file.sha256:
+                raise UserError(
+                    f'{path} is not the published file (its sha256 differs from {file.sha256}); '
+                    'move it away to download that one'
+                )
+        return path
+    return None
+
+
+def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
+    import pooch  # With requests, half a second that other commands need not wait for.
+
+    if mirror:
+        address = f'{mirror.rstrip("/")}/{address.partition("://")[2]}'
+    pooch.get_logger().setLevel(logging.ERROR)
+    folder, name = os.path.split(path)
+    try:
+        pooch.retrieve(
+            address,
+            sha256 and f'sha256:{sha256}',
+            fname=name,
+            path=folder,
+            progressbar=sys.stderr.isatty(),
+        )
+    except ValueError as error:
+        raise UserError(
+            f'{address} has other content than the published file (sha256 {sha256}); try later, or '
+            'another --mirror'
+        ) from error
+    except OSError as error:  # requests' errors are kinds of it.
+        reason = ' '.join(str(error).split())[-160:]
+        raise UserError(f'{address} cannot be downloaded: {reason}') from error
+
+
+def _members(path: str) -> Iterator[tuple[str, IO[bytes]]]:
+    """The regular files of an archive, by name."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for info in archive.infolist():
+                    if not info.is_dir():
+                        with archive.open(info) as content:
+                            yield info.filename, content
+        else:
+            with tarfile.open(path) as archive:
+                for info in archive:
+                    if info.isreg():  # No link, and no device.
+                        yield info.name, archive.extractfile(info)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
+        reason = str(error).partition('\n')[0]
+        raise UserError(f'{path} cannot be unpacked ({reason}); remove it to try again') from error
+
+
+def _place(archive: Archive, member: str, content: IO[bytes], root: str) -> bool:
+    """Writes a member where it belongs, unless it is there; whether it is one that we want."""
+    match = re.fullmatch(archive.member, member)
+    if match is None:
+        return False
+    path = pathlib.Path(root, match.expand(archive.path))
+    if '..' in path.parts[len(pathlib.Path(root).parts) :]:
+        raise UserError(f'{member!r} would be unpacked outside {root}')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f'.{path.name}.tmp')
+    try:
+        with open(temporary, 'wb') as file:
+            for block in iter(lambda: content.read(2**20), b''):
+                file.write(block)
+                if file.tell() > archive.bytes:
+                    raise UserError(f'{member!r} has more than {archive.bytes:,} bytes')
+        if not path.exists():
+            os.replace(temporary, path)
+        elif _sha256(path) != _sha256(temporary):
+            raise UserError(f'{path} is there with other content; move it away to unpack {member}')
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+    return True
+
+
+def _sha256(path: str | os.PathLike) -> str:
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
