@@ -1,4 +1,4 @@
-"""Strict readers of tagged words: CoNLL-U, IOB2 with numbered words, and "word TAB tag" lines.
+"""Strict readers of tagged words: CoNLL and CoNLL-U, IOB2 with numbered words, "word TAB tag".
 
 They follow xlbench/readers.py: a generator of records, with a `BadRecord` in place of a sentence
 that cannot be used and a `LeftOut` for a sound one that has nothing to learn from. A record is one
@@ -10,6 +10,7 @@ So no word may hold a space. Treebanks have such words, 10 000 for one; their sp
 as google-research/xtreme does when it prepares the data of arXiv:2012.15682.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
@@ -22,21 +23,28 @@ _NUMBER = re.compile(r'[1-9][0-9]*')
 _SKIPPED = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')
 _NON_JOINER = '\u200c'
 _NOTHING = '_'
+_ATTRIBUTE = re.compile(r'#\s*\S+\s+=\s')
+_DOCUMENT = '-DOCSTART-'  # A document begins.
 
 Numbered = tuple[int, str | BadRecord]
 Word = tuple[str, str]
 
 
-def read_conllu(path: str) -> Iterator[Record | BadRecord | LeftOut]:
-    """Words and universal parts of speech of a treebank in CoNLL-U.
+def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord | LeftOut]:
+    """Words and universal parts of speech of a treebank in CoNLL-U, or another of its columns.
 
     Multiword tokens, empty nodes and comments are skipped; spaces and U+200C inside words are
     deleted. A sentence without any tag, or of a treebank without its texts, is left out.
 
+    Args:
+      path: The file.
+      tag_column: Of the tags, counted from 0: 3 is UPOS, 4 the treebank's own XPOS.
+
     Example: '1-2\\tIm\\t...', '1\\tIn\\tin\\tADP\\t...', '2\\tdem\\tder\\tDET\\t...' ->
       {'words': 'In dem', 'tags': 'ADP DET'}
     """
-    return _read(path, enumerate(readers.lines(path), 1), _conllu_words)
+    words_in = functools.partial(_conllu_words, tag_column=tag_column)
+    return _read(path, enumerate(readers.lines(path), 1), words_in)
 
 
 def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
@@ -46,6 +54,26 @@ def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
       {'words': 'Berlin ist', 'tags': 'B-LOC O'}
     """
     return _read(path, enumerate(readers.lines(path), 1), _iob2_words)
+
+
+def read_conll(
+    path: str, word_column: int = 0, tag_column: int = -1
+) -> Iterator[Record | BadRecord | LeftOut]:
+    """A word on each line with its columns, as in the shared tasks of CoNLL; blank lines between.
+
+    TABs separate the columns of a line that has one, else spaces. Before the first word, lines
+    that begin with # are comments where they have other columns or are like '# id = 7', because #
+    can be a word; -DOCSTART- lines are left out.
+
+    Args:
+      path: The file.
+      word_column: Of the words, counted from 0.
+      tag_column: Of the tags, likewise; -1 is the last.
+
+    Example: 'EU NNP B-NP B-ORG', 'rejects VBZ B-VP O' -> {'words': 'EU rejects', 'tags': 'B-ORG O'}
+    """
+    words_in = functools.partial(_conll_words, word_column=word_column, tag_column=tag_column)
+    return _read(path, enumerate(readers.lines(path), 1), words_in)
 
 
 def read_tagged(path: str) -> Iterator[Record | BadRecord | LeftOut]:
@@ -120,10 +148,31 @@ class _BadLine(Exception):
     """The number of a line, and what is wrong with it."""
 
 
-def _conllu_words(block: list[tuple[int, str]]) -> Iterator[Word]:
+def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Word]:
     """The words of one sentence."""
-    for number, (_, word, _, tag, *_) in _numbered_words(block, 10):
-        yield _word(number, word.replace(_NON_JOINER, ''), tag)
+    for number, columns in _numbered_words(block, 10):
+        yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
+
+
+def _conll_words(
+    block: list[tuple[int, str]], word_column: int, tag_column: int
+) -> Iterator[Word]:
+    lines = [(number, line.split('\t') if '\t' in line else line.split()) for number, line in block]
+    width = len(lines[-1][1])
+    start = 0
+    for (_, line), (_, columns) in zip(block, lines, strict=True):
+        if not line.startswith('#') or (len(columns) == width and not _ATTRIBUTE.match(line)):
+            break
+        start += 1
+    for number, columns in lines[start:]:
+        if columns[0] == _DOCUMENT:
+            continue
+        if len(columns) != width:
+            raise _BadLine(number, f'{len(columns)} columns instead of {width}')
+        if not max(word_column, tag_column) < width or width < 2:
+            needed = max(word_column + 1, tag_column + 1, 2)
+            raise _BadLine(number, f'{width} columns; there must be {needed} or more')
+        yield _word(number, columns[word_column], columns[tag_column])
 
 
 def _iob2_words(block: list[tuple[int, str]]) -> Iterator[Word]:

@@ -5,9 +5,9 @@ dataset is built, not when a task is declared: the data root, the vocabulary (`u
 the split that a mixture's rates count. One registry therefore serves every model and every copy of
 the data.
 
-`register_text_task` adds a task for a file of your own, `register_dialogue_tasks` those of a file
-of dialogues; put the call in tasks/<first word of the name>.py, in the current folder or in the one
-that XLBENCH_TASKS names.
+`register_text_task`, `register_classification_task` and `register_tagging_task` add a task for
+files of your own, `register_dialogue_tasks` those of a file of dialogues; put the call in
+tasks/<first word of the name>.py, in the current folder or in the one that XLBENCH_TASKS names.
 """
 
 import contextlib
@@ -34,6 +34,7 @@ import tensorflow as tf
 
 from xlbench import (
     benchmarks,
+    conllu,
     errors,
     features,
     readers,
@@ -199,14 +200,23 @@ class Labels(seqio.PassThroughVocabulary):
 
     def __init__(self, labels: Sequence[str], view: str):
         super().__init__(len(labels))
-        self.labels = tuple(labels)
+        self._labels = tuple(labels)
         self.view = view
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Their texts, in the order of their ids."""
+        return self._labels
 
     def __eq__(self, other: Any) -> bool:
         same = isinstance(other, Labels)
         return same and (self.labels, self.view) == (other.labels, other.view)
 
     __hash__ = None
+
+    @property
+    def _base_vocab_size(self) -> int:
+        return len(self.labels)
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:
         """The ids of labels, [length] int32; UserError for one that is not there."""
@@ -215,7 +225,25 @@ class Labels(seqio.PassThroughVocabulary):
         return np.array([self.labels.index(text) for text in texts], np.int32)
 
 
-def label_features(labels: Sequence[str], view: str) -> dict[str, seqio.Feature]:
+class LabelsOfData(Labels):
+    """Labels that are read from training data when they are first needed, as the data root is.
+
+    Args:
+      read: gives them.
+      view: see `Labels`.
+    """
+
+    def __init__(self, read: Callable[[], tuple[str, ...]], view: str):
+        self._read = read
+        super().__init__((), view)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Their texts, in the order of their ids."""
+        return self._read()
+
+
+def label_features(labels: Sequence[str] | Labels, view: str) -> dict[str, seqio.Feature]:
     """Output features of a task of labels.
 
     They are `inputs`, all that the encoder reads; `targets`, ids of labels; and `piece_counts`, the
@@ -227,15 +255,51 @@ def label_features(labels: Sequence[str], view: str) -> dict[str, seqio.Feature]
     """
     return {
         'inputs': seqio.Feature(vocabulary('inputs'), add_eos=False),
-        'targets': seqio.Feature(Labels(labels, view), add_eos=False),
+        'targets': seqio.Feature(_as_labels(labels, view), add_eos=False),
         'piece_counts': seqio.Feature(seqio.PassThroughVocabulary(2**31 - 1), add_eos=False),
     }
+
+
+def _as_labels(labels: Sequence[str] | Labels, view: str) -> Labels:
+    return labels if isinstance(labels, Labels) else Labels(labels, view)
 
 
 def labels(task: seqio.Task) -> tuple[str, ...]:
     """The labels of a task, () where it has texts to write."""
     targets = task.output_features.get('targets')
     return getattr(targets and targets.vocabulary, 'labels', ())
+
+
+_headlines: dict[str, str] = {}  # Task -> what `register_...` was told.
+
+
+def headline(task: seqio.Task) -> str:
+    """The score that stands for a task, first in its tables and in config.best.
+
+    It is the one that was named when the task was registered. Else a task that has the metrics of
+    its kind has rouge_l (texts), mrs_rouge (replies), accuracy (labels), chunk_f1 (tags of spans,
+    B-... and I-...) or tag_accuracy (other tags). Of others it is '': the first score of the first
+    metric.
+    """
+    chosen = _headlines.get(task.name, '')
+    if chosen == _OF_TAGS:
+        spans = any(label.startswith(('B-', 'I-')) for label in labels(task))
+        return 'chunk_f1' if spans else 'tag_accuracy'
+    return chosen
+
+
+_OF_TAGS = 'of tags'  # The headline that depends on the labels.
+
+
+def metric_fns(task: seqio.Task) -> list[Callable[..., dict[str, float]]]:
+    """The metrics of a task, those of labels with the labels that training data has."""
+    from xlbench.metrics import classification
+
+    bare = classification.Classification()
+    return [
+        classification.Classification(labels(task)) if metric == bare else metric
+        for metric in task.metric_fns
+    ]
 
 
 def view(task: seqio.Task) -> str:
@@ -556,7 +620,7 @@ def retrieval_preprocessors(
 
 
 def classification_preprocessors(
-    labels: Sequence[str], texts: Sequence[str], keep: Sequence[str] = ()
+    labels: Sequence[str] | Labels, texts: Sequence[str], keep: Sequence[str] = ()
 ) -> list[Callable[..., tf.data.Dataset]]:
     """The steps of a classification task, from records with a `label`.
 
@@ -565,13 +629,14 @@ def classification_preprocessors(
       texts: the fields of the one or two texts.
       keep: fields that stay as they are.
     """
-    encoder = functools.partial(classification_encoder, tuple(labels), tuple(texts))
+    labels = _as_labels(labels, 'classification')
+    encoder = functools.partial(classification_encoder, labels, tuple(texts))
     step = functools.partial(encode_labelled, encoder=encoder, texts=tuple(texts), keep=tuple(keep))
     return [step, seqio.CacheDatasetPlaceholder()]
 
 
 def tagging_preprocessors(
-    labels: Sequence[str], keep: Sequence[str] = ()
+    labels: Sequence[str] | Labels, keep: Sequence[str] = ()
 ) -> list[Callable[..., tf.data.Dataset]]:
     """The steps of a tagging task, from records of `words` and `tags`.
 
@@ -579,7 +644,7 @@ def tagging_preprocessors(
       labels: all tags, in the order of their ids.
       keep: fields that stay as they are.
     """
-    encoder = functools.partial(tagging_encoder, tuple(labels))
+    encoder = functools.partial(tagging_encoder, _as_labels(labels, 'tagging'))
     step = functools.partial(encode_labelled, encoder=encoder, texts=('words',), keep=tuple(keep))
     return [step, seqio.CacheDatasetPlaceholder()]
 
@@ -587,14 +652,14 @@ def tagging_preprocessors(
 Encoder = Callable[[Mapping[str, str]], dict[str, Any]]  # A record -> its features.
 
 
-def classification_encoder(labels: Sequence[str], texts: Sequence[str]) -> Encoder:
+def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str]) -> Encoder:
     """Encodes one or two texts and their label, by the vocabulary in use.
 
     Example, BERT: {'text_a': 'Es regnet.', 'text_b': 'Es ist nass.', 'label': 'entailment'} ->
       inputs [CLS] Es regnet . [SEP] Es ist nass . [SEP], targets [1], piece_counts [3, 4],
       inputs_pretokenized 'Es regnet.\\tEs ist nass.', targets_pretokenized 'entailment'
     """
-    chosen, known = tokenizer(), Labels(labels, 'classification')
+    chosen, known = tokenizer(), Labels(_as_labels(labels, '').labels, 'classification')
     start = prefixes(None, None, 'classification')['inputs']
     # RoBERTa's own pairs have two ends between the texts (fairseq, roberta/hub_interface.py).
     doubled = chosen.family in ('roberta', 'xlm-roberta')
@@ -615,7 +680,7 @@ def classification_encoder(labels: Sequence[str], texts: Sequence[str]) -> Encod
     return encode
 
 
-def tagging_encoder(labels: Sequence[str]) -> Encoder:
+def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
     """Encodes words and their tags, each word alone, by the vocabulary in use.
 
     A word that the vocabulary leaves nothing of is one unknown piece.
@@ -623,7 +688,7 @@ def tagging_encoder(labels: Sequence[str]) -> Encoder:
     Example, BERT: {'words': 'Hunde bellen', 'tags': 'NOUN VERB'} -> inputs
       [CLS] Hun ##de bel ##len [SEP], targets [7, 15], piece_counts [2, 2]
     """
-    chosen, known = tokenizer(), Labels(labels, 'tagging')
+    chosen, known = tokenizer(), Labels(_as_labels(labels, '').labels, 'tagging')
     start = prefixes(None, None, 'tagging')['inputs']
     end, unknown = (np.array([number], np.int32) for number in (chosen.eos_id, chosen.unk_id))
     pieces_of = functools.lru_cache(2**17)(chosen.encode)
@@ -714,6 +779,7 @@ def add_reply_tasks(
     lang: str,
     source: seqio.DataSource,
     metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    headline: str | None = None,
 ) -> list[seqio.Task]:
     """Registers both views of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
 
@@ -722,7 +788,11 @@ def add_reply_tasks(
       lang: ISO code of messages and replies.
       source: gives REPLY_FIELDS.
       metrics: metric functions; by default those of `reply_metrics`.
+      headline: the score that stands for the tasks; see `headline`.
     """
+    for kind in ('retrieval', 'generation'):
+        score = headline or ('mrs_rouge' if metrics is None else '')
+        _headlines[f'{name}_{kind}_{lang}_{lang}'] = score
     metrics = reply_metrics(lang) if metrics is None else list(metrics)
     sides = '{message}', '{reply}'
     views = {
@@ -806,29 +876,28 @@ def _check_new(name: str, files: Files, layout: rows.Layout) -> None:
             layout.format_of(path)  # A folder has no ending, and is looked into when it is read.
 
 
-def _row_source(
-    name: str,
+Read = Callable[[str], Iterator[readers.Record | readers.BadRecord | readers.LeftOut]]
+
+
+def _file_source(
     files: Files,
-    keys: Sequence[str],
-    layout: rows.Layout,
+    read_file: Read,
+    count_file: Callable[[str], int],
     fields: Sequence[str],
-    record_of: Callable[[Mapping[str, Any]], readers.Record],
     *,
     source_lang: str | None,
     target_lang: str | None,
-    also: Callable[[str], Sequence[str]] = lambda split: (),
+    also: Sequence[str] = (),
 ) -> RecordSource:
     """The records of a user's files.
 
     Args:
-      name: of the task.
       files: split -> what it is read from.
-      keys: of a row, those that are needed.
-      layout: how the files are written.
+      read_file: a path -> its records.
+      count_file: a path -> their number.
       fields: of a record.
-      record_of: the values of a row -> a record; ValueError says what is wrong with them.
       source_lang, target_lang: see RecordSource.
-      also: split -> splits whose files decide as well what the records are.
+      also: splits whose files decide what the records of any split are, as its own do.
     """
 
     def patterns(split: str) -> list[str]:
@@ -837,33 +906,52 @@ def _row_source(
             return place.paths()
         return [rows.in_folder(_below_root(place))]
 
-    def with_others(split: str) -> list[str]:
-        return [path for part in (split, *also(split)) for path in patterns(part)]
-
     def of_split(split: str, paths: Sequence[str]) -> Sequence[str]:
-        number = sum(len(readers.find(path)) for path in patterns(split))
-        return paths[:number]
+        """Without those of `also`, which come last."""
+        return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
-    def read(split: str, *paths: str) -> Iterator[readers.Record | readers.BadRecord]:
+    def read(split: str, *paths: str) -> Iterator[Any]:
         for path in of_split(split, paths):
-            for row in rows.read(path, keys, layout):
-                if isinstance(row, readers.BadRecord):
-                    yield row
-                    continue
-                try:
-                    yield record_of(row.values)
-                except ValueError as error:
-                    yield readers.BadRecord(path, row.number, str(error))
+            yield from read_file(path)
 
     return RecordSource(
         read,
-        with_others,
+        lambda split: [path for part in dict.fromkeys((split, *also)) for path in patterns(part)],
         tuple(files),
         tuple(fields),
         source_lang=source_lang,
         target_lang=target_lang,
-        count=lambda split, *paths: sum(rows.count(p, layout) for p in of_split(split, paths)),
+        count=lambda split, *paths: sum(map(count_file, of_split(split, paths))),
     )
+
+
+def _read_rows(
+    keys: Sequence[str],
+    layout: rows.Layout,
+    record_of: Callable[[Mapping[str, Any]], readers.Record],
+    labels: Labels | None = None,
+) -> Read:
+    """Reads rows as records.
+
+    Args:
+      keys: of a row, those that are needed.
+      layout: how the files are written.
+      record_of: the values of a row -> a record; ValueError says what is wrong with them.
+      labels: those that records may have; by default any.
+    """
+
+    def read(path: str) -> Iterator[readers.Record | readers.BadRecord]:
+        check = _check_of(labels) if labels else lambda record: record
+        for row in rows.read(path, list(dict.fromkeys(keys)), layout):
+            if isinstance(row, readers.BadRecord):
+                yield row
+                continue
+            try:
+                yield check(record_of(row.values))
+            except ValueError as error:
+                yield readers.BadRecord(path, row.number, str(error))
+
+    return read
 
 
 def register_text_task(
@@ -879,6 +967,7 @@ def register_text_task(
     source_lang: str | None = None,
     target_lang: str | None = None,
     metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    headline: str | None = None,
 ) -> seqio.Task:
     """Adds a text-to-text task that reads files of any common format.
 
@@ -899,6 +988,7 @@ def register_text_task(
       target_lang: of the targets, if `lang` is not given. It is written before each input, and
         chooses the metrics' word splitting.
       metrics: metric functions; by default those of `text_metrics`, for a target language.
+      headline: the score that stands for the task in tables and config.best; see `headline`.
 
     Example, tasks/news.py:
       from xlbench import pipeline
@@ -918,17 +1008,20 @@ def register_text_task(
         raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {list(columns)}')
     _check_new(name, files, layout)
     source_lang, target_lang = source_lang or lang, target_lang or lang
+    _headlines[name] = headline or ('rouge_l' if metrics is None and target_lang else '')
     if metrics is None:
         metrics = text_metrics(target_lang) if target_lang else []
     return seqio.TaskRegistry.add(
         name,
-        source=_row_source(
-            name,
+        source=_file_source(
             files,
-            list(dict.fromkeys(fields.values())),
-            layout,
-            fields,
-            lambda values: {field: rows.text(values[key], key) for field, key in fields.items()},
+            _read_rows(
+                list(fields.values()),
+                layout,
+                lambda row: {field: rows.text(row[key], key) for field, key in fields.items()},
+            ),
+            functools.partial(rows.count, layout=layout),
+            list(fields),
             source_lang=source_lang,
             target_lang=target_lang,
         ),
@@ -944,6 +1037,271 @@ def register_text_task(
     )
 
 
+def register_classification_task(
+    name: str,
+    *,
+    files: Files,
+    text: str | Sequence[str] = 'text',
+    label: str = 'label',
+    labels: Sequence[str] | None = None,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    separator: str | None = None,
+    quotes: bool = True,
+    keep: Sequence[str] = (),
+    lang: str | None = None,
+    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    headline: str | None = None,
+) -> seqio.Task:
+    """Adds a task that gives a text, or a pair of texts, one of several labels.
+
+    Args:
+      name: of the task; its first word (up to the first _) is the name of the file it stands in.
+      files, format, columns, separator, quotes: as for `register_text_task`.
+      text: JSON key or column of the text; of a pair, those of both: ('premise', 'hypothesis').
+      label: JSON key or column of the label, a text or a whole number.
+      labels: all labels, in the order of their ids. By default those of the split 'train', sorted,
+        numbers by value. A task without that split needs them, and so do tasks in several languages
+        if not each has examples of every label: a model has one list of labels.
+      keep: further keys or columns of texts that stay beside the example, such as an id.
+      lang: ISO code of the texts.
+      metrics: metric functions; by default accuracy and macro-F1.
+      headline: the score that stands for the task in tables and config.best; see `headline`.
+
+    Example, tasks/reviews.py, for files such as 'review,stars' and '"Well, no",1' below it:
+      from xlbench import pipeline
+
+      pipeline.register_classification_task(
+          'reviews_stars_en',
+          files={'train': 'reviews/train.csv', 'validation': 'reviews/dev.csv'},
+          text='review',
+          label='stars',
+          lang='en',
+      )
+    """
+    layout = rows.Layout(format, columns, separator, quotes)
+    keys = [text] if isinstance(text, str) else list(text)
+    if len(keys) not in (1, 2):
+        raise errors.UserError(f'task {name}: text is {text!r}; it names one column, or two')
+    _check_new(name, files, layout)
+    names = ['text_a', 'text_b'][: len(keys)]
+
+    def record_of(row: Mapping[str, Any]) -> readers.Record:
+        record = {name: rows.text(row[key], key) for name, key in zip(names, keys, strict=True)}
+        record |= {key: rows.text(row[key], key) for key in keep}
+        return record | {'label': rows.label(row[label], label)}
+
+    read = _read_rows([*keys, label, *keep], layout, record_of)
+    known = _known_labels(name, files, labels, read, 'classification')
+    from xlbench.metrics import classification
+
+    _headlines[name] = headline or ('accuracy' if metrics is None else '')
+    if metrics is None:
+        metrics = [classification.Classification(tuple(labels or ()))]
+    return seqio.TaskRegistry.add(
+        name,
+        source=_file_source(
+            files,
+            _read_rows([*keys, label, *keep], layout, record_of, known),
+            functools.partial(rows.count, layout=layout),
+            [*names, *keep, 'label'],
+            source_lang=lang,
+            target_lang=lang,
+            also=('train',) if labels is None else (),
+        ),
+        preprocessors=classification_preprocessors(known, names, keep),
+        output_features=label_features(known, 'classification'),
+        metric_fns=list(metrics),
+    )
+
+
+# Formats of tagged words that are no rows, and what names of files say about them.
+_TAGGED = {'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2}
+_TAGGED_ENDINGS = {'.conllu': 'conllu', '.iob2': 'iob2'}
+_TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'conll')
+
+
+def register_tagging_task(
+    name: str,
+    *,
+    files: Files,
+    format: str | None = None,
+    words: str = 'tokens',
+    tags: str = 'tags',
+    word_column: int = 0,
+    tag_column: int | None = None,
+    labels: Sequence[str] | None = None,
+    lang: str | None = None,
+    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    headline: str | None = None,
+) -> seqio.Task:
+    """Adds a task that gives each word of a sentence a tag.
+
+    Args:
+      name: of the task; its first word (up to the first _) is the name of the file it stands in.
+      files: as for `register_text_task`.
+      format: 'conll', a word on each line with its tag in the last column, 'conllu', 'iob2' (of
+        Universal NER), or as for `register_text_task`, with lists of words and tags. By default
+        what the names of the files end in; .txt, .tsv, .bio and .iob are conll.
+      words, tags: JSON keys or columns of the lists.
+      word_column: of conll, where the words are, counted from 0.
+      tag_column: of conll and conllu, where the tags are; by default the last column, and UPOS.
+      labels: all tags, in the order of their ids. By default those of the split 'train', sorted; a
+        task without that split needs them, and one whose other splits have further tags.
+      lang: ISO code of the sentences.
+      metrics: metric functions; by default chunk F1 and the share of right tags.
+      headline: the score that stands for the task in tables and config.best; see `headline`.
+
+    Example, tasks/places.py, for files of lines such as 'in O' and 'Rome B-LOC':
+      from xlbench import pipeline
+
+      pipeline.register_tagging_task(
+          'places_ner_en',
+          files={'train': 'places/train.conll', 'test': 'places/test.conll'},
+          lang='en',
+      )
+    """
+    formats = {format or _tagged_format(place) for place in files.values()}
+    if len(formats) > 1:
+        raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
+    (kind,) = formats or {None}
+    if kind in _TAGGED:
+        _check_new(name, files, rows.Layout('jsonl'))  # Whose names are not looked at.
+        options: dict[str, int] = {} if tag_column is None else {'tag_column': tag_column}
+        if kind == 'conll':
+            options['word_column'] = word_column
+        if kind == 'iob2' and options:
+            raise errors.UserError(f'task {name}: the columns of iob2 are what they are')
+        read: Read = functools.partial(_TAGGED[kind], **options)
+    else:
+        if format is not None and format not in rows.FORMATS:
+            raise errors.unknown('format', format, (*_TAGGED, *rows.FORMATS))
+        layout = rows.Layout(kind)
+        _check_new(name, files, layout)
+        record_of = functools.partial(_tagged, words=words, tags=tags)
+        read = _read_rows([words, tags], layout, record_of)
+    known = _known_labels(name, files, labels, read, 'tagging')
+    checked = (
+        _with_labels(read, known)
+        if kind in _TAGGED
+        else _read_rows([words, tags], layout, record_of, known)
+    )
+    from xlbench.metrics import tagging
+
+    _headlines[name] = headline or (_OF_TAGS if metrics is None else '')
+    return seqio.TaskRegistry.add(
+        name,
+        source=_file_source(
+            files,
+            checked,
+            lambda path: sum(not isinstance(record, readers.LeftOut) for record in read(path)),
+            ('words', 'tags'),
+            source_lang=lang,
+            target_lang=lang,
+            also=('train',) if labels is None else (),
+        ),
+        preprocessors=tagging_preprocessors(known),
+        output_features=label_features(known, 'tagging'),
+        metric_fns=[tagging.ChunkF1(), tagging.TagAccuracy()] if metrics is None else list(metrics),
+    )
+
+
+def _tagged_format(place: str | Hub) -> str | None:
+    """The format of tagged words that the name of a file says; None if it is one of rows."""
+    if isinstance(place, Hub):
+        return None
+    return _TAGGED_ENDINGS.get(os.path.splitext(place.removesuffix('.gz'))[1])
+
+
+def _tagged(row: Mapping[str, Any], words: str, tags: str) -> readers.Record:
+    """The record of a row of two lists; spaces in words go, as in xlbench/conllu.py."""
+    texts, labels = rows.texts(row[words], words), rows.texts(row[tags], tags)
+    if len(texts) != len(labels):
+        raise ValueError(f'{len(texts)} {words} and {len(labels)} {tags}')
+    found = [''.join(rows.text(text, f'a text of {words}').split()) for text in texts]
+    names = [rows.label(label, f'one of {tags}') for label in labels]
+    if spaced := [name for name in names if len(name.split()) > 1]:
+        raise ValueError(f'{spaced[0]!r} is not a tag')
+    return {'words': ' '.join(found), 'tags': ' '.join(names)}
+
+
+def _known_labels(
+    name: str, files: Files, labels: Sequence[str] | None, read: Read, view: str
+) -> Labels:
+    """The labels of a task, given or those of its split 'train'."""
+    if labels is not None:
+        if isinstance(labels, str) or len(set(labels)) < max(len(labels), 2):
+            raise errors.UserError(
+                f'task {name}: labels is {labels!r}; give two or more, each once: ("bad", "good")'
+            )
+        return Labels([str(label) for label in labels], view)
+    if 'train' not in files:
+        raise errors.UserError(
+            f"task {name} has no split 'train' to read its labels from; give labels=(...)"
+        )
+
+    @functools.lru_cache(maxsize=8)
+    def of_files(paths: tuple[str, ...], stamps: tuple[Any, ...]) -> tuple[str, ...]:
+        del stamps  # Other files of the same name have others.
+        there: set[str] = set()
+        bad = None
+        for record in (record for path in paths for record in read(path)):
+            if isinstance(record, dict):
+                there.update(_labels_in(record, view))
+            elif isinstance(record, readers.BadRecord):  # Reading the examples reports it, too.
+                bad = bad or record
+        if len(there) < 2:
+            raise errors.UserError(
+                f'{bad}'
+                if bad
+                else f"task {name}: the split 'train' has {len(there) or 'no'} label"
+                f'{" " if there else ""}{", ".join(there)}: there is nothing to tell apart'
+            )
+        is_number = all(re.fullmatch('-?[0-9]+', label) for label in there)
+        return tuple(sorted(there, key=int if is_number else None))
+
+    def read_labels() -> tuple[str, ...]:
+        paths = tuple(seqio.TaskRegistry.get(name).source.paths('train'))
+        return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
+
+    return LabelsOfData(read_labels, view)
+
+
+def _labels_in(record: readers.Record, view: str) -> list[str]:
+    return record['tags'].split(' ') if view == 'tagging' else [record['label']]
+
+
+def _check_of(labels: Labels) -> Callable[[readers.Record], readers.Record]:
+    """Gives a record back, or raises ValueError for a label that is none of these."""
+    known = dict.fromkeys(labels.labels)
+
+    def check(record: readers.Record) -> readers.Record:
+        for label in _labels_in(record, labels.view):
+            if label not in known:
+                listed = ', '.join([*known][:30]) + (', ...' if len(known) > 30 else '')
+                raise ValueError(
+                    f'{label!r} is none of the labels {listed}; labels=(...) of the task names all'
+                )
+        return record
+
+    return check
+
+
+def _with_labels(read: Read, labels: Labels) -> Read:
+    """Reads sentences; those with another tag are BadRecords."""
+
+    def checked(path: str) -> Iterator[Any]:
+        check = _check_of(labels)
+        for record in read(path):
+            try:
+                yield check(record) if isinstance(record, dict) else record
+            except ValueError as error:
+                start = record['words'][:40]
+                yield readers.BadRecord(path, 0, f'in the sentence {start!r} {error}')
+
+    return checked
+
+
 def register_dialogue_tasks(
     name: str,
     lang: str,
@@ -954,6 +1312,7 @@ def register_dialogue_tasks(
     part_of: Callable[[str, int], bool] | None = None,
     drop_seen: bool = True,
     metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    headline: str | None = None,
     hint: str = '',
 ) -> list[seqio.Task]:
     """Adds <name>_retrieval_<lang>_<lang> and <name>_generation_<lang>_<lang> of dialogues.
@@ -974,6 +1333,7 @@ def register_dialogue_tasks(
         letters and digits, so that what is scored was not learnt by heart. Their number is in the
         manifest.
       metrics: metric functions; by default those of `reply_metrics`.
+      headline: the score that stands for the tasks in tables and config.best; see `headline`.
       hint: how to get the files, for the message about a missing one.
 
     Example, tasks/chat.py:
@@ -1035,7 +1395,7 @@ def register_dialogue_tasks(
         count=lambda split, *paths: sum(isinstance(r, dict) for r in read(split, *paths)),
         hint=hint,
     )
-    return add_reply_tasks(name, lang, source, metrics)
+    return add_reply_tasks(name, lang, source, metrics, headline)
 
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:

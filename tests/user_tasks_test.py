@@ -1,0 +1,215 @@
+"""Classification and tagging of a user's own files: pipeline.register_... and what comes of it."""
+
+import json
+import os
+import textwrap
+
+import pyarrow
+import pytest
+import seqio
+import tokenizer_files
+from pyarrow import parquet
+
+from xlbench import errors, pipeline, prepare
+
+CONLL = """-DOCSTART- -X- -X- O
+
+EU NNP B-NP B-ORG
+rejects VBZ B-VP O
+
+# id = 7
+# NN I-NP O
+Rome NNP B-NP B-LOC
+"""
+CONLLU = (
+    '# text = Im Zug\n1-2\tIm\t_\t_\t_\t_\t_\t_\t_\t_\n1\tIn\tin\tADP\tAPPR\t_\t_\t_\t_\t_\n'
+    '2\tdem\tder\tDET\tART\t_\t_\t_\t_\t_\n3\tZug\tZug\tNOUN\tNN\t_\t_\t_\t_\t_\n\n'
+)
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('root')
+    tokenizer_files.write(folder / 'bert', 'bert-cased')
+    pipeline.use_vocabulary(str(folder / 'bert'), str(folder))
+    yield folder
+    pipeline.use_root(None)
+
+
+@pytest.fixture(autouse=True)
+def forget(root):
+    before = set(seqio.TaskRegistry.names())
+    yield
+    for name in set(seqio.TaskRegistry.names()) - before:
+        seqio.TaskRegistry.remove(name)
+
+
+def put(root, name, text):
+    (root / name).write_bytes(textwrap.dedent(text).encode())
+    return name
+
+
+def shown(task, split):
+    """What an example is made of, and ids of its labels, read by prepare and by SeqIO."""
+    read = [record for batch in prepare.records(task, split) for record in batch]
+    dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False)
+    for ours, theirs in zip(read, dataset.as_numpy_iterator(), strict=True):
+        for name in ('inputs', 'targets', 'piece_counts'):
+            assert ours[name].tolist() == theirs[name].tolist()
+    names = ('inputs_pretokenized', 'targets_pretokenized')
+    return [(*(r[name] for name in names), r['targets'].tolist()) for r in read]
+
+
+def test_classification_reads_its_labels_from_the_training_data(root):
+    put(root, 'train.csv', 'review,stars,nr\n"Well, no",10,a\nGood,9,b\nAh,-1,c\nOh,10,d\n')
+    put(root, 'dev.tsv', 'review\tstars\tnr\n"sie sagte ""ja"""\t9\te\n')
+    parquet.write_table(
+        pyarrow.table({'review': ['Nun'], 'stars': [-1], 'nr': ['f']}), root / 'test.parquet'
+    )
+    task = pipeline.register_classification_task(
+        'reviews_stars',
+        files={'train': 'train.csv', 'validation': 'dev.tsv', 'test': 'test.parquet'},
+        text='review',
+        label='stars',
+        keep=['nr'],
+        lang='en',
+    )
+    assert pipeline.labels(task) == ('-1', '9', '10') and pipeline.view(task) == 'classification'
+    assert shown(task, 'train')[0] == ('Well, no', '10', [2])
+    assert shown(task, 'validation') == [('sie sagte "ja"', '9', [1])]
+    assert shown(task, 'test') == [('Nun', '-1', [0])]
+    assert [r['nr'] for batch in prepare.records(task, 'test') for r in batch] == ['f']
+    assert [task.num_input_examples(split) for split in task.splits] == [4, 1, 1]
+    manifest = prepare.manifest_of(prepare.Job('reviews_stars', 'test'), str(root), [])
+    assert manifest['labels'] == ['-1', '9', '10'] and manifest['headline'] == 'accuracy'
+    (metric,) = manifest['metrics']
+    assert list(metric['kwargs']['labels']) == ['-1', '9', '10']
+    # The labels come from the training file: whatever is prepared is stale when it changes.
+    assert [os.path.basename(p) for p in task.source.paths('test')] == ['test.parquet', 'train.csv']
+    put(root, 'train.csv', 'review,stars,nr\nGood,yes,b\nAh,no,c\n')
+    assert pipeline.labels(task) == ('no', 'yes')
+
+
+def test_classification_of_pairs_with_labels_in_an_order(root):
+    lines = [
+        {'premise': 'Es regnet', 'hypothesis': 'Es ist nass', 'label': True},
+        {'premise': 'Es regnet', 'hypothesis': 'Es schneit', 'label': False},
+    ]
+    put(root, 'pairs.json', json.dumps(lines))
+    task = pipeline.register_classification_task(
+        'pairs_nli_de',
+        files={'test': 'pairs.json'},
+        text=('premise', 'hypothesis'),
+        labels=('true', 'false'),
+        headline='macro_f1',
+    )
+    assert shown(task, 'test') == [
+        ('Es regnet\tEs ist nass', 'true', [0]),
+        ('Es regnet\tEs schneit', 'false', [1]),
+    ]
+    (record, _), *_ = prepare.records(task, 'test')
+    assert len(record['piece_counts']) == 2
+    assert pipeline.headline(task) == 'macro_f1'
+    (metric,) = pipeline.metric_fns(task)
+    assert metric.labels == ('true', 'false')
+
+
+def test_tagging_reads_conll_conllu_and_lists(root):
+    put(root, 'train.conll', CONLL)
+    put(root, 'train.conllu', CONLLU)
+    put(
+        root,
+        'train.jsonl',
+        '{"tokens": ["New York", "ruft"], "ner": ["B-LOC", "O"]}\n'
+        '{"tokens": ["ja"], "ner": ["O"]}\n',
+    )
+    conll = pipeline.register_tagging_task('places_ner', files={'train': 'train.conll'})
+    assert pipeline.labels(conll) == ('B-LOC', 'B-ORG', 'O')
+    assert shown(conll, 'train') == [
+        ('EU rejects', 'B-ORG O', [1, 2]),
+        ('# Rome', 'O B-LOC', [2, 0]),
+    ]
+    assert conll.num_input_examples('train') == 2
+    chunks = pipeline.register_tagging_task(
+        'places_chunks', files={'train': 'train.conll'}, tag_column=2
+    )
+    assert [tags for _, tags, _ in shown(chunks, 'train')] == ['B-NP B-VP', 'I-NP B-NP']
+    upos = pipeline.register_tagging_task('words_upos', files={'train': 'train.conllu'}, lang='de')
+    assert shown(upos, 'train') == [('In dem Zug', 'ADP DET NOUN', [0, 1, 2])]
+    xpos = pipeline.register_tagging_task(
+        'words_xpos', files={'train': 'train.conllu'}, tag_column=4, headline='chunk_f1'
+    )
+    assert pipeline.labels(xpos) == ('APPR', 'ART', 'NN')
+    lists = pipeline.register_tagging_task('cities_ner', files={'train': 'train.jsonl'}, tags='ner')
+    assert shown(lists, 'train')[0] == ('NewYork ruft', 'B-LOC O', [0, 1])
+    # Spans are scored as spans, and other tags word by word, where nothing else is asked for.
+    assert [pipeline.headline(task) for task in (conll, lists, upos, xpos)] == [
+        'chunk_f1', 'chunk_f1', 'tag_accuracy', 'chunk_f1',
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('name', 'text', 'reason'),
+    [
+        ('a.csv', 'text,label\nJa,gut\n', "'train' has 1 label gut: there is nothing to tell"),
+        ('a.csv', 'text,sort\nJa,gut\n', "a.csv:1: no column 'label'; the columns are"),
+        ('a.csv', 'text,label\nJa,gut\nNein,\n', 'a.csv:3: label is empty'),
+        ('a.jsonl', '{"text": "Ja", "label": 1.5}\n', 'a.jsonl:1: label is a number, not a text'),
+        ('a.jsonl', '{"text": 3, "label": "x"}\n', 'a.jsonl:1: text is a number, not a text'),
+        ('a.conll', 'EU B-ORG\nrejects\n', 'a.conll:1: 2 columns instead of 1'),
+        ('b.conll', 'EU B-ORG\nsays  \n\n', 'b.conll:1: 2 columns instead of 1'),
+        ('c.conll', 'EU\n\n', 'c.conll:1: 1 columns; there must be 2 or more'),
+        ('b.jsonl', '{"tokens": ["EU", "x"], "tags": ["O"]}\n', 'b.jsonl:1: 2 tokens and 1 tags'),
+        ('b.jsonl', '{"tokens": ["EU"], "tags": "O O"}\n', '1 tokens and 2 tags'),
+        ('b.jsonl', '{"tokens": [], "tags": []}\n', 'tokens is not a list with something in it'),
+        ('b.jsonl', '{"tokens": ["EU"], "tags": ["A B"]}\n', "'A B' is not a tag"),
+    ],
+)
+def test_malformed_records_are_named(root, name, text, reason):
+    put(root, name, text)
+    is_tagging = 'conll' in name or 'tokens' in text
+    register = (
+        pipeline.register_tagging_task if is_tagging else pipeline.register_classification_task
+    )
+    task = register('bad_x', files={'train': name})
+    with pytest.raises(errors.UserError, match=reason) as error:
+        list(prepare.records(task, 'train'))
+    assert '\n' not in str(error.value)
+
+
+def test_labels_that_training_does_not_have_are_named(root):
+    put(root, 'train.csv', 'text,label\nJa,gut\nNein,schlecht\n')
+    put(root, 'dev.csv', 'text,label\nJa,gut\nHm,-1\n')
+    task = pipeline.register_classification_task(
+        'strange_x', files={'train': 'train.csv', 'test': 'dev.csv'}
+    )
+    with pytest.raises(errors.UserError, match=r"dev.csv:3: '-1' is none of .* gut, schlecht"):
+        list(prepare.records(task, 'test'))
+    put(root, 'train.conll', 'EU B-ORG\nsays O\n')
+    put(root, 'dev.conll', 'EU B-ORG\nsays I-LOC\n')
+    task = pipeline.register_tagging_task(
+        'strange_y', files={'train': 'train.conll', 'test': 'dev.conll'}
+    )
+    with pytest.raises(errors.UserError, match=r"sentence 'EU says' 'I-LOC' is none of .* O"):
+        list(prepare.records(task, 'test'))
+
+
+@pytest.mark.parametrize(
+    ('kind', 'change', 'message'),
+    [
+        ('classification', {'files': {'test': 'a.csv'}}, "no split 'train' to read its labels"),
+        ('classification', {'labels': ('a', 'a')}, 'give two or more, each once'),
+        ('classification', {'labels': 'ab'}, 'give two or more, each once'),
+        ('classification', {'text': ('a', 'b', 'c')}, 'names one column, or two'),
+        ('classification', {'files': {'train': 'a.docx'}}, 'does not say its format'),
+        ('classification', {'files': 'a.csv'}, 'give a path for each split'),
+        ('tagging', {'format': 'xml'}, "unknown format 'xml'"),
+        ('tagging', {'files': {'train': 'a.conll', 'test': 'a.conllu'}}, 'have the formats'),
+        ('tagging', {'files': {'train': 'a.iob2'}, 'tag_column': 3}, 'columns of iob2'),
+    ],
+)
+def test_mistakes_are_refused_when_a_task_is_registered(kind, change, message):
+    register = getattr(pipeline, f'register_{kind}_task')
+    with pytest.raises(errors.UserError, match=message):
+        register(**({'name': 'wrong_x', 'files': {'train': 'a.csv'}} | change))
+    assert 'wrong_x' not in seqio.TaskRegistry.names()
