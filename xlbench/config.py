@@ -6,87 +6,249 @@ function's signature is the documentation of the block, and `check_block` can na
 before a run costs anything.
 """
 
+import functools
 import hashlib
+import importlib.util
 import inspect
 import json
+import math
+import operator
 import os
 import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import flags
-from ml_collections import ConfigDict, config_flags
+from ml_collections import ConfigDict, config_dict, config_flags
 
 from xlbench import configs, errors, files
 from xlbench.errors import UserError
+from xlbench.signatures import Signature
 
 # What may differ when a run goes on: the devices it then has; its numbers stay what they are.
 ELASTIC = ('mesh',)
 VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
 
 
-def parse_flags(argv: Sequence[str], *, doc: str) -> tuple[ConfigDict, str]:
-    """The config and the workdir that a command line names.
+class Command(NamedTuple):
+    """What a command line asks for.
+
+    Attributes:
+      config: with the overrides.
+      workdir: `runs/<config>-<variant>-<hash>` unless --workdir is given, so that the same command
+        finds its own run again.
+      dry_run: whether --dry_run is given.
+    """
+
+    config: ConfigDict
+    workdir: str
+    dry_run: bool
+
+
+# (config, keys of a block) -> {key that the block may hold: its annotation, like 'int | None'}.
+Fields = Callable[[ConfigDict, Sequence[str]], Mapping[str, str]]
+
+
+def parse_flags(
+    argv: Sequence[str], *, doc: str, fields: Fields | None = None
+) -> tuple[ConfigDict, str]:
+    """The config and the workdir that a command line names; see `parse_command`."""
+    command = parse_command(argv, doc=doc, fields=fields)
+    return command.config, command.workdir
+
+
+def parse_command(
+    argv: Sequence[str], *, doc: str, fields: Fields | None = None, dry_run: bool = False
+) -> Command:
+    """What a command line of a program with a config asks for.
 
     Args:
       argv: program name and arguments.
       doc: what `--help` prints first.
-
-    Returns:
-      (config, workdir): the workdir is `runs/<config>-<variant>-<hash>` unless --workdir is given,
-      so that the same command finds its own run again.
+      fields: further keys that can be set: those that a block may hold, and this config's does not.
+      dry_run: whether the program knows --dry_run.
 
     Raises:
       UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
     """
-    path = _config_argument(argv)
+    name = _config_argument(argv)
     if any(argument in ('--help', '-h', '--helpfull') for argument in argv[1:]):
         flags_line = 'Flags: --config=FILE.py[:variant] --config.KEY=VALUE --workdir=FOLDER'
-        print(f'{doc.strip()}\n\n{flags_line}')
+        print(f'{doc.strip()}\n\n{flags_line}{" --dry_run" if dry_run else ""}')
         raise SystemExit(0)
-    if not path:
+    if not name:
         raise UserError('no config; try --config=configs/mtg_mt5.py')
-    argv = [_with_config_file(argument, path) for argument in argv]
-    path = _config_argument(argv)
-    _check_overrides(_parse([argv[0], f'--config={path}']).config, argv)
-    values = _parse(argv)
-    return values.config, values.workdir or _default_workdir(path, values.config)
-
-
-def _parse(argv: Sequence[str]) -> flags.FlagValues:
+    path = _config_file(name)
+    config = _load(path)
+    rest = _without_config(argv)
+    _prepare_overrides(config, rest, fields)
     values = flags.FlagValues()
     flags.DEFINE_string('workdir', '', 'where the run lives', flag_values=values)
-    config_flags.DEFINE_config_file('config', None, 'config', lock_config=True, flag_values=values)
-    before, sys.argv = sys.argv, list(argv)  # config_flags looks for overrides there.
+    if dry_run:
+        flags.DEFINE_boolean('dry_run', False, 'say it, do nothing', flag_values=values)
     try:
-        rest = values(list(argv))
-    except flags.Error as error:
-        raise UserError(_one_line(f'{error}')) from error
-    finally:
-        sys.argv = before
-    if rest[1:]:
-        raise UserError(f'unexpected argument {rest[1]!r}; flags begin with --')
-    return values
+        config_flags.DEFINE_config_dict('config', config, flag_values=values, sys_argv=rest)
+        left = values(rest)
+    except (flags.Error, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise UserError(_one_line(f'{error}')[:500]) from error
+    if left[1:]:
+        raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
+    _check_values(values.config)
+    workdir = values.workdir or _default_workdir(path, values.config)
+    return Command(values.config, workdir, dry_run and values.dry_run)
 
 
-def _check_overrides(config: ConfigDict, argv: Sequence[str]) -> None:
-    """Raises UserError for a --config.KEY that the config does not have, with the nearest."""
+def _load(argument: str) -> ConfigDict:
+    """What get_config of a config file returns; lists become tuples, which flags can set.
+
+    Raises:
+      UserError: the file has a bug (with its line), or does not know what follows the colon.
+    """
+    path, colon, variant = argument.partition(':')
+    spec = importlib.util.spec_from_file_location('xlbench_config', path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except UserError:
+        raise
+    except Exception as error:
+        raise _bug(path, error) from error
+    get_config = getattr(module, 'get_config', None)
+    if not callable(get_config):
+        raise UserError(f'{path} has no function get_config(variant=\'\'), which makes the config')
+    arguments = [variant] if colon else []
+    try:
+        inspect.signature(get_config).bind(*arguments)
+    except TypeError:
+        takes = f'get_config{inspect.signature(get_config)}'
+        what = f'takes nothing after the colon, not {variant!r}' if colon else 'needs a variant'
+        raise UserError(f'{path} {what}: it has {takes}') from None
+    try:
+        config = get_config(*arguments)
+    except UserError:
+        raise
+    except Exception as error:
+        raise _bug(path, error) from error
+    if not isinstance(config, dict | ConfigDict):
+        raise UserError(
+            f'get_config of {path} returns {type(config).__name__}; it returns a ConfigDict'
+        )
+    try:
+        config = ConfigDict(config) if isinstance(config, dict) else config
+        for key, value in _leaves(config):
+            if isinstance(value, list):
+                _set(config, key, _tuples(value))
+        return config
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f'get_config of {path}: {_one_line(f"{error}")}') from error
+
+
+def _bug(path: str, error: Exception) -> UserError:
+    """Where in a user's config file an error came up. Example: 'mine.py:12: NameError: ...'"""
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == path:
+            line = frame.lineno
+    message = error.msg if isinstance(error, SyntaxError) else _one_line(f'{error}')
+    return UserError(f'{path}{f":{line}" if line else ""}: {type(error).__name__}: {message}')
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, as deep as they go."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def _leaves(config: ConfigDict, prefix: str = '') -> Iterator[tuple[str, Any]]:
+    """(key with dots, value) of all that is no block."""
+    for key, value in config.items():
+        if isinstance(value, ConfigDict):
+            yield from _leaves(value, f'{prefix}{key}.')
+        else:
+            yield f'{prefix}{key}', value
+
+
+def _set(config: ConfigDict, key: str, value: Any) -> None:
+    *blocks, last = key.split('.')
+    block = functools.reduce(operator.getitem, blocks, config)
+    with config.unlocked(), block.unlocked():
+        del block[last]  # With its type.
+        block[last] = value
+
+
+# Of annotations, the types that a flag can set.
+_TYPES = {'int': int, 'float': float, 'bool': bool, 'str': str}
+_OVERRIDE = re.compile(r'--?(no)?config\.([^=]*)(=.*)?', re.DOTALL)
+
+
+def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields | None) -> None:
+    """Raises UserError for a --config.KEY that there is not, with the nearest.
+
+    A key that `fields` knows and the config leaves out is added to it, without a value.
+    """
     for argument in argv[1:]:
-        match = re.match(r'--?(?:no)?config\.([^=]+)', argument)
-        block: Any = config
-        for depth, key in enumerate(keys := match[1].split('.') if match else []):
-            name = '.'.join(['config', *keys[:depth]])
+        match = _OVERRIDE.fullmatch(argument)
+        if not match:
+            continue
+        block, keys = config, match[2].split('.')
+        for depth, key in enumerate(keys):
+            where = '.'.join(['config', *keys[:depth]])
             if not isinstance(block, ConfigDict):
-                raise UserError(f'{name} is {block!r} and has no keys; --{name}=VALUE sets it')
+                raise UserError(f'{where} is {block!r} and has no keys; --{where}=VALUE sets it')
+            known = fields(config, keys[:depth]) if fields else {}
+            if key not in block or block[key] is None:
+                _add(block, key, known.get(key, ''), where)
             if key not in block:
-                raise errors.unknown(f'key in {name}', key, block.keys())
-            block = block[key]
-        if isinstance(block, ConfigDict) and match:
-            raise UserError(f'config.{match[1]} is a block; set one of {", ".join(block)} in it')
+                raise errors.unknown(f'key in {where}', key, {*block.keys(), *known})
+            block = block[key] if depth + 1 < len(keys) else block.get(key)
+        if isinstance(block, ConfigDict):
+            names = ', '.join(block) or 'its keys'
+            raise UserError(f'config.{match[2]} is a block; set one of {names} in it')
+
+
+def _add(block: ConfigDict, key: str, annotation: str, where: str) -> None:
+    """Makes room for a value of an annotation's type; does nothing for an unknown one."""
+    kind = annotation.partition(' |')[0]
+    if kind not in _TYPES and not kind.startswith(('Sequence', 'Mapping')):
+        return
+    with block.unlocked():
+        if key in block:
+            del block[key]  # None, with its type.
+        if kind in _TYPES:
+            block[key] = config_dict.placeholder(_TYPES[kind])
+        elif kind.startswith('Sequence'):
+            block[key] = ()
+        else:
+            block[key] = ConfigDict()
+
+
+def _check_values(config: ConfigDict) -> None:
+    """Raises UserError for numbers that no setting has: not finite, or beyond 64 bits."""
+    for key, value in _leaves(config):
+        for number in _tuples(value) if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise UserError(f'config.{key} is {value}; give a finite number')
+            if isinstance(number, int) and not -(2**63) <= number < 2**63:
+                raise UserError(f'config.{key} has more than 64 bits; give a smaller number')
+        if value == ('',):  # --config.baselines= has none.
+            _set(config, key, ())
+
+
+def _without_config(argv: Sequence[str]) -> list[str]:
+    """The command line without --config=..., and with the value of a flag beside its name."""
+    rest, skip = [], False
+    for argument in argv:
+        if skip:
+            skip = False
+        elif argument in ('--config', '-config'):
+            skip = True
+        elif not re.match(r'--?config=', argument):
+            rest.append(argument)
+    return rest
 
 
 def _config_argument(argv: Sequence[str]) -> str:
@@ -96,14 +258,6 @@ def _config_argument(argv: Sequence[str]) -> str:
         if argument in ('--config', '-config') and index + 1 < len(argv):
             return argv[index + 1]
     return ''
-
-
-def _with_config_file(argument: str, config: str) -> str:
-    """An argument of the command line; where it names the config, with the path of its file."""
-    flag, equals, value = argument.partition('=')
-    if value == config and flag in ('--config', '-config'):
-        return f'{flag}{equals}{_config_file(value)}'
-    return _config_file(argument) if argument == config else argument
 
 
 def _config_file(text: str) -> str:
@@ -175,6 +329,16 @@ def check_block(
     return dict(block)
 
 
+def check_arguments(signature: Signature, block: Mapping[str, Any], name: str) -> None:
+    """Raises UserError for a key that `signature` does not take, or one that it needs."""
+    for key in block:
+        if key not in signature.types and not signature.open_ended:
+            raise errors.unknown(f'key in {name}', key, signature.types)
+    for key in signature.types:
+        if key in signature.needed and key not in block:
+            raise UserError(f'{name} lacks {key!r}, which {signature.name} needs')
+
+
 def check_keys(block: Mapping[str, Any], allowed: Sequence[str], name: str) -> None:
     """Raises UserError for a key that is not allowed, or one of `allowed` that is missing."""
     for key in block:
@@ -234,8 +398,20 @@ def read_about(workdir: str) -> dict[str, Any]:
 
 
 def read_config(workdir: str) -> ConfigDict:
-    """The config that a run was started with."""
+    """The config that a run was started with; UserError for a workdir of a sweep."""
+    refuse_sweep(workdir)
     return ConfigDict(read_about(workdir)['config'])
+
+
+def refuse_sweep(workdir: str) -> None:
+    """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
+    config = read_about(workdir).get('config')
+    if isinstance(config, dict) and 'adapt' in config and 'stages' not in config:
+        source = config.get('source_workdir') or os.path.join(workdir, 'source')
+        raise UserError(
+            f'{workdir} is the workdir of a sweep of xlbench.fewshot, not of one run; its source '
+            f'model is {source}, models that it kept are in {os.path.join(workdir, "adapted")}'
+        )
 
 
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:

@@ -34,6 +34,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from xlbench import names, plan_words as words
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
+    names.check_first(words.parse, sys.argv, __doc__)
+
 import jax
 from ml_collections import ConfigDict
 
@@ -45,7 +50,6 @@ from xlbench import (
     partitioning,
     plan_programs as programs,
     plan_study as study,
-    plan_words as words,
     runs,
     topology as topology_lib,
 )
@@ -260,17 +264,7 @@ def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first; 1 if it does not fit."""
-    parser = errors.ArgumentParser('python -m xlbench.plan', __doc__)
-    parser.add_argument('--topology', default='local')
-    parser.add_argument('--vocab_size', type=int, default=0)
-    parser.add_argument('--num_labels', type=int, default=0)
-    parser.add_argument('--memory', type=float, default=None)
-    parser.add_argument('--tries', type=int, default=8)
-    parser.add_argument('--no_decode', action='store_true')
-    parser.add_argument('--output', default='')
-    parser.add_argument('--hlo', default='')
-    args, rest = parser.parse_known_args(argv[1:])
-    config, _ = config_lib.parse_flags([argv[0], *rest], doc=__doc__)
+    args, config = words.parse(argv, __doc__)
     result = make_plan(
         config,
         args.topology,

@@ -761,6 +761,12 @@ def open_mixture(
     return tasks, [float(rate) for rate in rates.values()]
 
 
+def is_there(root: str, vocabulary: str, name: str) -> bool:
+    """Whether any split of a task or mixture has been prepared, up to date or not."""
+    place = os.path.join(_vocabulary_path(root, vocabulary), _safe_name(name, 'name'))
+    return os.path.isdir(place) or os.path.isfile(f'{place}.json')
+
+
 def ensure(
     needed: Sequence[tuple[str, str]],
     *,

@@ -19,30 +19,17 @@ from xlbench import (
     errors,
     evaluators,
     models,
+    names,
     objectives,
     optimizers,
     partitioning,
     tokenizers,
     train_step,
 )
-from xlbench.config import check_block, check_keys
+from xlbench.config import check_keys
 from xlbench.errors import UserError
 from xlbench.lora import Lora
 from xlbench.prepared import Prepared, ensure, open_mixture, wait_for
-
-CONFIG_KEYS = (
-    'seed', 'data', 'model', 'init_from', 'lora', 'objective', 'trainable', 'mesh', 'batches',
-    'accumulate', 'nonfinite', 'stages', 'evals', 'best', 'checkpoints', 'log_every',
-    'baselines', 'baseline_split',
-)  # fmt: skip
-STAGE_KEYS = ('mixture', 'split', 'num_steps', 'optimizer', 'start_from')
-# The objectives that train models of a family of their own.
-_FAMILIES = {
-    'retrieval': 'dual_encoder',
-    'classification': 'sequence_classifier',
-    'tagging': 'token_classifier',
-}
-EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
 
 # {(task or mixture, split): (its prepared tasks, their rates)}
 Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
@@ -117,7 +104,7 @@ def build(config: ConfigDict) -> Parts:
     evals = {}
     for name, block in config.evals.items():
         tasks = [data[task, block.split][0][0] for task in block.tasks]
-        options = {key: value for key, value in block.items() if key not in EVAL_KEYS}
+        options = {key: value for key, value in block.items() if key not in names.EVAL_KEYS}
         if split := options.pop('responses', ''):
             options['responses'] = [data[task, split][0][0] for task in block.tasks]
         evaluator = evaluators.build(
@@ -190,13 +177,7 @@ def build_model(
 
 def _open_data(config: ConfigDict) -> Data:
     """Opens every preparation that the config names; process 0 makes what is missing first."""
-    needed = [(stage.mixture, stage.split) for stage in config.stages.values()]
-    for block in config.evals.values():
-        splits = [block.split, block.get('responses', '')]
-        needed += [(task, split) for split in splits if split for task in block.tasks]
-        if not block.every and config.baselines:
-            needed += [(task, config.baseline_split) for task in block.tasks]
-    needed = list(dict.fromkeys(needed))
+    needed = names.needed(config)
     root, vocabulary = config.data.root, config.data.vocabulary
     if jax.process_index() == 0:
         ensure(needed, root=root, vocabulary=vocabulary, sample=config.data.sample)
@@ -244,22 +225,12 @@ def _content(task: Prepared) -> str:
 
 
 def check_config(config: ConfigDict) -> None:
-    """Raises UserError for a key that is wrong or missing in any block."""
-    check_keys(config, CONFIG_KEYS, 'config')
-    check_keys(config.data, ('root', 'vocabulary', 'sample'), 'config.data')
-    check_block(partitioning.make_mesh, config.mesh, 'config.mesh', 'devices')
-    check_block(
-        batches.TrainBatches, config.batches, 'config.batches', 'prepared', 'rates', 'view',
-        'seed', 'position', 'process_index', 'process_count',
-    )  # fmt: skip
-    check_block(checkpoints.check_options, config.checkpoints, 'config.checkpoints')
+    """Raises UserError for a key or a value that cannot be right, in any block."""
+    names.check_config(config)
     checkpoints.check_options(**config.checkpoints)
-    check_block(train_step.check_nonfinite, config.nonfinite, 'config.nonfinite')
     train_step.check_nonfinite(**config.nonfinite)
-    check_block(models.build, config.model, 'config.model')
     if not isinstance(config.init_from, str):
         raise UserError(f"config.init_from is {config.init_from!r}; '' or a checkpoint's name")
-    check_block(Lora, config.lora, 'config.lora')
     Lora(**config.lora)
     for key in ('accumulate', 'log_every'):
         if config[key] < 1:
@@ -267,18 +238,7 @@ def check_config(config: ConfigDict) -> None:
     for name in config.baselines:
         if name not in baselines.NAMES:
             raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
-    objective = dict(config.objective)
-    kind = objective.pop('name', None)
-    if kind not in objectives.OBJECTIVES:
-        raise errors.unknown('objective in config.objective.name', kind, objectives.OBJECTIVES)
-    check_block(objectives.OBJECTIVES[kind], objective, 'config.objective')
-    family = config.model.get('family')
-    if _FAMILIES.get(kind) != (family if family in _FAMILIES.values() else None):
-        pairs = ', '.join(f'{name} trains a {own}' for name, own in _FAMILIES.items())
-        raise UserError(
-            f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
-            'no other objective does'
-        )
+    kind = config.objective.name
     if kind == 'tagging' and config.baselines:
         raise UserError(
             'config.baselines are texts, and do not have a tag for each word; set it to ()'
@@ -295,31 +255,18 @@ def check_config(config: ConfigDict) -> None:
         _check_stage(f'config.stages.{name}', stage)
     for name, block in config.evals.items():
         where = f'config.evals.{name}'
-        for key in EVAL_KEYS:
-            if key not in block:
-                raise UserError(f'{where} lacks {key!r}; it holds {", ".join(EVAL_KEYS)}, ...')
         if block.every < 0:
             raise UserError(f'{where}.every is {block.every}; steps, or 0 for the end of the run')
         if not block.tasks:
             raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
-        options = {key: value for key, value in block.items() if key not in EVAL_KEYS}
-        given = ('prepared', 'model', 'objective', 'mesh', 'tokenizer')
-        check_block(evaluators.EVALUATORS[kind], options, where, *given)
     _check_best(config)
 
 
 def _check_stage(where: str, stage: Mapping[str, Any]) -> None:
-    for key in stage:
-        if key not in STAGE_KEYS:
-            raise errors.unknown(f'key in {where}', key, STAGE_KEYS)
-    for key in STAGE_KEYS[:-1]:
-        if key not in stage:
-            raise UserError(f'{where} lacks {key!r}; it holds {", ".join(STAGE_KEYS)}')
     if stage.num_steps < 1:
         raise UserError(f'{where}.num_steps is {stage.num_steps}; it must be 1 or more')
     if stage.get('start_from', 'last') not in ('last', 'best'):
         raise errors.unknown(f'{where}.start_from', stage.start_from, ('last', 'best'))
-    check_block(optimizers.build, stage.optimizer, f'{where}.optimizer', 'num_steps')
     optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
 
 

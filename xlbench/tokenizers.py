@@ -519,6 +519,21 @@ def load(spec: str, root: str) -> Tokenizer:
         return _load(path, spec, ())
     if os.path.isfile(path):
         return _load(path, spec, _stamp(path))
+    check_name(spec)
+    return _load(_from_hub(spec), spec, ())
+
+
+def check_name(spec: str) -> None:
+    """Raises UserError for what is no vocabulary, as far as that is known without the hub.
+
+    Args:
+      spec: see the top of this file.
+    """
+    if not isinstance(spec, str) or not spec:
+        raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
+    path = os.path.expanduser(spec)
+    if spec in SAMPLE_FILES or os.path.exists(path):
+        return
     looks_like_path = spec.endswith(('.model', '.json')) or spec.startswith(('.', '/', '~'))
     if looks_like_path or spec.count('/') > 1:
         raise errors.UserError(f'there is no vocabulary file or folder {path}')
@@ -529,7 +544,6 @@ def load(spec: str, root: str) -> Tokenizer:
             (*SAMPLE_FILES, *HUB_NAMES),
             'A hub name has a slash, like google/mt5-base; a file or folder must exist',
         )
-    return _load(_from_hub(spec), spec, ())
 
 
 def _stamp(path: str) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from xlbench import (
     files,
     init_from,
     logs,
+    names,
     objectives,
     partitioning,
     prepared,
@@ -39,14 +40,13 @@ from xlbench import (
     train_step,
 )
 from xlbench.benchmarks import FEWSHOT
-from xlbench.config import check_block, check_keys
+from xlbench.config import check_keys
 from xlbench.errors import UserError
 from xlbench.fewshot import adaptation, report, results, shots as shots_lib
 from xlbench.fewshot.adaptation import Lane
 from xlbench.interruption import Interrupted, Interruption
 from xlbench.metrics import tagging
 
-CONFIG_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
 STARTS = ('source', 'none')
 # Seconds between two lines about a group that is running.
 SAY_EVERY = 20.0
@@ -211,21 +211,18 @@ def check_config(config: ConfigDict) -> Adapt:
     Raises:
       UserError: a key or value is wrong, or missing.
     """
-    check_keys(config, CONFIG_KEYS, 'config')
-    if config.task not in FEWSHOT.tasks:
-        raise errors.unknown('task in config.task', config.task, FEWSHOT.tasks)
+    names.check_sweep(config)
     try:
         runs.check_config(config.source)
     except UserError as error:
         raise UserError(f'in config.source: {error}') from None
-    check_block(partitioning.make_mesh, config.mesh, 'config.mesh', 'devices')
     for axis, size in config.mesh.items():
         if axis != 'data' and size != 1:
             raise UserError(
                 f'config.mesh.{axis} is {size}, but every adaptation runs on one device; set it '
                 'to 1'
             )
-    adapt = Adapt(**check_block(Adapt, config.adapt.to_dict(), 'config.adapt'))
+    adapt = Adapt(**config.adapt.to_dict())
     adapt.check(config.task)
     if jax.process_count() > 1:
         raise UserError(

@@ -17,6 +17,7 @@ from xlbench.errors import UserError
 from xlbench.huggingface import tensors
 
 CONFIG, GENERATION_CONFIG = 'config.json', 'generation_config.json'
+ASK = 2.0  # Seconds that the hub has to say whether it has a name.
 TOKENIZER_FILES = (
     'spiece.model', 'sentencepiece.bpe.model', 'source.spm', 'target.spm', 'vocab.json',
     'vocab.txt', 'merges.txt', 'tokenizer.json', 'tokenizer_config.json',
@@ -33,11 +34,7 @@ def local_folder(spec: str) -> pathlib.Path:
     folder = pathlib.Path(spec).expanduser()
     if spec and folder.is_dir():
         return folder
-    if not re.fullmatch(r'[\w.-]+/[\w.-]+(@[\w./-]+)?', spec) or spec[0] in './~':
-        raise UserError(
-            f'{spec!r} is neither a folder nor a hub name; a hub name is like google/mt5-base, or '
-            'google/mt5-base@REVISION'
-        )
+    _check_form(spec)
     repository, _, revision = spec.partition('@')
     path = fetch(repository, CONFIG, revision)
     if path is None:
@@ -58,6 +55,49 @@ def local_folder(spec: str) -> pathlib.Path:
     for name in (GENERATION_CONFIG, *TOKENIZER_FILES):
         fetch(repository, name, revision)
     return folder
+
+
+def check_name(spec: str) -> None:
+    """Raises UserError unless the cache or the hub has a repository of that name.
+
+    Nothing is downloaded, and a hub that does not answer is asked once.
+
+    Args:
+      spec: NAME or NAME@REVISION.
+    """
+    _check_form(spec)
+    repository, _, revision = spec.partition('@')
+    import huggingface_hub as hub
+    from huggingface_hub import errors as hub_errors
+
+    try:
+        cached = hub.try_to_load_from_cache(repository, CONFIG, revision=revision or None)
+        if not isinstance(cached, str):
+            hub.HfApi().model_info(repository, revision=revision or None, timeout=ASK)
+    except hub_errors.HFValidationError:
+        raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
+    except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):
+        raise _no_repository(spec) from None
+    except Exception as error:  # Of the network; which ones, its library says nowhere.
+        raise UserError(
+            f'{spec!r} is not in the Hugging Face cache and the hub cannot be reached '
+            f'({type(error).__name__}); give a folder with its files'
+        ) from None
+
+
+def _check_form(spec: str) -> None:
+    if not re.fullmatch(r'[\w.-]+/[\w.-]+(@[\w./-]+)?', spec) or spec[0] in './~':
+        raise UserError(
+            f'{spec!r} is neither a folder nor a hub name; a hub name is like google/mt5-base, or '
+            'google/mt5-base@REVISION'
+        )
+
+
+def _no_repository(spec: str) -> UserError:
+    return UserError(
+        f'the Hugging Face hub has no open repository {spec!r}; check the name, or give a '
+        'folder with config.json and weights'
+    )
 
 
 def tokenizer_files(folder: pathlib.Path) -> Sequence[pathlib.Path]:
@@ -90,10 +130,7 @@ def fetch(repository: str, file: str, revision: str = '') -> pathlib.Path | None
     except hub_errors.HFValidationError:
         raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
     except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):
-        raise UserError(
-            f'the Hugging Face hub has no open repository {spec!r}; check the name, or give a '
-            'folder with config.json and weights'
-        ) from None
+        raise _no_repository(spec) from None
     except hub_errors.LocalEntryNotFoundError:  # A kind of EntryNotFoundError: no connection.
         raise UserError(
             f'{file} of {spec!r} is not in the Hugging Face cache and the hub cannot be reached '

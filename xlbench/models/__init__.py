@@ -21,6 +21,31 @@ FAMILIES = {
     'sequence_classifier': ('heads', 'HeadConfig', 'SequenceClassifier'),
     'token_classifier': ('heads', 'HeadConfig', 'TokenClassifier'),
 }
+# The sizes of a family, which its module has as SIZES[family]: known here before jax is imported.
+_T5_1_1 = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
+_BERT = ('sample', 'base', 'large', 'mbert', 'xlmr_base', 'xlmr_large')
+SIZES = {
+    't5': ('sample', 'small', 'base', 'large', '3b', '11b'),
+    't5_1_1': _T5_1_1,
+    'mt5': _T5_1_1,
+    'bart': ('sample', 'base', 'large'),
+    'mbart': ('sample', 'large_50', 'large_cc25'),
+    'pegasus': ('sample', 'large'),
+    'marian': ('sample', 'base'),
+    'bert': _BERT,
+    'encoder_decoder': _BERT,
+    'dual_encoder': _BERT,
+    'sequence_classifier': _BERT,
+    'token_classifier': _BERT,
+}
+
+
+def check_name(family: Any, size: Any = '') -> None:
+    """Raises UserError for a family or a size that does not exist; imports no model."""
+    if family not in FAMILIES:
+        raise errors.unknown('model family', family, FAMILIES)
+    if size and size not in SIZES[family]:
+        raise errors.unknown(f'size of {family}', size, SIZES[family])
 
 
 def config(family: str, size: str = '', **overrides: Any) -> Any:
@@ -28,12 +53,9 @@ def config(family: str, size: str = '', **overrides: Any) -> Any:
 
     Without a size every field that has no default has to be given.
     """
-    if family not in FAMILIES:
-        raise errors.unknown('model family', family, FAMILIES)
+    check_name(family, size)
     module_name, config_name, _ = FAMILIES[family]
     module = importlib.import_module(f'xlbench.models.{module_name}')
-    if size and size not in module.SIZES[family]:
-        raise errors.unknown(f'size of {family}', size, module.SIZES[family])
     config_class = getattr(module, config_name)
     fields = [field.name for field in dataclasses.fields(config_class)]
     for name in overrides:

@@ -1,0 +1,224 @@
+"""What is answered before jax is imported: help and slips of every program, in one interpreter."""
+
+import dataclasses
+import importlib
+import inspect
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, models, names, signatures
+from xlbench.errors import UserError
+
+PROJECT = pathlib.Path(__file__).parent.parent
+SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'grain', 'tensorflow', 'seqio', 'transformers')
+
+
+def parse(*argv):
+    return config_lib.parse_command(['train', *argv], doc='', fields=names.fields, dry_run=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# Every program, as a user starts it, one after the other in one process.
+
+PROGRAM = """
+import contextlib, io, json, runpy, sys
+
+answers = []
+for module, *arguments in json.loads(sys.argv[1]):
+    sys.argv = [module, *arguments]
+    said, wrong = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+        try:
+            runpy.run_module(module, run_name='__main__', alter_sys=True)
+        except SystemExit as end:
+            code = end.code
+    slow = sorted({name.partition('.')[0] for name in sys.modules} & set(SLOW))
+    answers.append([code, said.getvalue()[:2000], wrong.getvalue(), slow])
+print(json.dumps(answers))
+"""
+
+
+def ask(commands, folder):
+    """(exit code, standard output, standard error, slow modules that are imported by then)."""
+    script = PROGRAM.replace('SLOW', repr(SLOW))
+    run = subprocess.run(
+        [sys.executable, '-c', script, json.dumps(commands)],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+PROGRAMS = ('xlbench.train', 'xlbench.fewshot', 'xlbench.plan')
+SLIPS = {
+    'xlbench.train --config=mtg_mt5x': "unknown config file 'mtg_mt5x'; nearest: mtg_mt5",
+    'xlbench.train --config=mtg_mt5:bas': "unknown size after the colon of --config 'bas'",
+    'xlbench.train --config=mtg_mt5:base,tsk=qg': "unknown key after the colon of --config 'tsk'",
+    'xlbench.train --config=mtg_mt5:base,scenario=crss': "unknown scenario 'crss'; nearest: cross",
+    'xlbench.train --config=mtg_mt5 --workdri=x': "Unknown command line flag 'workdri'",
+    'xlbench.train --config=mtg_mt5 --config.model.siez=base': "'siez'; nearest: size",
+    'xlbench.train --config=mtg_mt5 --config.model.family=mt6': "unknown model family 'mt6'; near",
+    'xlbench.train --config=mtg_mt5 --config.model.size=bsae': "unknown size of mt5 'bsae'; near",
+    'xlbench.train --config=mtg_mt5 --config.stages.stage1.mixture=mtg_multi_qq': 'mtg_multi_qg',
+    'xlbench.train --config=mtg_mt5 --config.evals.dev.tasks=mtg_qg_ed_de': 'nearest: mtg_qg_es_de',
+    'xlbench.train --config=mtg_mt5 --config.stages.stage1.mixture=my_task': 'tasks/my.py',
+    'xlbench.train --config=mtg_mt5 --config.init_from=./pretraind': 'nearest: pretrained',
+    'xlbench.train --config=mtg_mt5 --config.init_from=google/mt5-bsae': 'google/mt5-bsae',
+    'xlbench.train --config=mtg_mt5 --config.data.vocabulary=mt6': "unknown vocabulary 'mt6'; nea",
+    'xlbench.fewshot --config=fewshot:mbrt': "unknown size after the colon of --config 'mbrt'",
+    'xlbench.fewshot --config=fewshot --config.adapt.seds=1': "in config.adapt 'seds'; nearest",
+    'xlbench.fewshot --config=fewshot --config.task=udops': "'udops'; nearest: udpos",
+    'xlbench.fewshot --config=fewshot --config.source_workdir=where': 'there is no folder where',
+    'xlbench.plan --config=mtg_mt5:xll': "unknown size after the colon of --config 'xll'; nearest",
+    'xlbench.plan --config=mtg_mt5 --topolgy=v5p': 'topolgy',
+}
+
+
+def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
+    (tmp_path / 'pretrained').mkdir()
+    commands = [[program, '--help'] for program in PROGRAMS]
+    commands += [line.split() for line in SLIPS]
+    answers = dict(zip((' '.join(c) for c in commands), ask(commands, tmp_path), strict=True))
+    for command, (code, said, wrong, slow) in answers.items():
+        assert not slow, command
+        if command.endswith('--help'):
+            assert (code, wrong) == (0, ''), command
+            assert f'python -m {command.split()[0]}' in said, command
+        else:
+            assert code == 2 and said == '', (command, said, wrong)
+            assert wrong.startswith('error: ') and wrong.count('\n') == 1, wrong
+            assert SLIPS[command] in wrong, wrong
+    # Nothing but what Python itself keeps of files that it has compiled.
+    assert [path.name for path in tmp_path.iterdir()] == ['pretrained']
+
+
+# ---------------------------------------------------------------------------------------------
+# What is known without an import is what the import gives.
+
+
+def as_imported(function):
+    parameters = inspect.signature(function).parameters.values()
+    named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+    needed = {p.name for p in named if p.default is p.empty}
+    factories = {f.name for f in getattr(function, '__dataclass_fields__', {}).values()
+                 if f.default_factory is not dataclasses.MISSING}  # fmt: skip
+    return [p.name for p in named], needed - factories
+
+
+@pytest.mark.parametrize(
+    'module, name',
+    [
+        ('xlbench.partitioning', 'make_mesh'),
+        ('xlbench.batches', 'TrainBatches'),
+        ('xlbench.checkpoints', 'check_options'),
+        ('xlbench.train_step', 'check_nonfinite'),
+        ('xlbench.lora', 'Lora'),
+        ('xlbench.optimizers', 'build'),
+        ('xlbench.fewshot.sweep', 'Adapt'),
+        ('xlbench.decoding.options', 'Options'),
+        *{(f'xlbench.models.{module}', name) for module, name, _ in models.FAMILIES.values()},
+    ],
+)
+def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
+    read = signatures.of(module, name)
+    assert (list(read.types), read.needed) == as_imported(
+        getattr(importlib.import_module(module), name)
+    )
+
+
+@pytest.mark.parametrize(
+    'module, name',
+    [
+        ('xlbench.objectives', 'OBJECTIVES'),
+        ('xlbench.evaluators', 'EVALUATORS'),
+        ('xlbench.optimizers', 'OPTIMIZERS'),
+    ],
+)
+def test_a_table_that_is_read_is_the_one_that_is_imported(module, name):
+    table = getattr(importlib.import_module(module), name)
+    read = signatures.table(module, name)
+    assert read.keys() == table.keys()
+    for key, value in table.items():
+        assert (list(read[key].types), read[key].needed) == as_imported(value)
+
+
+def test_sizes_of_models_are_those_of_their_modules():
+    for family, (module, _, _) in models.FAMILIES.items():
+        sizes = importlib.import_module(f'xlbench.models.{module}').SIZES[family]
+        assert tuple(sizes) == models.SIZES[family]
+
+
+# ---------------------------------------------------------------------------------------------
+# Every field can be set.
+
+
+def test_fields_that_a_config_leaves_to_defaults_can_be_set():
+    config = parse(
+        '--config=mtg_mt5', '--config.model.num_encoder_layers=4', '--config.model.remat=full',
+        '--noconfig.model.shared_dropout', '--config.stages.stage1.optimizer.momentum=0.9',
+        '--config.batches.prefetch=2', '--config.evals.test.decoding.num_beams=4',
+        '--config.evals.test.decoding.method=beam', '--config.lora.also_train=head.*',
+    ).config  # fmt: skip
+    assert config.model.num_encoder_layers == 4
+    assert (config.model.remat, config.model.shared_dropout) == ('full', False)
+    assert config.stages.stage1.optimizer.momentum == 0.9
+    assert config.evals.test.decoding.to_dict() == {'num_beams': 4, 'method': 'beam'}
+    assert (config.batches.prefetch, config.lora.also_train) == (2, ('head.*',))
+    names.check_config(config)
+    model = models.config(**config.model.to_dict() | {'vocab_size': 64})
+    assert (model.num_encoder_layers, model.num_decoder_layers) == (4, 2)
+    adapt = parse('--config=fewshot', '--config.source.model.num_layers=1').config
+    assert adapt.source.model.num_layers == 1
+    with pytest.raises(UserError, match=r"config\.model 'num_layer'; nearest: num_"):
+        parse('--config=mtg_mt5', '--config.model.num_layer=4')
+    with pytest.raises(UserError, match=r'num_encoder_layers=four'):
+        parse('--config=mtg_mt5', '--config.model.num_encoder_layers=four')
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks and mixtures.
+
+
+def test_names_of_tasks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv('XLBENCH_TASKS', raising=False)
+
+    def check(name):
+        names.check_task(name, 'task', 'data', 'sample')
+
+    for name in ('mtg_qg_en_de', 'mtg_multi_qg.equal', 'mrs_mt_retrieval_de'):
+        check(name)
+    for name in ('mtg_qg_en_dd', 'my_task', '', '../mtg', 7, ('mtg_qg_en_de',)):
+        with pytest.raises(UserError, match=r'^unknown task'):
+            check(name)
+    (tmp_path / 'tasks').mkdir()
+    (tmp_path / 'tasks' / 'my.py').write_text('')
+    check('my_task')
+    (tmp_path / 'data' / 'prepared' / 'sample').mkdir(parents=True)
+    (tmp_path / 'data' / 'prepared' / 'sample' / 'other_mixture.json').write_text('{}')
+    check('other_mixture')
+    monkeypatch.setenv('XLBENCH_TASKS', 'nowhere')
+    with pytest.raises(UserError, match='XLBENCH_TASKS=nowhere is not a folder'):
+        check('my_task')
+
+
+# ---------------------------------------------------------------------------------------------
+# Workdirs where another thing is meant.
+
+
+def test_a_sweep_s_workdir_is_no_run(tmp_path):
+    sweep = {'task': 'udpos', 'source': {}, 'source_workdir': '', 'mesh': {}, 'adapt': {}}
+    config_lib.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
+    for ask_for in (
+        lambda folder: config_lib.read_config(folder),
+        lambda folder: names.check_run(folder, 'workdir'),
+        lambda folder: names.check_source(folder, 'init_from'),
+    ):
+        with pytest.raises(UserError, match=r'is the workdir of a sweep.*sweep/source'):
+            ask_for(str(tmp_path / 'sweep'))

@@ -1,0 +1,398 @@
+"""Whether the names exist that a config or a command line gives, before anything costs.
+
+Keys of a config, model families and sizes, tasks and mixtures, checkpoints and vocabularies. What
+is checked here needs neither jax nor TensorFlow, whose imports take seconds: the programs do it
+before they import what they work with.
+
+A task of a user's own is known by its file (tasks/<first word>.py) or by its prepared data; only
+the process that prepares imports the file, and it says then whether the file has that task.
+"""
+
+import dataclasses
+import difflib
+import os
+import pathlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from xlbench import benchmarks, config as config_lib, errors, models, prepared, signatures, tasks
+from xlbench.config import check_keys
+from xlbench.errors import UserError
+from xlbench.signatures import Signature
+
+CONFIG_KEYS = (
+    'seed', 'data', 'model', 'init_from', 'lora', 'objective', 'trainable', 'mesh', 'batches',
+    'accumulate', 'nonfinite', 'stages', 'evals', 'best', 'checkpoints', 'log_every',
+    'baselines', 'baseline_split',
+)  # fmt: skip
+SWEEP_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
+# The objectives that train models of a family of their own.
+FAMILIES = {
+    'retrieval': 'dual_encoder',
+    'classification': 'sequence_classifier',
+    'tagging': 'token_classifier',
+}
+EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
+
+_STAGE = Signature(
+    'stage',
+    dict(mixture='str', split='str', num_steps='int', optimizer='Mapping', start_from='str'),
+    frozenset({'mixture', 'split', 'num_steps', 'optimizer'}),
+)
+# {block: module and name of what takes it, and the arguments that do not come from the config}.
+_TAKEN_BY = {
+    'mesh': ('xlbench.partitioning', 'make_mesh', 'devices'),
+    'batches': (
+        'xlbench.batches', 'TrainBatches', 'prepared', 'rates', 'view', 'seed', 'position',
+        'process_index', 'process_count',
+    ),
+    'checkpoints': ('xlbench.checkpoints', 'check_options'),
+    'nonfinite': ('xlbench.train_step', 'check_nonfinite'),
+    'lora': ('xlbench.lora', 'Lora'),
+}  # fmt: skip
+_GIVEN_TO_EVALUATORS = ('prepared', 'model', 'objective', 'mesh', 'tokenizer')
+
+
+# ---------------------------------------------------------------------------------------------
+# Keys of a config.
+
+
+def is_sweep(config: Mapping[str, Any]) -> bool:
+    """Whether a config is one of xlbench.fewshot, not of xlbench.train."""
+    return 'adapt' in config and 'stages' not in config
+
+
+def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
+    """What a block of a config may hold; None where it is no function's arguments.
+
+    Args:
+      config: of a run or a sweep.
+      *path: the block's keys: 'stages', 'stage1', 'optimizer'.
+
+    Raises:
+      UserError: what decides it (a family, an objective, an optimizer) does not exist.
+    """
+    if is_sweep(config):
+        if path[:1] == ('source',) and isinstance(config.get('source'), Mapping | ConfigDict):
+            return taken(config['source'], *path[1:])
+        if path == ('adapt',):
+            return signatures.of('xlbench.fewshot.sweep', 'Adapt')
+    if len(path) == 1 and path[0] in _TAKEN_BY:
+        module, name, *given = _TAKEN_BY[path[0]]
+        return signatures.of(module, name).without(*given)
+    if path == ('model',):
+        return _model(config['model'])
+    if path == ('objective',):
+        known = signatures.table('xlbench.objectives', 'OBJECTIVES')
+        return _with_name(known[_objective(config)])
+    if path[:1] == ('stages',) and len(path) == 2:
+        return _STAGE
+    if path[:1] == ('stages',) and path[2:] == ('optimizer',):
+        return _optimizer(config['stages'][path[1]]['optimizer'], f'config.{".".join(path)}')
+    if path[:1] == ('evals',) and len(path) == 2:
+        evaluator = signatures.table('xlbench.evaluators', 'EVALUATORS')[_objective(config)]
+        signature = evaluator.without(*_GIVEN_TO_EVALUATORS)
+        types = {'tasks': 'Sequence[str]', 'split': 'str', 'every': 'int', **signature.types}
+        if 'responses' in types:  # The config names their split.
+            types['responses'] = 'str'
+        return dataclasses.replace(
+            signature, types=types, needed=signature.needed | frozenset(EVAL_KEYS)
+        )
+    if path[:1] == ('evals',) and path[2:] == ('decoding',):
+        return signatures.of('xlbench.decoding.options', 'Options')
+    return None
+
+
+def check_config(config: ConfigDict) -> None:
+    """Raises UserError for a key, or a name of a part of xlbench, that is wrong or missing."""
+    if is_sweep(config):
+        raise UserError(
+            'this is the config of a sweep, which python -m xlbench.fewshot runs; xlbench.train '
+            'takes those with stages'
+        )
+    check_keys(config, CONFIG_KEYS, 'config')
+    for key in ('data', 'model', 'objective', *_TAKEN_BY, 'stages', 'evals', 'best'):
+        _check_is_block(config[key], f'config.{key}')
+    check_keys(config.data, ('root', 'vocabulary', 'sample'), 'config.data')
+    for key in ('objective', 'model', *_TAKEN_BY):
+        config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
+    kind, family = _objective(config), config.model.get('family')
+    if FAMILIES.get(kind) != (family if family in FAMILIES.values() else None):
+        pairs = ', '.join(f'{name} trains a {own}' for name, own in FAMILIES.items())
+        raise UserError(
+            f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
+            'no other objective does'
+        )
+    for name, block in (*config.stages.items(), *config.evals.items()):
+        _check_is_block(block, f'config.{"stages" if name in config.stages else "evals"}.{name}')
+    for name, stage in config.stages.items():
+        where = f'config.stages.{name}'
+        config_lib.check_arguments(_STAGE, stage, where)
+        _check_is_block(stage.optimizer, f'{where}.optimizer')
+        signature = taken(config, 'stages', name, 'optimizer')
+        config_lib.check_arguments(signature, stage.optimizer, f'{where}.optimizer')
+    for name, block in config.evals.items():
+        where = f'config.evals.{name}'
+        config_lib.check_arguments(taken(config, 'evals', name), block, where)
+        if block.get('decoding'):
+            _check_is_block(block.decoding, f'{where}.decoding')
+            signature = taken(config, 'evals', name, 'decoding')
+            config_lib.check_arguments(signature, block.decoding, f'{where}.decoding')
+
+
+def check_sweep(config: ConfigDict) -> None:
+    """The same for a config of xlbench.fewshot."""
+    if not is_sweep(config):
+        raise UserError(
+            'this is the config of a run, which python -m xlbench.train runs; xlbench.fewshot '
+            'takes those with a block adapt, like configs/fewshot.py'
+        )
+    check_keys(config, SWEEP_KEYS, 'config')
+    for key in ('source', 'mesh', 'adapt'):
+        _check_is_block(config[key], f'config.{key}')
+    if config.task not in benchmarks.FEWSHOT.tasks:
+        raise errors.unknown('task in config.task', config.task, benchmarks.FEWSHOT.tasks)
+    try:
+        check_config(config.source)
+    except UserError as error:
+        raise UserError(f'in config.source: {error}') from None
+    for key in ('mesh', 'adapt'):
+        config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
+
+
+def _check_is_block(value: Any, where: str) -> None:
+    if not isinstance(value, Mapping | ConfigDict):
+        raise UserError(f'{where} is {value!r}; it must be a block of keys, like dict(KEY=VALUE)')
+
+
+def _with_name(signature: Signature, *more: str) -> Signature:
+    types = {'name': 'str', **dict.fromkeys(more, 'str'), **signature.types}
+    return dataclasses.replace(signature, types=types)
+
+
+def _objective(config: Mapping[str, Any]) -> str:
+    known = signatures.table('xlbench.objectives', 'OBJECTIVES')
+    name = config['objective'].get('name')
+    if name not in known:
+        raise errors.unknown('objective in config.objective.name', name, known)
+    return name
+
+
+def _model(block: Mapping[str, Any]) -> Signature:
+    """A family's own fields, beside family and size; without a size it needs some of them."""
+    family, size = block.get('family'), block.get('size', '')
+    models.check_name(family, size)
+    module, config_class, _ = models.FAMILIES[family]
+    fields = signatures.of(f'xlbench.models.{module}', config_class)
+    types = {'family': 'str', 'size': 'str', **fields.types}
+    needed = frozenset({'family'}) | (frozenset() if size else fields.needed)
+    return Signature(f'a {family} model without a size', types, needed)
+
+
+def _optimizer(block: Mapping[str, Any], where: str) -> Signature:
+    known = signatures.table('xlbench.optimizers', 'OPTIMIZERS')
+    name = block.get('name', 'adamw')
+    if name not in known:
+        raise errors.unknown(f'optimizer in {where}.name', name, known)
+    build = signatures.of('xlbench.optimizers', 'build').without('num_steps')
+    types = build.types | known[name].without('learning_rate').types
+    return Signature(name, types, build.needed)
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks, mixtures, vocabularies and checkpoints: what lies on disk, or on the hub.
+
+
+def check_places(config: ConfigDict) -> None:
+    """Raises UserError for a task, mixture, vocabulary or checkpoint of a run that is not there."""
+    root, vocabulary = config.data.root, config.data.vocabulary
+    for name, stage in config.stages.items():
+        check_task(stage.mixture, f'mixture in config.stages.{name}', root, vocabulary)
+    for name, block in config.evals.items():
+        for task in block.tasks:
+            check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
+    check_vocabulary(vocabulary)
+    if config.init_from:
+        check_source(config.init_from, 'config.init_from')
+
+
+def check_sweep_places(config: ConfigDict) -> None:
+    """The same for a sweep, whose tasks follow from its names."""
+    if not config.source_workdir:
+        check_places(config.source)
+        return
+    check_run(config.source_workdir, 'config.source_workdir')
+
+
+def known() -> frozenset[str]:
+    """The names of all tasks and mixtures that come with xlbench."""
+    names = set()
+    for benchmark in benchmarks.BENCHMARKS.values():
+        names.update(benchmark.task_names())
+        for scenario in benchmark.scenarios():
+            base = scenario.mixture
+            names.update(f'{base}.{rate}' for rate in benchmarks.RATES[1:])
+            names.add(base)
+    return frozenset(names)
+
+
+def check_task(name: Any, kind: str, root: str, vocabulary: str) -> None:
+    """Raises UserError if there can be no task or mixture of that name.
+
+    Args:
+      name: of the task or mixture.
+      kind: what it is, for the message: 'mixture in config.stages.train'.
+      root: the data root, where it may be prepared.
+      vocabulary: that it may be prepared with.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
+        raise UserError(f'unknown {kind} {name!r}; names are letters, digits, _ and .')
+    if name in known() or task_file(name) or prepared.is_there(root, vocabulary, name):
+        return
+    folder, word = os.environ.get('XLBENCH_TASKS') or 'tasks', name.split('_')[0]
+    hint = f'A task of your own stands in {os.path.join(folder, word)}.py'
+    raise errors.unknown(kind, name, known(), '' if word in benchmarks.BENCHMARKS else hint)
+
+
+def task_file(name: str) -> pathlib.Path | None:
+    """The file outside this package that may declare a task or mixture.
+
+    pipeline.get looks for it in the same places; a file of ours declares what `known` has.
+    """
+    file = f'{name.split("_")[0]}.py'
+    chosen = os.environ.get('XLBENCH_TASKS')
+    if chosen and not pathlib.Path(chosen).expanduser().is_dir():
+        raise UserError(f'XLBENCH_TASKS={chosen} is not a folder of task files')
+    ours = pathlib.Path(tasks.__file__).parent.resolve()
+    for folder in filter(None, (chosen, pathlib.Path.cwd() / 'tasks')):
+        path = pathlib.Path(folder).expanduser().resolve() / file
+        if path.is_file() and path.parent != ours:
+            return path
+    return None
+
+
+def check_vocabulary(spec: str) -> None:
+    """Raises UserError for a vocabulary that nothing can be; the hub is not asked."""
+    from xlbench import tokenizers
+
+    tokenizers.check_name(spec)
+
+
+def check_source(spec: Any, kind: str) -> None:
+    """Raises UserError unless there is a checkpoint of that name.
+
+    Args:
+      spec: a workdir of a run (WORKDIR@STEP), a folder in the form of Hugging Face, or a hub name.
+      kind: where it stands, for the message.
+    """
+    if not isinstance(spec, str):
+        raise UserError(f"{kind} is {spec!r}; '' or a checkpoint's name")
+    path = pathlib.Path(spec).expanduser()
+    before, at, step = spec.rpartition('@')
+    workdir = pathlib.Path(before).expanduser()
+    if at and not path.is_dir() and workdir.is_dir():
+        check_run(str(workdir), kind, step)
+        return
+    if (path / 'checkpoints').is_dir():
+        check_run(str(path), kind)
+        return
+    if path.is_dir():
+        if (path / 'config.json').is_file():
+            config_lib.refuse_sweep(str(path))
+            return
+        raise UserError(f'{kind}={spec} is a folder without config.json, so it holds no checkpoint')
+    if spec[:1] in './~' or spec.count('/') != 1:
+        raise _no_folder(spec, kind)
+    from xlbench.huggingface import hub
+
+    try:
+        hub.check_name(spec)
+    except UserError as error:
+        raise UserError(f'{kind}: {error}') from None
+
+
+def check_run(workdir: str, kind: str, step: str = '') -> None:
+    """Raises UserError unless a folder is the workdir of a run with that checkpoint."""
+    folder = pathlib.Path(workdir).expanduser()
+    if not folder.is_dir():
+        raise _no_folder(workdir, kind)
+    config_lib.read_config(str(folder))
+    steps = [e.name for e in (folder / 'checkpoints').glob('*') if e.name.isdigit()]
+    if not steps:
+        raise UserError(f'{workdir} has no checkpoint yet')
+    if step not in ('', 'best', 'last', *steps):
+        there = ', '.join(sorted(steps, key=int))
+        raise UserError(f'{workdir} has no checkpoint {step!r}; it has best, last, {there}')
+
+
+def _no_folder(spec: str, kind: str) -> UserError:
+    """The error for a folder that is not there, with folders beside it that are named alike."""
+    path = pathlib.Path(spec).expanduser()
+    there = path.parent.iterdir() if path.parent.is_dir() else ()
+    names = [entry.name for entry in there if entry.is_dir()]
+    near = difflib.get_close_matches(path.name, names, n=3)
+    more = f'; nearest: {", ".join(str(path.parent / name) for name in near)}' if near else ''
+    return UserError(f'{kind}: there is no folder {spec}{more}')
+
+
+def needed(config: ConfigDict) -> list[tuple[str, str]]:
+    """(task or mixture, split) of all that a run reads, in the order of the config."""
+    pairs = [(stage.mixture, stage.split) for stage in config.stages.values()]
+    for block in config.evals.values():
+        splits = [block.split, block.get('responses', '')]
+        pairs += [(task, split) for split in splits if split for task in block.tasks]
+        if not block.every and config.baselines:
+            pairs += [(task, config.baseline_split) for task in block.tasks]
+    return list(dict.fromkeys(pairs))
+
+
+def fields(config: ConfigDict, path: Sequence[str]) -> Mapping[str, str]:
+    """The keys that a block may hold, with their annotations; see `taken`."""
+    try:
+        signature = taken(config, *path)
+    except (UserError, KeyError, AttributeError):  # What `check_config` says better.
+        return {}
+    return signature.types if signature else {}
+
+
+# ---------------------------------------------------------------------------------------------
+# Command lines of the programs that a config is given to.
+
+
+def run_command(argv: Sequence[str], doc: str) -> config_lib.Command:
+    """A command line of xlbench.train, with every name that it and its config give checked."""
+    command = config_lib.parse_command(argv, doc=doc, fields=fields, dry_run=True)
+    check_config(command.config)
+    if not config_lib.check_workdir(command.workdir, command.config):  # A run that goes on has all.
+        check_places(command.config)
+    return command
+
+
+def sweep_command(argv: Sequence[str], doc: str) -> config_lib.Command:
+    """The same for xlbench.fewshot."""
+    command = config_lib.parse_command(argv, doc=doc, fields=fields, dry_run=True)
+    check_sweep(command.config)
+    if not config_lib.check_workdir(command.workdir, command.config):
+        check_sweep_places(command.config)
+    return command
+
+
+def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str], doc: str) -> None:
+    """Answers --help and what is wrong with a command line, and ends the program; else returns.
+
+    To be called at the top of a program, above the imports of what takes seconds.
+
+    Args:
+      check: of a command line and the program's docstring: raises UserError for a slip.
+      argv: the program's name and arguments.
+      doc: of the program.
+    """
+
+    def main(argv: Sequence[str]) -> None:
+        check(argv, doc)
+
+    if code := errors.run_main(main, argv):
+        raise SystemExit(code)
