@@ -2,6 +2,7 @@
 
 import collections
 import json
+import types
 
 import jax
 import jax.numpy as jnp
@@ -350,3 +351,18 @@ def test_baselines_give_as_many_predictions_as_a_metric_takes(tiny_root, tasks, 
 def test_a_baseline_without_training_data(tasks, tmp_path):
     baselines.score(str(tmp_path), ('copy_input',), tasks[0], None)
     assert (tmp_path / 'eval' / 'baselines' / 'copy_input').is_dir()
+
+
+def test_the_headline_of_a_task_is_named_or_the_first_score_of_its_metrics():
+    evaluator = loop.Evaluator()
+    named = types.SimpleNamespace(name='a', manifest={'headline': 'bleu'})
+    silent = types.SimpleNamespace(name='b', manifest={})
+    evaluator._tasks = [types.SimpleNamespace(prepared=task) for task in (named, silent)]
+    scores = {
+        'a': {'loss': 1.0, 'accuracy': 2.0, 'bleu': 30.0},
+        'b': {'loss': 1.0, 'zeta': 50.0, 'alpha': 2.0},
+        'mean': {},
+    }
+    assert [evaluator.headline(scores, task) for task in ('a', 'b', 'mean')] == [30.0, 50.0, 40.0]
+    with pytest.raises(UserError, match="unknown score of a that is its headline 'bleu'"):
+        evaluator.headline(scores | {'a': {'loss': 1.0}}, 'a')

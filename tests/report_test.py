@@ -715,3 +715,34 @@ def test_all_suggestions_of_an_example_are_shown(tmp_path):
     shown = report.html([_section(path)])
     assert shown.count('<b>or</b>') == 2 and '<span lang="ja" dir="ltr">いいえ</span>' in shown
     assert '<b></span>' not in shown
+
+
+def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
+    tasks = ('news_title_de', 'news_title_fr')
+    named = _workdir(tmp_path / 'named', lambda step, task: 40.0, tasks=tasks)
+    order = [tables.sections([results.read_run(named)])[0].scores]
+    for path in named.rglob('metrics.json'):
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps(record | {'headline': 'distinct_1'}))
+    section = _section(named)
+    order.append(section.scores)
+    # Without a name the first score of the first metric, never the first of the alphabet.
+    assert order == [
+        ('rouge_l', 'bleu', 'distinct_1', 'loss'),
+        ('distinct_1', 'rouge_l', 'bleu', 'loss'),
+    ]
+    assert 'error removed' in _rows(section, 'distinct_1')
+    assert 'error removed' not in _rows(section, 'rouge_l')
+    assert report.table(named).split('\n\n')[1].startswith('distinct_1')
+
+
+def test_the_best_step_of_own_tasks_is_that_of_their_headline(tmp_path):
+    steps = {10: (20.0, 3.0), 20: (10.0, 6.0)}  # rouge_l, bleu.
+    path = _workdir(tmp_path / 'run', lambda step, task: 0.0, steps=steps, tasks=('news_x',))
+    for file in path.glob('eval/[0-9]*/*/*/metrics.json'):
+        record = json.loads(file.read_text())
+        rouge_l, bleu = steps[record['step']]
+        scores = {'loss': 2.0, 'rouge_l': rouge_l, 'bleu': bleu}
+        file.write_text(json.dumps(record | {'scores': scores, 'headline': 'bleu'}))
+    run = results.read_run(path)
+    assert tables.sections([run], 'best')[0].picks[0].step == 20

@@ -365,6 +365,7 @@ def run_to_its_end(argv: list[str]) -> int:
         ('--config.accumulate=0', 'config.accumulate is 0; it must be 1 or more'),
         ('--config.nonfinite.skip=-1', 'config.nonfinite.skip is -1'),
         ('--config.best.mode=least', "config.best.mode is 'least'; allowed: 'max', 'min'"),
+        ('--config.best.score=dev/mean/headline', 'has the loss alone; set config.evals.dev.deco'),
         ('--config.best.score=test/mean/loss', 'such as dev/mean/loss, with EVAL one of dev'),
         ('--config.checkpoints.keep=0', 'keep 0 must be 1 or more'),
         ('--config.stages.stage2.num_steps=0', 'config.stages.stage2.num_steps is 0'),

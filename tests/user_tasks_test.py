@@ -11,6 +11,7 @@ import tokenizer_files
 from pyarrow import parquet
 
 from xlbench import errors, pipeline, prepare
+from xlbench.metrics import ChrF
 
 CONLL = """-DOCSTART- -X- -X- O
 
@@ -213,3 +214,23 @@ def test_mistakes_are_refused_when_a_task_is_registered(kind, change, message):
     with pytest.raises(errors.UserError, match=message):
         register(**({'name': 'wrong_x', 'files': {'train': 'a.csv'}} | change))
     assert 'wrong_x' not in seqio.TaskRegistry.names()
+
+
+def test_the_headline_is_a_score_of_the_task(root):
+    files = {'train': 'a.csv'}
+    fields = {'inputs': 'a', 'targets': 'b'}
+
+    def text(name, **options):
+        task = pipeline.register_text_task(name, files=files, fields=fields, **options)
+        return pipeline.headline(task)
+
+    assert text('heads_a', lang='de') == 'rouge_l'
+    assert text('heads_b', lang='de', headline='chrf') == 'chrf'
+    assert text('heads_c') == ''
+    assert text('heads_d', metrics=[ChrF()]) == ''  # The first score of the first metric.
+    with pytest.raises(errors.UserError, match="unknown score in headline of task heads_e 'crf'"):
+        text('heads_e', metrics=[ChrF()], headline='crf')
+    pipeline.register_dialogue_tasks('heads', 'de', files=files, headline='bleu')
+    pipeline.register_dialogue_tasks('talks', 'de', files=files)
+    names = ('heads_retrieval_de_de', 'talks_generation_de_de')
+    assert [pipeline.headline(pipeline.get(name)) for name in names] == ['bleu', 'mrs_rouge']

@@ -288,6 +288,22 @@ def headline(task: seqio.Task) -> str:
     return chosen
 
 
+def _note_headline(name: str, chosen: str | None, default: str, metrics: Sequence[Any]) -> None:
+    """Keeps the headline of a task; UserError for one that its metrics do not give."""
+    if chosen is not None:
+        from xlbench import metrics as metrics_lib
+
+        given: dict[str, None] = {}
+        for metric in metrics:
+            try:
+                given |= dict.fromkeys(metrics_lib.score(metric, ['a', 'b'], [['a'], ['b']])[0])
+            except Exception:  # Other texts or labels would do: what it gives is not known here.
+                given[chosen] = None
+        if chosen not in given:
+            raise errors.unknown(f'score in headline of task {name}', chosen, given)
+    _headlines[name] = chosen or default
+
+
 _OF_TAGS = 'of tags'  # The headline that depends on the labels.
 
 
@@ -1008,9 +1024,10 @@ def register_text_task(
         raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {list(columns)}')
     _check_new(name, files, layout)
     source_lang, target_lang = source_lang or lang, target_lang or lang
-    _headlines[name] = headline or ('rouge_l' if metrics is None and target_lang else '')
+    default = 'rouge_l' if metrics is None and target_lang else ''
     if metrics is None:
         metrics = text_metrics(target_lang) if target_lang else []
+    _note_headline(name, headline, default, metrics)
     return seqio.TaskRegistry.add(
         name,
         source=_file_source(
@@ -1095,9 +1112,10 @@ def register_classification_task(
     known = _known_labels(name, files, labels, read, 'classification')
     from xlbench.metrics import classification
 
-    _headlines[name] = headline or ('accuracy' if metrics is None else '')
+    default = 'accuracy' if metrics is None else ''
     if metrics is None:
         metrics = [classification.Classification(tuple(labels or ()))]
+    _note_headline(name, headline, default, metrics)
     return seqio.TaskRegistry.add(
         name,
         source=_file_source(
@@ -1188,7 +1206,10 @@ def register_tagging_task(
     )
     from xlbench.metrics import tagging
 
-    _headlines[name] = headline or (_OF_TAGS if metrics is None else '')
+    default = _OF_TAGS if metrics is None else ''
+    if metrics is None:
+        metrics = [tagging.ChunkF1(), tagging.TagAccuracy()]
+    _note_headline(name, headline, default, metrics)
     return seqio.TaskRegistry.add(
         name,
         source=_file_source(
@@ -1202,7 +1223,7 @@ def register_tagging_task(
         ),
         preprocessors=tagging_preprocessors(known),
         output_features=label_features(known, 'tagging'),
-        metric_fns=[tagging.ChunkF1(), tagging.TagAccuracy()] if metrics is None else list(metrics),
+        metric_fns=list(metrics),
     )
 
 

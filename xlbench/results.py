@@ -34,6 +34,7 @@ class Result:
         folder: Where the metrics.json is; predictions.jsonl lies beside it.
         dropped: How many more there are, that were left out as the official code leaves them out.
         candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
+        headline: The score that stands for the task; '' if none was named.
     """
 
     task: str
@@ -47,6 +48,13 @@ class Result:
     folder: pathlib.Path
     dropped: int = 0
     candidates: int = 0
+    headline: str = ''
+
+    @property
+    def main_score(self) -> str:
+        """The headline, else the first score of the first metric; without any, the loss."""
+        others = [name for name in self.scores if name != 'loss']
+        return self.headline if self.headline in self.scores else [*others, 'loss'][0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,6 +226,7 @@ def _read_result(path: pathlib.Path) -> Result:
         folder=path.parent,
         dropped=_count(record, 'dropped'),
         candidates=_count(record, 'candidates'),
+        headline=str(record.get('headline') or ''),
     )
 
 

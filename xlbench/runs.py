@@ -289,3 +289,8 @@ def _check_best(config: ConfigDict) -> None:
     allowed = [*periodic[parts[0]].tasks, 'mean']
     if parts[1] not in allowed:
         raise errors.unknown('task in config.best.score', parts[1], allowed)
+    if parts[2] == 'headline' and periodic[parts[0]].get('decode') is False:
+        raise UserError(
+            f'config.best.score is {score!r}, but config.evals.{parts[0]} has the loss alone; set '
+            f'config.evals.{parts[0]}.decode to True, or the score to {parts[0]}/{parts[1]}/loss'
+        )

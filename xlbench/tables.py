@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from xlbench import baselines, benchmarks, errors
 from xlbench.results import Result, Run
 
-_DEFAULT_SCORE = 'rouge_l'
 _LANG = re.compile(r'\blang:(\w+)')
 # Training settings as columns, in the order of the tables of arXiv:2106.02017.
 _SETTINGS = {
@@ -336,8 +335,8 @@ def _section(
         notes += paper_notes
     notes += _about_runs(picks, step)
     names = {name for pick in picks for r in pick.results.values() for name in r.scores}
-    wanted = benchmark.scores if benchmark else sorted(names)
-    scores = tuple(score for score in wanted if score in names) or tuple(sorted(names))
+    order = tuple(benchmark.scores if benchmark else ()) or _order(picks)
+    scores = tuple(score for score in order if score in names) or _order(picks)
     return Section(
         title=clean(title),
         split=clean(split),
@@ -699,9 +698,23 @@ def _all_results(section: Section) -> list[Result]:
 
 
 def _main_score(run: Run) -> str:
-    task = next(task for results in run.evaluations.values() for task, _ in results)
-    benchmark = benchmarks.BENCHMARKS.get(_first_word(task))
-    return benchmark.main_score(task.split('_')[1]) if benchmark else _DEFAULT_SCORE
+    results = [result for found in run.evaluations.values() for result in found.values()]
+    task = results[0].task
+    if benchmark := benchmarks.BENCHMARKS.get(_first_word(task)):
+        return benchmark.main_score(task.split('_')[1])
+    # An evaluation that decodes nothing has the loss alone, but knows what stands for its task.
+    named = [result.headline for result in results if result.headline]
+    scores = [result.main_score for result in results]
+    return [*named, *(score for score in scores if score != 'loss'), 'loss'][0]
+
+
+def _order(picks: Sequence[Pick]) -> tuple[str, ...]:
+    """Scores of tasks that are no benchmark's: what stands for them first, the loss last."""
+    results = [result for pick in picks for result in pick.results.values()]
+    first = [result.main_score for result in results]
+    others = [name for result in results for name in result.scores]
+    names = [name for name in dict.fromkeys((*first, *others)) if name != 'loss']
+    return tuple(names + ['loss'] * ('loss' in others))
 
 
 def _first_word(task: str) -> str:

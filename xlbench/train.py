@@ -417,7 +417,7 @@ class Trainer:
             with clock.paused():
                 scores = self._run_evaluator(due[0], evaluator, self.state.params, step, stage)
             if due[0] == chosen:
-                self._note_score(step, scores, score)
+                self._note_score(step, scores, score, evaluator)
                 scored = True
             self.progress['due'] = due[1:]
         return scored
@@ -447,11 +447,17 @@ class Trainer:
         self.watch.done(next(self.evaluated), 'evaluation batch')
         self.interruption.check()
 
-    def _note_score(self, step: int, scores: Mapping[str, Mapping[str, float]], at: str) -> None:
+    def _note_score(
+        self, step: int, scores: Mapping[str, Mapping[str, float]], at: str, evaluator: Any
+    ) -> None:
         task, key = at.split('/')
-        if key not in scores[task]:
+        if key == 'headline':
+            score = evaluator.headline(scores, task)
+        elif key in scores[task]:
+            score = scores[task][key]
+        else:
             raise errors.unknown('score in config.best.score', key, scores[task])
-        score, best = scores[task][key], self.progress['best']
+        best = self.progress['best']
         sign = 1 if self.config.best.mode == 'max' else -1
         if math.isfinite(score) and (best is None or sign * score > sign * best['score']):
             self.progress |= {'best': {'step': step, 'score': score}, 'stale': 0}

@@ -19,7 +19,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from xlbench import files, logs, partitioning
+from xlbench import errors, files, logs, partitioning
 from xlbench.batches import Batch, EvalBatches
 from xlbench.prepared import Prepared
 
@@ -116,6 +116,23 @@ class Evaluator:
                 write_result(workdir, str(step), task.prepared, result, predictions, split)
         return scores | {'mean': means(scores)}
 
+    def headline(self, scores: Mapping[str, Mapping[str, float]], task: str) -> float:
+        """The score that stands for a task, see pipeline.headline; of 'mean' their average.
+
+        Args:
+          scores: what `run` has returned.
+          task: one of them, or 'mean'.
+        """
+        named = {t.prepared.name: t.prepared.manifest.get('headline') for t in self._tasks}
+        values = []
+        for name in named if task == 'mean' else [task]:
+            others = [key for key in scores[name] if key != 'loss']
+            key = named[name] or (others[0] if others else '')
+            if key not in scores[name]:
+                raise errors.unknown(f'score of {name} that is its headline', key, scores[name])
+            values.append(scores[name][key])
+        return float(np.mean(values))
+
 
 def over_batches(
     predict: Callable[[dict[str, jax.Array]], Mapping[str, jax.Array]],
@@ -199,6 +216,7 @@ def write_result(
         'task': prepared.name,
         'split': split,
         **result,
+        'headline': prepared.manifest.get('headline') or '',
         'data': prepared.manifest['data'],
         'manifest': prepared.sha256,
     }
