@@ -42,6 +42,8 @@ def own_tasks(tmp_path, monkeypatch):
     yield add
     for name in set(seqio.TaskRegistry.names()) - before:
         seqio.TaskRegistry.remove(name)
+    for name in [name for name in sys.modules if name.startswith('xlbench_user_tasks.')]:
+        del sys.modules[name]
     pipeline._user_files.clear()
 
 
@@ -371,6 +373,100 @@ def test_own_tasks_folder_must_exist(monkeypatch, tmp_path):
     monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path / 'gone'))
     with pytest.raises(errors.UserError, match='is not a folder of task files'):
         pipeline.get('mtg_qg_en_en')
+
+
+def test_a_mistake_in_a_task_file_is_one_line_with_its_place(own_tasks, tmp_path):
+    """Whatever kind of mistake it is."""
+    mistakes = {
+        'wrong': ('import os\n\nos.no_such_thing()\n', ':3: AttributeError: module .os. has no'),
+        'half': ('x = 1\nif x\n', ":2: SyntaxError: expected ':'"),
+        'missing': ('import no_such_module\n', ':1: ModuleNotFoundError: No module named'),
+        'mixed': (
+            "from xlbench import pipeline\n\npipeline.add_mixture('mixed_all', ['mtg_qg_de_dd'])\n",
+            r":3: unknown task of mixture mixed_all 'mtg_qg_de_dd'",
+        ),
+        'seqs': (
+            "import seqio\nseqio.MixtureRegistry.add(\n    'seqs_all', [('no_such_task', 1)])\n",
+            ':2: ValueError: .*no_such_task',
+        ),
+    }
+    for word, (text, message) in mistakes.items():
+        (tmp_path / f'{word}.py').write_text(text)
+        for _ in range(2):  # The second time as well: nothing is half there.
+            with pytest.raises(errors.UserError, match=f'{word}.py{message}') as caught:
+                pipeline.get(f'{word}_x')
+            assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'tasks': 'mtg_qg_en_en'}, r"tasks is 'mtg_qg_en_en'; give a list of names"),
+        ({'tasks': []}, 'mixture mix_x has no tasks'),
+        ({'tasks': None}, 'tasks is None; give a list'),
+        ({'tasks': ['mtg_qg_en_en', 'mtg_qg_en_e']}, 'unknown task .*nearest: .*mtg_qg_en_en'),
+        ({'tasks': [('mtg_qg_en_en', 1.0)]}, 'unknown task of mixture mix_x'),
+        ({'tasks': ['mtg_qg_en_en'] * 2}, 'has task mtg_qg_en_en twice'),
+        ({'rates': 'equal'}, r"rates is 'equal'; give a list of names, such as \['equal'\]"),
+        ({'rates': ()}, 'mixture mix_x has no rates'),
+        ({'rates': ['equl']}, "unknown mixing rate 'equl'; nearest: equal"),
+        ({'name': 'mtg_multi_qg'}, 'mixture mtg_multi_qg is there already'),
+    ],
+)
+def test_mistakes_in_own_mixtures(change, message):
+    pipeline.get('mtg_multi_qg')
+    arguments = {'name': 'mix_x', 'tasks': ('mtg_qg_en_en',), 'rates': ['proportional']}
+    with pytest.raises(errors.UserError, match=message):
+        pipeline.add_mixture(**(arguments | change))
+
+
+def test_no_task_file_hides_another(own_tasks, tmp_path, monkeypatch):
+    """Neither does one's own stand for one that comes along, nor is it passed over."""
+    text = 'raise RuntimeError("imported")\n'
+    for folder in (tmp_path, tmp_path / 'here' / 'tasks'):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / 'mtg.py').write_text(text)
+        with pytest.raises(
+            errors.UserError, match=r'mtg.py has the name of a task file that comes'
+        ):
+            pipeline.get('mtg_qg_en_en')
+        (folder / 'mtg.py').unlink()
+        monkeypatch.delenv('XLBENCH_TASKS', raising=False)
+        (tmp_path / 'here').mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / 'here')
+    # Another clone has the very same file.
+    ours = pipeline._REPOSITORY_TASKS / 'mtg.py'
+    (tmp_path / 'here' / 'tasks' / 'mtg.py').write_bytes(ours.read_bytes())
+    assert pipeline.get('mtg_qg_en_en').name == 'mtg_qg_en_en'
+
+
+def test_a_registry_of_any_name(own_tasks, tmp_path, monkeypatch):
+    """As T5X's users have them: one file, whose tasks are called as they like."""
+    text = """
+        import seqio
+        from xlbench import pipeline
+
+        for name in ('wmt_de', 'summaries'):
+            seqio.TaskRegistry.add(
+                name,
+                source=seqio.TextLineDataSource({'train': 'x.tsv'}),
+                preprocessors=[],
+                output_features=pipeline.text_features(),
+            )
+        """
+    own_tasks('my_registry', text)
+    (tmp_path / 'foreign.py').write_text('raise RuntimeError("no file of tasks")\n')
+    assert pipeline.get('wmt_de').splits == ('train',)
+    path = str(tmp_path / 'my_registry.py')
+    assert pipeline.user_task_file('summaries') == pipeline.user_task_file('wmt_de') == path
+    for name in ('wmt_de', 'summaries'):
+        seqio.TaskRegistry.remove(name)
+    sys.modules.pop('xlbench_user_tasks.my_registry')
+    monkeypatch.setenv('XLBENCH_TASKS', path)
+    assert pipeline.get('summaries').name == 'summaries'
+    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path / 'registry.txt'))
+    with pytest.raises(errors.UserError, match='not a folder of task files, nor one of them'):
+        pipeline.get('summaries')
 
 
 def test_tasks_in_the_current_folder(monkeypatch, tmp_path):

@@ -350,6 +350,14 @@ def test_unequal_files_are_never_skipped(root):
             'mtg_qg_de_de (in mixture mtg_multi_qg) has no',
         ),
         (['--mixture=mtg_multi_qg', '--split=test'], 'there is no file'),
+        (
+            ['--mixture=mtg_multi_qg', '--new_vocabulary=x.model', '--vocabulary_size=-5'],
+            '--vocabulary_size is -5; give a number',
+        ),
+        (
+            ['--mixture=mtg_multi_qg', '--new_vocabulary=x.model', '--vocabulary_size=50'],
+            '50 pieces is too small for the characters of these texts; ',
+        ),
         (['--split=train'], 'no mixture is named'),
         (['--mixture=mtg_multi_qg', '--split='], 'no split is named'),
         (['--mixtur=x'], 'unrecognized arguments: --mixtur=x'),

@@ -560,3 +560,18 @@ def test_needs_neither_tensorflow_nor_transformers(root):
         'assert not bad, bad\n'
     )
     subprocess.run([sys.executable, '-c', code], check=True)
+
+
+def test_a_size_that_is_too_small_for_a_vocabulary_says_which_one_works():
+    lines = ['die alte Brücke', 'el río', '老桥横跨']
+    with pytest.raises(
+        errors.UserError, match=r'40 pieces is too small .*; (\d+) is the smallest'
+    ) as e:
+        tokenizers.train_sentencepiece(lines, size=40, symbols=['<de>'])
+    least = int(str(e.value).split('; ')[1].split()[0])
+    assert tokenizers.train_sentencepiece(lines, size=least, symbols=['<de>'])
+    with pytest.raises(errors.UserError, match=f'{least} is the smallest'):
+        tokenizers.train_sentencepiece(lines, size=least - 1, symbols=['<de>'])
+    for nothing in ([], ['', ''], ['  ']):
+        with pytest.raises(errors.UserError, match='no text has a word'):
+            tokenizers.train_sentencepiece(nothing, size=400)

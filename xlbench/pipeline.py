@@ -8,6 +8,7 @@ the data.
 `register_text_task`, `register_classification_task` and `register_tagging_task` add a task for
 files of your own, `register_dialogue_tasks` those of a file of dialogues; put the call in
 tasks/<first word of the name>.py, in the current folder or in the one that XLBENCH_TASKS names.
+That may also be a file, such as a registry that was written for T5X.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ import pathlib
 import re
 import string
 import sys
+import traceback
 import types
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -1489,7 +1491,29 @@ def add_mixture(
     """Registers a mixture in each of several mixing rates.
 
     The first rate, 'proportional', has the plain name; the others follow a dot: mtg_multi_qg.equal.
+
+    Args:
+      name: of the mixture.
+      tasks: names of tasks, or of mixtures, that are registered.
+      rates: of benchmarks.RATES.
     """
+    for what, values in (('tasks', tasks), ('rates', rates)):
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise errors.UserError(
+                f'mixture {name}: {what} is {values!r}; give a list of names, such as [{values!r}]'
+            )
+    tasks, rates = tuple(tasks), tuple(rates)
+    if not tasks or not rates:
+        raise errors.UserError(f'mixture {name} has no {"rates" if tasks else "tasks"}')
+    known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+    for task in tasks:
+        if task not in known:
+            raise errors.unknown(f'task of mixture {name}', task, known)
+    if len(set(tasks)) < len(tasks):
+        twice = next(task for task in tasks if tasks.count(task) > 1)
+        raise errors.UserError(f'mixture {name} has task {twice} twice; name each once')
+    if name in known:
+        raise errors.UserError(f'mixture {name} is there already; choose another name')
     added = []
     for kind in rates:
         full_name = name if kind == benchmarks.RATES[0] else f'{name}.{kind}'
@@ -1507,6 +1531,11 @@ def mixture_rates(mixture: seqio.Mixture, split: str) -> dict[str, float]:
     token = _split.set(split)
     try:
         rates = {task.name: float(mixture.get_rate(task)) for task in mixture.tasks}
+    except (TypeError, ValueError, KeyError) as error:  # A function of the user's, or of SeqIO.
+        raise errors.UserError(
+            f'a rate of mixture {mixture.name} on split {split!r} cannot be computed '
+            f'({" ".join(str(error).split())[:200]}); give numbers, or pipeline.mixing_rate(...)'
+        ) from error
     finally:
         _split.reset(token)
     for task, rate in rates.items():
@@ -1521,18 +1550,27 @@ def mixture_rates(mixture: seqio.Mixture, split: str) -> dict[str, float]:
 # ---------------------------------------------------------------------------------------------
 # Look-up.
 
-_user_files: dict[str, str] = {}
+_user_files: dict[str, str] = {}  # Word of a task, or its whole name -> the file it stands in.
 
 
 def get(name: str) -> seqio.Task | seqio.Mixture:
-    """The task or mixture of that name; imports the task file it must stand in."""
-    if not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
+    """The task or mixture of that name; imports the task file it must stand in.
+
+    Raises:
+      UserError: there is none; or a task file has a mistake.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
         raise errors.UserError(f'{name!r} is no name of a task or mixture')
     _load_tasks(name.split('_')[0])
-    if name in seqio.MixtureRegistry.names():
-        return seqio.MixtureRegistry.get(name)
-    if name in seqio.TaskRegistry.names():
-        return seqio.TaskRegistry.get(name)
+    if (task := _registered(name)) is not None:
+        return task
+    # A registry that was written for T5X is called as its author liked, and has tasks of any name.
+    for path in _user_paths():
+        text = path.read_text(encoding='utf-8', errors='replace')
+        if 'seqio' in text or 'xlbench' in text:
+            _import_file(path, path.stem)
+    if (task := _registered(name)) is not None:
+        return task
     for path in _REPOSITORY_TASKS.glob('[a-z]*.py'):
         _load_tasks(path.stem)
     known = {*seqio.MixtureRegistry.names(), *seqio.TaskRegistry.names()}
@@ -1540,33 +1578,69 @@ def get(name: str) -> seqio.Task | seqio.Mixture:
         'task or mixture',
         name,
         known,
-        'A task of your own stands in tasks/<first word of its name>.py, here or in the folder '
+        'A task of your own stands in a file of the folder tasks here, or in the file or folder '
         'that XLBENCH_TASKS names',
     )
 
 
+def _registered(name: str) -> seqio.Task | seqio.Mixture | None:
+    for registry in (seqio.MixtureRegistry, seqio.TaskRegistry):
+        if name in registry.names():
+            return registry.get(name)
+    return None
+
+
 def user_task_file(task: str) -> str | None:
     """The file that declares a task outside this repository, None for the tasks that come along."""
-    return _user_files.get(task.split('_')[0])
+    return _user_files.get(task) or _user_files.get(task.split('_')[0])
+
+
+def _user_paths() -> list[pathlib.Path]:
+    """The task files of the user: those that XLBENCH_TASKS names, then those of ./tasks."""
+    paths = []
+    if named := os.environ.get('XLBENCH_TASKS'):
+        place = pathlib.Path(named).expanduser().resolve()
+        if not place.is_dir() and not (place.is_file() and place.suffix == '.py'):
+            raise errors.UserError(
+                f'XLBENCH_TASKS={named} is not a folder of task files, nor one of them (.py)'
+            )
+        paths += sorted(place.glob('*.py')) if place.is_dir() else [place]
+    here = (pathlib.Path.cwd() / 'tasks').resolve()
+    paths += sorted(here.glob('*.py'))
+    return [
+        path
+        for path in paths
+        if path.parent != _REPOSITORY_TASKS and path.stem[0] != '_' and path.is_file()
+    ]
 
 
 def _load_tasks(word: str) -> None:
-    """Imports the task file of a first word, if there is one."""
-    places = [os.environ.get('XLBENCH_TASKS'), _REPOSITORY_TASKS, pathlib.Path.cwd() / 'tasks']
-    for place in places:
-        if not place:
-            continue
-        folder = pathlib.Path(place).expanduser().resolve()
-        if place == os.environ.get('XLBENCH_TASKS') and not folder.is_dir():
-            raise errors.UserError(f'XLBENCH_TASKS={place} is not a folder of task files')
-        path = folder / f'{word}.py'
-        if path.is_file():
-            _import_file(path, word)
-            return
+    """Imports the task file of a first word, if there is one.
+
+    Raises:
+      UserError: a file of the user has the name of one that comes along. Neither may hide the
+        other: one task name has one meaning.
+    """
+    ours = _REPOSITORY_TASKS / f'{word}.py'
+    theirs = next((path for path in _user_paths() if path.stem == word), None)
+    if not ours.is_file():
+        if theirs:
+            _import_file(theirs, word)
+        return
+    if theirs and theirs.read_bytes() != ours.read_bytes():  # Another clone has the same file.
+        raise errors.UserError(
+            f'{theirs} has the name of a task file that comes with xlbench; give it another one, '
+            f'and its tasks another first word than {word!r}'
+        )
+    _import_file(ours, word)
 
 
 def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
-    """Imports a task file once, whatever the current folder shadows."""
+    """Imports a task file once, whatever the current folder shadows.
+
+    Raises:
+      UserError: a file of the user has a mistake; with the line of it.
+    """
     own = path.parent == _REPOSITORY_TASKS
     if not own:
         _user_files[word] = str(path)
@@ -1576,9 +1650,32 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    before = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
-        raise
+        if own or not isinstance(error, Exception):
+            raise
+        raise mistake(error, str(path)) from error
+    if not own:
+        added = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()} - before
+        _user_files.update(dict.fromkeys(added, str(path)))
     return module
+
+
+def mistake(error: Exception, path: str, what: str = '') -> errors.UserError:
+    """What went wrong in a task file of the user, in one line with its place.
+
+    Args:
+      error: what was raised.
+      path: of the file.
+      what: was being done, for the start of the line.
+    """
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == path]  # fmt: skip
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
+    place = ':'.join(map(str, [path, *([line] if line else lines[-1:])]))
+    said = ' '.join(str(getattr(error, 'message', error)).split())[:300]
+    kind = '' if isinstance(error, errors.UserError) else f'{type(error).__name__}: '
+    return errors.UserError(f'{place}: {what}{kind}{said}')

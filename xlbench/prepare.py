@@ -341,6 +341,8 @@ def make_vocabulary(
     """
     if os.path.exists(path):
         raise errors.UserError(f'{path} exists and is kept; name another --new_vocabulary')
+    if not 0 < size < 2**31:
+        raise errors.UserError(f'--vocabulary_size is {size}; give a number of pieces like 8000')
     pipeline = load_pipeline()
     pipeline.use_no_vocabulary(root)
     jobs, _, _ = _resolve(_names(mixtures, 'mixture'), _names(splits, 'split'))
@@ -712,8 +714,9 @@ def _parser() -> argparse.ArgumentParser:
     add('--force', action='store_true', help='prepare anew what is up to date, too')
     add(
         '--tasks',
-        metavar='FOLDER',
-        help='where task files of your own are (default: XLBENCH_TASKS, else ./tasks)',
+        metavar='PLACE',
+        help='a folder of task files of your own, or one such file (default: XLBENCH_TASKS, else '
+        './tasks)',
     )
     return parser
 

@@ -577,27 +577,43 @@ def train_sentencepiece(
 
     Returns:
       The content of a `.model` file.
+
+    Raises:
+      UserError: the size is below what the characters of the texts need; or there is no text.
     """
     import sentencepiece
 
     # Into memory: a model trained into a file also holds that file's name, other bytes each time.
     model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        model_type=model_type,
-        vocab_size=size,
-        hard_vocab_limit=False,
-        byte_fallback=True,
-        character_coverage=1.0,
-        user_defined_symbols=list(symbols),
-        pad_id=0,
-        eos_id=1,
-        unk_id=2,
-        bos_id=-1,
-        num_threads=1,
-        shuffle_input_sentence=False,
-        max_sentence_length=1 << 20,
-        minloglevel=2,
-    )
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type=model_type,
+            vocab_size=size,
+            hard_vocab_limit=False,
+            byte_fallback=True,
+            character_coverage=1.0,
+            user_defined_symbols=list(symbols),
+            pad_id=0,
+            eos_id=1,
+            unk_id=2,
+            bos_id=-1,
+            num_threads=1,
+            shuffle_input_sentence=False,
+            max_sentence_length=1 << 20,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        # "Vocabulary size is smaller than required_chars. 10 vs 311."
+        if least := re.search(r'required_chars\. \d+ vs (\d+)', str(error)):
+            raise errors.UserError(
+                f'a vocabulary of {size} pieces is too small for the characters of these texts; '
+                f'{least[1]} is the smallest that works, for its bytes, characters and special '
+                'pieces alone'
+            ) from error
+        if 'sentences_.empty()' in str(error) or 'all_chars_count' in str(error):
+            raise errors.UserError('a vocabulary cannot be trained: no text has a word') from error
+        reason = ' '.join(str(error).split())[:200]
+        raise errors.UserError(f'SentencePiece trains no vocabulary of {size}: {reason}') from error
     return model.getvalue()
