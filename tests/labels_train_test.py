@@ -61,9 +61,12 @@ def written(workdir) -> dict[str, object]:
     }
 
 
-def test_it_answers_no_texts(run):
-    with pytest.raises(UserError, match='answers no texts'):
-        opened.open_model(str(run[1]), partitioning.make_mesh(), {})
+def test_it_opens_with_its_labels(run):
+    view, workdir = run
+    found = opened.open_model(str(workdir), partitioning.make_mesh(), {})
+    assert (found.objective.view, list(found.labels)) == (view, tiny_labels.LABELS[view])
+    texts = {task.get('texts') for task in found.tasks.values()}
+    assert texts == {1 if view == 'classification' else None}
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,9 @@ def write_root(root: pathlib.Path) -> None:
 
 
 def write_task(
-    root, view, task, split, rows, vocabulary=VOCABULARY, left_out=()
+    root, view, task, split, rows, vocabulary=VOCABULARY, left_out=(), name='sample'
 ) -> prepared.Prepared:
-    """One preparation."""
+    """One preparation, with the vocabulary that users call `name`."""
     lang = task.rpartition('_')[2]
     manifest = {
         'task': task,
@@ -139,13 +139,13 @@ def write_task(
         'skipped': [],
         'left_out': dict(left_out),
     }
-    place = prepared.folder(str(root), 'sample', task, split)
+    place = prepared.folder(str(root), name, task, split)
     with (
         mock.patch.object(prepared, 'code_fingerprint', lambda name: None),
         prepared.Writer(place, manifest=manifest, shard_examples=60) as writer,
     ):
         writer.write_batch(rows)
-    return prepared.open_task(str(root), 'sample', task, split)
+    return prepared.open_task(str(root), name, task, split)
 
 
 def tiny_config(root: pathlib.Path, view: str, **overrides) -> ml_collections.ConfigDict:

@@ -2,8 +2,8 @@
 
 import abc
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,69 @@ class Suggestion:
     score: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Classified:
+    """The label of one text, or pair of texts.
+
+    Attributes:
+      label: the likeliest one.
+      probability: of it, 0 to 1.
+      probabilities: of every label, the likeliest first.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tagged:
+    """The tags of one sentence.
+
+    Attributes:
+      words: of the sentence.
+      tags: of each word; metrics.tagging.CUT for words that the model had no room for.
+      probabilities: of the tags, 0 to 1; 0 for words that the model had no room for.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
+class Shapes:
+    """The few shapes of batches that texts are put into, so that each is compiled once.
+
+    Args:
+      batch_size: rows of a whole batch.
+      shards: the fewest rows that the devices can share, for what is left.
+      max_length: the widest, in tokens; the others are halves of it, in multiples of 8.
+    """
+
+    def __init__(self, batch_size: int, shards: int, max_length: int):
+        self._max_length = max_length
+        widths = {max(8, -(-max_length // (8 * part)) * 8) for part in (2, 4, 8)}
+        self._widths = sorted(w for w in {*widths, max_length} if w <= max_length)
+        self._rows = sorted({shards, batch_size})
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._widths) * len(self._rows)
+
+    def batches(self, lengths: Mapping[int, int]) -> Iterator[tuple[list[int], int, int]]:
+        """From {key: length} to (keys, rows, width) of batches, the longest first."""
+        keys = sorted(lengths, key=lambda key: -lengths[key])
+        for start in range(0, len(keys), self._rows[-1]):
+            batch = keys[start : start + self._rows[-1]]
+            longest = min(lengths[batch[0]], self._max_length)
+            yield (
+                batch,
+                next(rows for rows in self._rows if rows >= len(batch)),
+                next(width for width in self._widths if width >= longest),
+            )
+
+
 class Reranker(abc.ABC):
     """Gives the answers of n-best lists new scores, and sorts each list by them."""
 
@@ -87,9 +150,12 @@ class Reranker(abc.ABC):
         return ranked
 
 
+_Example = TypeVar('_Example')
+
+
 def chunks(
-    examples: Iterable[Example | None], batch_size: int
-) -> Iterator[tuple[list[Example], bool]]:
+    examples: Iterable[_Example | None], batch_size: int
+) -> Iterator[tuple[list[_Example], bool]]:
     """Examples in lists of one batch, then twice as many, up to CHUNK_BATCHES.
 
     Each comes with whether there is nothing to read right behind it, as None among the examples

@@ -130,6 +130,8 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
             flat[path] = jnp.asarray(value)
         config = _config(checkpoint, source, target)
         about = {'config': config, **config_lib.facts()}
+        if labels := hf_checkpoint.labels(checkpoint):
+            about['labels'] = labels
         (temporary / 'config.json').write_text(json.dumps(about, indent=1) + '\n', encoding='utf-8')
         checkpoints.save_params(str(temporary), 0, traverse_util.unflatten_dict(flat, sep='/'))
     return said

@@ -327,12 +327,14 @@ class Classification:
             'predicted': jnp.argmax(logits, axis=-1).astype(jnp.int32),
         }
 
-    def _nats(self, model, params, batch, rng):
-        """Logits [..., labels] and losses [...] of each row, or of each token."""
+    def logits(
+        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None = None
+    ) -> jax.Array:
+        """Of each row [batch, labels], or of each token [batch, inputs, labels]; float32."""
         optional = type_ids(model, batch)
         if 'encoder_positions' in batch:  # Of rows that hold several examples.
             optional['positions'] = batch['encoder_positions']
-        logits = model.apply(
+        return model.apply(
             {'params': params},
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
@@ -340,6 +342,10 @@ class Classification:
             train=rng is not None,
             rngs=None if rng is None else {'dropout': rng},
         )
+
+    def _nats(self, model, params, batch, rng):
+        """Logits [..., labels] and losses [...] of each row, or of each token."""
+        logits = self.logits(model, params, batch, rng)
         own = jnp.take_along_axis(logits, batch['labels'][..., None], axis=-1)[..., 0]
         return logits, jax.nn.logsumexp(logits, axis=-1) - own
 

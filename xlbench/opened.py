@@ -32,6 +32,8 @@ from xlbench.models.generator import Generator
 
 # Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
 MAX_INPUT_LENGTH = 512
+# Families whose models give labels -> the objective that trains them.
+_HEADS = {'sequence_classifier': 'classification', 'token_classifier': 'tagging'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +116,7 @@ class Opened:
       workdir: of the run; None for a checkpoint that no run of ours has trained.
       config: of the run.
       tasks: what the run's config.json says about each task, see Languages.of.
+      labels: of a classifier or tagger, in the order of their ids.
     """
 
     model: nn.Module
@@ -126,6 +129,7 @@ class Opened:
     workdir: pathlib.Path | None = None
     config: ConfigDict | None = None
     tasks: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    labels: tuple[str, ...] = ()
 
 
 def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) -> Opened:
@@ -175,12 +179,8 @@ def _open_workdir(
             f'the one with sha256 {expected[:12]}...'
         )
     objective = objectives.build(**config.objective)
-    if objective.view not in ('generation', 'retrieval'):
-        raise UserError(
-            f'{workdir} was trained for {objective.view}, and answers no texts; '
-            f'python -m xlbench.evaluate --workdir={workdir} scores it'
-        )
-    model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size)
+    labels = _labels(workdir, about) if objective.view in _HEADS.values() else ()
+    model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size, labels)
     _check(str(workdir), model, objective)
     adapters = lora.Lora(**config.lora)
     shapes, shardings = train_step.params_like(model, objective, mesh, adapters)
@@ -208,15 +208,25 @@ def _open_workdir(
         workdir,
         config,
         tasks,
+        labels,
     )
+
+
+def _labels(workdir: pathlib.Path, about: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels that a classifier or tagger was trained with; UserError if nothing says them."""
+    labels = about.get('labels')
+    if not (isinstance(labels, list) and labels and all(isinstance(x, str) for x in labels)):
+        raise UserError(f'{workdir}/config.json does not list the labels of the model as "labels"')
+    return tuple(labels)
 
 
 def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) -> Opened:
     found = hf_checkpoint.open(spec)
     tokenizer = tokenizers.load(str(found.folder), '')
     model = models.build(**{**found.model, **fields})
-    objective = objectives.build()
+    objective = objectives.build(_HEADS.get(found.family, 'generation'))
     _check(spec, model, objective)
+    labels = hf_checkpoint.labels(found)
     _, shardings = train_step.params_like(model, objective, mesh)
     params = jax.device_put(hf_checkpoint.load_params(found), shardings)
     # Marian says so of its padding; newer versions of transformers put it into the second file.
@@ -225,7 +235,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, An
     options = decoding.Options(banned=said.get('bad_words_ids') or ())
     lengths = {'inputs': _input_limit(model), 'targets': options.max_length}
     known = Languages.of(tokenizer, {})
-    return Opened(model, params, tokenizer, objective, lengths, known, options)
+    return Opened(model, params, tokenizer, objective, lengths, known, options, labels=labels)
 
 
 def _check(spec: str, model: nn.Module, objective: Any) -> None:

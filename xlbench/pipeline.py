@@ -678,17 +678,13 @@ def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str])
       inputs_pretokenized 'Es regnet.\\tEs ist nass.', targets_pretokenized 'entailment'
     """
     chosen, known = tokenizer(), Labels(_as_labels(labels, '').labels, 'classification')
-    start = prefixes(None, None, 'classification')['inputs']
-    # RoBERTa's own pairs have two ends between the texts (fairseq, roberta/hub_interface.py).
-    doubled = chosen.family in ('roberta', 'xlm-roberta')
-    between = np.array([chosen.eos_id] * (2 if doubled else 1), np.int32)
+    prefixes(None, None, 'classification')  # Refuses vocabularies that are of no encoder.
 
     def encode(record: Mapping[str, str]) -> dict[str, Any]:
         sides = [record[name] for name in texts]
         pieces = [chosen.encode(side) for side in sides]
-        parts = [part for ids in pieces for part in (between, ids)]
         return {
-            'inputs': np.concatenate([start, *parts[1:], between[:1]]),
+            'inputs': chosen.join_texts(pieces),
             'targets': known.ids([record['label']]),
             'piece_counts': np.array([len(ids) for ids in pieces], np.int32),
             'inputs_pretokenized': '\t'.join(sides),
@@ -707,17 +703,16 @@ def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
       [CLS] Hun ##de bel ##len [SEP], targets [7, 15], piece_counts [2, 2]
     """
     chosen, known = tokenizer(), Labels(_as_labels(labels, '').labels, 'tagging')
-    start = prefixes(None, None, 'tagging')['inputs']
-    end, unknown = (np.array([number], np.int32) for number in (chosen.eos_id, chosen.unk_id))
+    prefixes(None, None, 'tagging')  # Refuses vocabularies that are of no encoder.
     pieces_of = functools.lru_cache(2**17)(chosen.encode)
 
     def encode(record: Mapping[str, str]) -> dict[str, Any]:
         pieces = [pieces_of(word) for word in record['words'].split(' ')]
-        pieces = [ids if ids.size else unknown for ids in pieces]
+        inputs, piece_counts = chosen.join_words(pieces)
         return {
-            'inputs': np.concatenate([start, *pieces, end]),
+            'inputs': inputs,
             'targets': known.ids(record['tags'].split(' ')),
-            'piece_counts': np.array([len(ids) for ids in pieces], np.int32),
+            'piece_counts': piece_counts,
             'inputs_pretokenized': record['words'],
             'targets_pretokenized': record['tags'],
         }

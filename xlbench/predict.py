@@ -34,6 +34,28 @@ samples, by (1 - W) * score of the generator + W * score of the retriever, --rer
   python -m xlbench.predict RUNS/generator --rerank=RUNS/retriever --target_lang=de \
       --num_beams=6 --num_groups=3 --diversity_penalty=1 --num_return=3 < messages.txt
 
+A run whose objective is classification gives each text its likeliest label; with --scores its
+probability stands before it, and --num_return=N gives the N likeliest, as n-best:
+
+  python -m xlbench.predict RUNS/topics --scores < articles.txt
+  python -m xlbench.predict RUNS/xnli < pairs.tsv
+  python -m xlbench.predict RUNS/xnli --input=pairs.jsonl --field=premise,hypothesis
+
+A pair is a line of two texts with a TAB between them, or two fields of JSONL (text_a,text_b; a
+single text is in text). One whose objective is tagging gives each word its likeliest tag:
+
+  python -m xlbench.predict RUNS/pos < sentences.txt               # words with spaces between them
+  python -m xlbench.predict RUNS/pos --input=words.jsonl --field=tokens
+  python -m xlbench.predict RUNS/ner --input=test.conll --output=tagged.conll
+  python -m xlbench.predict RUNS/pos --input=test.conllu > tagged.conllu
+
+Plain output has the tags of a sentence on a line; JSONL has lists, in `prediction`, and with
+--scores in `score`. CoNLL has a word a line, in the first column, and a blank line behind a
+sentence; the tag is written behind the other columns, with --scores its probability behind that. In
+CoNLL-U the tag replaces UPOS. --input_format says what standard input is, and --format may be
+another one than is read. Words that the model has no room for get the tag <CUT>. A folder in the
+form of Hugging Face works alike, if its model has a head.
+
 From Python:
 
   from xlbench import predict
@@ -42,44 +64,33 @@ From Python:
   texts = model.generate(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
   retriever = predict.load('RUNS/retriever')
   replies = retriever.suggest(['Wann fährt der Zug?'], lang='de')
+  labels = predict.load('RUNS/xnli').classify([('Es regnet.', 'Es ist nass.')])
+  tags = predict.load('RUNS/pos').tag(['Hunde bellen', ['Katzen', 'schlafen']])
 """
 
 import argparse
-import codecs
-import collections
 import contextlib
 import functools
 import gzip
-import json
 import os
-import queue
-import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
-from xlbench import errors, partitioning, processes
-from xlbench.answers import (
-    BATCH_SIZE,
-    CHUNK_BATCHES,
-    Example,
-    Prediction,
-    Reranker,
-    Suggestion,
-)
+from xlbench import answer_lines, errors, partitioning, processes
+from xlbench.answers import BATCH_SIZE, Classified, Prediction, Reranker, Suggestion, Tagged
 from xlbench.decoding import flags
 from xlbench.errors import UserError
+from xlbench.labeller import Classifier, Tagger
 from xlbench.predictor import Mmi, Model, load
 from xlbench.suggester import NUM_SUGGESTIONS, Relevance, Suggester
 
-__all__ = ['Mmi', 'Model', 'Prediction', 'Relevance', 'Suggester', 'Suggestion', 'load']
+__all__ = [
+    'Classified', 'Classifier', 'Mmi', 'Model', 'Prediction', 'Relevance', 'Suggester',
+    'Suggestion', 'Tagged', 'Tagger', 'load',
+]  # fmt: skip
 
-Answer = Prediction | Suggestion
-
-# Seconds without a further line after which the answers to those before it are made.
-PAUSE = 0.05
 PROGRESS_EVERY = 10.0  # Seconds.
 
 
@@ -94,23 +105,24 @@ def main(argv: Sequence[str]) -> int:
         )
     if args.output and os.path.exists(args.output):
         raise UserError(f'{args.output} exists already; name another --output, or remove it')
-    records_in = args.field is not None or args.input.endswith('.jsonl')
-    records_out = args.format == 'jsonl' if args.format else records_in
+    given = args.input_format or answer_lines.format_of(args.input)
+    given = 'jsonl' if args.field is not None and not args.input_format else given
     file = _open_input(args.input)
     processes.keep_programs()
     langs = args.source_lang, args.target_lang
-    asked = _ask(args, None if records_in else langs)
-    field = (args.field or 'inputs') if records_in else None
-    inputs = _Inputs(file, args.input or 'stdin', asked.model, field, *langs)
-    show = functools.partial(
-        _record if records_out else _lines, scores=args.scores, n_best=asked.count > 1
+    asked = _ask(args, None if given == 'jsonl' else langs)
+    model = asked.model
+    parse = answer_lines.parser(model, given, args.field, langs)
+    show = answer_lines.shower(
+        model, given, args.format or given, scores=args.scores, count=asked.count
     )
+    inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
     progress = _Progress(asked)
     try:
         with _opened(args.output) as write:
-            for found in asked.stream(inputs):
+            for answer in asked.stream(inputs):
                 progress.add()
-                write(show(progress.texts, inputs.records.popleft(), found).encode())
+                write(show(progress.texts, inputs.records.popleft(), answer).encode())
             progress.end()
             if inputs.error:
                 raise inputs.error
@@ -131,11 +143,11 @@ class _Asked(NamedTuple):
       models: all that write or read texts token by token, whose programs are counted.
     """
 
-    model: Model | Suggester
-    stream: Callable[[Iterable[Example | None]], Iterator[Sequence[Answer]]]
+    model: Model | Suggester | Classifier | Tagger
+    stream: Callable[[Iterable[Any]], Iterator[Any]]
     count: int
     method: str
-    models: Sequence[Model]
+    models: Sequence[Model | Classifier | Tagger]
 
 
 def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) -> _Asked:
@@ -148,6 +160,8 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
     own = dict(responses=args.responses, lm_weight=args.lm_weight)
     model = load(args.model, max_input_length=args.max_input_length, **own, **sizes)
     given = flags.given(args)
+    if isinstance(model, Classifier | Tagger):
+        return _ask_labels(args, model, given)
     if isinstance(model, Suggester):
         count = given.pop('num_return', NUM_SUGGESTIONS)
         given |= {name: True for name in ('rerank', 'mmi_model') if getattr(args, name)}
@@ -173,6 +187,27 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
     return _Asked(model, stream, options.num_return, options.method, [model, *reverse])
 
 
+def _ask_labels(
+    args: argparse.Namespace, model: Classifier | Tagger, given: dict[str, Any]
+) -> _Asked:
+    """What is asked of a classifier or tagger; UserError for flags of other kinds of model."""
+    kind = 'classifier' if isinstance(model, Classifier) else 'tagger'
+    count = given.pop('num_return', 1) if kind == 'classifier' else 1
+    names = ('source_lang', 'target_lang', 'rerank', 'mmi_model')
+    if strange := [*given, *(name for name in names if getattr(args, name))]:
+        takes = '--scores and --num_return' if kind == 'classifier' else '--scores'
+        raise UserError(
+            f'--{strange[0]} is for models that write or find texts, and {args.model} is a {kind}; '
+            f'it takes {takes}'
+        )
+    if not 1 <= count <= len(model.labels):
+        raise UserError(
+            f'--num_return={count}; {args.model} has {len(model.labels)} labels: 1 to '
+            f'{len(model.labels)} are allowed'
+        )
+    return _Asked(model, model.stream, count, f'{kind} of {len(model.labels)} labels', [model])
+
+
 def _reranker(args: argparse.Namespace, sizes: Mapping[str, Any]) -> Reranker | None:
     """What ranks the answers of a generator anew."""
     if args.mmi_model and args.rerank:
@@ -181,6 +216,8 @@ def _reranker(args: argparse.Namespace, sizes: Mapping[str, Any]) -> Reranker | 
         reverse = load(args.mmi_model, **sizes)
         if isinstance(reverse, Suggester):
             raise UserError(f'--mmi_model={args.mmi_model} is a retriever; --rerank takes those')
+        if isinstance(reverse, Classifier | Tagger):
+            raise UserError(f'--mmi_model={args.mmi_model} writes no texts; name a model that does')
         return Mmi(reverse, args.mmi_weight, args.mmi_length_weight)
     if args.rerank:
         retriever = load(args.rerank, **sizes)
@@ -188,147 +225,6 @@ def _reranker(args: argparse.Namespace, sizes: Mapping[str, Any]) -> Reranker | 
             raise UserError(f'--rerank={args.rerank} is no run whose objective is retrieval')
         return Relevance(retriever, args.rerank_weight)
     return None
-
-
-class _Inputs:
-    """The inputs as examples, read by a thread as they come; None where the next takes a while.
-
-    Args:
-      file: binary, with a text or a record a line.
-      name: of the file, for messages.
-      model: knows which languages there are.
-      field: of a record that has the text; None: lines are texts.
-      source_lang, target_lang: where a record does not name its own.
-
-    Attributes:
-      records: of the examples that were given out; whoever writes their answers removes them.
-      error: what ended the reading before its time.
-    """
-
-    def __init__(
-        self,
-        file: IO[bytes],
-        name: str,
-        model: Model | Suggester,
-        field: str | None,
-        source_lang: str | None,
-        target_lang: str | None,
-    ):
-        self.records: collections.deque[dict[str, Any]] = collections.deque()
-        self.error: UserError | None = None
-        self._file, self._name, self._model = file, name, model
-        self._field, self._langs = field, (source_lang, target_lang)
-        self._lines: queue.Queue = queue.Queue(CHUNK_BATCHES * model.batch_size)
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        try:
-            for line in self._file:
-                self._lines.put(line)
-            self._lines.put(None)
-        except (OSError, EOFError) as error:
-            self._lines.put(error)
-
-    def __iter__(self) -> Iterator[Example | None]:
-        number = 0
-        while True:
-            try:
-                line = self._lines.get(timeout=PAUSE)
-            except queue.Empty:
-                yield None
-                line = self._lines.get()
-            if line is None:
-                return
-            number += 1
-            try:
-                if isinstance(line, Exception):
-                    raise ValueError(f'cannot be read: {line}')
-                record, example = self._parse(line, number)
-            except (UserError, ValueError) as error:
-                # The answers to the lines before it come first.
-                self.error = UserError(f'{self._name}:{number}: {error}')
-                return
-            self.records.append(record)
-            yield example
-
-    def _parse(self, line: bytes, number: int) -> tuple[dict[str, Any], Example]:
-        """ValueError or UserError for what is no input."""
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        try:
-            text = line.removesuffix(b'\n').removesuffix(b'\r').decode()
-        except UnicodeDecodeError as error:
-            byte = line[error.start]
-            raise ValueError(f'not UTF-8: byte 0x{byte:02x} at byte {error.start}') from None
-        if self._field is None:
-            return {'inputs': text}, Example(text, *self._langs)
-        try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f'not JSON: {error.msg} at column {error.colno}') from None
-        except RecursionError:
-            raise ValueError('not JSON: nested too deeply') from None
-        if not isinstance(record, dict):
-            raise ValueError('not a JSON object')
-        if self._field not in record:
-            raise errors.unknown('field', self._field, record, 'Set --field')
-        langs = self._langs
-        if self._model.languages.allowed:
-            names = ('source_lang', 'target_lang')
-            langs = tuple(record.get(n) or lang for n, lang in zip(names, langs, strict=True))
-        example = Example(record[self._field], *langs)
-        for name, value in zip((self._field, 'source_lang', 'target_lang'), example, strict=True):
-            if not isinstance(value, str) and (value is not None or name == self._field):
-                raise ValueError(f'{name} is {value!r}, not a text')
-        example.text.encode()  # UnicodeEncodeError, a ValueError, for half a character.
-        self._model.mark(*langs)
-        return record, example
-
-
-def _lines(
-    number: int,
-    record: Mapping[str, Any],
-    found: Sequence[Answer],
-    *,
-    scores: bool,
-    n_best: bool,
-) -> str:
-    """Plain output of one input, see the top of this file."""
-    del record
-    lines = []
-    for answer in found if n_best else _first(found):
-        text = re.sub(r'[\r\n]+', ' ', answer.text)
-        score = [f'{answer.score:.4f}'] if scores else []
-        lines.append('\t'.join([*([str(number)] if n_best else []), *score, text]) + '\n')
-    return ''.join(lines)
-
-
-def _record(
-    number: int,
-    record: Mapping[str, Any],
-    found: Sequence[Answer],
-    *,
-    scores: bool,
-    n_best: bool,
-) -> str:
-    """JSONL output of one input."""
-    del number
-    answers = [
-        {'prediction': answer.text}
-        | {
-            name: round(getattr(answer, name), 6)
-            for name in ('score', 'log_probability')
-            if scores and hasattr(answer, name)
-        }
-        for answer in (found if n_best else _first(found))
-    ]
-    added = {'predictions': answers} if n_best else answers[0]
-    return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
-
-
-def _first(found: Sequence[Answer]) -> Sequence[Answer]:
-    """The one answer of an output that has one for each input."""
-    return found or [Suggestion('', 0.0)]
 
 
 class _Progress:
@@ -396,10 +292,17 @@ def _opened(path: str) -> Iterator[Callable[[bytes], None]]:
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.predict', __doc__)
     parser.add_argument('model', help='workdir, WORKDIR@STEP, folder or hub name')
-    parser.add_argument('--input', default='', help='text or .jsonl; default: standard input')
-    parser.add_argument('--field', help='of JSONL input, that has the text (default: inputs)')
+    parser.add_argument(
+        '--input', default='', help='text, .jsonl, .conll, .conllu; default: standard input'
+    )
+    parser.add_argument(
+        '--input_format', choices=answer_lines.FORMATS, help="default: by the file's name"
+    )
+    parser.add_argument(
+        '--field', help='of JSONL input, that has the text (default: inputs; text; tokens)'
+    )
     parser.add_argument('--output', default='', help='file; default: standard output')
-    parser.add_argument('--format', choices=('text', 'jsonl'), help="default: the input's")
+    parser.add_argument('--format', choices=answer_lines.FORMATS, help="default: the input's")
     parser.add_argument('--scores', action='store_true', help='beside each text')
     parser.add_argument('--target_lang', help='ISO code')
     parser.add_argument('--source_lang', help='ISO code, for models that are told it')

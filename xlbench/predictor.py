@@ -19,9 +19,10 @@ from xlbench import (
     tokenizers,
     vocabularies,
 )
-from xlbench.answers import BATCH_SIZE, Example, Prediction, Reranker, chunks
+from xlbench.answers import BATCH_SIZE, Example, Prediction, Reranker, Shapes, chunks
 from xlbench.decoding import flags, mmi as mmi_lib
 from xlbench.errors import UserError
+from xlbench.labeller import KINDS, Classifier, Tagger
 from xlbench.models.generator import Generator
 from xlbench.opened import Languages
 from xlbench.suggester import Suggester
@@ -78,11 +79,7 @@ class Model:
             model.config.vocab_size,
             tuple(tokenizer.answer_mark()),
         )
-        # Few shapes, and each is compiled once: halves of the longest width in multiples of 8; and
-        # a whole batch, or for the rest as few rows as the devices can share.
-        widths = {max(8, -(-max_input_length // (8 * part)) * 8) for part in (2, 4, 8)}
-        self._widths = sorted(w for w in {*widths, max_input_length} if w <= max_input_length)
-        self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
+        self._shapes = Shapes(batch_size, partitioning.batch_shards(mesh), max_input_length)
         objective = objectives.build()
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
         self._programs: dict[decoding.Options, Callable[..., decoding.Decoded]] = {}
@@ -100,7 +97,7 @@ class Model:
     @property
     def max_programs(self) -> int:
         """How many one kind of decoding can come to need."""
-        return len(self._widths) * len(self._rows)
+        return self._shapes.count
 
     def generate(
         self,
@@ -230,7 +227,7 @@ class Model:
         inputs = dict(zip(places, self._inputs([chunk[i] for i in places]), strict=True))
         self.num_cut += sum(len(row) > self.max_input_length for row in inputs.values())
         answers = []
-        for batch, rows, width in self._batches({i: len(row) for i, row in inputs.items()}):
+        for batch, rows, width in self._shapes.batches({i: len(row) for i, row in inputs.items()}):
             arrays = self._arrays([{'inputs': inputs[i]} for i in batch], rows, width, 1)
             arrays = {k: array for k, array in arrays.items() if k.startswith('encoder_')}
             empty = [0] * (rows - len(batch))
@@ -248,18 +245,6 @@ class Model:
         ids = zip(marks, self._tokenizer.encode_batch(texts), strict=True) if texts else ()
         end = [self._tokenizer.eos_id]
         return [np.concatenate([mark.ids, row, end]).astype(np.int32) for mark, row in ids]
-
-    def _batches(self, lengths: Mapping[int, int]) -> Iterator[tuple[list[int], int, int]]:
-        """From {key: length} to (keys, rows, width) of batches, the longest first."""
-        keys = sorted(lengths, key=lambda key: -lengths[key])
-        for start in range(0, len(keys), self.batch_size):
-            batch = keys[start : start + self.batch_size]
-            longest = min(lengths[batch[0]], self.max_input_length)
-            yield (
-                batch,
-                next(rows for rows in self._rows if rows >= len(batch)),
-                next(width for width in self._widths if width >= longest),
-            )
 
     def _arrays(
         self, examples: Sequence[Mapping[str, np.ndarray]], rows: int, inputs: int, targets: int
@@ -341,7 +326,7 @@ class Model:
         ]
         longest = {i: max(map(len, pair.values())) for i, pair in enumerate(pairs)}
         found = []
-        for batch, rows, width in self._batches(longest):
+        for batch, rows, width in self._shapes.batches(longest):
             self._compiled.add((rows, width))
             arrays = self._arrays([pairs[i] for i in batch], rows, width, width)
             placed = partitioning.put_batch(arrays, self._mesh)
@@ -396,7 +381,7 @@ def load(
     dtype: str = '',
     responses: str = '',
     lm_weight: float | None = None,
-) -> Model | Suggester:
+) -> Model | Suggester | Classifier | Tagger:
     """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
 
     Args:
@@ -409,7 +394,8 @@ def load(
       responses, lm_weight: of a retriever, see Suggester.
 
     Returns:
-      A Suggester for a run whose objective is retrieval, otherwise a Model.
+      A Suggester for a run whose objective is retrieval, a Classifier for classification, a Tagger
+      for tagging, otherwise a Model.
 
     Raises:
       UserError: there is no such model, or it cannot be run like this.
@@ -424,6 +410,12 @@ def load(
     if max_input_length and max_input_length < 2:
         raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
     found = opened.open_model(spec, devices, {'dtype': dtype} if dtype else {})
+    most = getattr(found.model.config, 'max_positions', None)
+    if most and max_input_length > most:
+        raise UserError(
+            f'max_input_length is {max_input_length}, but {spec} has positions for {most} tokens; '
+            f'set it to {most} or less'
+        )
     sizes = dict(
         batch_size=batch_size, max_input_length=max_input_length or found.lengths['inputs']
     )
@@ -431,9 +423,10 @@ def load(
         return Suggester(spec, found, devices, responses=responses, lm_weight=lm_weight, **sizes)
     for name, value in (('responses', responses or None), ('lm_weight', lm_weight)):
         if value is not None:
-            raise UserError(
-                f'{name} is for retrievers, and {spec} writes its answers; leave it out'
-            )
+            does = 'gives labels' if found.labels else 'writes its answers'
+            raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
+    if kind := KINDS.get(found.objective.view):
+        return kind(spec, found, devices, **sizes)
     return Model(
         spec,
         found.model,

@@ -199,6 +199,7 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
         'tasks': {
             task.name: {key: task.manifest.get(key) for key in ('source_lang', 'target_lang')}
             | {'trained': task.name in trained}
+            | num_texts(task)
             for task in sorted(splits.values(), key=lambda task: task.name)
         },
         'vocabulary': parts.tokenizer.manifest(),
@@ -212,6 +213,13 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
         'dtype': config.model.get('dtype', 'float32'),
         'seed': config.seed,
     }
+
+
+def num_texts(task: Prepared) -> dict[str, int]:
+    """How many texts an example of a classification task has, 1 or 2: {'texts': 2}."""
+    if task.manifest.get('view') != 'classification' or not len(task):
+        return {}
+    return {'texts': len(task[0]['piece_counts'])}
 
 
 def _content(task: Prepared) -> str:

@@ -182,6 +182,35 @@ class Tokenizer(abc.ABC):
         ids = self.encode(ANSWER_SEPARATOR.rstrip()).tolist()
         return [] if set(ids) <= {self.unk_id} else ids
 
+    def join_texts(self, pieces: Sequence[np.ndarray]) -> np.ndarray:
+        """The ids of one or two texts -> those that a classifier reads, [length] int32.
+
+        Example, BERT: 'Es regnet.', 'Es ist nass.' ->
+          [CLS] Es regnet . [SEP] Es ist nass . [SEP]
+        """
+        before, _ = self.prefix_ids(None, None)
+        # RoBERTa's own pairs have two ends between the texts (fairseq, roberta/hub_interface.py).
+        doubled = self.family in ('roberta', 'xlm-roberta')
+        between = np.array([self.eos_id] * (2 if doubled else 1), np.int32)
+        parts = [part for ids in pieces for part in (between, ids)]
+        return np.concatenate([before, *parts[1:], between[:1]]).astype(np.int32)
+
+    def join_words(self, pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of words, each encoded alone -> those that a tagger reads, and how many a word.
+
+        A word that the vocabulary leaves nothing of is one unknown piece.
+
+        Example, BERT: 'Hunde', 'bellen' -> [CLS] Hun ##de bel ##len [SEP], [2, 2]
+
+        Returns:
+          [length] int32 and [words] int32, which leaves out what stands around the words.
+        """
+        before, _ = self.prefix_ids(None, None)
+        unknown = np.array([self.unk_id], np.int32)
+        pieces = [ids if ids.size else unknown for ids in pieces]
+        ids = np.concatenate([before, *pieces, [self.eos_id]]).astype(np.int32)
+        return ids, np.array([len(ids) for ids in pieces], np.int32)
+
     def forced_first(self, target_lang: str | None) -> int | None:
         """The id that decoding has to begin with, the first of the targets' prefix, or None."""
         words = vocabularies.FAMILIES[self.family].target

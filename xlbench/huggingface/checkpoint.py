@@ -181,6 +181,23 @@ def _stored_shape(entry: Entry, shape: tuple[int, ...]) -> tuple[int, ...]:
     return {'transposed': shape[::-1], 'row': (1, *shape)}.get(entry.form, shape)
 
 
+def labels(checkpoint: 'Checkpoint | Pair') -> tuple[str, ...]:
+    """The labels of a classifier or tagger, in the order of their ids; () for other models.
+
+    Where config.json does not name them they are LABEL_0, LABEL_1, ..., as in transformers.
+
+    Raises:
+      UserError: the head is not one that chooses a single label.
+    """
+    if checkpoint.family not in ('sequence_classifier', 'token_classifier'):
+        return ()
+    kind, count = checkpoint.config.get('problem_type'), checkpoint.model['num_labels']
+    if kind in ('regression', 'multi_label_classification') or count < 2:
+        why = f'its problem_type is {kind}' if kind else f'it has {count} label, for regression'
+        raise UserError(f'{checkpoint.folder} chooses no single label: {why}')
+    return bert.labels(checkpoint.config) or tuple(f'LABEL_{i}' for i in range(count))
+
+
 class Pair:
     """Two encoders in the subfolders left/ and right/, opened as one dual encoder."""
 

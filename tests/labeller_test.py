@@ -1,0 +1,328 @@
+"""Classifiers and taggers that answer new texts: what the evaluator wrote, formats, refusals."""
+
+import json
+import pathlib
+import random
+from typing import NamedTuple
+
+import jax
+import pytest
+import tiny_labels
+import tokenizer_files
+
+from xlbench import (
+    answer_lines,
+    checkpoints,
+    config as config_lib,
+    convert,
+    evaluate,
+    objectives,
+    partitioning,
+    pipeline,
+    predict,
+    runs,
+    train_step,
+)
+from xlbench.errors import UserError
+from xlbench.metrics.tagging import CUT
+
+WORDS = [word for text in tokenizer_files.SENTENCES.values() for word in text.split()]
+KINDS = {'texts': 'classification', 'pairs': 'classification', 'words': 'tagging'}
+
+
+class Run(NamedTuple):
+    """A workdir with fresh parameters, its task's test split, and what the evaluator wrote."""
+
+    kind: str
+    workdir: pathlib.Path
+    records: list[dict]
+    predictions: list[str]
+
+
+def made_up(kind: str) -> list[dict]:
+    """Records as readers give them; some are longer than the limit."""
+    rng = random.Random(kind)
+
+    def text() -> str:
+        return ' '.join(rng.choices(WORDS, k=rng.choice([1, 2, 3, 5, 7])))
+
+    labels = tiny_labels.LABELS[KINDS[kind]]
+    if kind == 'words':
+        sentences = [text() for _ in range(45)]
+        return [
+            {'words': words, 'tags': ' '.join(rng.choices(labels, k=len(words.split())))}
+            for words in sentences
+        ]
+    names = ['text_a'] if kind == 'texts' else ['text_a', 'text_b']
+    return [{name: text() for name in names} | {'label': rng.choice(labels)} for _ in range(45)]
+
+
+def write_run(kind: str, folder: pathlib.Path) -> Run:
+    """Encodes with the pipeline, saves fresh parameters, evaluates them."""
+    view = KINDS[kind]
+    vocabulary = tokenizer_files.write(folder / 'bert', 'bert-cased')
+    labels, task = tiny_labels.LABELS[view], tiny_labels.TASKS[view][0]
+    tokenizer = pipeline.use_vocabulary(vocabulary, str(folder))
+    records = made_up(kind)
+    if kind == 'words':
+        encode = pipeline.tagging_encoder(labels)
+    else:
+        encode = pipeline.classification_encoder(labels, [n for n in records[0] if n != 'label'])
+    rows = list(map(encode, records))
+    facts = dict(vocabulary=tokenizer.manifest(), name=vocabulary)
+    prepared = tiny_labels.write_task(folder, view, task, 'test', rows, **facts)
+    config = tiny_labels.tiny_config(folder, view, evals__test__tasks=(task,))
+    config.data.vocabulary = vocabulary
+    with config.unlocked():
+        config.model.type_vocab_size = 2
+        del config.evals['dev']
+    about = {
+        'tasks': {task: {'source_lang': 'en', 'target_lang': 'en', 'trained': True}
+                  | runs.num_texts(prepared)},
+        'vocabulary': tokenizer.manifest(),
+        'labels': labels,
+    }  # fmt: skip
+    workdir = folder / 'run'
+    config_lib.claim_workdir(str(workdir), config, about)
+    model = runs.build_model(config.model, tokenizer.vocab_size, labels)
+    mesh = partitioning.make_mesh(devices=jax.devices()[:1])
+    objective = objectives.build(**config.objective)
+    params = train_step.init_params(model, objective, mesh, jax.random.key(1))
+    # As they are, all texts would have the same label.
+    params = jax.tree.map(lambda x: 30 * x if x.ndim > 1 else x, jax.device_get(params))
+    checkpoints.save_params(str(workdir), 0, params)
+    evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test', '--step=last'])
+    lines = (workdir / 'eval' / '0' / 'test' / task / 'predictions.jsonl').read_text()
+    return Run(
+        kind, workdir, records, [json.loads(line)['prediction'] for line in lines.splitlines()]
+    )
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    return {kind: write_run(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS}
+
+
+@pytest.fixture(scope='module')
+def models(made):
+    return {kind: predict.load(str(run.workdir), batch_size=8) for kind, run in made.items()}
+
+
+def sides(record: dict) -> tuple[str, ...]:
+    return tuple(text for name, text in record.items() if name.startswith('text'))
+
+
+@pytest.mark.filterwarnings('ignore:.* were longer than')
+def test_answers_are_the_evaluators(made, models):
+    for kind in ('texts', 'pairs'):
+        model, run = models[kind], made[kind]
+        inputs = [sides(record) for record in run.records]
+        answers = model.classify([x if kind == 'pairs' else x[0] for x in inputs])
+        assert [answer.label for answer in answers] == run.predictions
+        assert len(set(run.predictions)) > 1 and model.num_cut > 0
+        for answer in answers:
+            assert sum(answer.probabilities.values()) == pytest.approx(1, abs=1e-5)
+            assert next(iter(answer.probabilities)) == answer.label
+            assert max(answer.probabilities.values()) == answer.probability
+    model, run = models['words'], made['words']
+    answers = model.tag([record['words'] for record in run.records])
+    assert [' '.join(answer.tags) for answer in answers] == run.predictions
+    assert any(CUT in answer.tags for answer in answers)
+    assert answers == model.tag([record['words'].split() for record in run.records])
+    for answer in answers:
+        assert [p == 0 for p in answer.probabilities] == [tag == CUT for tag in answer.tags]
+
+
+def test_answers_depend_on_the_text_alone(made, models):
+    pair = [sides(record) for record in made['pairs'].records]
+    alone = [models['pairs'].classify([x])[0] for x in pair[:3]]
+    together = models['pairs'].classify(pair[:3])
+    for one, other in zip(alone, together, strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+
+
+def test_a_space_inside_a_word_is_no_text_of_its_own(models):
+    """Readers of treebanks delete it."""
+    spaced, plain = models['words'].tag([['the words', 'are'], ['thewords', 'are']])
+    assert (spaced.tags, spaced.words) == (plain.tags, ('the words', 'are'))
+
+
+@pytest.mark.filterwarnings('ignore:.* were longer than')
+def test_an_exported_folder_answers_alike(made, models, tmp_path):
+    for kind in KINDS:
+        folder = tmp_path / kind
+        convert.main(['convert', str(made[kind].workdir), str(folder), '--step=last'])
+        model = predict.load(str(folder), batch_size=8, max_input_length=20)
+        assert list(model.labels) == tiny_labels.LABELS[KINDS[kind]]
+        texts = [record.get('words') or sides(record) for record in made[kind].records[:9]]
+        call = model.tag if kind == 'words' else model.classify
+        own = models[kind].tag if kind == 'words' else models[kind].classify
+        assert [a.tags if kind == 'words' else a.label for a in call(texts)] == [
+            a.tags if kind == 'words' else a.label for a in own(texts)
+        ]
+        convert.main(['convert', str(folder), str(tmp_path / f'{kind}_again')])
+        again = predict.load(str(tmp_path / f'{kind}_again'), batch_size=8, max_input_length=20)
+        assert again.labels == model.labels and call(texts[:1]) == getattr(again, call.__name__)(
+            texts[:1]
+        )
+    config = json.loads((tmp_path / 'texts' / 'config.json').read_text())
+    for changes, message in (
+        ({'problem_type': 'regression'}, 'chooses no single label: its problem_type is regression'),
+        ({'id2label': {'0': 'a', '2': 'b', 'x': 'c'}}, 'id2label is not an object with a text for'),
+    ):
+        (tmp_path / 'texts' / 'config.json').write_text(json.dumps(config | changes))
+        with pytest.raises(UserError, match=message):
+            predict.load(str(tmp_path / 'texts'))
+
+
+def test_no_more_tokens_than_positions(made):
+    with pytest.raises(
+        UserError, match=r'max_input_length is 600, but .* has positions for 32 tok'
+    ):
+        predict.load(str(made['texts'].workdir), max_input_length=600)
+
+
+@pytest.mark.parametrize(
+    'kind, inputs, message',
+    [
+        ('texts', 'one text', 'classify takes a list of texts, not one text'),
+        ('texts', ['a', ('a', 'b')], r'texts\[1\]: the input is a pair of texts, and .* single'),
+        ('pairs', ['a'], r'texts\[0\]: the input is a single text, and .* trained on pairs'),
+        ('pairs', [('a', ' ')], r'texts\[0\]: the second text is empty'),
+        ('texts', ['a', ''], r'texts\[1\]: the text is empty'),
+        ('texts', [7], 'neither a text nor a pair of texts'),
+        ('texts', ['\ud800'], 'half a character'),
+        ('words', ['a', ' '], r'texts\[1\]: the sentence is empty; a tagger needs a word'),
+        ('words', [['a', '']], r'texts\[0\]: word 2 is empty'),
+        ('words', [['a', 5]], r'texts\[0\]: word 2 is 5, not a text'),
+        ('words', [{'a': 1}], 'neither a text nor a list of words'),
+    ],
+)
+def test_mistakes(models, kind, inputs, message):
+    call = models[kind].tag if kind == 'words' else models[kind].classify
+    with pytest.raises(UserError, match=message) as error:
+        call(inputs)
+    assert '\n' not in str(error.value)
+
+
+# --------------------------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def call(models, monkeypatch, tmp_path, capsys):
+    """Runs the command line on a loaded model: what it writes."""
+
+    def main(kind, name, text, *arguments):
+        monkeypatch.setattr(predict, 'load', lambda spec, **options: models[kind])
+        (tmp_path / name).write_text(text)
+        assert predict.main(['predict', 'RUN', f'--input={tmp_path / name}', *arguments]) == 0
+        return capsys.readouterr().out
+
+    return main
+
+
+def lines(*rows) -> str:
+    return ''.join(f'{row}\n' for row in rows)
+
+
+def test_labels_of_lines_and_records(call, made, models):
+    texts = [sides(record)[0] for record in made['texts'].records[:3]]
+    found = models['texts'].classify(texts)
+    assert call('texts', 'in.txt', lines(*texts)) == lines(*(a.label for a in found))
+    scored = call('texts', 'in.txt', lines(*texts), '--scores').splitlines()
+    for line, answer in zip(scored, found, strict=True):
+        probability, label = line.split('\t')
+        assert (float(probability), label) == (
+            pytest.approx(answer.probability, abs=1e-4), answer.label
+        )  # fmt: skip
+    best = call('texts', 'in.txt', lines(texts[0]), '--num_return=2').splitlines()
+    assert best == [f'1\t{label}' for label in list(found[0].probabilities)[:2]]
+    pairs = [sides(record) for record in made['pairs'].records[:3]]
+    expected = [a.label for a in models['pairs'].classify(pairs)]
+    assert call('pairs', 'in.tsv', lines(*('\t'.join(p) for p in pairs))) == lines(*expected)
+    records = [{'id': i, 'premise': a, 'hypothesis': b} for i, (a, b) in enumerate(pairs)]
+    out = call(
+        'pairs', 'in.jsonl', lines(*map(json.dumps, records)), '--field=premise,hypothesis',
+        '--scores',
+    )  # fmt: skip
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row.pop('prediction') for row in rows] == expected
+    assert all(0.3 < row.pop('score') <= 1 for row in rows) and rows == records
+
+
+CONLLU = """# text = of words
+1\tof\tof\tX\t_\t_\t0\troot\t_\t_
+2-3\tarethe\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
+2\tare\tare\tX\t_\t_\t0\troot\t_\tA=b
+3\tthe\tthe\tX\t_\t_\t0\troot\t_\t_
+3.1\tmade\t_\t_\t_\t_\t_\t_\t_\t_
+
+"""
+
+
+def test_tags_of_lines_records_and_conll(call, models):
+    sentences = [['the', 'words'], ['this', 'is', 'read']]
+    found = models['words'].tag(sentences)
+    tags = [' '.join(answer.tags) for answer in found]
+    plain = lines('the  words', ' this\tis read')
+    assert call('words', 'in.txt', plain) == lines(*tags)
+    first = call('words', 'in.txt', plain, '--scores').splitlines()[0]
+    assert first.endswith(f'\t{tags[0]}') and len(first.split('\t')[0].split()) == 2
+    records = [{'id': 1, 'tokens': s} for s in sentences]
+    out = call('words', 'in.jsonl', lines(*map(json.dumps, records)), '--scores').splitlines()
+    for row, record, answer in zip(map(json.loads, out), records, found, strict=True):
+        assert row.pop('score') == pytest.approx(answer.probabilities, abs=1e-4)
+        assert row == record | {'prediction': list(answer.tags)}
+    (a, b), (c, d, e) = (answer.tags for answer in found)
+    # One column, several with TABs, several with spaces; blank lines between and behind.
+    conll = '\n\nthe\tX\tO\nwords\tY\tO\n\n\nthis X\nis Y\nread Z'
+    expected = f'the\tX\tO\t{a}\nwords\tY\tO\t{b}\n\nthis X {c}\nis Y {d}\nread Z {e}\n\n'
+    assert call('words', 'in.conll', conll) == expected
+    assert call('words', 'in.conll', 'the\nwords\n') == f'the\t{a}\nwords\t{b}\n\n'
+    assert call('words', 'in.txt', plain, '--format=conll').startswith(f'the\t{a}\nwords\t{b}\n\n')
+    as_text = call('words', 'in.any', conll, '--input_format=conll', '--format=text')
+    assert as_text == lines(*tags)
+    (answer,) = models['words'].tag([['of', 'are', 'the']])
+    rows = call('words', 'in.conllu', CONLLU).split('\n')
+    old = CONLLU.split('\n')
+    changed = dict(zip((1, 3, 4), answer.tags, strict=True))
+    for place, row in enumerate(old):
+        columns = row.split('\t')
+        if place in changed:
+            columns[3] = changed[place]
+        assert rows[place] == '\t'.join(columns)
+    scored = call('words', 'in.conllu', CONLLU, '--scores').split('\n')
+    assert scored[3].split('\t')[9].startswith('A=b|TagProbability=0.')
+
+
+@pytest.mark.parametrize(
+    'kind, name, text, arguments, message',
+    [
+        ('texts', 'in.txt', 'a\nb\tc\n', (), r'in.txt:2: the input is a pair .* TAB can come as'),
+        ('texts', 'in.txt', 'a\n\n', (), 'in.txt:2: the text is empty'),
+        ('pairs', 'in.txt', 'a\n', (), r'in.txt:1: the input is a single text.* with a TAB betwee'),
+        ('pairs', 'in.txt', 'a\tb\tc\n', (), 'in.txt:1: the line has 3 texts with TABs between'),
+        ('pairs', 'in.jsonl', '{"text_a": "a"}', (), "in.jsonl:1: unknown field 'text_b'; nearest"),
+        ('words', 'in.txt', 'a\n \n', (), 'in.txt:2: the sentence is empty'),
+        ('words', 'in.jsonl', '{"words": ["a"]}', (), "unknown field 'tokens'.* Set --field"),
+        ('words', 'in.conllu', '\n1\ta\n', (), 'in.conllu:2: line 1 of the sentence has 2 TAB-'),
+        ('words', 'in.txt', 'a', ('--format=conllu',), '--format=conllu needs such an input'),
+        ('texts', 'in.conll', 'a', (), 'conll is for taggers, and .* is none; give text or JSONL'),
+        ('texts', 'in.txt', 'a', ('--format=conll',), '--format=conll is for taggers'),
+        ('texts', 'in.txt', 'a', ('--num_beams=2',), '--num_beams is for .* RUN is a classifier'),
+        ('texts', 'in.txt', 'a', ('--target_lang=de',), '--target_lang is for models that write'),
+        ('texts', 'in.txt', 'a', ('--num_return=4',), 'has 3 labels: 1 to 3 are allowed'),
+        ('words', 'in.txt', 'a', ('--num_return=2',), '--num_return is for .* is a tagger; it tak'),
+        ('words', 'in.txt', 'a', ('--rerank=other',), '--rerank is for models that write or find'),
+    ],
+)
+def test_a_wrong_kind_of_input_is_one_line(call, kind, name, text, arguments, message):
+    with pytest.raises(UserError, match=message) as error:
+        call(kind, name, text, *arguments)
+    assert '\n' not in str(error.value)
+
+
+def test_formats_by_name():
+    assert [answer_lines.format_of(f'x.{s}') for s in ('jsonl.gz', 'conll', 'conllu', 'tsv')] == [
+        'jsonl', 'conll', 'conllu', 'text'
+    ]  # fmt: skip
