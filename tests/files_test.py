@@ -1,5 +1,6 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all; strange JSON is one line."""
 
+import dataclasses
 import errno
 import os
 import resource
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from xlbench import files
+from xlbench.errors import UserError
 
 
 @pytest.mark.parametrize('data', ['Grüße\r\n', b'\xff\x00', '', b''])
@@ -92,3 +94,46 @@ def test_a_reader_never_sees_half_a_file(tmp_path):
             writer.kill()
             writer.wait()
     assert seen | {path.read_text()} == {'a' * 100_000, 'b' * 100_000}
+
+
+@dataclasses.dataclass
+class Part:
+    step: int
+    name: str = ''
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('{"step": "3"}', r'Expected `int`, got `str` - at `\$.step`'),
+        ('{"name": "a"}', 'missing required field `step`'),
+        ('[1]', 'Expected `object`, got `array`'),
+        ('{"step": 3', 'truncated'),
+        ('{"step": NaN}', 'invalid character'),
+        ('[' * 100_000, 'Expected `object`, got `array`'),
+        ('{"unknown": ' + '[' * 100_000, 'nested too deeply'),
+        ('{"step": ' + '9' * 5_000 + '}', 'out of range'),
+        ('{"step": 1, "name": "\\ud800"}', 'file.json: '),
+        (b'{"step": 1, "name": "\xff"}', 'file.json: '),
+        ('{"step": 1, "name": "' + 'x' * 100 + '"}', 'more than 100 bytes'),
+        ('', 'truncated'),
+    ],
+)
+def test_strange_json_is_one_line(tmp_path, text, message):
+    path = tmp_path / 'file.json'
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    limit = 100 if 'x' * 100 in str(text) else files.JSON_BYTES
+    with pytest.raises(UserError, match=message) as caught:
+        files.read_json(path, Part, limit)
+    assert '\n' not in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_json_is_read_into_its_type(tmp_path):
+    path = tmp_path / 'file.json'
+    path.write_text('{"step": 3, "unknown": [], "name": "Übung"}', encoding='utf-8')
+    assert files.read_json(path, Part) == Part(3, 'Übung')
+    assert files.read_json(path, dict) == {'step': 3, 'unknown': [], 'name': 'Übung'}
+    with pytest.raises(UserError, match='cannot be read: No such file'):
+        files.read_json(tmp_path / 'nothing', dict)
+    with pytest.raises(UserError, match='cannot be read: Is a directory'):
+        files.read_json(tmp_path, dict)

@@ -1,4 +1,8 @@
-"""Writing small files so that a reader, or the next start of a run, never sees half of one."""
+"""Small files: nobody ever sees half of one that we write, and we trust none that we read.
+
+  files.write(path, text)                     the whole file or none of it
+  files.read_json(path, dict[str, float])     its content, checked against a type
+"""
 
 import contextlib
 import os
@@ -6,6 +10,15 @@ import pathlib
 import platform
 import threading
 from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from xlbench.errors import UserError
+
+JSON_BYTES = 64 << 20  # No JSON file of a run or a checkpoint comes near this.
+
+T = TypeVar('T')
 
 
 def write(path: str | os.PathLike, data: str | bytes) -> None:
@@ -46,3 +59,47 @@ def naming(path: str | os.PathLike) -> Iterator[None]:
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def read_json(path: str | os.PathLike, kind: type[T] | Any, limit: int = JSON_BYTES) -> T:
+    """The content of a JSON file, checked against a type.
+
+    Args:
+        path: Of the file.
+        kind: What it shall hold: `dict[str, float]`, a dataclass, a msgspec.Struct or any other
+            type that msgspec knows. Keys that a dataclass lacks are left out.
+        limit: Bytes that it may have.
+
+    Raises:
+        UserError: It is not there or too large, it is not JSON, or it holds something else.
+    """
+    try:
+        with open(path, 'rb') as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None
+    if len(data) > limit:
+        raise UserError(f'{path} has more than {limit:,} bytes, too many for a file of its kind')
+    return parse_json(data, kind, os.fspath(path))
+
+
+def parse_json(data: bytes | str, kind: type[T] | Any, name: str) -> T:
+    """The value of a JSON text, checked against a type.
+
+    Args:
+        data: The text.
+        kind: See `read_json`.
+        name: Of the text, for the message: a file, or a file and a line.
+
+    Raises:
+        UserError: It is no JSON, is nested too deeply, or holds something else.
+
+    Example: parse_json('{"step": "3"}', dict[str, int], 'about.json') ->
+      about.json: Expected `int`, got `str` - at `$[...]`
+    """
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except RecursionError:
+        raise UserError(f'{name} is nested too deeply') from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise UserError(f'{name}: {error}') from None
