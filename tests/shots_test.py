@@ -22,7 +22,7 @@ def root(tmp_path_factory):
 
 def opened(root, view, task='', lang='de', **changed):
     options = {
-        'shots': (1, 4), 'buckets': tiny_labels.BUCKETS, 'dev': 'validation',
+        'shots': (1, 4), 'buckets': range(tiny_labels.BUCKETS), 'dev': 'validation',
         'lengths': {'inputs': LIMIT}, 'batch_size': 16, 'view': view,
     }  # fmt: skip
     task = task or TASKS[view]
@@ -81,12 +81,16 @@ def test_embeddings_of_compact_ids_are_those_of_the_vocabulary(root, view):
     compact = table[corpus.token_ids]
     for number in (1, 4):
         tokens = corpus.bucket_arrays(number)['encoder_input_tokens']
-        assert tokens.max() < corpus.num_shot_ids <= len(corpus.token_ids)
-        own = compact[: corpus.num_shot_ids]
+        ids, trained = corpus.ids_of(number)
+        assert set(tokens.ravel().tolist()) <= {*ids[:trained].tolist()}
+        assert ids[0] == 0 and len({*ids.tolist()}) == len(ids) <= len(corpus.token_ids)
+        for dataset in (corpus.test, corpus.dev(number)):
+            for batch in dataset.batches:
+                assert set(batch['encoder_input_tokens'].ravel().tolist()) <= {*ids.tolist()}
         rows = [record for bucket in of_buckets(corpus, number) for record in bucket]
         plain = made(view, rows, tokens.shape[-1])['encoder_input_tokens']
         filled = corpus.bucket_arrays(number)['encoder_segment_ids'].any(-1)
-        np.testing.assert_array_equal(own[tokens][filled], table[plain])
+        np.testing.assert_array_equal(compact[tokens][filled], table[plain])
     for dataset, split in ((corpus.test, 'test'), (corpus.dev(1), 'validation')):
         found = np.concatenate([b['encoder_input_tokens'].ravel() for b in dataset.batches])
         ids = np.concatenate([record['inputs'] for record in corpus.texts(split)])
@@ -97,34 +101,46 @@ def test_embeddings_of_compact_ids_are_those_of_the_vocabulary(root, view):
 
 def test_ids_of_buckets_come_first(tmp_path, monkeypatch):
     monkeypatch.setattr(shots, '_ROWS', 3)
-    name, words = 'fewshot_udpos_ta_ta', {'test': [[9], [30, 40]], 'shots_1': [[9], [7]]}
+    name = 'fewshot_udpos_ta_ta'
+    words = {'test': [[9], [30, 40]], 'shots_1': [[9], [7]], 'shots_2': [[8]]}
     for split, own in words.items():
-        row = tiny_labels.record('tagging', own, [0, 2]) | {'bucket': '0'}
+        row = tiny_labels.record('tagging', own, [0, 2][: len(own)]) | {'bucket': '0'}
         tiny_labels.write_task(tmp_path, 'tagging', name, split, [row])
-    corpus = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=(1,), buckets=1, dev='none')
-    # Padding and what the bucket has, START and END too, rounded up to a multiple of 3.
-    assert corpus.token_ids.tolist() == [0, 1, 2, 7, 9, 30, 40] and corpus.num_shot_ids == 6
-    assert corpus.bucket_arrays(1)['encoder_input_tokens'].tolist() == [[[2, 4, 3, 1, 0, 0, 0, 0]]]
-    [batch] = corpus.test.batches
-    assert batch['encoder_input_tokens'][0].tolist() == [2, 4, 5, 6, 1, 0, 0, 0]
+    for numbers in ((1,), (1, 2)):
+        corpus = opened(
+            tmp_path, 'tagging', 'udpos', 'ta', shots=numbers, buckets=(0,), dev='none'
+        )
+        ids, trained = corpus.ids_of(1)
+        # Padding and what the bucket has, START and END too, rounded up to a multiple of 3; nothing
+        # of other buckets.
+        assert corpus.token_ids[ids].tolist() == [0, 1, 2, 7, 9, 30, 40] and trained == 6
+        tokens = corpus.token_ids[corpus.bucket_arrays(1)['encoder_input_tokens']]
+        assert tokens.tolist() == [[[2, 9, 7, 1, 0, 0, 0, 0]]]
+        [batch] = corpus.test.batches
+        tokens = corpus.token_ids[batch['encoder_input_tokens'][0]]
+        assert tokens.tolist() == [2, 9, 30, 40, 1, 0, 0, 0]
 
 
 @views
-def test_shapes_and_ids_do_not_depend_on_how_many_buckets_are_asked_for(root, view):
+def test_arrays_do_not_depend_on_what_else_is_asked_for(root, view):
     # Bucket 0 is neither the largest nor has the longest example in all of these.
-    all_of_them = opened(root, view)
-    one = opened(root, view, buckets=1)
-    assert one.num_shot_ids == all_of_them.num_shot_ids
-    np.testing.assert_array_equal(one.token_ids, all_of_them.token_ids)
+    everything = opened(root, view)
+    one = opened(root, view, buckets=(0,))
+    np.testing.assert_array_equal(one.token_ids, everything.token_ids)
     for number in (1, 4):
-        arrays, few = all_of_them.bucket_arrays(number), one.bucket_arrays(number)
-        assert few['examples'].shape == (1,)
+        found, few = everything.bucket_arrays(number), one.bucket_arrays(number)
+        assert few['examples'].shape == (tiny_labels.BUCKETS,)
         for name, array in few.items():
-            np.testing.assert_array_equal(array, arrays[name][:1])
+            np.testing.assert_array_equal(array, found[name])
+        alone = opened(root, view, shots=(number,))
+        assert alone.num_buckets(number) == everything.num_buckets(number)
+        assert alone.ids_of(number)[1] == everything.ids_of(number)[1]
+        ids = [corpus.token_ids[corpus.ids_of(number)[0]] for corpus in (alone, everything)]
+        np.testing.assert_array_equal(*ids)
 
 
 def test_packed_rows_hold_every_example_once_whatever_is_asked_for(root):
-    corpus, one = opened(root, 'tagging'), opened(root, 'tagging', buckets=1)
+    corpus, one = opened(root, 'tagging'), opened(root, 'tagging', buckets=(0,))
     for number in (1, 4):
         plain, packed = (corpus.bucket_arrays(number, packed) for packed in (False, True))
         (_, rows, width), (_, fewer, same) = plain['labels'].shape, packed['labels'].shape
@@ -149,7 +165,7 @@ def test_packed_rows_hold_every_example_once_whatever_is_asked_for(root):
             assert sorted(found) == sorted(row for row in expected if row[0])
         few = one.bucket_arrays(number, packed=True)
         for name, array in few.items():
-            np.testing.assert_array_equal(array, packed[name][:1])
+            np.testing.assert_array_equal(array, packed[name])
 
 
 @views
@@ -161,9 +177,10 @@ def test_empty_buckets_are_known_and_missing_ones_refused(root, view):
     arrays = corpus.bucket_arrays(1)
     assert arrays['examples'][last] == 0 and arrays['examples'][:last].all()
     assert not any(array[last].any() for array in arrays.values())
-    assert min(opened(root, view, buckets=last).bucket_sizes(1)) > 0
-    with pytest.raises(errors.UserError, match=r'6 buckets of .*shots_1 are asked.* there are 5'):
-        opened(root, view, buckets=6)
+    opened(root, view, buckets=(1, last))
+    refused = r'bucket 5 of .*/shots_1 is asked for, and there are 5, counted from 0'
+    with pytest.raises(errors.UserError, match=refused):
+        opened(root, view, buckets=range(6))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -263,7 +280,7 @@ def xnli(tmp_path_factory):
 
 @pytest.mark.parametrize('number', [1, 4])
 def test_the_dev_set_is_without_the_shots_of_all_buckets(xnli, number):
-    corpus = opened(xnli, 'classification', 'xnli', buckets=2, batch_size=512)
+    corpus = opened(xnli, 'classification', 'xnli', buckets=(0, 1), batch_size=512)
     dev = corpus.dev(number)
     assert dev.num_examples == 2490 - 40 * 3 * number
     taken = [
@@ -392,7 +409,7 @@ def test_pairs_of_texts(tmp_path):
     }
     for split, rows in splits.items():
         tiny_labels.write_task(tmp_path, 'classification', name, split, rows)
-    corpus = opened(tmp_path, 'classification', 'pawsx', shots=(1,), buckets=3, dev='none')
+    corpus = opened(tmp_path, 'classification', 'pawsx', shots=(1,), buckets=range(3), dev='none')
     arrays = corpus.bucket_arrays(1)
     width = arrays['encoder_input_tokens'].shape[-1]
     expected = made('classification', splits['shots_1'], width)

@@ -18,7 +18,6 @@ what is trained is the head behind it, which reads the hidden states as if they 
 
 import collections
 import dataclasses
-import functools
 import hashlib
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -216,24 +215,15 @@ class Adapter:
         self._adam, self._adam_options = optax.scale_by_adam(**adam), adam
         self._corpus, self._params = corpus, params
         self.frozen = frozen or FrozenEncoder(model, objective, params, corpus, mesh)
-        flat, rest = traverse_util.flatten_dict(self.frozen.params, sep='/'), ()
-        if self._method.encoder:
-            shot_ids = corpus.num_shot_ids
-            flat[EMBEDDING], rest = flat[EMBEDDING][:shot_ids], flat[EMBEDDING][shot_ids:]
-            self._training, self._predicting = _resized(model, shot_ids), self.frozen.model
-        else:
+        flat = traverse_util.flatten_dict(self.frozen.params, sep='/')
+        if not self._method.encoder:
             parts = ('classifier/', *(POOLERS if self._method.pooler else ()))
             flat = {name: leaf for name, leaf in flat.items() if name.startswith(parts)}
-            self._training = self._predicting = Head(*self._head(model))
-        self._start = _put(
-            {
-                'params': traverse_util.unflatten_dict(flat, sep='/'),
-                'rest': rest,
-                'chunks': tagging.Chunks(corpus.labels).tables,
-            },
-            mesh,
-        )
+            model = Head(*self._head(model))
+        self._model, self._trained = model, flat
+        self._chunks = _put(tagging.Chunks(corpus.labels).tables, mesh)
         self._data_of: tuple[int, Any] = (0, None)
+        self._test_of: tuple[int, Eval] | None = None
         self._compile()
 
     def _head(self, model: nn.Module) -> tuple[nn.Module, str]:
@@ -271,7 +261,7 @@ class Adapter:
                 f'{at_once} adaptations at once cannot be cut over {ways} devices; choose a '
                 f'multiple of {ways}'
             )
-        data = self._data(shots)
+        data, test = self._data(shots), self._test(shots)
         sizes = np.asarray(data['shots']['examples'])
         for lane in lanes:
             if not sizes[lane.bucket]:
@@ -298,10 +288,10 @@ class Adapter:
             ended = report[:, 0].astype(bool) & running
             finished = []
             if ended.any():
-                predicted = self._predict(state, data, self._test, ended)
+                predicted = self._predict(state, data, test, ended)
                 for i in np.flatnonzero(ended):
                     lane, slots[i] = slots[i], None
-                    kept = self._whole(state, i) if lane in keep else None
+                    kept = self._whole(shots, state, i) if lane in keep else None
                     finished.append((lane, report[i], predicted, i, kept))
         yield from self._results(finished, data)
 
@@ -317,7 +307,7 @@ class Adapter:
             labels = np.asarray(predicted)[slot].copy()
             yield Result(lane, score, best_epoch, epochs, curve, labels, params)
 
-    def _whole(self, state: State, slot: int) -> Any:
+    def _whole(self, shots: int, state: State, slot: int) -> Any:
         """The adapted parameters in a slot as a tree over the whole vocabulary, on the host."""
         own = state.params if state.best is None else state.best
         own = jax.device_get(self._read(own, slot))
@@ -325,20 +315,25 @@ class Adapter:
         whole = traverse_util.flatten_dict(jax.device_get(self._params), sep='/')
         if EMBEDDING in own:
             table = np.array(whole[EMBEDDING])
-            table[self._corpus.token_ids[: self._corpus.num_shot_ids]] = own[EMBEDDING]
+            ids, trained = self._corpus.ids_of(shots)
+            table[self._corpus.token_ids[ids[:trained]]] = own[EMBEDDING]
             own[EMBEDDING] = table
         if self._method.fresh:
             whole = {n: x for n, x in whole.items() if not n.startswith('classifier/')}
         return traverse_util.unflatten_dict(whole | own, sep='/')
 
-    def lanes_at_once(self, shots: int, num_lanes: int) -> int:
+    def lanes_at_once(self, shots: int, most: int) -> int:
         """How many lanes to train side by side: as many as a device's memory holds.
 
         That is what the compiler says one lane takes, and another one. A CPU is fastest with as
         many as its cache holds, so that their state is not fetched anew at every step.
+
+        Args:
+          shots: of the corpus.
+          most: no more than so many, or the next multiple of the mesh's axis 'data'.
         """
         ways = self._mesh.shape['data']
-        most = -(-num_lanes // ways)
+        most = -(-most // ways)
         limit = partitioning.memory_limit(self._mesh)
         if limit is None:
             slots = jax.tree.leaves(self._shapes(shots, ways))
@@ -370,30 +365,49 @@ class Adapter:
     def _data(self, shots: int) -> dict[str, Any]:
         """What lanes of so many shots read; that of the last number asked for is kept."""
         if self._data_of[0] != shots:
-            dev = self._corpus.dev(shots)
+            self._data_of = (0, None)  # The last one's memory is free now.
+            dev, flat, rest = self._corpus.dev(shots), dict(self._trained), ()
             if self._method.encoder:
                 # Rows of pieces may hold several examples; steps of some examples need them apart.
                 packed = self._objective.view == 'tagging' and not self._batch_size
                 arrays = self._corpus.bucket_arrays(shots, packed)
+                arrays = self._renumbered(shots, arrays)
+                ids, trained = self._corpus.ids_of(shots)
+                flat[EMBEDDING], rest = jnp.split(flat[EMBEDDING][ids], [trained])
             else:
                 arrays = self.frozen.shots(shots, self._reads_hidden)
-            self._data_of = (0, None)  # The last one's memory is free now.
             found = {
-                'shots': _put(arrays, self._mesh),
-                'dev': None if dev is None else self._eval(dev),
+                'params': traverse_util.unflatten_dict(flat, sep='/'),
+                'rest': rest,
+                'shots': arrays,
+                'dev': None if dev is None else self._eval(shots, dev),
             }
-            self._data_of = shots, self._start | found
+            self._data_of = shots, _put(found, self._mesh) | {'chunks': self._chunks}
         return self._data_of[1]
 
-    @functools.cached_property
-    def _test(self) -> Eval:
-        return self._eval(self._corpus.test)
+    def _test(self, shots: int) -> Eval:
+        """The test set on the devices; that of the last number of shots asked for is kept."""
+        # What a frozen encoder makes of it is the same for all of them.
+        key = shots if self._method.encoder else 0
+        if self._test_of is None or self._test_of[0] != key:
+            self._test_of = None
+            self._test_of = key, self._eval(shots, self._corpus.test)
+        return self._test_of[1]
 
-    def _eval(self, found: Any) -> Eval:
+    def _eval(self, shots: int, found: Any) -> Eval:
         """An EvalSet on the devices."""
-        if self._method.encoder:
-            return _put(_stacked(found), self._mesh)
-        return _put(self.frozen.evaluated(found, self._reads_hidden), self._mesh)
+        if not self._method.encoder:
+            return _put(self.frozen.evaluated(found, self._reads_hidden), self._mesh)
+        batches = tuple(self._renumbered(shots, batch) for batch in found.batches)
+        return _put(_stacked(batches, found.take, found.gold), self._mesh)
+
+    def _renumbered(self, shots: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Features with tokens as `Corpus.ids_of` counts them, in place of its compact ids."""
+        ids, _ = self._corpus.ids_of(shots)
+        numbers = np.zeros(len(self._corpus.token_ids), np.int32)
+        numbers[ids] = np.arange(len(ids))
+        name = 'encoder_input_tokens'
+        return {**arrays, name: numbers[arrays[name]]}
 
     # ---------------------------------------------------------------------------------- the device
     # Each function sees the lanes of one device.
@@ -495,7 +509,7 @@ class Adapter:
 
             def loss(params):
                 rng = jax.random.fold_in(key, number)
-                total = self._objective.loss(self._training, params, batch, rng)['loss']
+                total = self._objective.loss(self._sized(params), params, batch, rng)['loss']
                 return total / jnp.maximum(self._objective.weight(batch), 1.0)
 
             gradients = jax.grad(loss)(params)
@@ -536,11 +550,16 @@ class Adapter:
             params = traverse_util.unflatten_dict(flat, sep='/')
 
         def labels(batch):
-            rows = self._objective.row_losses(self._predicting, params, batch)
+            rows = self._objective.row_losses(self._sized(params), params, batch)
             return rows['predicted'].reshape(-1)
 
         labels = [jax.lax.map(labels, stack).reshape(-1) for stack in found.batches]
         return jnp.where(found.take >= 0, jnp.concatenate(labels)[found.take], -1)
+
+    def _sized(self, params: Any) -> Any:
+        """What is trained, over as many ids as these parameters of it have."""
+        flat = traverse_util.flatten_dict(params, sep='/')
+        return _resized(self._model, len(flat[EMBEDDING])) if EMBEDDING in flat else self._model
 
     def _score(self, params: Any, data: Any) -> jax.Array:
         """[2] int32, numerator and denominator of the score of a lane on the development set.
@@ -798,18 +817,20 @@ def _resized(model: nn.Module, vocab_size: int) -> nn.Module:
     return model.clone(config=dataclasses.replace(model.config, vocab_size=vocab_size))
 
 
-def _stacked(found: Any) -> Eval:
+def _stacked(
+    batches: Sequence[Mapping[str, np.ndarray]], take: np.ndarray, gold: np.ndarray
+) -> Eval:
     """An EvalSet with its batches of one shape stacked, so that one program goes over them."""
-    shapes = [batch['encoder_input_tokens'].shape for batch in found.batches]
+    shapes = [batch['encoder_input_tokens'].shape for batch in batches]
     order = sorted(range(len(shapes)), key=lambda i: shapes[i])
-    sizes = np.array([batch['labels'].size for batch in found.batches])
+    sizes = np.array([batch['labels'].size for batch in batches])
     starts = np.cumsum(sizes) - sizes
     moved = np.empty_like(starts)
     moved[order] = np.cumsum(sizes[order]) - sizes[order]
-    batch = np.searchsorted(starts, found.take, 'right') - 1
-    take = np.where(found.take >= 0, found.take - starts[batch] + moved[batch], -1)
+    batch = np.searchsorted(starts, take, 'right') - 1
+    take = np.where(take >= 0, take - starts[batch] + moved[batch], -1)
     stacks = tuple(
-        jax.tree.map(lambda *x: np.stack(x), *(found.batches[i] for i in group))
+        jax.tree.map(lambda *x: np.stack(x), *(batches[i] for i in group))
         for _, group in itertools.groupby(order, lambda i: shapes[i])
     )
-    return Eval(stacks, take.astype(np.int32), found.gold)
+    return Eval(stacks, take.astype(np.int32), gold)

@@ -6,8 +6,12 @@ that many buckets train side by side, and dev and test set into `EvalSet`s, whos
 compared with the right labels by a single look-up.
 
 Few of a vocabulary's ids occur in one language's few shots, and fewer in its buckets. All arrays
-have compact ids: 0 is padding, then those of buckets, then those of dev and test sets alone. An
-embedding table of 119 547 rows (mBERT) becomes one of some thousands for each adaptation.
+have compact ids, 0 is padding, and `Corpus.ids_of` says which of them a number of shots needs, those
+of its buckets first. An embedding table of 119 547 rows (mBERT) becomes one of some thousands for
+each adaptation.
+
+No array of a number of shots depends on which buckets or other numbers of shots are asked for: a
+sweep that grows goes on with the very programs, shapes and random numbers that it began with.
 """
 
 import dataclasses
@@ -89,8 +93,6 @@ class Corpus:
         name: The SeqIO task.
         labels: The labels' texts, by id.
         token_ids: [U] int32, the vocabulary's id of each compact id.
-        num_shot_ids: So many of them are enough for all buckets of the numbers of shots asked for,
-            not only for the first `buckets`.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class Corpus:
         splits: Mapping[str, prepared.Prepared],
         *,
         shots: Sequence[int],
-        buckets: int,
+        buckets: Sequence[int],
         dev: str,
         lengths: Mapping[str, int],
         batch_size: int,
@@ -120,18 +122,18 @@ class Corpus:
         self._limit, self._batch_size, self._buckets = lengths['inputs'], batch_size, buckets
         self._dev_examples = dev_examples
         self._records = {split: found.read(range(len(found))) for split, found in splits.items()}
+        self._num_buckets = {
+            number: max(1 + max(each, default=-1), len(each) + _num_empty(splits[f'shots_{number}']))
+            for number, each in ((number, self._by_bucket(number)) for number in shots)
+        }
         for number in shots:
             self._check_buckets(splits[f'shots_{number}'])
-        own = {f'shots_{number}' for number in shots}
-        first = self._ids(self._records[split] for split in own)
-        rest = self._ids(self._records[split] for split in self._records if split not in own)
+        ids = np.append(self._ids(self._records.values()), self._conventions.eos_id)
         pad = np.array([self._conventions.pad_id])
-        first = np.setdiff1d(np.append(first, self._conventions.eos_id), pad)
-        rest = np.setdiff1d(rest, np.append(first, pad))
-        self.token_ids = np.concatenate([pad, first, rest]).astype(np.int32)
-        self.num_shot_ids = min(_up_to(_ROWS, 1 + len(first)), len(self.token_ids))
+        self.token_ids = np.concatenate([pad, np.setdiff1d(ids, pad)]).astype(np.int32)
         self._compact = np.zeros(self._conventions.vocab_size, np.int32)
         self._compact[self.token_ids] = np.arange(len(self.token_ids))
+        self._ids_of: dict[int, tuple[np.ndarray, int]] = {}
 
     @classmethod
     def open(
@@ -142,7 +144,7 @@ class Corpus:
         lang: str,
         *,
         shots: Sequence[int],
-        buckets: int,
+        buckets: Sequence[int],
         dev: str,
         lengths: Mapping[str, int],
         batch_size: int,
@@ -157,7 +159,7 @@ class Corpus:
             task: One of FEWSHOT.tasks.
             lang: ISO code.
             shots: Numbers of shots, K.
-            buckets: How many of the buckets of each K, the first so many.
+            buckets: The numbers of the buckets of each K that are asked for.
             dev: 'validation', the split of that name, without the shots of this K (of all buckets)
                 where shots are dev examples (xnli, pawsx); 'other_shots', the examples of buckets
                 of other K that are in no bucket of this K, each once, for languages without a dev
@@ -182,20 +184,44 @@ class Corpus:
             dev_examples=dev_examples,
         )
 
-    def bucket_arrays(self, shots: int, packed: bool = False) -> dict[str, np.ndarray]:
-        """The buckets of a number of shots: {feature: [buckets, N, ...]}, 'examples': [buckets].
+    def ids_of(self, shots: int) -> tuple[np.ndarray, int]:
+        """The compact ids that adaptations to a number of shots read.
 
-        N is the number of rows of the largest bucket, and rows are as wide as the longest example,
-        among all buckets that there are: masks of dropout depend on shapes, and the result of a
-        bucket shall not depend on how many others are asked for. A row holds an example, or
-        several if `packed`, see `pack_rows`. Rows without one are empty, with weight 0.
+        Returns:
+            ids: [N] int32, padding first, then those of its buckets, then those of dev and test
+                sets alone.
+            trained: So many of them, the first ones, are enough for its buckets; a multiple of 64
+                unless there are fewer, so that the same programs fit many languages.
+        """
+        if shots in self._ids_of:
+            return self._ids_of[shots]
+        own = f'shots_{shots}'
+        evaluated = [
+            split
+            for split in self._records
+            if self._dev == 'other_shots' or not split.startswith('shots_')
+        ]
+        first = np.append(self._ids([self._records[own]]), self._conventions.eos_id)
+        rest = self._ids(self._records[split] for split in evaluated)
+        first = np.setdiff1d(self._compact[first], [0])
+        rest = np.setdiff1d(self._compact[rest], np.append(first, 0))
+        ids = np.concatenate([[0], first, rest]).astype(np.int32)
+        self._ids_of[shots] = ids, min(_up_to(_ROWS, 1 + len(first)), len(ids))
+        return self._ids_of[shots]
+
+    def bucket_arrays(self, shots: int, packed: bool = False) -> dict[str, np.ndarray]:
+        """All buckets of a number of shots: {feature: [buckets, N, ...]}, 'examples': [buckets].
+
+        N is the number of rows of the largest bucket, and rows are as wide as the longest example:
+        masks of dropout depend on shapes, so that these are of all buckets that there are,
+        whichever are asked for. A row holds an example, or several if `packed`, see `pack_rows`.
+        Rows without one are empty, with weight 0.
         """
         records = self._records[f'shots_{shots}']
         each = self._by_bucket(shots)
         most = max(map(len, each.values()))
         longest = max(len(record['inputs']) for record in records)
-        numbers = range(max(self._buckets, 1 + max(each)))
-        found = [each.get(number, []) for number in numbers]
+        found = [each.get(number, []) for number in range(self.num_buckets(shots))]
         rows = [row for own in found for row in [*own, *[[]] * (most - len(own))]]
         arrays = features.VIEWS[self._view](
             rows,
@@ -208,13 +234,16 @@ class Corpus:
             for name, array in self._compacted(arrays).items()
         }
         arrays = pack_rows(arrays) if packed else arrays
-        arrays = {name: array[: self._buckets] for name, array in arrays.items()}
         return arrays | {'examples': np.array(self.bucket_sizes(shots), np.int32)}
 
+    def num_buckets(self, shots: int) -> int:
+        """How many buckets of a number of shots there are, empty ones included."""
+        return self._num_buckets[shots]
+
     def bucket_sizes(self, shots: int) -> list[int]:
-        """Examples of each bucket; some published ones are empty."""
+        """Examples of each bucket that there is; some published ones are empty."""
         each = self._by_bucket(shots)
-        return [len(each.get(number, ())) for number in range(self._buckets)]
+        return [len(each.get(number, ())) for number in range(self.num_buckets(shots))]
 
     def dev(self, shots: int) -> EvalSet | None:
         """What an adaptation with so many shots is stopped by; None for 'none'."""
@@ -270,14 +299,12 @@ class Corpus:
     def _check_buckets(self, split: prepared.Prepared) -> None:
         """Every bucket asked for has examples, or is known to be empty."""
         there = {int(record['bucket']) for record in self._records[split.split]}
-        # All that is left out of such a split are empty buckets.
-        empty = sum((split.manifest.get('left_out') or {}).values())
-        missing = [number for number in range(self._buckets) if number not in there]
-        if len(missing) > empty:
+        missing = [number for number in self._buckets if number not in there]
+        if len(missing) > _num_empty(split):
             raise UserError(
-                f'{self._buckets} buckets of {split.name}/{split.split} are asked for, and '
-                f'there are {len(there) + empty}; ask for fewer, or make more with '
-                '`python -m xlbench.buckets sample`'
+                f'bucket {missing[-1]} of {split.name}/{split.split} is asked for, and there are '
+                f'{len(there) + _num_empty(split)}, counted from 0; ask for fewer, or make more '
+                'with `python -m xlbench.buckets sample`'
             )
 
     def _by_bucket(self, shots: int) -> dict[int, list[Record]]:
@@ -444,6 +471,11 @@ class _Chosen:
 
     def read(self, indices: Iterable[int]) -> list[Record]:
         return [self.records[i] for i in indices]
+
+
+def _num_empty(split: prepared.Prepared) -> int:
+    """How many buckets without an example it has: nothing else of such a split is left out."""
+    return sum((split.manifest.get('left_out') or {}).values())
 
 
 def _letters(record: Record) -> str:
