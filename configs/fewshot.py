@@ -29,6 +29,15 @@ The other size is the paper's, mBERT on the official files below `data`:
 
 A source model that is trained already is named with --config.source_workdir=RUNS/fewshot_udpos.
 
+A sweep may grow: the same command with more languages, shots, buckets, starts, methods, learning
+rates or seeds adds them to the same workdir, where all that is done is kept. It may also ask for
+the new part alone, such as the last ten buckets:
+
+  python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=panx --workdir=RUNS/panx \
+      --config.adapt.buckets='(30, 40)'
+
+Everything else must stay as it was when the sweep was begun, and so must the prepared data.
+
 Keys after the colon: size (sample, ud, mbert), task (udpos, xnli, pawsx, mldoc, marc, panx); and,
 with + between several, methods (full, fc; of classifiers also fc_pooler, cos_pooler,
 fc_reset_pooler), starts (source, none: before source training), languages, shots.
@@ -72,7 +81,7 @@ def sample(task: str) -> ml_collections.ConfigDict:
     c.adapt = dict(
         languages=fewshot_source.SAMPLE_LANGUAGES[1:],
         shots=(1, 2, 4),
-        buckets=6,
+        buckets=(0, 6),  # Of each K those from 0 to 5.
         starts=('source',),
         methods=('full', 'fc'),
         learning_rates=(3e-4, 1e-3),
@@ -105,7 +114,7 @@ def small(task: str) -> ml_collections.ConfigDict:
     c.adapt = dict(
         languages=('de', 'tr', 'ta', 'zh', 'mr'),
         shots=(1, 2, 4),
-        buckets=30,
+        buckets=(0, 30),
         starts=('source',),
         methods=('full',),
         learning_rates=(5e-3,),
@@ -134,7 +143,7 @@ def paper(task: str) -> ml_collections.ConfigDict:
     c.adapt = dict(
         languages=FEWSHOT.task_languages[task][1:],  # All but English.
         shots=FEWSHOT.shots(task),
-        buckets=40,
+        buckets=(0, 40),
         starts=('source',),
         methods=('full',),
         learning_rates=(1e-5, 3e-5, 5e-5, 7e-5),

@@ -124,8 +124,9 @@ def test_predictions_come_back_with_separators(tmp_path):
     journal.add_gold('udpos', 'de', gold, ['A', 'B'], 2)
     zero, first, third = tiny_sweep.zero_shot('de', 50.0), *tiny_sweep.group('de', 1, [1.0, 2.0])
     journal.add(zero, np.array([0, 0, -1, 0, -1]))
-    journal.add(first, np.array([1, 1, -1, 1, -1]), lane=0, lanes=2)
-    journal.add(third, np.array([0, 1, -1, 16, -1]), lane=2)  # More than there were to be.
+    third = dataclasses.replace(third, bucket=2)
+    journal.add(first, np.array([1, 1, -1, 1, -1]), 2)
+    journal.add(third, np.array([0, 1, -1, 16, -1]), 2)  # More than there were to be.
 
     sweep = Sweep.read(folder)
     assert sweep.gold('udpos', 'de').tolist() == [0, 1, 255, 16, 255]
@@ -134,29 +135,62 @@ def test_predictions_come_back_with_separators(tmp_path):
     assert sweep.predicted(first).tolist() == [1, 1, 255, 1, 255]
     assert sweep.predicted(third).tolist() == [0, 1, 255, 16, 255]
     assert sweep.labels('udpos', 'de') == ['A', 'B'] and sweep.num_examples('udpos', 'de') == 2
-    table = np.load(folder / 'predictions/udpos-de-1-full-source.npy')
+    table = np.load(folder / 'predictions/udpos-de-1-full-source/1e-05-42.npy')
     assert table.shape == (3, 5) and (table[1] == 255).all()
 
     journal.add_gold('udpos', 'de', gold, ['A', 'B'], 2)  # The same, when a sweep goes on.
     with pytest.raises(errors.UserError, match='test set of udpos in de is another'):
         journal.add_gold('udpos', 'de', gold, ['A', 'C'], 2)
-    with pytest.raises(ValueError, match='lane 0'):
-        journal.add(tiny_sweep.row('de', 1, 5, 1.0), np.zeros(5), lane=0)
     with pytest.raises(ValueError, match='at most 255'):
-        journal.add(tiny_sweep.row('de', 1, 6, 1.0), np.array([255]), lane=3)
+        journal.add(tiny_sweep.row('de', 1, 6, 1.0), np.array([255]))
     with pytest.raises(errors.UserError, match='no predictions'):
         sweep.gold('udpos', 'fr')
 
 
-def test_a_journal_that_goes_on_knows_which_lanes_are_taken(tmp_path):
-    folder = tiny_sweep.write(tmp_path / 'sweep', [])
+def test_predictions_of_earlier_versions_are_read_beside_new_ones(tmp_path):
+    """Theirs are in one file for a group, and a line says in which place."""
     first, second = tiny_sweep.group('de', 1, [1.0, 2.0])
-    Journal.open(folder).add(first, np.array([1, 2]), lane=0, lanes=2)
-    journal = Journal.open(folder)
-    with pytest.raises(ValueError, match='lane 0'):
-        journal.add(second, np.array([3, 4]), lane=0)
-    journal.add(second, np.array([3, 4]), lane=1)
-    assert Sweep.read(folder).predicted(first).tolist() == [1, 2]
+    folder = tiny_sweep.write(tmp_path / 'sweep', [first])
+    path = folder / 'results.jsonl'
+    path.write_text(json.dumps(json.loads(path.read_text()) | {'lane': 3}) + '\n')
+    (folder / 'predictions').mkdir()
+    old = np.arange(8, dtype=np.uint8).reshape(4, 2)
+    np.save(folder / 'predictions/udpos-de-1-full-source.npy', old)
+    Journal.open(folder).add(second, np.array([8, 9]), 2)
+    sweep = Sweep.read(folder)
+    assert sweep.predicted(first).tolist() == [6, 7]
+    assert sweep.predicted(second).tolist() == [8, 9]
+
+
+@pytest.mark.parametrize(
+    ('asked', 'numbers'),
+    [
+        (3, [0, 1, 2]), ((3,), [0, 1, 2]), ((0, 3), [0, 1, 2]), ([3, 5], [3, 4]), ((5, 3), []),
+        ((-1, 2), []), ((1, 2, 3), []), ('3', []), (True, []), (None, []), (0, []), ((1.0, 3), []),
+    ],
+)  # fmt: skip
+def test_numbers_of_buckets(asked, numbers):
+    assert list(results.bucket_numbers(asked)) == numbers
+
+
+def test_what_a_group_is_to_be_adapted_to_is_what_any_command_asked_for(tmp_path):
+    asked = [
+        {'languages': ['de'], 'shots': [1, 2], 'buckets': 2},
+        {'languages': ['de', 'fr'], 'shots': [1], 'buckets': [6, 8], 'methods': ['fc']},
+        'no block',
+    ]
+    rows = tiny_sweep.group('de', 1, [1.0])
+    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows, asked=asked))
+    found = {
+        (lang, k, method): sweep.buckets(lang, k, method, 'source')
+        for lang, k, method in (
+            ('de', 1, 'fc'),
+            ('de', 1, 'full'),
+            ('fr', 1, 'fc'),
+            ('fr', 2, 'fc'),
+        )
+    }
+    assert list(found.values()) == [{0, 1, 6, 7}, {0, 1}, {6, 7}, set()]
 
 
 def test_the_learning_rate_has_the_best_mean_dev_score(tmp_path):

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from xlbench import (
     watch,
 )
 from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import __main__ as fewshot, results, sweep
+from xlbench.fewshot import __main__ as fewshot, results, sweep, tables
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
@@ -40,7 +41,7 @@ NUM_STEPS = {'classification': 24, 'tagging': 8}
 # whose programs are compiled soon; adaptation_test.py has all of them.
 METHODS = {'classification': ('fc', 'fc_pooler'), 'tagging': ('fc',)}
 EMPTY = tiny_labels.BUCKETS - 1  # The bucket of one shot that has no example.
-SIZES = {'buckets': 5, 'learning_rates': (0.003, 0.01), 'languages': ('de', 'fr')}
+SIZES = {'buckets': (0, 5), 'learning_rates': (0.003, 0.01), 'languages': ('de', 'fr')}
 SHOTS = {'classification': (1,), 'tagging': (1, 2)}
 
 # Runs a sweep again and again, and sends it a signal at one place each time. Every life is a child
@@ -174,7 +175,7 @@ def test_every_adaptation_has_a_row(run):
     view, workdir = run
     rows = rows_of(workdir)
     groups = len(SIZES['languages']) * len(SHOTS[view]) * len(METHODS[view])
-    lanes = SIZES['buckets'] * len(SIZES['learning_rates'])
+    lanes = tiny_labels.BUCKETS * len(SIZES['learning_rates'])
     assert len(rows) == len(SIZES['languages']) + groups * lanes
     assert (workdir / 'DONE').read_text() == f'{len(rows)}\n'
     order = [(row['language'], row['method']) for row in rows]
@@ -298,16 +299,89 @@ def test_stopped_at_every_awkward_place(run, root, tmp_path):
     rows = [row for row in rows if row.startswith(('udpos,de,0,', 'udpos,de,2,'))]
     assert (workdir / 'results.csv').read_text() == ''.join([head, *rows])
     assert (workdir / 'DONE').read_text() == '11\n'
-    predictions = {path.name: path.read_bytes() for path in workdir.glob('predictions/[!.]*')}
-    assert sorted(predictions) == [
-        'udpos-de-2-fc-source.npy', 'udpos-de-gold.npy', 'udpos-de-zero_shot-source.npy',
-        'udpos-de.json',
+    found, wanted = predictions(workdir), predictions(run[1])
+    assert sorted(found) == [
+        'udpos-de-2-fc-source/0.003-42.npy', 'udpos-de-2-fc-source/0.01-42.npy',
+        'udpos-de-gold.npy', 'udpos-de-zero_shot-source.npy', 'udpos-de.json',
     ]  # fmt: skip
-    for name, content in predictions.items():
-        assert content == (run[1] / 'predictions' / name).read_bytes()
+    assert found == {name: wanted[name] for name in found}
     log = (workdir / 'log.txt').read_text()
     assert 'resumed with 3 of 11 results' in log and 'resumed with 8 of 11 results' in log
     assert log.count('de: 45 examples to test') == 3  # The last life has nothing to read.
+
+
+def predictions(workdir: pathlib.Path) -> dict[str, bytes]:
+    """{name: content} of the files below predictions/."""
+    folder = workdir / 'predictions'
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob('*')
+        if path.is_file() and not path.name.startswith('.')
+    }
+
+
+# ------------------------------------------------------------------------------ a sweep that grows
+
+
+@pytest.mark.parametrize('run', ['tagging'], indirect=True)
+def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_path, capsys):
+    """By languages, shots, ranges of buckets and learning rates, in any order, data unchanged."""
+    workdir, data = tmp_path / 'run', tmp_path / 'data'
+    shutil.copytree(root, data)
+    source = shutil.copytree(run[1] / 'source', tmp_path / 'source')
+    steps = [
+        dict(languages=('fr',), shots=(2,), buckets=(3, 5), learning_rates=(0.01,)),
+        dict(languages=('de', 'fr'), shots=(2, 1), buckets=(2,), learning_rates=(0.01,)),
+        dict(languages=('de', 'fr'), shots=(1, 2), buckets=(0, 5), learning_rates=(0.01, 0.003)),
+    ]
+
+    def config(asked, **overrides):
+        adapt = {f'adapt__{key}': value for key, value in asked.items()}
+        return tiny_sweep(data, 'tagging', **{'source_workdir': str(source), **adapt, **overrides})
+
+    rows = []
+    for asked in steps:
+        sweep.sweep(config(asked), str(workdir))
+        rows.append(len(rows_of(workdir)))
+    assert rows == [1 + 2, 2 + 2 + 8, 2 + 2 * 2 * 5 * 2]
+    assert (workdir / 'results.csv').read_bytes() == (run[1] / 'results.csv').read_bytes()
+    assert predictions(workdir) == predictions(run[1])
+    about = json.loads((workdir / 'config.json').read_text())
+    assert [block['languages'] for block in about['asked']] == [['fr'], ['de', 'fr'], ['de', 'fr']]
+    log = (workdir / 'log.txt').read_text()
+    assert '2 results are kept that this command does not ask for' in log
+    for table in tables.systems([results.Sweep.read(workdir)])[0].groups.values():
+        assert not table.missing
+
+    # What has been asked for before is finished, also where it was less.
+    before = snapshot(workdir)
+    capsys.readouterr()
+    for asked in (steps[0], steps[2]):
+        sweep.sweep(config(asked), str(workdir))
+        assert 'is finished already; its tables:' in capsys.readouterr().out
+    assert snapshot(workdir) == before
+
+    # Anything else stays as it was begun: the config, the data and the model that is adapted.
+    more = steps[2] | {'learning_rates': (0.1,)}
+    with pytest.raises(errors.UserError, match=r'adapt\.patience was 2, now 3'):
+        sweep.sweep(config(more, adapt__patience=3), str(workdir))
+    moved = source.rename(tmp_path / 'moved')
+    about = json.loads((moved / 'config.json').read_text())
+    (moved / 'config.json').write_text(json.dumps(about | {'contents': {}}))
+    with pytest.raises(
+        errors.UserError, match=r'moved holds another model than when .*run was begun'
+    ):
+        sweep.sweep(config(more, source_workdir=str(moved)), str(workdir))
+    (moved / 'config.json').write_text(json.dumps(about))
+    name = FEWSHOT.task_name('udpos', 'de')
+    examples = prepared.open_task(str(data), 'sample', name, 'shots_1')
+    records = examples.read(range(len(examples)))
+    records[0] = records[0] | {'inputs': np.roll(records[0]['inputs'], 1)}
+    vocabulary, left_out = (examples.manifest[key] for key in ('vocabulary', 'left_out'))
+    tiny_labels.write_task(data, 'tagging', name, 'shots_1', records, vocabulary, left_out)
+    with pytest.raises(errors.UserError, match=f'{name}/shots_1 holds other examples than when'):
+        sweep.sweep(config(more, source_workdir=str(moved)), str(workdir))
+    assert snapshot(workdir) == before
 
 
 # ------------------------------------------------------------------------------ starts and sources
@@ -425,7 +499,8 @@ def refuse(root, tmp_path, capfd):
         ('tagging', {'adapt__seeds': (-1,)}, 'config.adapt.seeds is (-1,); '),
         ('tagging', {'adapt__epochs': 0}, 'config.adapt.epochs is 0; it must be 1 or more'),
         ('tagging', {'adapt__dev': 'test'}, "config.adapt.dev 'test'; nearest: "),
-        ('tagging', {'adapt__buckets': 6}, 'there are 5; ask for fewer'),
+        ('tagging', {'adapt__buckets': (6,)}, 'there are 5, counted from 0; ask for fewer'),
+        ('tagging', {'adapt__buckets': (4, 2)}, 'config.adapt.buckets is (4, 2); give a number, '),
         ('tagging', {'adapt__at_once': 12}, 'config.adapt.at_once is 12, but 8 devices'),
         ('tagging', {'adapt__lengths__inputs': 33}, 'source model holds 32 tokens; set it to 32'),
         ('tagging', {'mesh__tensor': 2}, 'config.mesh.tensor is 2, but every adaptation runs on'),

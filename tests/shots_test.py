@@ -107,9 +107,7 @@ def test_ids_of_buckets_come_first(tmp_path, monkeypatch):
         row = tiny_labels.record('tagging', own, [0, 2][: len(own)]) | {'bucket': '0'}
         tiny_labels.write_task(tmp_path, 'tagging', name, split, [row])
     for numbers in ((1,), (1, 2)):
-        corpus = opened(
-            tmp_path, 'tagging', 'udpos', 'ta', shots=numbers, buckets=(0,), dev='none'
-        )
+        corpus = opened(tmp_path, 'tagging', 'udpos', 'ta', shots=numbers, buckets=(0,), dev='none')
         ids, trained = corpus.ids_of(1)
         # Padding and what the bucket has, START and END too, rounded up to a multiple of 3; nothing
         # of other buckets.

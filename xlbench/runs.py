@@ -205,7 +205,7 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
         'vocabulary': parts.tokenizer.manifest(),
         'labels': labels_of(parts.data),  # Of a classifier or tagger: id = place.
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
-        'contents': {name: _content(task) for name, task in sorted(splits.items())},
+        'contents': {name: content(task) for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if parts.is_sample else 'files',
         'parameters': parts.num_parameters,
@@ -222,7 +222,7 @@ def num_texts(task: Prepared) -> dict[str, int]:
     return {'texts': len(task[0]['piece_counts'])}
 
 
-def _content(task: Prepared) -> str:
+def content(task: Prepared) -> str:
     """A hash of the examples alone; the manifest's is another one when the code was changed."""
     shards = ' '.join(shard['sha256'] for shard in task.manifest['shards'])
     return hashlib.sha256(shards.encode()).hexdigest()

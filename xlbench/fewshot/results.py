@@ -1,9 +1,10 @@
 """What a sweep leaves in its workdir, as it is written and as it is read.
 
-  config.json       what was run (xlbench.config.claim_workdir): config, data, versions, ...
+  config.json       what was run (xlbench.config.claim_workdir): config, data, versions, ...; under
+                    'asked' what each command asked for, as a sweep may grow
   results.jsonl     a line per finished adaptation, in the order in which they ended
-  results.csv       the same as a tidy table, in the order of the plan, without the curves
-  predictions/<task>-<lang>-<K>-<method>-<start>.npy   uint8 [lanes, W], of the test set
+  results.csv       the same as a tidy table, in an order of its own, without the curves
+  predictions/<task>-<lang>-<K>-<method>-<start>/<rate>-<seed>.npy   uint8 [buckets, W], test set
   predictions/<task>-<lang>-zero_shot-<start>.npy      uint8 [W], without adaptation
   predictions/<task>-<lang>-gold.npy                   uint8 [W], the right labels
   predictions/<task>-<lang>.json                       names of the labels, number of examples
@@ -11,6 +12,9 @@
 W is as in shots.EvalSet; a label is its number, and 255 stands for the separators between sentences
 and for what is not there yet. Predictions are on disk before the line that speaks of them, so that
 whatever results.jsonl names is whole, also after the process was killed.
+
+In workdirs of earlier versions a group has a single file [lanes, W] in place of its folder, and
+lines of results.jsonl have a 'lane', their place in it; these are read, too.
 """
 
 import dataclasses
@@ -107,7 +111,6 @@ class Journal:
         found, self._size, self.dropped = _read_rows(self._path)
         self.rows = [row for row, _ in found]
         self._keys = {row.key for row in self.rows}
-        self._lanes = {(row.group, lane): row.key for row, lane in found if lane is not None}
 
     @classmethod
     def open(cls, workdir: str | pathlib.Path) -> 'Journal':
@@ -122,28 +125,19 @@ class Journal:
         """Whether rows with the keys of these are there."""
         return all(self.has(row.key) for row in rows)
 
-    def add(
-        self,
-        row: Row,
-        predicted: np.ndarray | None = None,
-        lane: int | None = None,
-        lanes: int | None = None,
-    ) -> None:
+    def add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:
         """Writes a row, and before it what the model predicts on the test set.
 
         Args:
             row: One that is not there yet.
             predicted: [W] numbers of labels, -1 at separators; None for an empty bucket.
-            lane: Its place among the predictions of its group; None for zero-shot rows.
-            lanes: How many places the group has; only the first call for a group counts, unless
-                a later one has more.
+            num_buckets: How many buckets the group's data has, whichever the sweep asks for.
         """
         if self.has(row.key):
             raise ValueError(f'results.jsonl already has {row.key}')
         if predicted is not None:
-            self._write_predictions(row, predicted, lane, lanes)
-        line = dataclasses.asdict(row) | {'lane': lane}
-        data = (json.dumps(line, allow_nan=False) + '\n').encode()
+            self._write_predictions(row, predicted, num_buckets)
+        data = (json.dumps(dataclasses.asdict(row), allow_nan=False) + '\n').encode()
         with files.naming(self._path), self._path.open('ab') as file:
             file.truncate(self._size)
             file.write(data)
@@ -187,17 +181,13 @@ class Journal:
         _save(path, gold)
         files.write(about, json.dumps(content, ensure_ascii=False, indent=1) + '\n')
 
-    def _write_predictions(
-        self, row: Row, predicted: np.ndarray, lane: int | None, lanes: int | None
-    ) -> None:
-        path = predictions_path(self._workdir, *_place(row))
+    def _write_predictions(self, row: Row, predicted: np.ndarray, num_buckets: int) -> None:
+        path = _path_of(self._workdir, row)
         predicted = _as_bytes(predicted)
-        if lane is None:
+        if row.bucket is None:
             _save(path, predicted)
             return
-        if (taken := self._lanes.get((row.group, lane), row.key)) != row.key:
-            raise ValueError(f'lane {lane} has the predictions of {taken}')
-        shape = (max(lane + 1, lanes or 0), len(predicted))
+        shape = (max(row.bucket + 1, num_buckets), len(predicted))
         there = np.load(path, mmap_mode='r', allow_pickle=False) if path.is_file() else None
         if there is None or len(there) < shape[0]:
             table = np.full(shape, SEPARATOR, np.uint8)
@@ -205,9 +195,8 @@ class Journal:
                 table[: len(there)] = there
             _save(path, table)
         table = np.load(path, mmap_mode='r+', allow_pickle=False)
-        table[lane] = predicted
+        table[row.bucket] = predicted
         table.flush()
-        self._lanes[row.group, lane] = row.key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +207,8 @@ class Sweep:
         workdir: The folder.
         info: config.json as it is.
         rows: All rows, sorted by task, language, shots, method, start, learning rate, bucket, seed.
-        lanes: By `Row.key`, the place of a row among the predictions of its group.
+        lanes: By `Row.key`, the place of a row among the predictions of its group, in workdirs of
+            earlier versions; None in others.
         dropped: A sentence if the last line of results.jsonl was left out; else ''.
     """
 
@@ -251,6 +241,23 @@ class Sweep:
         """The resolved config."""
         config = self.info.get('config')
         return config if isinstance(config, dict) else {}
+
+    @functools.cached_property
+    def asked(self) -> tuple[Mapping[str, Any], ...]:
+        """What each command that added to the sweep asked for: `config.adapt` of each."""
+        blocks = self.info.get('asked') or [self.config.get('adapt')]
+        blocks = blocks if isinstance(blocks, list) else []
+        return tuple(block for block in blocks if isinstance(block, dict))
+
+    def buckets(self, language: str, shots: int, method: str, start: str) -> set[int]:
+        """The numbers of the buckets that a group is to be adapted to."""
+        group = dict(languages=language, shots=shots, methods=method, starts=start)
+        return {
+            number
+            for block in self.asked
+            if all(_asks_for(block.get(key), value) for key, value in group.items())
+            for number in bucket_numbers(block.get('buckets'))
+        }
 
     @property
     def is_sample(self) -> bool:
@@ -294,12 +301,16 @@ class Sweep:
 
     def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
         """[W] uint8: predictions of the model without adaptation."""
-        return self._load(task, language, ZERO_SHOT, start)
+        return _load(predictions_path(self.workdir, task, language, ZERO_SHOT, start))
 
     def predicted(self, row: Row) -> np.ndarray:
         """[W] uint8: predictions of an adapted model."""
         lane = self.lanes.get(row.key)
-        table = self._load(*_place(row))
+        if lane is None:
+            path, lane = _path_of(self.workdir, row), row.bucket
+        else:
+            path = predictions_path(self.workdir, *_place(row))
+        table = _load(path)
         if table.ndim == 1:
             return table
         if lane is None or lane >= len(table):
@@ -308,7 +319,7 @@ class Sweep:
 
     def gold(self, task: str, language: str) -> np.ndarray:
         """[W] uint8: the right labels of the test set."""
-        return self._load(task, language, 'gold')
+        return _load(predictions_path(self.workdir, task, language, 'gold'))
 
     def labels(self, task: str, language: str) -> list[str]:
         """The name of each label."""
@@ -337,18 +348,16 @@ class Sweep:
         path = path.with_name(_name(task, language) + '.json')
         return _read_json(path) if path.is_file() else {}
 
-    def _load(self, *place: Any) -> np.ndarray:
-        path = predictions_path(self.workdir, *place)
-        try:
-            # The header decides how much is read, and only what is asked for is.
-            table = np.load(path, mmap_mode='r', allow_pickle=False)
-        except FileNotFoundError:
-            raise errors.UserError(f'there are no predictions {path}') from None
-        except (OSError, ValueError, EOFError) as error:
-            raise errors.UserError(f'{path} cannot be read: {error}') from None
-        if table.dtype != np.uint8 or table.ndim not in (1, 2):
-            raise errors.UserError(f'{path} holds {table.dtype}{list(table.shape)}, no predictions')
-        return table
+
+def bucket_numbers(asked: Any) -> range:
+    """The numbers of the buckets that config.adapt.buckets asks for; none if it is not valid.
+
+    Example: 3 or (3,) or (0, 3) -> 0, 1, 2; (30, 40) -> 30, 31, ..., 39
+    """
+    ends = tuple(asked) if isinstance(asked, list | tuple) else (asked,)
+    if not 1 <= len(ends) <= 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in ends):
+        return range(0)
+    return range(*ends) if min(ends) >= 0 else range(0)
 
 
 def predictions_path(workdir: str | pathlib.Path, *parts: Any) -> pathlib.Path:
@@ -363,8 +372,34 @@ def write_csv(rows: Iterable[Row], path: str | pathlib.Path) -> None:
     files.write(path, grids.comma_separated(columns, values))
 
 
+def _asks_for(values: Any, value: Any) -> bool:
+    """Whether a value is among those that a command names; all are where it names none."""
+    return not isinstance(values, list | tuple) or value in values
+
+
+def _path_of(workdir: str | pathlib.Path, row: Row) -> pathlib.Path:
+    """The file of a row's predictions."""
+    path = predictions_path(workdir, *_place(row))
+    if row.bucket is None:
+        return path
+    return path.with_suffix('') / f'{row.learning_rate}-{row.seed}.npy'
+
+
+def _load(path: pathlib.Path) -> np.ndarray:
+    try:
+        # The header decides how much is read, and only what is asked for is.
+        table = np.load(path, mmap_mode='r', allow_pickle=False)
+    except FileNotFoundError:
+        raise errors.UserError(f'there are no predictions {path}') from None
+    except (OSError, ValueError, EOFError) as error:
+        raise errors.UserError(f'{path} cannot be read: {error}') from None
+    if table.dtype != np.uint8 or table.ndim not in (1, 2):
+        raise errors.UserError(f'{path} holds {table.dtype}{list(table.shape)}, no predictions')
+    return table
+
+
 def _place(row: Row) -> tuple:
-    """What the file of a row's predictions is named by."""
+    """What the file or folder of a row's predictions is named by."""
     shots = () if row.shots == 0 else (row.shots,)
     return row.task, row.language, *shots, row.method, row.start
 
@@ -389,7 +424,7 @@ def _as_bytes(numbers: np.ndarray) -> np.ndarray:
 def _save(path: pathlib.Path, table: np.ndarray) -> None:
     out = io.BytesIO()
     np.save(out, table, allow_pickle=False)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, out.getvalue())
 
 

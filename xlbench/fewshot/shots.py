@@ -6,9 +6,9 @@ that many buckets train side by side, and dev and test set into `EvalSet`s, whos
 compared with the right labels by a single look-up.
 
 Few of a vocabulary's ids occur in one language's few shots, and fewer in its buckets. All arrays
-have compact ids, 0 is padding, and `Corpus.ids_of` says which of them a number of shots needs, those
-of its buckets first. An embedding table of 119 547 rows (mBERT) becomes one of some thousands for
-each adaptation.
+have compact ids, 0 is padding, and `Corpus.ids_of` says which of them a number of shots needs, with
+those of its buckets first. An embedding table of 119 547 rows (mBERT) becomes one of some thousands
+for each adaptation.
 
 No array of a number of shots depends on which buckets or other numbers of shots are asked for: a
 sweep that grows goes on with the very programs, shapes and random numbers that it began with.
@@ -122,11 +122,10 @@ class Corpus:
         self._limit, self._batch_size, self._buckets = lengths['inputs'], batch_size, buckets
         self._dev_examples = dev_examples
         self._records = {split: found.read(range(len(found))) for split, found in splits.items()}
-        self._num_buckets = {
-            number: max(1 + max(each, default=-1), len(each) + _num_empty(splits[f'shots_{number}']))
-            for number, each in ((number, self._by_bucket(number)) for number in shots)
-        }
+        self._num_buckets = {}
         for number in shots:
+            each, empty = self._by_bucket(number), _num_empty(splits[f'shots_{number}'])
+            self._num_buckets[number] = max(1 + max(each, default=-1), len(each) + empty)
             self._check_buckets(splits[f'shots_{number}'])
         ids = np.append(self._ids(self._records.values()), self._conventions.eos_id)
         pad = np.array([self._conventions.pad_id])

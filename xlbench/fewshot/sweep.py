@@ -6,17 +6,23 @@ its lanes at once as fit; see adaptation.py. Every lane that ends is written dow
 that a sweep that was stopped, however it was, goes on with the others, and ends with the same
 results. For that the number of lanes at once is kept as well, in plan.json: it decides in which
 order a compiled program adds.
+
+A later command may ask for more in the same workdir: see `GROWING`. What is done is kept, and the
+results are those of a sweep that was asked for everything at once, in the same bytes: no lane
+depends on which others there are, and results.csv has an order of its own. Everything else stays
+as it was begun, the contents of the data included.
 """
 
 import contextlib
 import dataclasses
 import gc
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -48,6 +54,8 @@ from xlbench.interruption import Interrupted, Interruption
 from xlbench.metrics import tagging
 
 STARTS = ('source', 'none')
+# The keys of config.adapt of which a later command may name others.
+GROWING = ('languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'seeds')
 # Seconds between two lines about a group that is running.
 SAY_EVERY = 20.0
 
@@ -59,7 +67,8 @@ class Adapt:
     Attributes:
       languages: ISO codes.
       shots: numbers of shots, K.
-      buckets: so many of each K, the first ones.
+      buckets: of each K: a number, the first so many; or a range (FIRST, END), so that (30, 40) are
+        the ten buckets from 30 to 39.
       learning_rates: of Adam, without a schedule.
       starts: 'source', the source-trained model; 'none', what source training began with.
       methods: see adaptation.METHODS.
@@ -78,7 +87,7 @@ class Adapt:
 
     languages: Sequence[str]
     shots: Sequence[int]
-    buckets: int
+    buckets: int | Sequence[int]
     learning_rates: Sequence[float]
     starts: Sequence[str] = ('source',)
     methods: Sequence[str] = ('full',)
@@ -118,8 +127,13 @@ class Adapt:
                     )
         if self.dev not in shots_lib.DEV_SETS:
             raise errors.unknown('dev set in config.adapt.dev', self.dev, shots_lib.DEV_SETS)
+        if not self.numbers:
+            raise UserError(
+                f'config.adapt.buckets is {_as_tuple(self.buckets)}; give a number, for the first '
+                'so many, or a range (FIRST, END), such as (30, 40) for those from 30 to 39'
+            )
         for key, least in (
-            ('buckets', 1), ('epochs', 1), ('patience', 1), ('batch_size', 0),
+            ('epochs', 1), ('patience', 1), ('batch_size', 0),
             ('eval_batch_size', 1), ('dev_examples', 0), ('at_once', 0), ('keep_params', 0),
         ):  # fmt: skip
             if (value := getattr(self, key)) < least:
@@ -135,12 +149,17 @@ class Adapt:
         """The groups of a language that start alike, in their order."""
         return [Group(language, start, method, k) for method in self.methods for k in self.shots]
 
+    @property
+    def numbers(self) -> range:
+        """Those of the buckets."""
+        return results.bucket_numbers(self.buckets)
+
     def lanes(self) -> list[Lane]:
-        """The lanes of each group, in the order of its predictions and of results.csv."""
+        """The lanes of each group."""
         return [
             Lane(bucket, float(rate), seed)
             for rate in self.learning_rates
-            for bucket in range(self.buckets)
+            for bucket in self.numbers
             for seed in self.seeds
         ]
 
@@ -174,6 +193,10 @@ class Group:
             metric=FEWSHOT.main_score(task),
             **empty | {'status': 'done'} | values,
         )
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def zero_shot(language: str, start: str) -> Group:
@@ -359,7 +382,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
       Interrupted: the process was told to end.
     """
     adapt = check_config(config)
-    if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
+    if check_workdir(workdir, config) and is_finished(workdir, config.task, adapt):
         print(f'{workdir} is finished already; its tables:\n\n{report.table(workdir)}')
         return
     mesh = partitioning.make_mesh(**config.mesh)
@@ -378,7 +401,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         journal = results.Journal.open(workdir)
         corpora = open_corpora(config, adapt, journal, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
-        config_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
+        claim_workdir(workdir, config, facts(config, source, data, mesh))
         if not config.source_workdir and not (pathlib.Path(own) / 'DONE').exists():
             train.train(config.source, own, found)
         with contextlib.closing(
@@ -392,7 +415,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
 def planned(
     task: str, adapt: Adapt, languages: Sequence[str] = (), starts: Sequence[str] = ()
 ) -> list[results.Row]:
-    """Every row there will be, without its result, in the order of results.csv.
+    """Every row there will be, without its result.
 
     Args:
       task: of the benchmark.
@@ -410,6 +433,115 @@ def planned(
             *(group.row(task, lane) for group in adapt.groups(language, start) for lane in lanes),
         )
     ]
+
+
+def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
+    """Rows in the order of results.csv, which is the same however a sweep came about."""
+    methods = (results.ZERO_SHOT, *adaptation.METHODS)
+
+    def place(row: results.Row) -> tuple:
+        return (
+            FEWSHOT.task_languages[row.task].index(row.language),
+            STARTS.index(row.start),
+            methods.index(row.method),
+            row.shots,
+            row.learning_rate,
+            row.bucket,
+            row.seed,
+        )
+
+    return sorted(rows, key=place)
+
+
+# ---------------------------------------------------------------------------------------------
+# The workdir: what a sweep was begun with, and what was added to it.
+
+
+def check_workdir(workdir: str, config: ConfigDict) -> bool:
+    """Whether a sweep was begun in the workdir that this config continues, or adds to.
+
+    Raises:
+      UserError: it is another sweep's (the difference is in the message), or somebody's.
+    """
+    return config_lib.check_workdir(workdir, _as_begun(workdir, config))
+
+
+def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
+    """Makes the workdir this sweep's own, or notes in its config.json what is asked for now.
+
+    Args:
+      workdir: of the sweep.
+      config: of the sweep.
+      about: what config.json says besides, see `facts`.
+
+    Raises:
+      UserError: it is another sweep's, or somebody's, or was begun with other data.
+    """
+    block = config_lib.to_dict(config)['adapt']
+    asked = {key: block[key] for key in GROWING if key in block}
+    begun = check_workdir(workdir, config)
+    before = config_lib.read_about(workdir) if begun else {}
+    if before.get('source_model', about['source_model']) != about['source_model']:
+        raise UserError(
+            f'config.source_workdir={config.source_workdir} holds another model than when '
+            f'{workdir} was begun; name the one that it held, or choose another --workdir'
+        )
+    # This also compares the contents of the data with those that the sweep was begun with.
+    config_lib.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
+    if not begun:
+        return
+    known = before.get('asked') or [
+        {key: value for key, value in before['config']['adapt'].items() if key in GROWING}
+    ]
+    # What is said of data that was there before stays as it was.
+    new = {
+        'config': before['config'] | {'source_workdir': config.source_workdir},
+        'asked': known if asked in known else [*known, asked],
+        'source_model': about['source_model'],
+        **{key: about[key] | before.get(key, {}) for key in ('manifests', 'contents', 'examples')},
+    }
+    if new != {key: before.get(key) for key in new}:
+        text = json.dumps(before | new, indent=1, ensure_ascii=False)
+        files.write(pathlib.Path(workdir) / 'config.json', text + '\n')
+
+
+def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:
+    """Whether all that is asked for now is in the tables of the workdir."""
+    if not (pathlib.Path(workdir) / 'DONE').exists():
+        return False
+    return results.Journal.open(workdir).has_all(planned(task, adapt))
+
+
+def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
+    """The config with what may change as the sweep in the workdir was begun with it.
+
+    That is what may grow, and where a finished source model lies, as long as it is the same one.
+    """
+    if not (pathlib.Path(workdir) / 'config.json').is_file():
+        return config
+    now = config_lib.to_dict(config)
+    try:
+        before = config_lib.read_about(workdir)
+        adapt, source = dict(before['config']['adapt']), before['config']['source_workdir']
+    except (ValueError, KeyError, TypeError):
+        return config  # Whoever compares it says what is wrong.
+    for key in GROWING:
+        now['adapt'].pop(key, None)
+    now['adapt'] |= {key: adapt[key] for key in GROWING if key in adapt}
+    if source and now['source_workdir'] and before.get('source_model'):
+        now['source_workdir'] = source
+    return ConfigDict(now)
+
+
+def source_model(config: ConfigDict) -> str:
+    """What tells a finished source model from others: a hash; '' for one that is trained here."""
+    if not (workdir := config.source_workdir):
+        return ''
+    about = config_lib.read_about(workdir)
+    trained = {key: value for key, value in about['config'].items() if key != 'mesh'}
+    step = checkpoints.find_step(workdir, 'best')
+    text = json.dumps([trained, about.get('contents'), step], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Runner:
@@ -444,10 +576,10 @@ class Runner:
         self._lanes = adapt.lanes()
         self.log = logs.Log(workdir)
         self._journal, self._check = journal, check
+        self._keys = {row.key for row in planned(self._task, adapt)}
         path = self._folder / 'plan.json'
         self._at_once = json.loads(path.read_text(encoding='utf-8')) if path.exists() else {}
-        self._began, self._before = time.monotonic(), len(self._journal.rows)
-        self._total = len(planned(self._task, adapt))
+        self._began, self._before = time.monotonic(), self._done
 
     def run(self, corpora: dict[str, shots_lib.Corpus]) -> None:
         """All that is not done yet; results.csv; the tables; DONE.
@@ -457,21 +589,29 @@ class Runner:
         """
         if self._journal.dropped:
             self.log.line(self._journal.dropped)
-        if self._journal.rows:
-            self.log.line(f'resumed with {self._before} of {self._total} results')
+        if self._before:
+            self.log.line(f'resumed with {self._before} of {len(self._keys)} results')
+        if others := len(self._journal.rows) - self._before:
+            self.log.line(f'{others} results are kept that this command does not ask for')
+        # Not finished, until all that is asked for now is in the tables.
+        (self._folder / 'DONE').unlink(missing_ok=True)
         try:
             for language in list(corpora):
                 self._run_language(language, corpora.pop(language))
         except Interrupted as error:
             raise Interrupted(
-                f'{error}: {len(self._journal.rows)} of {self._total} results are in '
+                f'{error}: {self._done} of {len(self._keys)} results are in '
                 f'{self._folder}; the same command goes on from there'
             ) from None
-        rows = {row.key: row for row in self._journal.rows}
-        ordered = [rows[row.key] for row in planned(self._task, self._adapt)]
+        ordered = in_order(self._journal.rows)
         results.write_csv(ordered, self._folder / 'results.csv')
         self.log.line('\n' + report.table(str(self._folder)))
         files.write(self._folder / 'DONE', f'{len(ordered)}\n')
+
+    @property
+    def _done(self) -> int:
+        """How many of the results that this command asks for are there."""
+        return sum(row.key in self._keys for row in self._journal.rows)
 
     def close(self) -> None:
         """Closes the files."""
@@ -545,7 +685,6 @@ class Runner:
     ) -> None:
         """The lanes of a group that are not done yet."""
         examples = corpus.bucket_sizes(group.shots)
-        numbers = {lane: number for number, lane in enumerate(self._lanes)}
         left = [
             lane for lane in self._lanes if not self._journal.has(group.row(self._task, lane).key)
         ]
@@ -555,7 +694,9 @@ class Runner:
         left = [lane for lane in left if examples[lane.bucket]]
         if not left:
             return
-        at_once = self._lanes_at_once(group, adapter, len(self._lanes))
+        num_buckets = corpus.num_buckets(group.shots)
+        # No more than there are buckets: how many lanes there are may change when a sweep grows.
+        at_once = self._lanes_at_once(group, adapter, num_buckets)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
             f'{len(left)} adaptations, {at_once} at once'
@@ -576,7 +717,7 @@ class Runner:
             )
             if result.params is not None:
                 self._keep(group, lane, result.params)
-            self._journal.add(row, result.predicted, numbers[lane], len(numbers))
+            self._journal.add(row, result.predicted, num_buckets)
             scores.append(row.score)
             if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
                 said = time.monotonic()
@@ -594,7 +735,7 @@ class Runner:
 
     def _progress(self, scores: Sequence[float]) -> str:
         """How far all is, and the scores of the group that is running."""
-        done, total = len(self._journal.rows), self._total
+        done, total = self._done, len(self._keys)
         rate = (done - self._before) / (time.monotonic() - self._began)
         name = FEWSHOT.main_score(self._task)
         return (
@@ -629,7 +770,7 @@ def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> shots_lib.Co
         config.task,
         language,
         shots=tuple(adapt.shots),
-        buckets=adapt.buckets,
+        buckets=adapt.numbers,
         dev=adapt.dev,
         lengths=adapt.lengths,
         batch_size=adapt.eval_batch_size,
@@ -664,10 +805,11 @@ def survey(adapt: Adapt, language: str, corpus: shots_lib.Corpus) -> str:
     """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
     parts = [f'{corpus.test_size} examples to test']
     for number in adapt.shots:
-        sizes, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
-        text = f'{number} shots: {min(sizes)} to {max(sizes)} examples'
+        every, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
+        sizes = {bucket: every[bucket] for bucket in adapt.numbers}
+        text = f'{number} shots: {min(sizes.values())} to {max(sizes.values())} examples'
         parts.append(text + (f', dev {dev}' if dev else ''))
-        if empty := [f'{bucket}' for bucket, size in enumerate(sizes) if not size]:
+        if empty := [f'{bucket}' for bucket, size in sizes.items() if not size]:
             parts.append(f'EMPTY of {number} shots: bucket {", ".join(empty)}')
     return f'  {language}: {"; ".join(parts)}'
 
@@ -688,7 +830,7 @@ def introduction(
         f'{config.task}: {groups} groups of {number} adaptations = {groups * number}; '
         f'{len(adapt.languages)} languages x start {", ".join(adapt.starts)} x '
         f'{", ".join(adapt.methods)} x {", ".join(map(str, adapt.shots))} shots; a group has '
-        f'{adapt.buckets} buckets x {len(adapt.learning_rates)} learning rates x '
+        f'{len(adapt.numbers)} buckets x {len(adapt.learning_rates)} learning rates x '
         f'{len(adapt.seeds)} seeds'
     )
 
@@ -701,7 +843,9 @@ def facts(config: ConfigDict, source: Source, data: runs.Data, mesh: Mesh) -> di
     return config_lib.facts() | {
         'vocabulary': first.manifest['vocabulary'],
         'labels': source.labels,
+        'source_model': source_model(config),
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
+        'contents': {name: runs.content(task) for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if is_sample else 'files',
         'devices': partitioning.describe(mesh),

@@ -757,8 +757,6 @@ def _stats(sweep: Sweep, task: str) -> dict[Group, Stats]:
     for row in sweep.rows:
         if row.task == task:
             rows.setdefault(Group(row.language, row.shots, row.method, row.start), []).append(row)
-    adapt = sweep.config.get('adapt') or {}
-    buckets = adapt.get('buckets') if isinstance(adapt.get('buckets'), int) else 0
     found = {}
     for group, of_group in rows.items():
         if not group.shots:
@@ -778,6 +776,6 @@ def _stats(sweep: Sweep, task: str) -> dict[Group, Stats]:
             rate,
             seed,
             all(row.dev_score is not None for row in chosen),
-            max(0, buckets - len(chosen) - len(empty)),
+            len(sweep.buckets(*group) - {row.bucket for row in chosen} - set(empty)),
         )
     return found
