@@ -30,8 +30,9 @@ from xlbench import configs, errors, files
 from xlbench.errors import UserError
 from xlbench.signatures import Signature
 
-# What may differ when a run goes on: the devices it then has; its numbers stay what they are.
-ELASTIC = ('mesh',)
+# What may differ when a run goes on: the devices it then has, and where its data lies; the data
+# itself has to be the same (see claim_workdir), so that its numbers stay what they are.
+ELASTIC = ('mesh', 'data.root', 'data.vocabulary')
 VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
 
 
@@ -99,6 +100,8 @@ def parse_command(
     if left[1:]:
         raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
     _check_values(values.config)
+    errors.check_path('--workdir', values.workdir)
+    errors.check_path('config.data.root', dict(values.config.get('data', {})).get('root'))
     workdir = values.workdir or _default_workdir(path, values.config)
     return Command(values.config, workdir, dry_run and values.dry_run)
 
@@ -369,7 +372,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f'{path} is broken ({error}); choose another --workdir') from None
     now = to_dict(config)
-    if difference := _difference(*({**c, **dict.fromkeys(ELASTIC)} for c in (before, now))):
+    if difference := [line for line in _difference(before, now) if not _is_elastic(line)]:
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''
         raise UserError(
             f'{workdir} holds a run with another config: {"; ".join(difference[:5])}{more}; '
@@ -383,10 +386,39 @@ def begun_with(workdir: str, config: ConfigDict) -> str:
 
     Example: 'mesh.data was 8, now 4; mesh.fsdp was 1, now 2'
     """
-    before, now = read_about(workdir)['config'], to_dict(config)
-    return '; '.join(
-        line for key in ELASTIC for line in _difference(before.get(key), now.get(key), key)
-    )
+    lines = _difference(read_about(workdir)['config'], to_dict(config))
+    return '; '.join(filter(_is_elastic, lines))
+
+
+def _is_elastic(line: str) -> bool:
+    """Whether a line of `_difference` is about something that may differ."""
+    key = line.partition(' ')[0]
+    return any(key == allowed or key.startswith(f'{allowed}.') for allowed in ELASTIC)
+
+
+def data_root(about: Mapping[str, Any], given: str = '') -> str:
+    """The data root of a run, wherever its workdir and this process are.
+
+    A relative root starts in the folder where the run was begun; where it is not there any more,
+    in this one.
+
+    Args:
+      about: the content of config.json.
+      given: the root that the user names now, if any.
+
+    Raises:
+      UserError: there is no such folder, and nothing can make it.
+    """
+    data = about['config']['data']
+    root = given or data['root']
+    begun = os.path.join(about.get('cwd') or '', root)
+    root = begun if not given and os.path.isdir(begun) else root
+    if not os.path.isdir(root) and not data['sample']:
+        raise UserError(
+            f'the data that the run was trained with is not here: there is no folder {root!r}; '
+            'name the one that it is in with --root=FOLDER'
+        )
+    return root
 
 
 def read_about(workdir: str) -> dict[str, Any]:
@@ -427,7 +459,14 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
       UserError: the workdir is another config's, or somebody's, or of other data.
     """
     if check_workdir(workdir, config):
-        before = read_about(workdir).get('contents', {})
+        began = read_about(workdir)
+        hashes = [(content.get('vocabulary') or {}).get('sha256') for content in (began, about)]
+        if all(hashes) and hashes[0] != hashes[1]:
+            raise UserError(
+                f'{workdir} was begun with another vocabulary than {config.data.vocabulary!r} is '
+                'now; put it back, or choose another --workdir'
+            )
+        before = began.get('contents', {})
         for name, content in about.get('contents', {}).items():
             if content != before.get(name, content):
                 raise UserError(
@@ -463,7 +502,7 @@ def facts() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             versions[package] = 'not installed'
-    return {'versions': versions, 'git': _git_commit(), 'argv': sys.argv}
+    return {'versions': versions, 'git': _git_commit(), 'argv': sys.argv, 'cwd': os.getcwd()}
 
 
 def _git_commit() -> str:

@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -239,7 +239,7 @@ def to_folder(
     """
     about = config_lib.read_about(workdir)
     config, labels = ConfigDict(about['config']), about.get('labels') or ()
-    vocabulary = Vocabulary(workdir, config)
+    vocabulary = Vocabulary(workdir, about)
     model = runs.build_model(config.model, vocabulary.size, labels)
     family, model_config = config.model.family, model.config
     source = init_from.open_workdir(workdir, str(step))
@@ -313,17 +313,18 @@ class Vocabulary:
       ids: special ids, for `to_config`.
     """
 
-    def __init__(self, workdir: str, config: Any):
-        own = pathlib.Path(workdir) / 'tokenizer'
-        self._spec = str(own) if own.is_dir() else config.data.vocabulary
-        self._root = config.data.root
+    def __init__(self, workdir: str, about: Mapping[str, Any]):
+        config = about['config']
+        own = pathlib.Path(workdir) / tokenizers.CONVERTED
         if own.is_dir() and not hub.tokenizer_files(own):
             # Converted from a folder without a tokenizer: config.json is all there is.
             content = tensors.read_json(own / hub.CONFIG)
-            self.size = self.pieces = config.model.vocab_size
+            self.size = self.pieces = config['model']['vocab_size']
+            self._path = own
             self.ids = {}
         else:
-            tokenizer = tokenizers.load(self._spec, self._root)
+            tokenizer = tokenizers.of_workdir(workdir, about)
+            self._path = pathlib.Path(tokenizers.path_of_workdir(workdir, about))
             content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
             self.size, self.pieces = tokenizer.vocab_size, tokenizer.num_pieces
             self.ids = {key: getattr(tokenizer, key, None) for key in IDS.values()}
@@ -331,20 +332,15 @@ class Vocabulary:
 
     def files(self, folder: pathlib.Path) -> Iterable[pathlib.Path]:
         """The tokenizer's files; those that have to be made are made in `folder`."""
-        path = pathlib.Path(self._spec).expanduser()
-        if self._spec in tokenizers.SAMPLE_FILES:
-            path = pathlib.Path(self._root) / tokenizers.SAMPLE_FILES[self._spec]
-        if path.is_dir():
-            return hub.tokenizer_files(path)
-        if path.suffix == '.json':
-            return [path]
-        if path.is_file():
-            # The ids are SentencePiece's own: no sentinels of T5 behind them.
-            about = {'tokenizer_class': 'T5Tokenizer', 'extra_ids': 0}
-            shutil.copy(path, folder / 'spiece.model')
-            tensors.write_json(folder / 'tokenizer_config.json', about)
-            return hub.tokenizer_files(folder)
-        return hub.fetch_tokenizer(tokenizers.HUB_NAMES.get(self._spec, self._spec))
+        if self._path.is_dir():
+            return hub.tokenizer_files(self._path)
+        if self._path.suffix == '.json':
+            return [self._path]
+        # The ids are SentencePiece's own: no sentinels of T5 behind them.
+        about = {'tokenizer_class': 'T5Tokenizer', 'extra_ids': 0}
+        shutil.copy(self._path, folder / 'spiece.model')
+        tensors.write_json(folder / 'tokenizer_config.json', about)
+        return hub.tokenizer_files(folder)
 
 
 # ------------------------------------------------------------------------------------------- pieces

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 # What a disk or a file system says when it does not do its part, and what helps.
 _STORAGE = {
@@ -64,6 +65,36 @@ class ArgumentParser(argparse.ArgumentParser):
     def error(self, message: str) -> None:
         """Raises it; argparse would print and exit."""
         raise UserError(f'{message}; see {self.prog} --help')
+
+    def parse_known_args(self, args=None, namespace=None):
+        """As argparse does it, for paths on this machine: gs://bucket/run is refused.
+
+        An option whose name ends with `url` takes an address, and what stands behind `--` is not
+        ours.
+        """
+        parsed, rest = super().parse_known_args(args, namespace)
+        for action in self._actions:
+            value = getattr(parsed, action.dest, None)
+            if action.type in (None, str) and not action.dest.endswith('url'):
+                name = (action.option_strings or [action.metavar or action.dest])[-1]
+                values = value if isinstance(value, list) else [value]
+                for text in values if action.metavar != '-- OPTION' else ():
+                    check_path(name, text)
+        return parsed, rest
+
+
+def check_path(name: str, path: Any) -> None:
+    """Raises UserError for a path with a scheme, which would become a folder named `gs:` here.
+
+    Args:
+        name: Of the option that it comes from.
+        path: Anything; what is no text, or does not begin like `gs://`, passes.
+    """
+    if isinstance(path, str) and (match := re.match(r'([A-Za-z][\w+.-]*)://', path)):
+        raise UserError(
+            f'{name}={path} begins with {match[1]}://, and files are read and written on this '
+            "machine's own paths alone; mount the bucket (gcsfuse, mountpoint-s3), or name a folder"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

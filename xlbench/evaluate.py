@@ -34,7 +34,7 @@ from ml_collections import ConfigDict
 
 from xlbench import checkpoints as checkpoints_lib, errors, partitioning, processes, report, runs
 from xlbench.checkpoints import find_step
-from xlbench.config import read_about
+from xlbench.config import data_root, read_about
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
@@ -68,7 +68,8 @@ def main(argv: Sequence[str]) -> None:
     config.batches.batch_size, config.accumulate = changes['batch_size'], 1  # Of no training.
     config.mesh = args.mesh or config.mesh
     _check_mesh(config.mesh)
-    parts = runs.build(config)
+    config.data.root = data_root(about, args.root)
+    parts = runs.build(config, args.workdir)
     _check_labels(args.workdir, about.get('labels') or [], runs.labels_of(parts.data))
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
@@ -156,6 +157,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         '--mesh', type=partitioning.mesh_sizes, help="like data=2,tensor=2; default: the run's"
     )
+    parser.add_argument('--root', default='', help="the data root; default: the run's")
     flags.add_flags(parser)
     return parser.parse_args(argv)
 

@@ -169,15 +169,7 @@ def _open_workdir(
 ) -> Opened:
     about = config_lib.read_about(str(workdir))
     config = ConfigDict(about['config'])
-    own = workdir / 'tokenizer'  # That of xlbench.convert, wherever it is moved.
-    vocabulary = str(own) if own.is_dir() else config.data.vocabulary
-    tokenizer = tokenizers.load(vocabulary, config.data.root)
-    expected = about.get('vocabulary', {}).get('sha256', tokenizer.sha256)
-    if tokenizer.sha256 != expected:
-        raise UserError(
-            f'{workdir} was trained with another vocabulary than {vocabulary!r} is now; put back '
-            f'the one with sha256 {expected[:12]}...'
-        )
+    tokenizer = tokenizers.of_workdir(workdir, about)
     objective = objectives.build(**config.objective)
     labels = _labels(workdir, about) if objective.view in _HEADS.values() else ()
     model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size, labels)

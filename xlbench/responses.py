@@ -10,6 +10,7 @@ file of its own, is what a person is shown in the text's place.
 
 import collections
 import dataclasses
+import json
 import math
 import os
 import pathlib
@@ -17,11 +18,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from xlbench import files
 from xlbench.errors import UserError
 from xlbench.prepared import Prepared
 from xlbench.tokenizers import Tokenizer
 
 _READ_AT_ONCE = 10_000  # Records.
+_KEYS = ('text', 'lm_score', 'cluster', 'display')  # Of a line of a copy.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +117,31 @@ class ResponseSet:
         scores = np.array([score for score, _ in rows.values()], np.float32)
         clusters = [cluster for _, cluster in rows.values()]
         return cls(texts, scores, clusters, list(texts), tokenizer.encode_inputs(texts))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a JSON object a line, with text, lm_score, cluster and display; see `of_copy`."""
+        rows = zip(self.texts, self.lm_scores.tolist(), self.clusters, self.display, strict=True)
+        lines = (json.dumps(dict(zip(_KEYS, row, strict=True)), ensure_ascii=False) for row in rows)
+        files.write(path, ''.join(f'{line}\n' for line in lines))
+
+    @classmethod
+    def of_copy(cls, path: str | os.PathLike, tokenizer: Tokenizer) -> 'ResponseSet':
+        """What `save` has written.
+
+        Raises:
+          UserError: the file is no such copy.
+        """
+        try:
+            lines = pathlib.Path(path).read_text(encoding='utf-8').splitlines()
+            rows = [[json.loads(line)[key] for key in _KEYS] for line in lines]
+            texts, scores, clusters, display = map(list, zip(*rows, strict=True))
+            strings = all(isinstance(text, str) for text in (*texts, *clusters, *display))
+            lm_scores = np.array(scores, np.float32)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise UserError(f'{path} is no copy of a response set: {error}') from error
+        if not strings or lm_scores.shape != (len(texts),):
+            raise UserError(f'{path} is no copy of a response set; name one with --responses=FILE')
+        return cls(texts, lm_scores, clusters, display, tokenizer.encode_inputs(texts))
 
     def choose(self, ids: Sequence[int], count: int) -> list[int]:
         """The first of each cluster among ids [k], best first, until there are `count`."""

@@ -3,6 +3,8 @@
 import dataclasses
 import hashlib
 import math
+import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +32,7 @@ from xlbench.config import check_keys
 from xlbench.errors import UserError
 from xlbench.lora import Lora
 from xlbench.prepared import Prepared, ensure, open_mixture, wait_for
+from xlbench.responses import ResponseSet
 
 # {(task or mixture, split): (its prepared tasks, their rates)}
 Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
@@ -80,8 +83,12 @@ class Parts:
         return sum(math.prod(leaf.shape) for leaf in trainable.values())
 
 
-def build(config: ConfigDict) -> Parts:
+def build(config: ConfigDict, workdir: str = '') -> Parts:
     """Builds all that a checked config names; makes missing preparations.
+
+    Args:
+      config: checked.
+      workdir: of the run, if it was begun: its vocabulary is read from its copy there.
 
     Raises:
       UserError: mesh, data, model or pattern cannot work.
@@ -95,7 +102,10 @@ def build(config: ConfigDict) -> Parts:
     model = build_model(config.model, vocabulary['size'], labels_of(data))
     lora = Lora(**config.lora)
     shapes, shardings = train_step.params_like(model, objective, mesh, lora)
-    tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
+    if workdir:
+        tokenizer = tokenizers.of_workdir(workdir, config_lib.read_about(workdir))
+    else:
+        tokenizer = tokenizers.load(config.data.vocabulary, config.data.root)
     if tokenizer.sha256 != vocabulary['sha256']:
         raise UserError(
             f'the data was prepared with another vocabulary than {config.data.vocabulary!r} is '
@@ -184,6 +194,27 @@ def _open_data(config: ConfigDict) -> Data:
     else:
         wait_for(needed, root=root, vocabulary=vocabulary)
     return {pair: open_mixture(root, vocabulary, *pair) for pair in needed}
+
+
+def copy_inputs(config: ConfigDict, parts: Parts, workdir: str) -> None:
+    """Copies into a workdir what its model needs to answer texts, so that it can be moved.
+
+    That is the vocabulary, and the response sets that a retriever is evaluated with. The training
+    data stays where it is.
+    """
+    tokenizers.copy_files(config.data.vocabulary, config.data.root, workdir)
+    for block in config.evals.values():
+        split = block.get('responses', '')
+        for task in block.tasks if split else ():
+            path = response_set_path(workdir, task, split)
+            if not path.is_file():
+                path.parent.mkdir(exist_ok=True)
+                ResponseSet.of_prepared(parts.data[task, split][0][0]).save(path)
+
+
+def response_set_path(workdir: str | os.PathLike, task: str, split: str) -> pathlib.Path:
+    """Where a workdir has its copy of a response set."""
+    return pathlib.Path(workdir) / 'response_sets' / f'{task}-{split}.jsonl'
 
 
 def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from xlbench import features, opened, prepared, search
+from xlbench import config as config_lib, features, opened, prepared, runs, search
 from xlbench.answers import Example, Prediction, Reranker, Suggestion, chunks
 from xlbench.consensus import Choose, chooser
 from xlbench.encoder import TextEncoder
@@ -240,17 +240,25 @@ class Suggester:
             if lang is None:
                 responses = ResponseSet.of_file(self._file, self._found.tokenizer)
             else:
-                responses = ResponseSet.of_prepared(self._prepared(*self._places[lang]))
+                responses = self._of_run(*self._places[lang])
             vectors = self._vectors(responses.ids, self._file or f'{lang}')
             index = search.index(vectors, self._lm_weight * responses.lm_scores, self._mesh)
             choose = chooser(responses, lang, self._consensus)
             self._sets[lang] = _Set(responses, index, choose, len(set(responses.clusters)))
         return self._sets[lang]
 
+    def _of_run(self, task: str, split: str) -> ResponseSet:
+        """A response set that the workdir has a copy of, else as it is prepared."""
+        path = runs.response_set_path(self._found.workdir, task, split)
+        if path.is_file():
+            return ResponseSet.of_copy(path, self._found.tokenizer)
+        return ResponseSet.of_prepared(self._prepared(task, split))
+
     def _prepared(self, task: str, split: str) -> prepared.Prepared:
         """The preparation of a response set, made if it is missing."""
         data = self._found.config.data
-        options = dict(root=data.root, vocabulary=data.vocabulary, sample=data.sample)
+        root = config_lib.data_root(config_lib.read_about(str(self._found.workdir)))
+        options = dict(root=root, vocabulary=data.vocabulary, sample=data.sample)
         try:
             prepared.ensure([(task, split)], **options, to_stderr=True)
         except SystemExit:
@@ -258,7 +266,7 @@ class Suggester:
                 f'the response set of {self.name}, {task}/{split}, cannot be prepared (why is said '
                 'above); name another one with --responses=FILE, or responses= of predict.load'
             ) from None
-        found = prepared.open_task(data.root, data.vocabulary, task, split)
+        found = prepared.open_task(root, data.vocabulary, task, split)
         if found.manifest['vocabulary']['sha256'] != self._found.tokenizer.sha256:
             raise UserError(
                 f'{task}/{split} was prepared with another vocabulary than {self.name} was trained '

@@ -22,7 +22,9 @@ import hashlib
 import io
 import json
 import os
+import pathlib
 import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +48,12 @@ SAMPLE_FILES = {
 VOCABULARY_FILES = tuple(
     dict.fromkeys(file for family in vocabularies.FAMILIES.values() for file in family.files)
 )
+
+# Folders of a workdir: a run's copy of its vocabulary, and what xlbench.convert writes there.
+COPY, CONVERTED = 'vocabulary', 'tokenizer'
+# A SentencePiece model that is run by SentencePiece itself, in such a copy; by another name in a
+# folder it is read as transformers reads it.
+SENTENCEPIECE_COPY = 'sentencepiece.model'
 
 # Rows of the public checkpoints' embeddings, which are padded beyond the pieces (mT5: 250100 ->
 # 250112, huggingface.co/google/mt5-base config.json; T5: 32000 + 100 sentinels -> 32128).
@@ -533,6 +541,12 @@ def load(spec: str, root: str) -> Tokenizer:
       spec: see the top of this file.
       root: the data root, where `sample` looks.
     """
+    path = _find(spec, root)
+    return _load(path, spec, _stamp(path))
+
+
+def _find(spec: str, root: str) -> str:
+    """The file or folder that `spec` names, fetched from the hub if need be."""
     if not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
     if spec in SAMPLE_FILES:
@@ -542,14 +556,12 @@ def load(spec: str, root: str) -> Tokenizer:
                 f'there is no {path}; make the sample corpora with: python -m xlbench.prepare '
                 f'--sample --root={root}'
             )
-        return _load(path, spec, _stamp(path))
+        return path
     path = os.path.expanduser(spec)
-    if os.path.isdir(path):
-        return _load(path, spec, ())
-    if os.path.isfile(path):
-        return _load(path, spec, _stamp(path))
+    if os.path.exists(path):
+        return path
     check_name(spec)
-    return _load(_from_hub(spec), spec, ())
+    return _from_hub(spec)
 
 
 def check_name(spec: str) -> None:
@@ -575,7 +587,78 @@ def check_name(spec: str) -> None:
         )
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
+    """Copies the files that a vocabulary is made of into WORKDIR/vocabulary, if it has none yet.
+
+    Args:
+      spec, root: as `load` takes them.
+      workdir: of a run, which needs nothing else to read and write texts, wherever it is moved.
+    """
+    target = pathlib.Path(workdir) / COPY
+    if target.is_dir() or (pathlib.Path(workdir) / CONVERTED).is_dir():
+        return
+    path = pathlib.Path(_find(spec, root))
+    folder = path if path.is_dir() else path.parent
+    names = [*vocabularies.CONFIG_FILES, vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES]
+    if path.is_file() and path.suffix != '.json':
+        names = [vocabularies.MODEL_CONFIG]
+    files = {name: folder / name for name in names if (folder / name).is_file()}
+    if path.is_file():
+        name = vocabularies.TOKENIZER_FILE if path.suffix == '.json' else SENTENCEPIECE_COPY
+        files[name] = path
+    temporary = target.with_name(f'.{COPY}.{os.getpid()}.tmp')
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for name, file in files.items():
+        shutil.copyfile(file, temporary / name)
+    temporary.rename(target)
+
+
+def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> str:
+    """The vocabulary file or folder of a run: the copy in its workdir, else the original.
+
+    Args:
+      workdir: of a run, or of xlbench.convert.
+      about: the content of its config.json.
+
+    Raises:
+      UserError: there is no copy, as in workdirs of earlier versions, and the original is not where
+        it was.
+    """
+    for folder in (pathlib.Path(workdir) / CONVERTED, pathlib.Path(workdir) / COPY):
+        if folder.is_dir():
+            model = folder / SENTENCEPIECE_COPY
+            return str(model if model.is_file() else folder)
+    data = about['config']['data']
+    try:
+        return _find(data['vocabulary'], data['root'])
+    except errors.UserError as error:
+        raise errors.UserError(
+            f'{workdir} has no copy of its vocabulary, and {error}; start the command in the '
+            'folder where the run was trained, or put the vocabulary back'
+        ) from error
+
+
+def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> Tokenizer:
+    """The vocabulary that a run was trained with; see `path_of_workdir`.
+
+    Raises:
+      UserError: it is not there, or it is another one now.
+    """
+    path, name = path_of_workdir(workdir, about), about['config']['data']['vocabulary']
+    tokenizer = _load(path, name, _stamp(path))
+    expected = (about.get('vocabulary') or {}).get('sha256', tokenizer.sha256)
+    if tokenizer.sha256 != expected:
+        raise errors.UserError(
+            f'{workdir} was trained with another vocabulary than {name!r} is now; put back '
+            f'the one with sha256 {expected[:12]}...'
+        )
+    return tokenizer
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    if os.path.isdir(path):
+        return ()
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 

@@ -74,11 +74,12 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
       Interrupted: the run was told to end, and has saved where it is.
     """
     runs.check_config(config)
-    if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
+    begun = config_lib.check_workdir(workdir, config)
+    if begun and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{report.table(workdir)}')
         return
     with Interruption() as interruption:
-        parts = runs.build(config)
+        parts = runs.build(config, workdir if begun else '')
         processes.meet()
         interruption.check()
         source = None
@@ -89,6 +90,7 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         if jax.process_index() == 0:
             facts = runs.facts(config, parts) | (source.facts if source else {})
             config_lib.claim_workdir(workdir, config, facts)
+            runs.copy_inputs(config, parts, workdir)
         with (
             Watch(workdir) as watch,
             contextlib.closing(
@@ -179,7 +181,7 @@ class Trainer:
         self.log.rewind(step, again=final, due=self.progress['due'])
         self.log.line(f'resumed at step {step}, in stage {self.progress["stage"]}')
         if changed := config_lib.begun_with(self.workdir, self.config):
-            self.log.line(f'the run was begun on other devices: {changed}')
+            self.log.line(f'what differs from when the run was begun: {changed}')
 
     def _optimizer(self, name: str) -> tuple[Any, Any]:
         """The optimizer of a stage, and its learning rate by step."""

@@ -4,7 +4,6 @@
 real data.
 """
 
-import argparse
 import json
 import os
 import tempfile
@@ -104,7 +103,7 @@ def write_bytes(path: str, data: bytes) -> None:
 
 def main(argv: Sequence[str], program: str, write: Callable[[str, int], bool]) -> int:
     """The command line of a corpus; `write` takes root and seed."""
-    parser = argparse.ArgumentParser(prog=f'python -m {program}')
+    parser = errors.ArgumentParser(program, __doc__)
     parser.add_argument('--root', default='data/sample', help='the data root to write')
     parser.add_argument('--seed', type=int, default=0)
     options = parser.parse_args(argv[1:])
