@@ -16,7 +16,7 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import checkpoints, errors, train
+from xlbench import checkpoints, errors, report, train
 
 PROJECT = pathlib.Path(__file__).parent.parent
 NUM_STEPS = 13  # 7 of stage 1, then 6 of stage 2.
@@ -192,8 +192,11 @@ def test_a_finished_run_prints_its_table_and_changes_nothing(tiny_root, tiny_run
 # ------------------------------------------------------------------------------ the best checkpoint
 
 
-def test_patience_ends_a_stage_and_the_best_checkpoint_is_used(tiny_root, tmp_path):
-    """The falling loss is made the score to raise, so that the first evaluation stays the best."""
+def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_path):
+    """The falling loss is made the score to raise, so that the first evaluation stays the best.
+
+    That of stage 1 is better than all of stage 2, which is scored and reported by its own.
+    """
     config = tiny.tiny_config(
         tiny_root, best__mode='max', best__patience=2, evals__dev__every=1, checkpoints__every=100
     )
@@ -204,19 +207,79 @@ def test_patience_ends_a_stage_and_the_best_checkpoint_is_used(tiny_root, tmp_pa
     process = start([str(driver), 'eval:9', *flags(tmp_path, config, workdir)])
     assert complaints(process) == [] and process.returncode == -signal.SIGKILL
     train.train(config, str(workdir))
-    assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9]
+    assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9, 10]
     log = (workdir / 'log.txt').read_text()
     assert 'stage stage1 ends before step 4: the score rises no more' in log
-    assert 'stage stage2 starts from the best checkpoint, step 1' in log
-    assert 'the evaluation at the end takes the best checkpoint, step 1' in log
-    assert checkpoints.steps(workdir) == [1, 9]  # The best one, and the newest one.
-    assert (workdir / 'DONE').read_text() == '1\n'
-    assert (workdir / 'eval' / '1' / 'test').is_dir()
+    assert 'stage stage2 ends before step 11: the score rises no more' in log
+    assert 'stage stage2 starts from the best checkpoint of stage stage1, step 1' in log
+    for stage, step in (('stage1', 1), ('stage2', 8)):
+        assert f'stage {stage} ends: it is evaluated at its best checkpoint, step {step}' in log
+        for task in tiny.QUESTIONS:
+            path = workdir / 'eval' / str(step) / 'test' / task / 'metrics.json'
+            assert json.loads(path.read_text())['stage'] == stage
+    evals = [(step, name) for step, name, _ in tiny.rows(workdir, 'eval') if 'test/mean' in name]
+    assert evals == [(1, 'test/mean'), (8, 'test/mean')]
+    # The best of each stage, and the newest one.
+    assert checkpoints.steps(workdir) == [1, 8, 10]
+    assert checkpoints.find_step(str(workdir), 'best') == 8
+    assert (workdir / 'DONE').read_text() == '8\n'
+    assert 'test split, step 8 (stage2)' in log
+    assert 'Scores are those after stage2; --step=stage1 shows those after stage1.' in log
+    table = report.table(str(workdir), 'stage1')
+    assert 'test split, step 1 (stage1)' in table and '--step=stage2 shows' in table
+    assert report.table(str(workdir), 'best') != table  # Though stage 1 has the better score.
+    with pytest.raises(errors.UserError, match='allowed: best, last, stage1, stage2, 1, 8'):
+        report.table(str(workdir), 'stage3')
     # Stage 2 did start there: its first loss is that of the best parameters, not of step 3's.
     first = next(values for step, _, values in tiny.rows(workdir) if step == 8)
     second = next(values for step, _, values in tiny.rows(workdir) if step == 2)
     third = next(values for step, _, values in tiny.rows(workdir) if step == 3)
     assert abs(first['loss'] - second['loss']) < abs(first['loss'] - third['loss'])
+
+
+def test_a_run_of_an_earlier_version_goes_on(tiny_root, tmp_path, monkeypatch):
+    """It kept one best checkpoint for all stages, here one of stage 1, and none `chosen`."""
+    config = tiny.tiny_config(tiny_root, baselines=(), checkpoints__keep=9)
+    workdir = tmp_path / 'run'
+    with monkeypatch.context() as patch:
+        patch.setattr(train.Trainer, 'train_stage', stop_in_stage_2(train.Trainer.train_stage))
+        with pytest.raises(KeyError, match='stopped'):
+            train.train(config, str(workdir))
+    [newest] = checkpoints.steps(workdir)[-1:]
+    assert newest == 9
+    path = workdir / 'checkpoints' / str(newest) / 'progress' / 'metadata'
+    progress = json.loads(path.read_text())
+    assert progress.pop('chosen') == {'stage1': 7}
+    path.write_text(json.dumps(progress | {'best': {'step': 7, 'score': 0.001}}))
+    train.train(config, str(workdir))
+    log = (workdir / 'log.txt').read_text()
+    assert 'the best checkpoint so far, step 7, is of stage stage1: an earlier version' in log
+    assert (workdir / 'DONE').read_text() == '13\n' and '13 (stage2)' in log
+    progress |= {'stage': 'stage3'}
+    last = workdir / 'checkpoints' / str(NUM_STEPS) / 'progress' / 'metadata'
+    last.write_text(json.dumps(progress))
+    (workdir / 'DONE').unlink()
+    with pytest.raises(errors.UserError, match=r"is of stage 'stage3', and the config has stage1"):
+        train.train(config, str(workdir))
+
+
+def stop_in_stage_2(train_stage):
+    """`Trainer.train_stage` that fails in stage 2 when the checkpoint of step 9 is on disk."""
+
+    def stopped(trainer, name):
+        if name == 'stage2':
+            save = trainer.checkpoints.save
+
+            def save_then_stop(step, *args):
+                save(step, *args)
+                if step == 9:
+                    trainer.checkpoints.wait()
+                    raise KeyError('stopped')
+
+            trainer.checkpoints.save = save_then_stop
+        train_stage(trainer, name)
+
+    return stopped
 
 
 # ----------------------------------------------------------------------- losses that are not finite

@@ -26,7 +26,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -71,13 +71,13 @@ def check_options(*, every: int = 1000, keep: int = 2) -> None:
 
 @dataclasses.dataclass
 class _Kept(preservation_policy.PreservationPolicy):
-    """Keeps the newest checkpoints and the best one.
+    """Keeps the newest checkpoints, the best one, and that of each stage before.
 
     Orbax could find the best one itself, but keeps the scores of a process in memory alone.
     """
 
     newest: int
-    best: int | None = None  # A step.
+    chosen: Collection[int] = ()  # Steps.
 
     def should_preserve(
         self, checkpoints: Sequence[Any], *, context: preservation_policy.PreservationContext
@@ -85,7 +85,7 @@ class _Kept(preservation_policy.PreservationPolicy):
         """True for each of the checkpoints, oldest first, that stays."""
         del context
         steps = [checkpoint.step for checkpoint in checkpoints]
-        return [step in (self.best, *steps[-self.newest :]) for step in steps]
+        return [step in (*self.chosen, *steps[-self.newest :]) for step in steps]
 
 
 class _Manager(ocp.CheckpointManager):
@@ -105,7 +105,8 @@ class Checkpoints:
     Args:
       workdir: of the run.
       every: steps between two of them; the run's last step is always saved.
-      keep: how many of the newest stay; the one that `progress` calls the best stays besides.
+      keep: how many of the newest stay; besides, those stay that `progress` calls the best, or
+        chosen for an earlier stage.
     """
 
     def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
@@ -180,14 +181,15 @@ class Checkpoints:
         Args:
           step: the global step.
           state: a TrainState; its arrays may be donated as soon as this returns.
-          progress: what JSON can hold; its 'best' is None or holds the 'step' that is to stay.
+          progress: what JSON can hold; its 'best' is None or holds the 'step' that is to stay,
+            and so do the values of its 'chosen', if it has any.
 
         Raises:
           UserError: this one, or the one before it, cannot be written; the newest whole one stays.
         """
         self.wait()
         best = progress['best']
-        self._kept.best = best and best['step']
+        self._kept.chosen = {*progress.get('chosen', {}).values(), *([best['step']] if best else ())}
         self._saving = step
         if step == self.latest_step:
             self._renew(step, progress)
@@ -568,6 +570,9 @@ def _damaged(workdir: str, step: int, reason: str) -> UserError:
 
 def find_step(workdir: str, wanted: str) -> int:
     """The checkpoint that 'best', 'last' or a number means.
+
+    The best one is of the stage that the run has come to. Where that has no score yet, it is the
+    newest one.
 
     Raises:
       UserError: there is none, with those that there are.

@@ -70,12 +70,19 @@ class Log:
             self._board.write_event(event)
             self._board.flush()
 
-    def rewind(self, step: int, again: Collection[str] = (), due: Collection[str] = ()) -> None:
+    def rewind(
+        self,
+        step: int,
+        again: Collection[str] = (),
+        after: int = 0,
+        due: Collection[str] = (),
+    ) -> None:
         """Drops what a resumed run computes and writes again.
 
         Args:
           step: the rows after it go.
-          again: evaluations whose rows go whatever their step is.
+          again: evaluations whose rows of steps above `after` go.
+          after: a step.
           due: evaluations whose rows of this very step go.
         """
         path = self._folder / 'metrics.jsonl'
@@ -88,7 +95,8 @@ class Log:
             except ValueError:
                 continue  # The line that a killed process was writing.
             name = row['name'].partition('/')[0]
-            repeated = name in again or (name in due and row['step'] == step)
+            repeated = name in again and row['step'] > after
+            repeated |= name in due and row['step'] == step
             if row['step'] <= step and not (repeated and row['kind'] == 'eval'):
                 kept.append(text + '\n')
         files.write(path, ''.join(kept))

@@ -1,12 +1,15 @@
 r"""Tables of finished runs, beside the baselines and, on the official data, the paper's systems.
 
-  python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|N]
+  python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
                            [--format=markdown,csv,latex,html] [--split=test]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
 --output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
 that name which is no report of ours is left alone, and the command fails. Runs that differ in the
 seed only become one row: mean and standard deviation.
+
+A run with several stages is shown as its last one left it; --step=stage1 shows it after stage1,
+whose test scores are those of that stage's best checkpoint.
 
 The tables of reply suggestion have a row a language and a column a training setting, as the paper's
 (arXiv:2106.02017): there the ten monolingual runs of one model are one column, and a cell that no
@@ -31,7 +34,7 @@ _MARK = 'xlbench report: made by python -m xlbench.report, may be overwritten'
 
 _CSV_FIELDS = (
     'benchmark', 'split', 'data', 'system', 'kind', 'task', 'source', 'target', 'score', 'mean',
-    'standard_deviation', 'runs', 'seeds', 'steps', 'config', 'workdirs',
+    'standard_deviation', 'runs', 'seeds', 'steps', 'stages', 'config', 'workdirs',
 )  # fmt: skip
 
 
@@ -42,13 +45,15 @@ def table(
 
     Args:
         workdir: The run's folder.
-        step: 'last', 'best' or a step.
+        step: 'last', 'best', the name of a stage, or a step.
         split: By default the test split if it was scored, else validation.
         max_width: Tables are split between tasks where they would be wider, in characters.
     """
     blocks = []
     for section in tables.sections([read_run(workdir)], step, split):
-        shown = f'{section.split} split, step {section.picks[0].step}'
+        pick = section.picks[0]
+        stage = f' ({pick.run.stage_of(pick.step)})' if len(pick.run.stages) > 1 else ''
+        shown = f'{section.split} split, step {pick.step}{stage}'
         sample = ' [SAMPLE DATA]' if section.data == 'sample' else ''
         blocks.append(textwrap.fill(f'{section.title}: {shown}{sample}', max_width))
         made = tables.grids(section)
@@ -176,7 +181,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('workdir', nargs='+', help='folder of a training run')
     parser.add_argument('--output', help='folder to write the report into')
     parser.add_argument('--format', help='markdown, csv, latex, html: one or several, with commas')
-    parser.add_argument('--step', default='last', help='last, best or a step')
+    parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
     parser.add_argument('--split', help='by default test if it was scored, else validation')
     return parser.parse_args(argv)
 
@@ -243,6 +248,7 @@ def _csv_row(
         'runs': len(picks) or len(system.scores),
         'seeds': ' '.join(str(pick.run.seed) for pick in picks),
         'steps': ' '.join(str(pick.step) for pick in picks),
+        'stages': ' '.join(pick.run.stage_of(pick.step) for pick in picks),
         'config': picks[0].run.config_hash if picks else '',
         'workdirs': ' '.join(str(pick.run.workdir) for pick in picks),
     }

@@ -104,6 +104,21 @@ class Run:
                 continue
         return None
 
+    @functools.cached_property
+    def stages(self) -> dict[str, int]:
+        """{stage: the step that it begins after}, in the order they are trained in."""
+        stages = self.config.get('stages')
+        first, begins = 0, {}
+        for name, block in sorted(stages.items()) if isinstance(stages, dict) else ():
+            begins[name] = first
+            first += _count(block, 'num_steps') if isinstance(block, dict) else 0
+        return begins
+
+    def stage_of(self, step: int) -> str:
+        """The stage that a step is of; '' where the config does not say."""
+        before = [name for name, first in self.stages.items() if first < step]
+        return before[-1] if before else ''
+
     def splits(self) -> tuple[str, ...]:
         """The splits that were evaluated, the one to report first: test before all others."""
         found = {split for results in self.evaluations.values() for _, split in results}
@@ -118,8 +133,9 @@ class Run:
         """The step to report.
 
         Args:
-            wanted: 'last', a step, or 'best': the highest mean of `score` (or, without it, the
-                lowest loss) on the validation split, or on `split` where there is no validation.
+            wanted: 'last', a step, the name of a stage (its last step), or 'best': of the last
+                stage the highest mean of `score` (or, without it, the lowest loss) on the
+                validation split, or on `split` where there is no validation.
                 Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
                 choose.
             split: Only steps with results on this split are taken.
@@ -133,12 +149,21 @@ class Run:
             )
         if wanted == 'last':
             return steps[-1]
+        if wanted in self.stages:
+            within = [step for step in steps if self.stage_of(step) == wanted]
+            if not within:
+                raise errors.UserError(
+                    f'{self.workdir} has no results of stage {wanted!r} on the split {split!r}'
+                )
+            return within[-1]
         if wanted == 'best':
+            newest = self.stage_of(steps[-1])
+            steps = [step for step in steps if self.stage_of(step) == newest]
             return max(steps, key=lambda step: self._rank(step, split, score))
         if not str(wanted).isdigit() or int(wanted) not in steps:
             raise errors.UserError(
                 f'{self.workdir} has no results at step {wanted!r}; allowed: best, last, '
-                f'{", ".join(map(str, steps))}'
+                f'{", ".join(map(str, [*self.stages, *steps]))}'
             )
         return int(wanted)
 

@@ -162,7 +162,7 @@ def sections(
 
     Args:
         runs: Any number of runs; those that differ in the seed only become one row.
-        step: 'last', 'best' or a step.
+        step: 'last', 'best', the name of a stage, or a step.
         split: The split to report; by default each run's test split, else validation.
     """
     groups: dict[tuple[str, ...], list[Pick]] = {}
@@ -280,6 +280,7 @@ def provenance(pick: Pick) -> dict[str, str]:
     facts = {
         'workdir': str(run.workdir),
         'step': pick.step,
+        'stage': pick.run.stage_of(pick.step) or None,
         'split': pick.split,
         'examples': {task: result.num_examples for task, result in sorted(pick.results.items())},
         'trained on': run.scenario.mixture if run.scenario else None,
@@ -658,7 +659,7 @@ def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
 
 def _about_runs(picks: list[Pick], step: str | int) -> list[str]:
     """What a reader must know before comparing the rows with each other."""
-    notes = []
+    notes = _about_stages(picks)
     if step == 'best':
         judged = {'validation' if 'validation' in p.run.splits() else p.split for p in picks}
         notes.append(f'Steps were chosen on the split {" and ".join(sorted(judged))}.')
@@ -677,6 +678,24 @@ def _about_runs(picks: list[Pick], step: str | int) -> list[str]:
     if lost:
         notes.append(f'{lost} lines of metrics.jsonl could not be read and were left out.')
     return notes
+
+
+def _about_stages(picks: list[Pick]) -> list[str]:
+    """Of runs with several stages, which one the scores are of, and which others have scores."""
+    staged = [pick for pick in picks if len(pick.run.stages) > 1]
+    if not staged:
+        return []
+    shown = {pick.run.stage_of(pick.step) for pick in staged}
+    scored = {
+        pick.run.stage_of(step)
+        for pick in staged
+        for step in pick.run.evaluations
+        if pick.run.at(step, pick.split)
+    }
+    line = f'Scores are those after {" and ".join(sorted(shown))}'
+    others = sorted(scored - shown)
+    options = ' or '.join(f'--step={name}' for name in others)
+    return [f'{line}; {options} shows those after {" or ".join(others)}.' if others else f'{line}.']
 
 
 def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | None:

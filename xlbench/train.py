@@ -146,11 +146,14 @@ class Trainer:
         self.rng = jax.random.key(config.seed)
         self.num_steps = sum(stage.num_steps for stage in config.stages.values())
         self.state: train_step_lib.TrainState | None = None
-        # Saved with every checkpoint. position: of the input; best: step and score, or None;
-        # stale: evaluations since the best one; due: evaluations of this very step that are still
-        # to be done; skipped: steps that were left out because they were not finite.
+        # Saved with every checkpoint. position: of the input; best: step and score of the best
+        # one of this stage, or None; stale: evaluations since then; due: evaluations of this very
+        # step that are still to be done; skipped: steps that were left out because they were not
+        # finite; chosen: of each stage that is complete, its evaluations at the end included, the
+        # step that those took.
         self.progress: dict[str, Any] = {
             'stage': '', 'position': None, 'best': None, 'stale': 0, 'due': [], 'skipped': 0,
+            'chosen': {},
         }  # fmt: skip
         self.flying: collections.deque[Flight] = collections.deque()  # The oldest first.
         self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
@@ -173,15 +176,44 @@ class Trainer:
 
     def _restore(self, step: int) -> None:
         parts = self.parts
-        tx, _ = self._optimizer(checkpoints_lib.read_progress(self.workdir, step)['stage'])
+        stage = checkpoints_lib.read_progress(self.workdir, step).get('stage')
+        if stage not in self.config.stages:
+            raise UserError(
+                f'checkpoint {step} of {self.workdir} is of stage {stage!r}, and the config has '
+                f'{", ".join(self.config.stages)}; choose another --workdir'
+            )
+        tx, _ = self._optimizer(stage)
         like = train_step_lib.state_like(tx, parts.shapes, parts.shardings, parts.mask)
         self.state, saved = self.checkpoints.restore(step, like)
         self.progress |= saved
-        final = [name for name, (_, every) in parts.evals.items() if not every]
-        self.log.rewind(step, again=final, due=self.progress['due'])
-        self.log.line(f'resumed at step {step}, in stage {self.progress["stage"]}')
+        again = [] if stage in self.progress['chosen'] else list(self._final())
+        before = self._first_step(stage)
+        self.log.rewind(step, again=again, after=before, due=self.progress['due'])
+        self.log.line(f'resumed at step {step}, in stage {stage}')
+        self._divide_best(stage, before)
         if changed := config_lib.begun_with(self.workdir, self.config):
             self.log.line(f'what differs from when the run was begun: {changed}')
+
+    def _first_step(self, stage: str) -> int:
+        """The step that a stage begins after."""
+        names = list(self.config.stages)
+        return sum(self.config.stages[n].num_steps for n in names[: names.index(stage)])
+
+    def _divide_best(self, stage: str, first_step: int) -> None:
+        """Says what is lost where the best of all stages was kept, as earlier versions did.
+
+        Of a stage before, it stays that stage's; the best of this one begins with what comes.
+        """
+        best, chosen = self.progress['best'], self.progress['chosen']
+        if not best or best['step'] > first_step:
+            return
+        names = list(self.config.stages)
+        owner = [name for name in names if self._first_step(name) < best['step']][-1]
+        self.progress |= {'best': None, 'stale': 0, 'chosen': {owner: best['step'], **chosen}}
+        self.log.line(
+            f'the best checkpoint so far, step {best["step"]}, is of stage {owner}: an earlier '
+            f'version kept one for all stages; stage {stage} chooses among its steps from now on'
+        )
 
     def _optimizer(self, name: str) -> tuple[Any, Any]:
         """The optimizer of a stage, and its learning rate by step."""
@@ -216,17 +248,19 @@ class Trainer:
     # ------------------------------------------------------------------------------- one stage
 
     def train_stage(self, name: str) -> None:
-        """Trains one stage to its end; does nothing if the run was resumed in a later one."""
+        """Trains one stage to its end, and evaluates it; does nothing if that was done before."""
         config, parts = self.config, self.parts
         names, stage = list(config.stages), config.stages[name]
+        if name in self.progress['chosen']:
+            return
         if self.progress['stage'] and names.index(self.progress['stage']) > names.index(name):
             return
-        first_step = sum(config.stages[n].num_steps for n in names[: names.index(name)])
+        first_step = self._first_step(name)
         tx, schedule = self._optimizer(name)
         if self.progress['stage'] != name:
             params = self._params_for(name)
             self.state = train_step_lib.init_state(tx, params, parts.mask, first_step)
-            self.progress |= {'stage': name, 'position': None, 'stale': 0}
+            self.progress |= {'stage': name, 'position': None, 'best': None, 'stale': 0}
         tasks, rates = parts.data[stage.mixture, stage.split]
         share, shares = partitioning.row_share(parts.mesh)
         batches = batches_lib.train_batches(
@@ -258,6 +292,7 @@ class Trainer:
             self.log.line(line)
         with contextlib.closing(batches):
             self._loop(name, train_step, batches, first_step + stage.num_steps)
+        self._end_stage(name)
 
     @contextlib.contextmanager
     def _compiling(self, what: str) -> Iterator[None]:
@@ -270,11 +305,16 @@ class Trainer:
         """What a stage starts from."""
         if self.state is None:
             return self._first_params()
-        best = self.progress['best']
-        if best and self.config.stages[stage].get('start_from', 'last') == 'best':
-            self.log.line(f'stage {stage} starts from the best checkpoint, step {best["step"]}')
-            return self._load_params(best['step'])
-        return self.state.params
+        before = self.progress['chosen'].get(self.progress['stage'])
+        if before is None or self.config.stages[stage].get('start_from', 'last') != 'best':
+            return self.state.params
+        if before == int(self.state.step):
+            return self.state.params
+        self.log.line(
+            f'stage {stage} starts from the best checkpoint of stage {self.progress["stage"]}, '
+            f'step {before}'
+        )
+        return self._load_params(before)
 
     # -------------------------------------------------------------------------------- the loop
 
@@ -471,21 +511,34 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------- end
 
-    def finish(self) -> None:
-        """The evaluations of the end, on the best checkpoint; the baselines; the table; DONE."""
+    def _final(self) -> dict[str, Any]:
+        """The evaluations of the end of a stage."""
+        return {name: e for name, (e, every) in self.parts.evals.items() if not every}
+
+    def _end_stage(self, stage: str) -> None:
+        """The evaluations of the end, on the best checkpoint of the stage, or on its last one."""
         self._wait()
         best = self.progress['best']
-        step, params = int(self.state.step), self.state.params
+        last = int(self.state.step)
+        step, params = last, self.state.params
         if best and best['step'] != step:
             step, params = best['step'], self._load_params(best['step'])
-            self.log.line(f'the evaluation at the end takes the best checkpoint, step {step}')
-        final = {name: e for name, (e, every) in self.parts.evals.items() if not every}
-        for name, evaluator in final.items():
-            self._run_evaluator(name, evaluator, params, step, 'final')
+        if self._final():
+            which = 'its best checkpoint' if best else 'its last checkpoint'
+            self.log.line(f'stage {stage} ends: it is evaluated at {which}, step {step}')
+        for name, evaluator in self._final().items():
+            self._run_evaluator(name, evaluator, params, step, stage)
+        self.progress['chosen'] = self.progress['chosen'] | {stage: step}
+        self._save(last)  # What was evaluated is not evaluated again.
+
+    def finish(self) -> None:
+        """The baselines, the table, DONE."""
+        self._wait()
+        step = self.progress['chosen'][self.progress['stage']]
         if jax.process_index() > 0:
             return
         with self.watch.paused('scoring the baselines'):
-            for name in final:
+            for name in self._final():
                 for task in self.config.evals[name].tasks:
                     baselines.score(
                         self.workdir,
@@ -493,7 +546,7 @@ class Trainer:
                         self.parts.data[task, self.config.evals[name].split][0][0],
                         self.parts.data.get((task, self.config.baseline_split), ([None], []))[0][0],
                     )
-        if any(every for _, every in self.parts.evals.values()) or final:
+        if self.parts.evals:
             self.log.line('\n' + report.table(self.workdir))
         files.write(pathlib.Path(self.workdir) / 'DONE', f'{step}\n')
 
