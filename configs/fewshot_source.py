@@ -81,7 +81,11 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
             split=scenario.split,
             num_steps=900,
             optimizer=dict(
-                name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
+                name='adamw',
+                learning_rate=1e-3,
+                schedule='linear',
+                warmup_steps=40 / 900,
+                clip_norm=1.0,
             ),
         ),
     )
@@ -141,7 +145,11 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
             split=scenario.split,
             num_steps=3000,
             optimizer=dict(
-                name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
+                name='adamw',
+                learning_rate=2e-3,
+                schedule='linear',
+                warmup_steps=40 / 3000,
+                clip_norm=1.0,
             ),
         ),
     )
@@ -199,7 +207,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
                 name='adam',
                 learning_rate=LEARNING_RATES[scenario.task],
                 schedule='constant',
-                warmup_steps=0,
+                warmup_steps=0.0,
             ),
         ),
     )

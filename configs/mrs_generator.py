@@ -55,7 +55,7 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
             split=scenario.split,
             num_steps=400,
             optimizer=dict(
-                name='adafactor', learning_rate=3e-2, schedule='linear', warmup_steps=50
+                name='adafactor', learning_rate=3e-2, schedule='linear', warmup_steps=0.125
             ),
         ),
     )

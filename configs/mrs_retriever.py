@@ -90,7 +90,11 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
             split=scenario.split,
             num_steps=900,
             optimizer=dict(
-                name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
+                name='adamw',
+                learning_rate=2e-3,
+                schedule='linear',
+                warmup_steps=40 / 900,
+                clip_norm=1.0,
             ),
         ),
     )

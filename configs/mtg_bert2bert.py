@@ -43,9 +43,9 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         name='adamw',
         learning_rate=2e-3 if is_sample else 5e-5,
         schedule='linear',
-        warmup_steps=100 if is_sample else 2500,
         clip_norm=1.0,
     )
     for stage in c.stages.values():
-        stage.optimizer = optimizer
+        warmup = 100 / stage.num_steps if is_sample else min(0.1, 2500 / stage.num_steps)
+        stage.optimizer = optimizer | dict(warmup_steps=warmup)  # 2,500 steps, or a tenth.
     return c

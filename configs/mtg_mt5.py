@@ -88,7 +88,7 @@ def sample(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
         name='adafactor',
         learning_rate=3e-2,
         schedule='linear',
-        warmup_steps=50,
+        warmup_steps=50 / 900,  # A share: of a stage of another length it stays one.
         final_fraction=0.3,
     )
     c.stages = dict(
@@ -100,7 +100,8 @@ def sample(scenario: Scenario, size: str) -> ml_collections.ConfigDict:
             split='train',
             num_steps=300,
             start_from='best',
-            optimizer=optimizer | dict(learning_rate=9e-3, final_fraction=0.0),
+            optimizer=optimizer
+            | dict(learning_rate=9e-3, final_fraction=0.0, warmup_steps=50 / 300),
         ),
     )
     lengths = dict(inputs=128, targets=32)
@@ -187,7 +188,7 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ml_collections
     )
     c.accumulate = 1
     c.nonfinite = dict(skip=0)
-    optimizer = dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0)
+    optimizer = dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,

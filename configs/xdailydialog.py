@@ -68,7 +68,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             split='train',
             num_steps=500,
             optimizer=dict(
-                name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=50, clip_norm=1.0
+                name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=0.1, clip_norm=1.0
             ),
         ),
     )

@@ -65,7 +65,11 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             split='train',
             num_steps=400 if small else 5_000,
             optimizer=dict(
-                name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=40, clip_norm=1.0
+                name='adamw',
+                learning_rate=1e-3,
+                schedule='linear',
+                warmup_steps=0.1 if small else 40 / 5_000,  # Shares of the steps.
+                clip_norm=1.0,
             ),
         ),
     )

@@ -2,12 +2,14 @@
 
 import collections
 import contextlib
+import functools
 import importlib
 import itertools
 import pathlib
 import re
 
 import jax
+import ml_collections
 import pytest
 
 from xlbench import (
@@ -94,14 +96,15 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
     assert any(block.every for block in config.evals.values()) or not config.best.score
 
 
-def settings(name: str) -> list[str]:
-    """What may follow the colon of a file: each size, scenario, task and narrowing there is."""
+@functools.cache
+def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
+    """{what may follow the colon of a file: the config}, of each size, scenario and narrowing."""
     module = importlib.import_module(f'configs.{name}')
     benchmark = {
         'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
         'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
     }[name.partition('_')[0]]  # fmt: skip
-    accepted = []
+    accepted = {}
     for size, scenario, task, source, target in itertools.product(
         documented(name, 'size'),
         documented(name, 'scenario'),
@@ -112,8 +115,7 @@ def settings(name: str) -> list[str]:
         words = dict(scenario=scenario, task=task, source=source, target=target)
         text = ','.join([size, *(f'{key}={word}' for key, word in words.items() if word)])
         with contextlib.suppress(UserError):
-            module.get_config(text)
-            accepted.append(text)
+            accepted[text] = module.get_config(text)
     return accepted
 
 
@@ -124,8 +126,7 @@ def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
     What is allowed stands here by hand, apart from what the configs take it from.
     """
     scenarios = collections.Counter()
-    for text in settings(name):
-        c = importlib.import_module(f'configs.{name}').get_config(text)
+    for text, c in settings(name).items():
         scenario = re.search(r'scenario=(\w+)', text)[1]
         scenarios[scenario] += 1
         splits = {stage.split for stage in c.stages.values()}
@@ -147,6 +148,19 @@ def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
         else:
             assert set(dev.tasks) <= trained, text
     assert set(scenarios) == set(documented(name, 'scenario'))
+
+
+@pytest.mark.parametrize('name', FILES)
+def test_no_stage_ends_within_its_warm_up(name):
+    """Also of one task in one language, which leaves the second stage few steps."""
+    for text, c in settings(name).items():
+        for stage in c.stages.values():
+            steps = stage.num_steps
+            warmup = optimizers.count_warmup_steps(stage.optimizer.warmup_steps, steps)
+            assert warmup <= steps / 3, f'{text}: {warmup} of {steps}'
+            if 'sample' not in text and c.model.family in ('mbart', 'encoder_decoder'):
+                expected = 0.2 * steps if name == 'mrs_generator' else min(2500, steps / 10)
+                assert abs(warmup - expected) <= 1, text
 
 
 @pytest.mark.parametrize('name', [*FILES, *SWEEPS])

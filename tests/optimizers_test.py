@@ -56,6 +56,21 @@ def test_schedules_by_hand(options, steps, expected):
     assert rates(steps, **options) == expected
 
 
+def test_a_warm_up_is_steps_or_a_share_of_the_stage():
+    shares = dict(schedule='constant', num_steps=40)
+    assert rates([0, 1, 3, 4], warmup_steps=0.1, **shares) == [2, 4, 8, 8]
+    assert rates([0, 1, 3, 4], warmup_steps=4.0, **shares) == [2, 4, 8, 8]
+    assert rates([0, 39], warmup_steps=40, **shares) == [0.2, 8]
+    for steps, message in (
+        (41, 'warmup_steps is 41, but the stage has 40 steps and would end within its warm-up'),
+        (1.5, 'warmup_steps is 1.5; allowed are whole numbers'),
+        (-3, 'warmup_steps is -3; allowed are whole numbers'),
+        (float('nan'), 'warmup_steps is nan'),
+    ):
+        with pytest.raises(UserError, match=message):
+            optimizers.build(warmup_steps=steps, **shares)
+
+
 def test_the_schedule_of_mrs(golden):
     """Rates of the official code, which counts steps from 1."""
     for case in golden('mrs_lr'):

@@ -189,7 +189,10 @@ class Checkpoints:
         """
         self.wait()
         best = progress['best']
-        self._kept.chosen = {*progress.get('chosen', {}).values(), *([best['step']] if best else ())}
+        self._kept.chosen = {
+            *progress.get('chosen', {}).values(),
+            *([best['step']] if best else ()),
+        }
         self._saving = step
         if step == self.latest_step:
             self._renew(step, progress)

@@ -24,7 +24,7 @@ def build(
     *,
     learning_rate: float = 1e-3,
     schedule: str = 'linear',
-    warmup_steps: int = 0,
+    warmup_steps: float = 0,
     num_steps: int,
     final_fraction: float = 0.0,
     decay_rate: float = 0.999,
@@ -40,8 +40,9 @@ def build(
       schedule: what follows the warm-up: 'constant', 'linear' or 'cosine' (both down to
         final_fraction x learning_rate at num_steps), 'inverse_sqrt' (x sqrt(warmup / step)), or
         'exponential' (x decay_rate for every decay_steps steps, little by little).
-      warmup_steps: steps of a linear rise from 0.
-      num_steps: the length of the run in steps; a decay ends there.
+      warmup_steps: steps of a linear rise from 0; below 1 it is a share of num_steps: 0.1 is a
+        tenth of them. It must not be longer than they are.
+      num_steps: the length of the stage in steps; a decay ends there.
       final_fraction: what a linear or cosine decay leaves of the peak.
       decay_rate: of 'exponential'; 0.999 in arXiv:2106.02017's code (microsoft/MRS train.sh).
       decay_steps: of 'exponential'; 5000 there.
@@ -53,8 +54,9 @@ def build(
     """
     if name not in OPTIMIZERS:
         raise unknown('optimizer', name, OPTIMIZERS)
+    warmup = count_warmup_steps(warmup_steps, num_steps)
     rate = make_schedule(
-        schedule, learning_rate, warmup_steps, num_steps, final_fraction, decay_rate, decay_steps
+        schedule, learning_rate, warmup, num_steps, final_fraction, decay_rate, decay_steps
     )
     own, common = (list(inspect.signature(f).parameters)[1:] for f in (OPTIMIZERS[name], build))
     allowed = {*own, *common} - {'num_steps', 'options'}
@@ -65,6 +67,27 @@ def build(
     if clip_norm:
         tx = optax.chain(optax.clip_by_global_norm(clip_norm), tx)
     return tx, rate
+
+
+def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
+    """The steps of a warm-up that is given in steps, or below 1 as a share of num_steps.
+
+    Raises:
+      UserError: it is longer than num_steps, or neither a number of steps nor a share.
+    """
+    if 0 < warmup_steps < 1:
+        return round(warmup_steps * num_steps)
+    if not (warmup_steps >= 0 and warmup_steps == warmup_steps // 1):  # nan is neither.
+        raise UserError(
+            f'warmup_steps is {warmup_steps}; allowed are whole numbers from 0, of steps, and '
+            'shares of the stage below 1'
+        )
+    if warmup_steps > num_steps:
+        raise UserError(
+            f'warmup_steps is {warmup_steps:g}, but the stage has {num_steps} steps and would end '
+            f'within its warm-up; set it to a share of them such as 0.1, or to {num_steps} or less'
+        )
+    return int(warmup_steps)
 
 
 def make_schedule(
