@@ -112,8 +112,8 @@ def test_the_configs_own_decoding_needs_no_words(run):
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--step=5'], "has no checkpoint '5'; it has best, last, 13"),
-        (['--step=latest'], "has no checkpoint 'latest'; it has best, last, 13"),
+        (['--step=5'], "has no checkpoint '5'; it has best, last, 7, 13"),
+        (['--step=latest'], "has no checkpoint 'latest'; it has best, last, 7, 13"),
         (['--like=tets'], "unknown evaluation of the config 'tets'; nearest: test"),
         (['--num_beams=0'], 'num_beams=0; allowed: 1 or more'),
         (['--method=bean'], "unknown decoding method 'bean'; nearest: beam"),

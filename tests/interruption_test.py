@@ -18,6 +18,16 @@ from xlbench.interruption import NAMES, Interrupted, Interruption
 # ------------------------------------------------------------------------------- the signal itself
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Signals are not ignored, as they are where the tests run in the background."""
+    numbers = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in numbers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def tell(number: int = signal.SIGTERM) -> None:
     os.kill(os.getpid(), number)
 

@@ -126,7 +126,11 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
     for stage, steps in zip(c.stages.values(), (7, 6), strict=True):
         stage.mixture, stage.num_steps = MIXTURE, steps
         stage.optimizer = dict(
-            name='adamw', learning_rate=1e-2, schedule='linear', warmup_steps=2, clip_norm=1.0
+            name='adamw',
+            learning_rate=1e-2,
+            schedule='linear',
+            warmup_steps=2 / steps,  # A share, for tests of other lengths.
+            clip_norm=1.0,
         )
     c.evals.dev.update(tasks=QUESTIONS, every=4, num_examples=20, batch_size=24, lengths=LENGTHS)
     c.evals.test.update(tasks=QUESTIONS, batch_size=40, lengths=LENGTHS)

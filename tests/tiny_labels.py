@@ -166,7 +166,7 @@ def tiny_config(root: pathlib.Path, view: str, **overrides) -> ml_collections.Co
     c.stages.source.update(
         mixture=f'fewshot_zero_shot_{TASKS[view][0].split("_")[1]}', num_steps=60
     )
-    c.stages.source.optimizer.update(learning_rate=1e-2, warmup_steps=4)
+    c.stages.source.optimizer.update(learning_rate=1e-2, warmup_steps=4 / 60)
     for name, every, tasks in (('dev', 20, TASKS[view][:1]), ('test', 0, TASKS[view])):
         c.evals[name].update(tasks=tasks, every=every, batch_size=16, lengths=LENGTHS)
     c.checkpoints.every = 20

@@ -135,7 +135,7 @@ def tiny_config(root: pathlib.Path, **overrides) -> ml_collections.ConfigDict:
         )
     c.batches.update(batch_size=16, lengths=LENGTHS, one_task=True)
     c.stages.stage1.update(mixture=MIXTURE, num_steps=40)
-    c.stages.stage1.optimizer.update(learning_rate=1e-2, warmup_steps=4)
+    c.stages.stage1.optimizer.update(learning_rate=1e-2, warmup_steps=4 / 40)
     for name, every in (('dev', 20), ('test', 0)):
         c.evals[name].update(
             tasks=TASKS, every=every, batch_size=16, lengths=LENGTHS, candidates=20
