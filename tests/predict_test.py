@@ -240,7 +240,7 @@ def test_one_text_is_no_list(model):
 
 def test_checkpoints(run, tmp_path):
     for spec, message in (
-        (f'{run}@12', "has no checkpoint '12'; it has best, last, 13"),
+        (f'{run}@12', "has no checkpoint '12'; it has best, last, 7, 13"),
         (str(tmp_path), 'has no config.json'),
         ('no_such_model', 'neither a folder nor a hub name'),
     ):
