@@ -13,7 +13,7 @@ import seqio
 import tensorflow as tf
 from pyarrow import ipc, parquet
 
-from xlbench import errors, pipeline, tokenizers
+from xlbench import errors, pipeline, task_files, tokenizers
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -435,7 +435,7 @@ def test_no_task_file_hides_another(own_tasks, tmp_path, monkeypatch):
         (tmp_path / 'here').mkdir(exist_ok=True)
         monkeypatch.chdir(tmp_path / 'here')
     # Another clone has the very same file.
-    ours = pipeline._REPOSITORY_TASKS / 'mtg.py'
+    ours = task_files.REPOSITORY / 'mtg.py'
     (tmp_path / 'here' / 'tasks' / 'mtg.py').write_bytes(ours.read_bytes())
     assert pipeline.get('mtg_qg_en_en').name == 'mtg_qg_en_en'
 

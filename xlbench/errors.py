@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -145,6 +146,26 @@ def plain(error: BaseException) -> UserError | None:
     if trouble := storage_trouble(error):
         return UserError(f'{trouble.reason}; {trouble.advice}, and start the same command again')
     return None
+
+
+def located(error: BaseException) -> str:
+    """What foreign code has raised, in one line with the place in it.
+
+    Example: "KeyError: 'titel' (/home/me/tasks/news.py, line 12)"
+    """
+    said = ' '.join(str(error).split())
+    if isinstance(error, SyntaxError):  # It names the place itself.
+        return f'{type(error).__name__}: {said}'
+    frames = traceback.extract_tb(error.__traceback__)
+    here = os.path.dirname(os.path.abspath(__file__))
+    # The last place that is neither ours nor a library's.
+    foreign = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith((here, sys.prefix, sys.base_prefix, '<'))
+    ]
+    place = f' ({foreign[-1].filename}, line {foreign[-1].lineno})' if foreign else ''
+    return f'{type(error).__name__}{f": {said}" if said else ""}{place}'
 
 
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:

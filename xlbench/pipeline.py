@@ -21,7 +21,6 @@ import os
 import pathlib
 import re
 import string
-import sys
 import traceback
 import types
 import unicodedata
@@ -41,7 +40,7 @@ from xlbench import (
     features,
     readers,
     rows,
-    tasks,
+    task_files,
     tokenizers,
     vocabularies,
 )
@@ -52,7 +51,6 @@ with contextlib.suppress(RuntimeError):  # It is already running, and the caller
 
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
 ANSWER_SEPARATOR = tokenizers.ANSWER_SEPARATOR
-_REPOSITORY_TASKS = pathlib.Path(tasks.__file__).resolve().parent
 
 
 # ---------------------------------------------------------------------------------------------
@@ -318,6 +316,22 @@ def metric_fns(task: seqio.Task) -> list[Callable[..., dict[str, float]]]:
         classification.Classification(labels(task)) if metric == bare else metric
         for metric in task.metric_fns
     ]
+
+
+def metric_specs(task: seqio.Task) -> list[dict[str, Any]]:
+    """The metrics of a task as its manifest keeps them; see xlbench/metrics/specs.py."""
+    from xlbench import metrics
+
+    try:
+        specs = [metrics.to_spec(metric) for metric in metric_fns(task)]
+    except (errors.UserError, ValueError) as error:  # SeqIO's, of other arguments.
+        raise errors.UserError(f'task {task.name}: {error}') from None
+    if len(task.metric_objs) > len(specs):
+        raise errors.UserError(
+            f'task {task.name} has metric_objs, which nothing here calls; give it functions '
+            '(targets, predictions) as metric_fns'
+        )
+    return specs
 
 
 def view(task: seqio.Task) -> str:
@@ -1560,13 +1574,13 @@ def get(name: str) -> seqio.Task | seqio.Mixture:
     if (task := _registered(name)) is not None:
         return task
     # A registry that was written for T5X is called as its author liked, and has tasks of any name.
-    for path in _user_paths():
+    for path in task_files.user_paths():
         text = path.read_text(encoding='utf-8', errors='replace')
         if 'seqio' in text or 'xlbench' in text:
             _import_file(path, path.stem)
     if (task := _registered(name)) is not None:
         return task
-    for path in _REPOSITORY_TASKS.glob('[a-z]*.py'):
+    for path in task_files.REPOSITORY.glob('[a-z]*.py'):
         _load_tasks(path.stem)
     known = {*seqio.MixtureRegistry.names(), *seqio.TaskRegistry.names()}
     raise errors.unknown(
@@ -1590,67 +1604,26 @@ def user_task_file(task: str) -> str | None:
     return _user_files.get(task) or _user_files.get(task.split('_')[0])
 
 
-def _user_paths() -> list[pathlib.Path]:
-    """The task files of the user: those that XLBENCH_TASKS names, then those of ./tasks."""
-    paths = []
-    if named := os.environ.get('XLBENCH_TASKS'):
-        place = pathlib.Path(named).expanduser().resolve()
-        if not place.is_dir() and not (place.is_file() and place.suffix == '.py'):
-            raise errors.UserError(
-                f'XLBENCH_TASKS={named} is not a folder of task files, nor one of them (.py)'
-            )
-        paths += sorted(place.glob('*.py')) if place.is_dir() else [place]
-    here = (pathlib.Path.cwd() / 'tasks').resolve()
-    paths += sorted(here.glob('*.py'))
-    return [
-        path
-        for path in paths
-        if path.parent != _REPOSITORY_TASKS and path.stem[0] != '_' and path.is_file()
-    ]
-
-
 def _load_tasks(word: str) -> None:
-    """Imports the task file of a first word, if there is one.
-
-    Raises:
-      UserError: a file of the user has the name of one that comes along. Neither may hide the
-        other: one task name has one meaning.
-    """
-    ours = _REPOSITORY_TASKS / f'{word}.py'
-    theirs = next((path for path in _user_paths() if path.stem == word), None)
-    if not ours.is_file():
-        if theirs:
-            _import_file(theirs, word)
-        return
-    if theirs and theirs.read_bytes() != ours.read_bytes():  # Another clone has the same file.
-        raise errors.UserError(
-            f'{theirs} has the name of a task file that comes with xlbench; give it another one, '
-            f'and its tasks another first word than {word!r}'
-        )
-    _import_file(ours, word)
+    """Imports the task file of a first word, if there is one."""
+    if path := task_files.find(word):
+        _import_file(path, word)
 
 
 def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
-    """Imports a task file once, whatever the current folder shadows.
+    """Imports a task file once.
 
     Raises:
       UserError: a file of the user has a mistake; with the line of it.
     """
-    own = path.parent == _REPOSITORY_TASKS
+    own = path.parent == task_files.REPOSITORY
     if not own:
         _user_files[word] = str(path)
-    name = f'{tasks.__name__}.{word}' if own else f'xlbench_user_tasks.{word}'
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     before = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
     try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if own or not isinstance(error, Exception):
+        module = task_files.load(path)
+    except Exception as error:
+        if own:
             raise
         raise mistake(error, str(path)) from error
     if not own:

@@ -407,8 +407,6 @@ def input_paths(job: Job) -> list[str]:
 
 def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:
     """What is known before reading; `inputs` are the `input_entry` of the files."""
-    from xlbench import metrics
-
     pipeline = load_pipeline()
     tokenizer = pipeline.tokenizer()
     task, split = pipeline.get(job.task), job.split
@@ -428,7 +426,7 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
         'headline': pipeline.headline(task),
-        'metrics': [metrics.to_spec(metric) for metric in pipeline.metric_fns(task)],
+        'metrics': pipeline.metric_specs(task),
         'inputs': inputs,
         'patterns': [_relative(p, root) for p in task.source.patterns(split)] if is_ours else [],
         'data': 'sample' if is_sample else 'files',

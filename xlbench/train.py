@@ -540,11 +540,13 @@ class Trainer:
         with self.watch.paused('scoring the baselines'):
             for name in self._final():
                 for task in self.config.evals[name].tasks:
+                    evaluator = self.parts.evals[name][0]
                     baselines.score(
                         self.workdir,
                         self.config.baselines,
                         self.parts.data[task, self.config.evals[name].split][0][0],
                         self.parts.data.get((task, self.config.baseline_split), ([None], []))[0][0],
+                        evaluator.examples(task),
                     )
         if self.parts.evals:
             self.log.line('\n' + report.table(self.workdir))

@@ -22,6 +22,8 @@ from xlbench.evaluators import loop
 from xlbench.prepared import Prepared
 from xlbench.tokenizers import Tokenizer
 
+_SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
+
 
 class GenerationEvaluator(loop.Evaluator):
     """Scores an encoder-decoder on prepared tasks; every example exactly once.
@@ -38,7 +40,6 @@ class GenerationEvaluator(loop.Evaluator):
       decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it. Of
         num_return texts a metric of several predictions gets all, any other the first.
       num_examples: only the first so many of each task; 0 takes all.
-      allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
     """
 
     def __init__(
@@ -54,7 +55,6 @@ class GenerationEvaluator(loop.Evaluator):
         decode: bool = True,
         decoding: Mapping[str, Any] | None = None,
         num_examples: int = 0,
-        allow_metrics: Sequence[str] = (),
     ):
         partitioning.check_batch_size(batch_size, mesh)
         share, shares = partitioning.row_share(mesh)
@@ -72,11 +72,14 @@ class GenerationEvaluator(loop.Evaluator):
                     process_index=share,
                     process_count=shares,
                 ),
-                [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
+                metrics.Suite(task.name, task.manifest['metrics']),
             )
             for task in prepared
         ]
         self._options = options(lengths, decoding)
+        if decode:
+            for task in self._tasks:
+                loop.check_metrics(task, self._options.num_return, _SCORES, True)
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
         ids = {
             key: prepared[0].manifest['vocabulary'][f'{name}_id']
@@ -125,13 +128,9 @@ class GenerationEvaluator(loop.Evaluator):
             n_best = self._texts(rows['tokens'])
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             targets = [record['targets_pretokenized'] for record in records]
-            per_example = [{} for _ in records]
-            for metric in task.metrics:
-                found, values = metrics.score(metric, targets, n_best)
-                scores |= found
-                signatures[type(metric).__name__] = metric.signature
-                for row, row_scores in zip(per_example, values, strict=True):
-                    row.update(row_scores)
+            found, per_example = task.metrics.score(targets, n_best, _SCORES)
+            scores |= found
+            signatures = task.metrics.signatures
             written = [
                 {
                     'id': i,

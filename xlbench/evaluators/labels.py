@@ -20,6 +20,8 @@ from xlbench.metrics import tagging
 from xlbench.prepared import Prepared
 from xlbench.tokenizers import Tokenizer
 
+_SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
+
 
 class LabelEvaluator(loop.Evaluator):
     """Scores a classifier or a tagger on prepared tasks; every example exactly once.
@@ -33,7 +35,6 @@ class LabelEvaluator(loop.Evaluator):
       batch_size: rows over all processes.
       lengths: most tokens of 'inputs'; longer examples are cut, and counted.
       num_examples: only the first so many of each task; 0 takes all.
-      allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
     """
 
     def __init__(
@@ -47,7 +48,6 @@ class LabelEvaluator(loop.Evaluator):
         batch_size: int,
         lengths: Mapping[str, int],
         num_examples: int = 0,
-        allow_metrics: Sequence[str] = (),
     ):
         del tokenizer
         partitioning.check_batch_size(batch_size, mesh)
@@ -65,10 +65,12 @@ class LabelEvaluator(loop.Evaluator):
                     process_index=share,
                     process_count=shares,
                 ),
-                [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
+                metrics.Suite(task.name, task.manifest['metrics']),
             )
             for task in prepared
         ]
+        for task in self._tasks:
+            loop.check_metrics(task, 1, _SCORES)
 
         def predict(params: Any, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             rows = objective.row_losses(model, params, batch)
@@ -104,32 +106,27 @@ class LabelEvaluator(loop.Evaluator):
             for record, found in zip(records, rows['predicted'], strict=True)
         ]
         scores = {'loss': float(rows['loss'].sum(dtype=np.float64) / max(rows['weight'].sum(), 1))}
-        signatures = {}
-        per_example: list[dict[str, float]] = [
-            {'loss': float(loss / max(weight, 1))}
+        losses = [
+            float(loss / max(weight, 1))
             for loss, weight in zip(rows['loss'], rows['weight'], strict=True)
         ]
-        for metric in task.metrics:
-            found, values = metrics.score(metric, targets, [[text] for text in predictions])
-            scores |= found
-            signatures[type(metric).__name__] = metric.signature
-            for own, more in zip(per_example, values, strict=True):
-                own.update(more)
+        found, per_example = task.metrics.score(targets, [[text] for text in predictions], _SCORES)
+        scores |= found
         written = [
             {
                 'id': i,
                 'input': record['inputs_pretokenized'],
                 'target': record['targets_pretokenized'],
                 'prediction': prediction,
-                'scores': own,
+                'scores': {'loss': loss, **own},
             }
-            for i, (record, prediction, own) in enumerate(
-                zip(records, predictions, per_example, strict=True)
+            for i, (record, prediction, loss, own) in enumerate(
+                zip(records, predictions, losses, per_example, strict=True)
             )
         ]
         result = {
             'scores': scores,
-            'signatures': signatures,
+            'signatures': task.metrics.signatures,
             'num_examples': len(records),
             'decoding': {},
             'trimmed': {'inputs': task.batches.trimmed['inputs']},

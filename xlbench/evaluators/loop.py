@@ -19,7 +19,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from xlbench import errors, files, logs, partitioning
+from xlbench import errors, files, logs, metrics, partitioning
 from xlbench.batches import Batch, EvalBatches
 from xlbench.prepared import Prepared
 
@@ -35,12 +35,12 @@ class Task:
     Attributes:
       prepared: its examples.
       batches: of them, this process's rows.
-      metrics: called with (targets, predictions).
+      metrics: of its manifest.
     """
 
     prepared: Prepared
     batches: EvalBatches
-    metrics: Sequence[Any]
+    metrics: metrics.Suite
 
 
 class Evaluator:
@@ -51,6 +51,14 @@ class Evaluator:
     """
 
     _tasks: Sequence[Any]
+
+    def examples(self, name: str) -> Sequence[int]:
+        """The numbers of the examples that are scored of a task: what others must be scored on."""
+        (task,) = (task for task in self._tasks if task.prepared.name == name)
+        return self._numbers(task)
+
+    def _numbers(self, task: Any) -> Sequence[int]:
+        return range(task.batches.num_examples)
 
     def _begin(self, params: Any, check: Callable[[], None]) -> Any:
         """What all tasks need of these parameters."""
@@ -132,6 +140,18 @@ class Evaluator:
                 raise errors.unknown(f'score of {name} that is its headline', key, scores[name])
             values.append(scores[name][key])
         return float(np.mean(values))
+
+
+def check_metrics(
+    task: Any, num_predictions: int, taken: Sequence[str], any_text: bool = False
+) -> None:
+    """Scores two examples of a task with its metrics; UserError if one cannot. See Suite.check."""
+
+    def read(count: int) -> list[str]:
+        records = task.prepared.read(range(min(count, len(task.prepared))))
+        return [record['targets_pretokenized'] for record in records]
+
+    task.metrics.check(read, num_predictions, taken, any_text)
 
 
 def over_batches(

@@ -33,6 +33,11 @@ from xlbench.tokenizers import Tokenizer
 OFFICIAL_BATCH = 512
 # Examples whose scores or hashes are in memory at once.
 _CHUNK = 256
+# The evaluation's own, of a task or of an example.
+_SCORES = (
+    'loss', 'mrr', 'p_at_1', 'recall_10', 'rank', 'set_rank', 'set_mrr', 'set_p_at_1',
+    'set_macro_mrr', 'mrr_code', 'p_at_3_code', 'macro_mrr_code', 'mrr_f1_code',
+)  # fmt: skip
 
 
 class RetrievalEvaluator(loop.Evaluator):
@@ -67,7 +72,6 @@ class RetrievalEvaluator(loop.Evaluator):
       official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
         of the others the last incomplete batch of 512.
       num_examples: only the first so many of each task; 0 takes all.
-      allow_metrics: modules, beside xlbench.metrics, that a task's metrics may come from.
     """
 
     def __init__(
@@ -88,7 +92,6 @@ class RetrievalEvaluator(loop.Evaluator):
         consensus: float = 0.0,
         official_filter: bool = False,
         num_examples: int = 0,
-        allow_metrics: Sequence[str] = (),
     ):
         del tokenizer
         if candidates < 2:
@@ -113,13 +116,16 @@ class RetrievalEvaluator(loop.Evaluator):
                     num_examples=num_examples or None,
                     view='retrieval',
                 ),
-                [metrics.from_spec(spec, allow_metrics) for spec in task.manifest['metrics']],
+                metrics.Suite(task.name, task.manifest['metrics']),
                 of_task,
                 candidates,
                 lengths if official_filter else None,
             )
             for task, of_task in zip(prepared, responses or [None] * len(prepared), strict=True)
         ]
+        for task in self._tasks:
+            if task.responses:
+                loop.check_metrics(task, num_suggestions, _SCORES)
         self._left, self._right = (
             TextEncoder(
                 model,
@@ -149,6 +155,9 @@ class RetrievalEvaluator(loop.Evaluator):
         """At most so many programs are compiled: of encoding, and two searches for each task."""
         searches = sum(2 for task in self._tasks if task.responses)
         return self._left.max_programs + self._right.max_programs + searches
+
+    def _numbers(self, task: '_Task') -> Sequence[int]:
+        return task.numbers.tolist()
 
     def _rows(self, task: '_Task', shared: '_Vectors', check: Callable[[], None]) -> '_Vectors':
         check()
@@ -222,8 +231,7 @@ class RetrievalEvaluator(loop.Evaluator):
             for own, values, ids in zip(chosen, found.values, found.ids, strict=True)
         ]
         n_best = [[suggestion['text'] for suggestion in row] for row in rows.suggestions]
-        for metric in task.metrics:
-            rows.add(*metrics.score(metric, rows.targets, n_best))
+        rows.add(*task.metrics.score(rows.targets, n_best, _SCORES))
         gold = ranking.gold_ids(responses.texts, rows.targets)
         inside = np.flatnonzero(gold >= 0)
         if inside.size:
@@ -234,7 +242,7 @@ class RetrievalEvaluator(loop.Evaluator):
             )
             rows.note('set_rank', ranks, inside)
         return {
-            'signatures': {type(metric).__name__: metric.signature for metric in task.metrics},
+            'signatures': task.metrics.signatures,
             'decoding': {
                 'method': 'retrieval',
                 'responses': len(responses),
@@ -267,7 +275,7 @@ class _Task:
         self,
         prepared: Prepared,
         batches: batches_lib.EvalBatches,
-        task_metrics: Sequence[Any],
+        task_metrics: metrics.Suite,
         responses: Prepared | None,
         candidates: int,
         official_lengths: Mapping[str, int] | None,

@@ -1,0 +1,211 @@
+"""Metrics as manifests keep them, in plain JSON, and who may name which.
+
+  to_spec(MultilingualRouge('de'))
+    -> {'metric': 'xlbench.metrics.rouge:MultilingualRouge', 'kwargs': {'lang': 'de', ...}}
+  to_spec(functools.partial(headline_length, unit='words'))  # Of the user's tasks/news.py.
+    -> {'metric': 'tasks/news.py:headline_length', 'kwargs': {'unit': 'words'}}
+
+A metric is called with `(targets, predictions)` and returns numbers by name: a plain function, a
+functools.partial of one, or an instance of a dataclass. A manifest may be somebody else's, so that
+what it names is imported only if it is of xlbench.metrics, of the user's own task files (see
+xlbench/task_files.py), or of a module that the user names: in XLBENCH_METRICS, or in an import
+statement of a task file.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import re
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xlbench import errors, task_files
+
+_PACKAGE = 'xlbench.metrics'
+_SPEC = re.compile(r'(?P<place>tasks/[^\W\d]\w*\.py|[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)')
+_HINT = (
+    'a metric is a function (targets, predictions) -> {name: number} that has a name at the top '
+    'of its file, a functools.partial of one with arguments given by name, or an instance of a '
+    'dataclass'
+)
+
+
+def to_spec(metric: Any) -> dict[str, Any]:
+    """Where a metric is defined, and its arguments as plain JSON values."""
+    kwargs, defined = {}, metric
+    if isinstance(metric, functools.partial):
+        kwargs, defined = dict(metric.keywords), metric.func
+        if metric.args:
+            raise errors.UserError(f'{metric!r} has arguments without a name; {_HINT}')
+    if dataclasses.is_dataclass(defined) and not isinstance(defined, type):
+        fields = [field.name for field in dataclasses.fields(defined) if field.init]
+        if kwargs:
+            raise errors.UserError(f'{metric!r} is a partial of an object; {_HINT}')
+        kwargs, defined = {name: getattr(metric, name) for name in fields}, type(metric)
+    elif not isinstance(defined, types.FunctionType):
+        raise errors.UserError(f'{metric!r} is not a metric that can be written down; {_HINT}')
+    module, name = defined.__module__, defined.__qualname__
+    if not name.isidentifier() or module == '__main__':
+        raise errors.UserError(f'{module}.{name} cannot be found again by its name; {_HINT}')
+    try:
+        json.dumps(kwargs, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise errors.UserError(
+            f'the arguments of {module}.{name} cannot be written as JSON: {error}'
+        ) from None
+    if not _in_package(module):
+        _check_call(defined, f'{module}.{name}')
+        module = task_files.name_of(getattr(sys.modules.get(module), '__file__', None)) or module
+    return {'metric': f'{module}:{name}', 'kwargs': kwargs}
+
+
+def from_spec(spec: Mapping[str, Any], allow: Sequence[str] = ()) -> Any:
+    """The metric that `to_spec` wrote down.
+
+    A spec is read from a file, so it must not be able to import or call just anything.
+
+    Args:
+        spec: {'metric': 'module:name' or 'tasks/FILE.py:name', 'kwargs': {...}}.
+        allow: Names of modules that may be imported beside xlbench.metrics and the user's own task
+            files; see `trusted`.
+
+    Returns:
+        An instance of a class; a function, or a partial of one where there are arguments.
+    """
+    if not isinstance(spec, Mapping) or not isinstance(spec.get('metric'), str):
+        raise errors.UserError(
+            f'{spec!r} is not a metric; a metric is written as {{"metric": "module:name", '
+            '"kwargs": {...}}'
+        )
+    path, kwargs = spec['metric'], spec.get('kwargs', {})
+    parts = _SPEC.fullmatch(path)
+    if parts is None:
+        raise errors.UserError(
+            f'metric {path!r} does not exist; a metric is written as module:name, or as '
+            'tasks/FILE.py:name'
+        )
+    if not isinstance(kwargs, dict) or not all(isinstance(name, str) for name in kwargs):
+        raise errors.UserError(f'metric {path!r} does not take these arguments: {kwargs!r}')
+    module = _module(parts['place'], path, allow)
+    defined = vars(module).get(parts['name'])
+    if defined is None:
+        raise errors.UserError(f'metric {path!r} does not exist; see {_where(module)}')
+    # What the module merely imported is not one of its metrics: it may do anything.
+    home, is_ours = getattr(defined, '__module__', None) or '', _in_package(module.__name__)
+    at_home = _in_package(home) if is_ours else home == module.__name__
+    is_class = isinstance(defined, type) and dataclasses.is_dataclass(defined)
+    is_function = isinstance(defined, types.FunctionType) and not is_ours
+    if not at_home or not (is_class or is_function):
+        raise errors.UserError(f'{path!r} is not a metric; see {_where(module)}')
+    _check_call(defined, repr(path))
+    try:
+        if is_class:
+            return defined(**kwargs)
+        if kwargs:
+            inspect.signature(defined).bind([], [], **kwargs)
+        return functools.partial(defined, **kwargs) if kwargs else defined
+    except TypeError as error:
+        raise errors.UserError(f'metric {path!r} does not take these arguments: {error}') from error
+
+
+def trusted() -> list[str]:
+    """The modules that metrics may come from by the user's own word.
+
+    They are those of XLBENCH_METRICS, with commas between them, and those that the user's task
+    files import.
+    """
+    named = [name.strip() for name in os.environ.get('XLBENCH_METRICS', '').split(',')]
+    imported = map(task_files.imported_modules, task_files.user_paths())
+    return sorted({*filter(None, named)}.union(*imported))
+
+
+def is_foreign(spec: Mapping[str, Any]) -> bool:
+    """Whether a metric is not one of xlbench's."""
+    return not _in_package(spec['metric'].partition(':')[0])
+
+
+def fingerprint(metric: Any) -> str:
+    """The file that a metric is defined in, as a hash: which version of it has scored."""
+    defined = getattr(metric, 'func', metric)
+    module = sys.modules.get(getattr(defined, '__module__', None))
+    with contextlib.suppress(OSError, TypeError), open(module.__file__, 'rb') as file:
+        return f'file:{hashlib.sha256(file.read()).hexdigest()[:12]}'
+    return 'file:unknown'
+
+
+def _in_package(module: str) -> bool:
+    return module == _PACKAGE or module.startswith(f'{_PACKAGE}.')
+
+
+def _module(place: str, path: str, allow: Sequence[str]) -> types.ModuleType:
+    """The module of a metric, imported if it may be."""
+    if place.startswith('tasks/'):
+        file = task_files.find(place[len('tasks/') : -len('.py')])
+        if file is None:
+            raise errors.UserError(
+                f'metric {path!r} stands in a task file that is not here; put {place} into the '
+                'current folder, or set XLBENCH_TASKS to the folder that has it'
+            )
+        return _imported(lambda: task_files.load(file), path, str(file))
+    if not _in_package(place) and place not in allow:
+        raise errors.UserError(
+            f'metric {path!r} is in a module that may not be loaded, because only a file names '
+            f'it; set XLBENCH_METRICS={place} if you trust it, import it in a task file of yours, '
+            'or put the metric into your tasks/ folder'
+        )
+    if _in_package(place):
+        try:
+            return importlib.import_module(place)
+        except ImportError as error:
+            raise errors.UserError(f'metric {path!r} does not exist: {error}') from None
+    return _imported(lambda: importlib.import_module(place), path, place)
+
+
+def _imported(load: Callable[[], types.ModuleType], path: str, where: str) -> types.ModuleType:
+    try:
+        module = load()
+    except errors.UserError:
+        raise
+    except Exception as error:
+        hint = ''
+        if isinstance(error, ImportError) and where.endswith('.py'):
+            hint = '; a metric that needs less than its task file can stand in a file beside it'
+        raise errors.UserError(
+            f'metric {path!r} cannot be loaded: {errors.located(error)}{hint}'
+        ) from error
+    # A task file brings TensorFlow, which would take all memory of the accelerators.
+    if config := getattr(sys.modules.get('tensorflow'), 'config', None):
+        with contextlib.suppress(RuntimeError, AttributeError):
+            config.set_visible_devices([], 'GPU')
+    return module
+
+
+def _check_call(defined: Any, name: str) -> None:
+    """Raises UserError unless it is called with (targets, predictions), as SeqIO has it."""
+    function = defined
+    if isinstance(defined, type):
+        function = next((vars(c)['__call__'] for c in defined.__mro__ if '__call__' in vars(c)), 0)
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    taken = taken[1:] if isinstance(defined, type) else taken
+    if taken[:2] != ['targets', 'predictions']:
+        raise errors.UserError(
+            f'{name} is not a metric: it is called with ({", ".join(taken)}), and a metric with '
+            '(targets, predictions)'
+        )
+
+
+def _where(module: types.ModuleType) -> str:
+    if _in_package(module.__name__):
+        return 'xlbench/metrics/__init__.py for those of xlbench'
+    return getattr(module, '__file__', None) or module.__name__

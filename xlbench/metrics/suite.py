@@ -1,0 +1,272 @@
+"""The metrics of a task together: one call scores with all of them, and no name is taken twice."""
+
+import dataclasses
+import numbers
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from xlbench import errors
+from xlbench.metrics import specs
+
+Scores = dict[str, float]
+# A metric that fails on two examples gets so many: some need every label, or words that are rare.
+_MORE = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class _Member:
+    """One metric of a suite.
+
+    Attributes:
+        metric: What is called.
+        source: Where it is defined, as its spec has it.
+        label: What its signature is filed under.
+        suffix: Stands behind the names of its scores.
+        is_foreign: It is not one of xlbench's.
+    """
+
+    metric: Any
+    source: str
+    label: str
+    suffix: str
+    is_foreign: bool
+
+    @property
+    def signature(self) -> str:
+        own = getattr(self.metric, 'signature', None)
+        if isinstance(own, str):
+            return own
+        kwargs = specs.to_spec(self.metric)['kwargs']
+        arguments = [f'{name}:{value}' for name, value in kwargs.items()]
+        return '|'.join([self.source, *arguments, specs.fingerprint(self.metric)])
+
+
+class Suite:
+    """The metrics of a task, as evaluators use them.
+
+    Of several metrics of one class or function the first one's scores have their plain names.
+    Behind those of each further one stands what tells it from the first: bleu, and bleu_char of
+    SacreBleu('char'); mrs_rouge, and mrs_rouge_nbest1 of MrsRouge('en', nbest=1).
+
+    Args:
+        task: Its name, for messages.
+        written: The metrics as the task's manifest has them.
+
+    Raises:
+        UserError: A metric cannot be loaded, may not be, or is there twice.
+    """
+
+    def __init__(self, task: str, written: Sequence[Mapping[str, Any]]):
+        self._task = task
+        allowed = specs.trusted()
+        try:
+            loaded = [specs.from_spec(spec, allowed) for spec in written]
+        except errors.UserError as error:
+            raise errors.UserError(f'task {task}: {error}') from None
+        suffixes = _suffixes(task, [specs.to_spec(metric) for metric in loaded])
+        self._members = [
+            _Member(
+                metric,
+                spec['metric'],
+                spec['metric'].rpartition(':')[2] + suffix,
+                suffix,
+                specs.is_foreign(spec),
+            )
+            for metric, spec, suffix in zip(loaded, written, suffixes, strict=True)
+        ]
+
+    @property
+    def num_predictions(self) -> int:
+        """How many predictions of an example some metric looks at; 1 or more."""
+        return max((num_predictions(member.metric) for member in self._members), default=1)
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """What decides the numbers of each metric."""
+        return {member.label: member.signature for member in self._members}
+
+    def score(
+        self,
+        targets: Sequence[str],
+        n_best: Sequence[Sequence[str]],
+        taken: Iterable[str] = (),
+    ) -> tuple[Scores, list[Scores]]:
+        """The scores of all metrics, of the corpus and of each example.
+
+        Args:
+            targets: References.
+            n_best: For each target the predictions, best first.
+            taken: Names of scores that there are already. A metric that has one of them, or one of
+                another metric, gets its label behind it.
+
+        Raises:
+            UserError: A metric that is not xlbench's ended with an error, which is said in a line.
+        """
+        used, scores = set(taken), {}
+        examples: list[Scores] = [{} for _ in targets]
+        for member in self._members:
+            found, rows = self._run(member, targets, n_best)
+            names = {}
+            for name in dict.fromkeys([*found, *(name for row in rows for name in row)]):
+                own = f'{name}{member.suffix}'
+                names[name] = f'{own}_{member.label}' if own in used else own
+            used |= set(names.values())
+            scores |= {names[name]: value for name, value in found.items()}
+            for all_own, row in zip(examples, rows, strict=True):
+                all_own.update({names[name]: value for name, value in row.items()})
+        return scores, examples
+
+    def check(
+        self,
+        read: Callable[[int], Sequence[str]],
+        num_predictions: int,
+        taken: Iterable[str] = (),
+        any_text: bool = False,
+    ) -> None:
+        """Scores two examples, so that an error is met before a run and not behind it.
+
+        Args:
+            read: Number of examples -> references of at most so many.
+            num_predictions: How many predictions of an example there will be.
+            taken: Names of scores that the evaluation itself has.
+            any_text: Whether a model may predict any text. Metrics that are not xlbench's are then
+                called with an empty and a meaningless one, too, as an untrained model gives them.
+
+        Raises:
+            UserError: Which metric of which task ended how; or that two give the same score.
+        """
+        used = dict.fromkeys(taken, 'the evaluation itself')
+        for member in self._members:
+            for name in self._check(member, read, num_predictions, any_text):
+                if (own := f'{name}{member.suffix}') in used:
+                    raise errors.UserError(
+                        f'metric {member.source} of task {self._task} gives the score {own!r}, and '
+                        f'so does {used[own]}; give it another name'
+                    )
+                used[own] = member.source
+
+    def _check(
+        self, member: _Member, read: Callable[[int], Sequence[str]], count: int, any_text: bool
+    ) -> Scores:
+        found = {}
+        for size in (2, _MORE):
+            targets = read(size)
+            # A right prediction, then others that are as good as any.
+            n_best = [
+                [targets[(i + j) % len(targets)] for j in range(count)] for i in range(len(targets))
+            ]
+            try:
+                found, _ = self._run(member, targets, n_best)
+                break
+            except errors.UserError as error:
+                if size == _MORE:
+                    raise errors.UserError(
+                        str(error) if member.is_foreign else f'task {self._task}: {error}'
+                    ) from error
+        if any_text and member.is_foreign:
+            targets = read(2)
+            texts = ['', '?!'][: len(targets)]
+            try:
+                self._run(member, targets, [[text] * count for text in texts])
+            except errors.UserError as error:
+                raise errors.UserError(
+                    f'{error}; the predictions were {" and ".join(map(repr, texts))}, and a model '
+                    'that has not learnt much may write anything'
+                ) from error
+        return found
+
+    def _run(
+        self, member: _Member, targets: Sequence[str], n_best: Sequence[Sequence[str]]
+    ) -> tuple[Scores, list[Scores]]:
+        if not member.is_foreign:
+            return score(member.metric, targets, n_best)
+        name = f'metric {member.source} of task {self._task}'
+        try:
+            return score(member.metric, targets, n_best, name)
+        except errors.UserError:
+            raise
+        except Exception as error:
+            raise errors.UserError(f'{name} ended with {errors.located(error)}') from error
+
+
+def num_predictions(metric: Any) -> int:
+    """How many predictions of an example a metric takes: its `num_predictions`, 1 by default."""
+    return getattr(getattr(metric, 'func', metric), 'num_predictions', 1)
+
+
+def score(
+    metric: Any,
+    targets: Sequence[str],
+    n_best: Sequence[Sequence[str]],
+    name: str = 'the metric',
+) -> tuple[Scores, list[Scores]]:
+    """The scores of a corpus, and of each example.
+
+    Args:
+        metric: Any metric. `per_example(targets, predictions)`, a dictionary for each example, is
+            used if it is there, and so is `with_examples`, which gives both at once.
+        targets: References.
+        n_best: For each target the predictions, best first. A metric of one prediction gets the
+            first, or an empty text where there is none.
+        name: Of the metric, for messages.
+    """
+    count = num_predictions(metric)
+    if count > 1:
+        predictions = [list(texts[:count]) for texts in n_best]
+    else:
+        predictions = [texts[0] if texts else '' for texts in n_best]
+    if hasattr(metric, 'with_examples'):
+        found, rows = metric.with_examples(targets, predictions)
+    else:
+        found = metric(targets, predictions)
+        of_each = getattr(metric, 'per_example', None)
+        rows = of_each(targets, predictions) if of_each else [{} for _ in targets]
+    if len(rows) != len(targets):
+        raise errors.UserError(f'{name} scores {len(rows)} of {len(targets)} examples')
+    return _numbers(found, name), [_numbers(row, name) for row in rows]
+
+
+def _numbers(found: Any, name: str) -> Scores:
+    """Scores as floats, also those that are arrays of one number or SeqIO's Scalar."""
+    if not isinstance(found, Mapping):
+        raise errors.UserError(
+            f'{name} returns {type(found).__name__}; it has to return a dictionary of numbers, '
+            "such as {'length': 12.5}"
+        )
+    scores = {}
+    for key, value in found.items():
+        value = getattr(value, 'value', value)
+        value = value.item() if getattr(value, 'size', None) == 1 else value
+        if not isinstance(key, str) or not isinstance(value, numbers.Real):
+            raise errors.UserError(f'{name} gives {key!r}: {value!r}, which is not a number')
+        scores[key] = float(value)
+    return scores
+
+
+def _suffixes(task: str, written: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What stands behind the names of each metric's scores; see `Suite`."""
+    firsts: dict[str, Mapping[str, Any]] = {}
+    found, seen = [], set()
+    for spec in written:
+        path, kwargs = spec['metric'], spec['kwargs']
+        first = firsts.setdefault(path, kwargs)
+        names = [name for name in {**first, **kwargs} if first.get(name) != kwargs.get(name)]
+        suffix = ''.join(f'_{_word(name, kwargs.get(name))}' for name in names)
+        if (path, suffix) in seen:
+            raise errors.UserError(
+                f'task {task} has the metric {path} twice, with {kwargs}; take one of them out'
+            )
+        seen.add((path, suffix))
+        found.append(suffix)
+    return found
+
+
+def _word(name: str, value: Any) -> str:
+    """An argument as a part of a name: 'char' for tokenize='char', nbest1 for nbest=1."""
+    if value is True:
+        return name
+    if value is False or value is None:
+        return f'no_{name}'
+    text = re.sub(r'\W+', '_', str(value)).strip('_')
+    return text if isinstance(value, str) else f'{name}{text}'
