@@ -130,7 +130,7 @@ def test_mistakes(tiny_run, arguments, message):
     assert tiny.results(tiny_run) == before
 
 
-def test_an_unknown_task_is_one_line(tiny_run, tmp_path, monkeypatch):
+def test_an_unknown_split_is_one_line(tiny_run, tmp_path, monkeypatch):
     """The child that prepares says which; here it only has to be asked for the right thing."""
     asked = tmp_path / 'asked'
     child = tmp_path / 'child.sh'
@@ -138,9 +138,14 @@ def test_an_unknown_task_is_one_line(tiny_run, tmp_path, monkeypatch):
     child.chmod(0o755)
     monkeypatch.setattr(sys, 'executable', str(child))
     with pytest.raises(SystemExit) as stopped:
-        call(tiny_run, '--tasks=mtg_qg_en_xx')
+        call(tiny_run, '--tasks=mtg_qg_en_de', '--split=tset')
     assert stopped.value.code == 2
-    assert '--mixture=mtg_qg_en_xx:test' in asked.read_text()
+    assert '--mixture=mtg_qg_en_de:tset' in asked.read_text()
+
+
+def test_an_unknown_task_is_named(tiny_run):
+    with pytest.raises(UserError, match=r"unknown task in --tasks 'mtg_qg_en_xx'; nearest: mtg_qg"):
+        call(tiny_run, '--tasks=mtg_qg_en_xx')
 
 
 def test_no_workdir(tmp_path):

@@ -55,7 +55,12 @@ def ask(commands, folder):
     return json.loads(run.stdout)
 
 
-PROGRAMS = ('xlbench.train', 'xlbench.fewshot', 'xlbench.plan')
+PROGRAMS = (
+    'xlbench.train', 'xlbench.evaluate', 'xlbench.predict', 'xlbench.prepare', 'xlbench.convert',
+    'xlbench.report', 'xlbench.plan', 'xlbench.doctor', 'xlbench.fewshot',
+    'xlbench.fewshot.report', 'xlbench.fewshot.attention', 'xlbench.buckets', 'xlbench.data',
+    'xlbench.tasks.mrs_build', 'xlbench.tasks.xtreme',
+)  # fmt: skip
 SLIPS = {
     'xlbench.train --config=mtg_mt5x': "unknown config file 'mtg_mt5x'; nearest: mtg_mt5",
     'xlbench.train --config=mtg_mt5:bas': "unknown size after the colon of --config 'bas'",
@@ -77,10 +82,42 @@ SLIPS = {
     'xlbench.fewshot --config=fewshot --config.source_workdir=where': 'there is no folder where',
     'xlbench.plan --config=mtg_mt5:xll': "unknown size after the colon of --config 'xll'; nearest",
     'xlbench.plan --config=mtg_mt5 --topolgy=v5p': 'topolgy',
+    'xlbench.evaluate --workdir=rn': '--workdir: there is no folder rn; nearest: run',
+    'xlbench.evaluate --workdir=run --step=7': "run has no checkpoint '7'; it has best, last, 3",
+    'xlbench.evaluate --workdir=run --tasks=mtg_qg_ed_de': "'mtg_qg_ed_de'; nearest: mtg_qg_es_de",
+    'xlbench.evaluate --workdir=run --like=tset': "'tset'; nearest: test",
+    'xlbench.evaluate --workdir=run --temperature=0': 'temperature=0.0; allowed: above 0',
+    'xlbench.evaluate --workdir=run --num_baems=4': '--num_baems=4; see python -m xlbench.evalua',
+    'xlbench.evaluate --workdir=run --mesh=date=2': "unknown axis in --mesh 'date'; nearest: data",
+    'xlbench.evaluate --workdir=sweep': 'sweep is the workdir of a sweep of xlbench.fewshot',
+    'xlbench.predict ./rn': 'model: there is no folder ./rn; nearest: run',
+    'xlbench.predict runs/no': "'runs/no' is not in the Hugging Face cache",
+    'xlbench.predict rn': "'rn' is neither a folder nor a hub name; a hub name is like",
+    'xlbench.predict run@7': "run has no checkpoint '7'; it has best, last, 3",
+    'xlbench.predict run --temperature=-1': 'temperature=-1.0; allowed: above 0',
+    'xlbench.predict run --top_p=nan': 'top_p=nan; allowed: above 0 up to 1',
+    'xlbench.predict run --rerank=./rn': '--rerank: there is no folder ./rn; nearest: run',
+    'xlbench.predict sweep': 'sweep is the workdir of a sweep of xlbench.fewshot',
+    'xlbench.convert ./rn out': 'source: there is no folder ./rn; nearest: run',
+    'xlbench.convert run run': 'run exists already; name a target that does not',
+    'xlbench.convert run out --dtype=float8': "invalid choice: 'float8'",
+    'xlbench.report rn': 'rn',
+    'xlbench.fewshot.report rn': 'rn has no results.jsonl',
+    'xlbench.fewshot.attention rn --lang=de': 'rn has no results.jsonl',
+    'xlbench.prepare --mixture=mtg_multi_qq': "'mtg_multi_qq'; nearest: mtg_multi_qg",
+    'xlbench.prepare --mixture=mtg_multi_qg --vocabulary=mt6': "unknown vocabulary 'mt6'; nearest",
+    'xlbench.buckets chekc x': "invalid choice: 'chekc'",
+    'xlbench.tasks.mrs_build --output=x nothing.zst': 'there is no file nothing.zst',
+    'xlbench.tasks.xtreme --task=xnil': "'xnil'; nearest: xnli",
 }
 
 
 def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
+    run = {'stages': {}, 'evals': {'test': {}}, 'data': {'root': 'data', 'vocabulary': 'sample'}}
+    sweep = {'adapt': {}, 'source_workdir': ''}
+    config_lib.claim_workdir(str(tmp_path / 'run'), ConfigDict(run), {})
+    config_lib.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
+    (tmp_path / 'run' / 'checkpoints' / '3').mkdir(parents=True)
     (tmp_path / 'pretrained').mkdir()
     commands = [[program, '--help'] for program in PROGRAMS]
     commands += [line.split() for line in SLIPS]
@@ -95,7 +132,7 @@ def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
             assert wrong.startswith('error: ') and wrong.count('\n') == 1, wrong
             assert SLIPS[command] in wrong, wrong
     # Nothing but what Python itself keeps of files that it has compiled.
-    assert [path.name for path in tmp_path.iterdir()] == ['pretrained']
+    assert {path.name for path in tmp_path.iterdir()} == {'pretrained', 'run', 'sweep'}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -121,7 +158,7 @@ def as_imported(function):
         ('xlbench.lora', 'Lora'),
         ('xlbench.optimizers', 'build'),
         ('xlbench.fewshot.sweep', 'Adapt'),
-        ('xlbench.decoding.options', 'Options'),
+        ('xlbench.decoding_options', 'Options'),
         *{(f'xlbench.models.{module}', name) for module, name, _ in models.FAMILIES.values()},
     ],
 )

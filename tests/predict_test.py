@@ -16,6 +16,7 @@ import tokenizer_files
 
 from xlbench import (
     checkpoints,
+    commands,
     convert,
     decoding,
     features,
@@ -417,17 +418,19 @@ def test_every_option_is_a_flag_with_a_description():
         '--length_penalty=0.6 --early_stopping=never --no_repeat_ngram=3 --repetition_penalty=1.5 '
         '--banned=7,8+9 --forced_last=True'
     )
-    given = flags.given(predict._parse(line.split()))
+    given = flags.given(commands.predict_flags(['predict', *line.split()], ''))
     assert decoding.Options(**given) == decoding.Options(
         'beam', 5, 2, 4, 2, 0.6, 'never', no_repeat_ngram=3, repetition_penalty=1.5,
         banned=(7, (8, 9)), forced_last=True,
     )  # fmt: skip
-    assert flags.given(predict._parse(['m'])) == {}
+    assert flags.given(commands.predict_flags(['predict', 'm'], '')) == {}
     assert all(len(text) > 10 for text in flags._descriptions().values())
     for flag in ('--early_stopping=yes', '--banned=a', '--top_k=x', '--mesh=rows=2'):
         with pytest.raises(UserError, match=flag[2:].partition('=')[0]):
-            predict._parse(['m', flag])
-    assert predict._parse(['m', '--mesh=data=-1,tensor=2']).mesh == {'data': -1, 'tensor': 2}
+            commands.predict_flags(['predict', 'm', flag], '')
+    assert commands.predict_flags(
+        ['predict', 'm', '--mesh=data=-1,tensor=2'], ''
+    ).mesh == {'data': -1, 'tensor': 2}
 
 
 # --------------------------------------------------------------------------------- the command line

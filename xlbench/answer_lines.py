@@ -11,12 +11,12 @@ from typing import IO, Any
 
 from xlbench import errors
 from xlbench.answers import CHUNK_BATCHES, Classified, Example, Prediction, Suggestion, Tagged
+from xlbench.commands import FORMATS
 from xlbench.errors import UserError
 from xlbench.labeller import Classifier, Tagger
 from xlbench.predictor import Model
 from xlbench.suggester import Suggester
 
-FORMATS = ('text', 'jsonl', 'conll', 'conllu')
 # Those of sentences that lie over several lines, with a blank line behind each.
 _BLOCKS = ('conll', 'conllu')
 # Seconds without a further line after which the answers to those before it are made.

@@ -10,7 +10,6 @@ import numpy as np
 from xlbench import decoding
 from xlbench.errors import UserError
 
-BATCH_SIZE = 32
 # Texts that are sorted by length together, in batches; the first answers come after one.
 CHUNK_BATCHES = 16
 

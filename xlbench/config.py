@@ -101,7 +101,8 @@ def parse_command(
         raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
     _check_values(values.config)
     errors.check_path('--workdir', values.workdir)
-    errors.check_path('config.data.root', dict(values.config.get('data', {})).get('root'))
+    data = values.config.get('data')
+    errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
     workdir = values.workdir or _default_workdir(path, values.config)
     return Command(values.config, workdir, dry_run and values.dry_run)
 

@@ -9,7 +9,6 @@ The workdir holds the parameters in float32 as checkpoint 0, config.json, and th
 in tokenizer/. The folder loads in transformers, with weights as safetensors.
 """
 
-import argparse
 import dataclasses
 import functools
 import json
@@ -21,6 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
+    commands.check_first(commands.convert, sys.argv, __doc__)
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +45,6 @@ from xlbench import (
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, tensors
 
-DTYPES = ('float32', 'bfloat16', 'float16')
 # The ids that config.json names -> what the families' `to_config` calls them.
 IDS = {
     'pad_token_id': 'pad_id',
@@ -60,7 +63,7 @@ _OBJECTIVES = {
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = _parse(argv[1:])
+    args = commands.convert(argv, __doc__)
     target = pathlib.Path(args.target)
     if target.exists():
         raise UserError(f'{target} exists already; name a target that does not')
@@ -359,18 +362,6 @@ def _progress(
             done, total = (logs.quantity(sum(s), 'B') for s in (sizes[:index], sizes))
             print(f'  {verb} {done} of {total}', flush=True)
         yield path
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.convert', __doc__)
-    parser.add_argument('source', help='workdir, Hugging Face folder, or hub name[@REVISION]')
-    parser.add_argument('target', help='a folder that does not exist yet')
-    parser.add_argument('--step', help='of a workdir: best, last or a number (default: best)')
-    parser.add_argument('--dtype', choices=DTYPES, help='of the weights written (default: float32)')
-    parser.add_argument('--vocab_size', type=int, help='rows of the vocabulary kept (default: all)')
-    parser.add_argument('--lora', choices=('merged', 'separate'), help='default: merged')
-    parser.add_argument('--extra_tokens', help="of a new workdir: new words, such as '[summarize]'")
-    return parser.parse_args(argv)
 
 
 if __name__ == '__main__':

@@ -21,13 +21,17 @@ A retriever is evaluated with the settings of the config's evaluation, response 
 of decoding are for models that write texts.
 """
 
-import argparse
 import dataclasses
 import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
+    commands.check_first(commands.evaluate, sys.argv, __doc__)
 
 import jax
 from ml_collections import ConfigDict
@@ -43,7 +47,7 @@ from xlbench.interruption import Interrupted, Interruption
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    args = _parse(argv[1:])
+    args = commands.evaluate(argv, __doc__)
     processes.join()
     processes.keep_programs()
     about = read_about(args.workdir)
@@ -143,25 +147,6 @@ def _eval_name(config: ConfigDict, wanted: str | None) -> str:
         return wanted
     final = [name for name, block in config.evals.items() if not block.every]
     return (final or list(config.evals))[0]
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.evaluate', __doc__)
-    parser.add_argument('--workdir', required=True, help='of the run')
-    parser.add_argument('--tasks', help="comma-separated; default: the final evaluation's")
-    parser.add_argument('--split', help="default: the final evaluation's, usually test")
-    parser.add_argument('--step', default='best', help='best, last or a number (default: best)')
-    parser.add_argument('--like', help='the eval block of the config to take settings from')
-    parser.add_argument('--batch_size', type=int, default=0, help="default: the block's")
-    parser.add_argument(
-        '--num_examples', type=int, help="of each task, 0 is all; default: the config's"
-    )
-    parser.add_argument(
-        '--mesh', type=partitioning.mesh_sizes, help="like data=2,tensor=2; default: the run's"
-    )
-    parser.add_argument('--root', default='', help="the data root; default: the run's")
-    flags.add_flags(parser)
-    return parser.parse_args(argv)
 
 
 if __name__ == '__main__':

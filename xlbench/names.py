@@ -13,7 +13,7 @@ import difflib
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -102,7 +102,7 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
             signature, types=types, needed=signature.needed | frozenset(EVAL_KEYS)
         )
     if path[:1] == ('evals',) and path[2:] == ('decoding',):
-        return signatures.of('xlbench.decoding.options', 'Options')
+        return signatures.of('xlbench.decoding_options', 'Options')
     return None
 
 
@@ -304,14 +304,14 @@ def check_source(spec: Any, kind: str) -> None:
             config_lib.refuse_sweep(str(path))
             return
         raise UserError(f'{kind}={spec} is a folder without config.json, so it holds no checkpoint')
-    if spec[:1] in './~' or spec.count('/') != 1:
+    if spec[:1] in './~':
         raise _no_folder(spec, kind)
     from xlbench.huggingface import hub
 
     try:
         hub.check_name(spec)
     except UserError as error:
-        raise UserError(f'{kind}: {error}') from None
+        raise UserError(f'{kind}: {error}{_nearest(path)}') from None
 
 
 def check_run(workdir: str, kind: str, step: str = '') -> None:
@@ -329,13 +329,17 @@ def check_run(workdir: str, kind: str, step: str = '') -> None:
 
 
 def _no_folder(spec: str, kind: str) -> UserError:
-    """The error for a folder that is not there, with folders beside it that are named alike."""
-    path = pathlib.Path(spec).expanduser()
+    """The error for a folder that is not there."""
+    near = _nearest(pathlib.Path(spec).expanduser())
+    return UserError(f'{kind}: there is no folder {spec}{near}')
+
+
+def _nearest(path: pathlib.Path) -> str:
+    """The folders beside a missing one that are named alike, for the end of a message."""
     there = path.parent.iterdir() if path.parent.is_dir() else ()
     names = [entry.name for entry in there if entry.is_dir()]
     near = difflib.get_close_matches(path.name, names, n=3)
-    more = f'; nearest: {", ".join(str(path.parent / name) for name in near)}' if near else ''
-    return UserError(f'{kind}: there is no folder {spec}{more}')
+    return f'; nearest: {", ".join(str(path.parent / name) for name in near)}' if near else ''
 
 
 def needed(config: ConfigDict) -> list[tuple[str, str]]:
@@ -356,43 +360,3 @@ def fields(config: ConfigDict, path: Sequence[str]) -> Mapping[str, str]:
     except (UserError, KeyError, AttributeError):  # What `check_config` says better.
         return {}
     return signature.types if signature else {}
-
-
-# ---------------------------------------------------------------------------------------------
-# Command lines of the programs that a config is given to.
-
-
-def run_command(argv: Sequence[str], doc: str) -> config_lib.Command:
-    """A command line of xlbench.train, with every name that it and its config give checked."""
-    command = config_lib.parse_command(argv, doc=doc, fields=fields, dry_run=True)
-    check_config(command.config)
-    if not config_lib.check_workdir(command.workdir, command.config):  # A run that goes on has all.
-        check_places(command.config)
-    return command
-
-
-def sweep_command(argv: Sequence[str], doc: str) -> config_lib.Command:
-    """The same for xlbench.fewshot."""
-    command = config_lib.parse_command(argv, doc=doc, fields=fields, dry_run=True)
-    check_sweep(command.config)
-    if not config_lib.check_workdir(command.workdir, command.config):
-        check_sweep_places(command.config)
-    return command
-
-
-def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str], doc: str) -> None:
-    """Answers --help and what is wrong with a command line, and ends the program; else returns.
-
-    To be called at the top of a program, above the imports of what takes seconds.
-
-    Args:
-      check: of a command line and the program's docstring: raises UserError for a slip.
-      argv: the program's name and arguments.
-      doc: of the program.
-    """
-
-    def main(argv: Sequence[str]) -> None:
-        check(argv, doc)
-
-    if code := errors.run_main(main, argv):
-        raise SystemExit(code)

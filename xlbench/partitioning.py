@@ -9,7 +9,6 @@ import collections
 import contextlib
 import functools
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ import numpy as np
 from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from xlbench import errors
 from xlbench.errors import UserError
 
 # From the slowest network to the fastest: neighbours in the last axis exchange the most.
@@ -54,22 +52,6 @@ LOGICAL_AXIS_RULES = (
 BATCH_SPEC = PartitionSpec(ROW_AXES)
 
 MIB = 1 << 20
-
-
-def mesh_sizes(text: str) -> dict[str, int]:
-    """What a flag says, 'data=2,tensor=2', as arguments of `make_mesh`.
-
-    Raises:
-      UserError: it is something else, or there is no such axis.
-    """
-    sizes = {}
-    for name, _, size in (part.partition('=') for part in text.split(',')):
-        if not re.fullmatch(r'-?\d+', size):
-            raise UserError(f'--mesh={text} is not sizes of axes like data=2,tensor=2')
-        if name not in MESH_AXES:
-            raise errors.unknown('axis in --mesh', name, MESH_AXES)
-        sizes[name] = int(size)
-    return sizes
 
 
 def make_mesh(

@@ -34,10 +34,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from xlbench import names, plan_words as words
+from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    names.check_first(words.parse, sys.argv, __doc__)
+    commands.check_first(commands.plan, sys.argv, __doc__)
 
 import jax
 from ml_collections import ConfigDict
@@ -50,6 +50,7 @@ from xlbench import (
     partitioning,
     plan_programs as programs,
     plan_study as study,
+    plan_words as words,
     runs,
     topology as topology_lib,
 )
@@ -264,7 +265,7 @@ def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first; 1 if it does not fit."""
-    args, config = words.parse(argv, __doc__)
+    args, config = commands.plan(argv, __doc__)
     result = make_plan(
         config,
         args.topology,

@@ -1,38 +1,13 @@
-"""A plan in words: the flags of `python -m xlbench.plan`, and what it prints of what it found."""
+"""A plan in words: what `python -m xlbench.plan` prints of what it has found."""
 
-import argparse
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ml_collections import ConfigDict
-
-from xlbench import config as config_lib, errors, logs, names
+from xlbench import logs
 
 GIB = 1 << 30
 MOST = 5  # lines of a kind
-
-
-def parse(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]:
-    """The flags of a plan, and the config, whose names are checked.
-
-    Args:
-      argv: the program's name and arguments.
-      doc: what --help prints.
-    """
-    parser = errors.ArgumentParser('python -m xlbench.plan', doc)
-    parser.add_argument('--topology', default='local')
-    parser.add_argument('--vocab_size', type=int, default=0)
-    parser.add_argument('--num_labels', type=int, default=0)
-    parser.add_argument('--memory', type=float, default=None)
-    parser.add_argument('--tries', type=int, default=8)
-    parser.add_argument('--no_decode', action='store_true')
-    parser.add_argument('--output', default='')
-    parser.add_argument('--hlo', default='')
-    args, rest = parser.parse_known_args(argv[1:])
-    config, _ = config_lib.parse_flags([argv[0], *rest], doc=doc, fields=names.fields)
-    names.check_config(config)
-    return args, config
 
 
 def amount(size: float | None) -> str:

@@ -78,8 +78,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
-from xlbench import answer_lines, errors, partitioning, processes
-from xlbench.answers import BATCH_SIZE, Classified, Prediction, Reranker, Suggestion, Tagged
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
+    commands.check_first(commands.predict, sys.argv, __doc__)
+
+from xlbench import answer_lines, errors, processes
+from xlbench.answers import Classified, Prediction, Reranker, Suggestion, Tagged
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.labeller import Classifier, Tagger
@@ -96,7 +101,7 @@ PROGRESS_EVERY = 10.0  # Seconds.
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = _parse(argv[1:])
+    args = commands.predict_flags(argv, __doc__)
     place = processes.find(os.environ)
     if place and place.count > 1:
         raise UserError(
@@ -287,52 +292,6 @@ def _opened(path: str) -> Iterator[Callable[[bytes], None]]:
     except OSError as error:
         raise UserError(f'{part} cannot be written: {error.strerror or error}') from None
     os.replace(part, path)
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = errors.ArgumentParser('python -m xlbench.predict', __doc__)
-    parser.add_argument('model', help='workdir, WORKDIR@STEP, folder or hub name')
-    parser.add_argument(
-        '--input', default='', help='text, .jsonl, .conll, .conllu; default: standard input'
-    )
-    parser.add_argument(
-        '--input_format', choices=answer_lines.FORMATS, help="default: by the file's name"
-    )
-    parser.add_argument(
-        '--field', help='of JSONL input, that has the text (default: inputs; text; tokens)'
-    )
-    parser.add_argument('--output', default='', help='file; default: standard output')
-    parser.add_argument('--format', choices=answer_lines.FORMATS, help="default: the input's")
-    parser.add_argument('--scores', action='store_true', help='beside each text')
-    parser.add_argument('--target_lang', help='ISO code')
-    parser.add_argument('--source_lang', help='ISO code, for models that are told it')
-    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='default: %(default)s')
-    parser.add_argument(
-        '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
-    )
-    parser.add_argument(
-        '--mesh', type=partitioning.mesh_sizes, default={}, help='like data=2,tensor=2'
-    )
-    parser.add_argument('--dtype', default='', help="of activations; default: the model's")
-    parser.add_argument(
-        '--mmi_model', help='from answers to inputs, to rank all beams anew (arXiv:1510.03055)'
-    )
-    parser.add_argument('--mmi_weight', type=float, default=0.5, help='default: %(default)s')
-    parser.add_argument(
-        '--mmi_length_weight', type=float, default=0.0, help='for a token; default: %(default)s'
-    )
-    parser.add_argument('--rerank', help='a retriever, to rank all beams or samples anew')
-    parser.add_argument(
-        '--rerank_weight', type=float, default=1.0, help='of the retriever; default: %(default)s'
-    )
-    parser.add_argument(
-        '--responses', default='', help="of a retriever: file; default: the run's response sets"
-    )
-    parser.add_argument(
-        '--lm_weight', type=float, help="of a response's log-likelihood; default: the run's"
-    )
-    flags.add_flags(parser)
-    return parser.parse_args(argv)
 
 
 if __name__ == '__main__':

@@ -19,7 +19,8 @@ from xlbench import (
     tokenizers,
     vocabularies,
 )
-from xlbench.answers import BATCH_SIZE, Example, Prediction, Reranker, Shapes, chunks
+from xlbench.answers import Example, Prediction, Reranker, Shapes, chunks
+from xlbench.commands import BATCH_SIZE
 from xlbench.decoding import flags, mmi as mmi_lib
 from xlbench.errors import UserError
 from xlbench.labeller import KINDS, Classifier, Tagger

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, prepared, readers, tokenizers, workers as workers_lib
+from xlbench import errors, names, prepared, readers, tokenizers, workers as workers_lib
 
 BATCH = 1024  # Examples for one call of the tokenizer.
 # Below this many bytes of text, one process is done before others have imported TensorFlow.
@@ -743,6 +743,10 @@ def main(argv: Sequence[str]) -> int:
     os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
     if flags.tasks:
         os.environ['XLBENCH_TASKS'] = flags.tasks
+    for name in filter(None, (flags.mixture or '').split(',')):  # Before TensorFlow is imported.
+        names.check_task(name.partition(':')[0], 'task or mixture', root, flags.vocabulary)
+    if flags.mixture and not flags.new_vocabulary:
+        tokenizers.check_name(flags.vocabulary)
     try:
         if flags.sample:
             make_sample(root)

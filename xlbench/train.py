@@ -18,10 +18,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xlbench import names
+from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    names.check_first(names.run_command, sys.argv, __doc__)
+    commands.check_first(commands.run, sys.argv, __doc__)
 
 import jax
 from ml_collections import ConfigDict
@@ -54,7 +54,7 @@ STEPS_AHEAD = 2
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, _ = names.run_command(argv, __doc__)
+    config, workdir, _ = commands.run(argv, __doc__)
     found = processes.join()
     processes.keep_programs()
     train(config, workdir, found)

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from xlbench.decoding import sampling, top
 from xlbench.decoding.beam import beam_search
 from xlbench.decoding.greedy import one_by_one
-from xlbench.decoding.options import Options
 from xlbench.decoding.rules import Rules
+from xlbench.decoding_options import Options
 from xlbench.errors import UserError
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from xlbench.decoding import top
-from xlbench.decoding.options import Options
+from xlbench.decoding_options import Options
 
 _NEVER = -jnp.inf
 

@@ -11,10 +11,10 @@ there is to set; any of it can be set on the command line.
 import sys
 from collections.abc import Sequence
 
-from xlbench import names
+from xlbench import commands
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    names.check_first(names.sweep_command, sys.argv, __doc__)
+    commands.check_first(commands.sweep, sys.argv, __doc__)
 
 from xlbench import processes
 from xlbench.fewshot import sweep
@@ -22,7 +22,7 @@ from xlbench.fewshot import sweep
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, _ = names.sweep_command(argv, __doc__)
+    config, workdir, _ = commands.sweep(argv, __doc__)
     found = processes.join()
     processes.keep_programs()
     sweep.sweep(config, workdir, found)

@@ -14,7 +14,6 @@ with its change at a single place.
 Without --from and --to, examples of all labels count. Attention is computed in float32.
 """
 
-import argparse
 import collections
 import dataclasses
 import json
@@ -22,6 +21,11 @@ import pathlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
+    commands.check_first(commands.attention, sys.argv, __doc__)
 
 import jax
 import numpy as np
@@ -182,11 +186,9 @@ def token_names(tokenizer: tokenizers.Tokenizer, ids: Sequence[int]) -> list[str
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    flags = _parser().parse_args(argv[1:])
+    flags = commands.attention(argv, __doc__)
     sweep = Sweep.read(flags.workdir)
     task, language = sweep.config['task'], flags.lang
-    if task in FEWSHOT.tagging:
-        raise UserError(f'{flags.workdir} is about {task}, which labels words and not [CLS]')
     languages = list(dict.fromkeys(row.language for row in sweep.rows))
     if language not in languages:
         raise errors.unknown(f'language of {flags.workdir}', language, languages)
@@ -292,20 +294,6 @@ def write_csv(path: str | pathlib.Path, found: Sequence[Change], names: Sequence
         for name, c in zip(names, found, strict=True)
     )
     files.write(path, grids.comma_separated(head, rows, decimals=6))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = errors.ArgumentParser('python -m xlbench.fewshot.attention', __doc__)
-    add = parser.add_argument
-    add('workdir', type=pathlib.Path, metavar='WORKDIR', help='of a finished sweep')
-    add('--lang', required=True, help='code of the language, such as de')
-    add('--shots', type=int, default=1, help='K; default: %(default)s')
-    add('--bucket', type=int, default=0, help='default: %(default)s')
-    add('--from', dest='right', metavar='LABEL', help='only examples with this right label')
-    add('--to', dest='wrong', metavar='LABEL', help='only examples that get this wrong label')
-    add('--top', type=int, default=10, help='tokens to print of each sign; default: %(default)s')
-    add('--output', metavar='FILE', help='of the CSV; default: WORKDIR/attention-....csv')
-    return parser
 
 
 if __name__ == '__main__':

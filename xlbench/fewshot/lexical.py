@@ -14,8 +14,6 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from scipy import stats
-
 from xlbench import errors, prepared
 from xlbench.benchmarks import FEWSHOT
 
@@ -100,6 +98,8 @@ def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) ->
             f'it needs {MIN_LANGUAGES} languages whose factor is known, and there are '
             + (f'{len(known)} ({", ".join(known)})' if known else 'none')
         )
+    from scipy import stats  # Most of the time that this module's import would take.
+
     x, y = [factor[lang] for lang in known], [gains[lang] for lang in known]
     if len(set(x)) == 1 or len(set(y)) == 1:
         raise errors.UserError(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from xlbench import errors
-from xlbench.decoding.options import Options
+from xlbench.decoding_options import Options, check_value
 
 # What every method reads.
 _SHARED = (
@@ -33,6 +33,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def given(args: argparse.Namespace) -> dict[str, Any]:
     """The fields of `Options` that the command line names."""
     return {f.name: getattr(args, f.name) for f in dataclasses.fields(Options) if f.name in args}
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raises UserError for a value that no method takes."""
+    for name, value in given(args).items():
+        check_value(name, value)
 
 
 def changed(options: Options, changes: Mapping[str, Any]) -> Options:

@@ -1,12 +1,42 @@
 """What a decoder is told: the keyword arguments of a `decoding` block, checked."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
+from typing import Any
 
 from xlbench import errors
 from xlbench.errors import UserError
 
 METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
+# {option: (what is allowed whatever the others are, in words)}.
+_RANGES = {
+    'max_length': (lambda value: value >= 1, '1 or more'),
+    'min_length': (lambda value: value >= 0, '0 or more'),
+    'num_beams': (lambda value: value >= 1, '1 or more'),
+    'num_return': (lambda value: value >= 1, '1 or more'),
+    'early_stopping': (lambda value: value in (True, False, 'never'), "True, False, 'never'"),
+    'length_penalty': (math.isfinite, 'a finite number'),
+    'temperature': (lambda value: 0 < value < math.inf, 'above 0'),
+    'top_k': (lambda value: value >= 0, '0 (all) or more'),
+    'top_p': (lambda value: 0 < value <= 1, 'above 0 up to 1'),
+    'no_repeat_ngram': (lambda value: value >= 0, '0 (off) or more'),
+    'repetition_penalty': (lambda value: 0 < value < math.inf, 'above 0'),
+    'num_groups': (lambda value: value >= 1, '1 or more'),
+    'diversity_penalty': (lambda value: 0 <= value < math.inf, '0 or more'),
+    'seed': (lambda value: -(2**63) <= value < 2**63, 'a number of 64 bits'),
+}
+
+
+def check_value(name: str, value: Any) -> None:
+    """Raises UserError for a value of an option that is wrong whatever the other options are."""
+    allowed, words = _RANGES.get(name, (lambda value: True, ''))
+    try:
+        if allowed(value):
+            return
+    except TypeError:  # A text where a number is meant.
+        pass
+    raise UserError(f'decoding: {name}={value!r}; allowed: {words}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,23 +91,12 @@ class Options:
         banned = tuple((b,) if isinstance(b, int) else tuple(b) for b in self.banned)
         object.__setattr__(self, 'banned', banned)
         beams, groups = self.num_beams, self.num_groups
+        for field in dataclasses.fields(self):
+            check_value(field.name, getattr(self, field.name))
         for name, allowed, what in (
-            ('max_length', self.max_length >= 1, '1 or more'),
-            ('min_length', 0 <= self.min_length <= self.max_length, f'0 to {self.max_length}'),
-            ('num_beams', beams >= 1, '1 or more'),
-            (
-                'early_stopping',
-                self.early_stopping in (True, False, 'never'),
-                "True, False, 'never'",
-            ),
-            ('temperature', self.temperature > 0, 'above 0'),
-            ('top_k', self.top_k >= 0, '0 (all) or more'),
-            ('top_p', 0 < self.top_p <= 1, 'above 0 up to 1'),
-            ('no_repeat_ngram', self.no_repeat_ngram >= 0, '0 (off) or more'),
-            ('repetition_penalty', self.repetition_penalty > 0, 'above 0'),
+            ('min_length', self.min_length <= self.max_length, f'0 to {self.max_length}'),
             ('banned', all(banned), 'ids and sequences of ids that are not empty'),
-            ('num_groups', groups >= 1 and beams % groups == 0, f'a divisor of num_beams={beams}'),
-            ('diversity_penalty', self.diversity_penalty >= 0, '0 or more'),
+            ('num_groups', beams % groups == 0, f'a divisor of num_beams={beams}'),
         ):
             if not allowed:
                 raise UserError(f'decoding: {name}={getattr(self, name)!r}; allowed: {what}')

@@ -1,0 +1,224 @@
+"""The command lines of the programs whose imports take seconds, and what is checked before them.
+
+Each program calls `check_first` at its top, above the imports of what it works with: --help and a
+slip are answered at once. Its `main` reads the same command line in the same way.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, decoding_flags, errors, names, signatures
+from xlbench.benchmarks import FEWSHOT
+from xlbench.errors import UserError
+from xlbench.fewshot.results import Sweep
+
+BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
+DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.
+FORMATS = ('text', 'jsonl', 'conll', 'conllu')  # That xlbench.predict reads and writes.
+
+
+def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str], doc: str) -> None:
+    """Answers --help and what is wrong with a command line, and ends the program; else returns.
+
+    To be called at the top of a program, above the imports of what takes seconds.
+
+    Args:
+      check: of a command line and the program's docstring: raises UserError for a slip.
+      argv: the program's name and arguments.
+      doc: of the program.
+    """
+
+    def main(argv: Sequence[str]) -> None:
+        check(argv, doc)
+
+    if code := errors.run_main(main, argv):
+        raise SystemExit(code)
+
+
+def run(argv: Sequence[str], doc: str) -> config_lib.Command:
+    """A command line of xlbench.train, with every name that it and its config give checked."""
+    command = config_lib.parse_command(argv, doc=doc, fields=names.fields, dry_run=True)
+    names.check_config(command.config)
+    if not config_lib.check_workdir(command.workdir, command.config):  # A run that goes on has all.
+        names.check_places(command.config)
+    return command
+
+
+def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
+    """The same for xlbench.fewshot."""
+    command = config_lib.parse_command(argv, doc=doc, fields=names.fields, dry_run=True)
+    names.check_sweep(command.config)
+    if not config_lib.check_workdir(command.workdir, command.config):
+        names.check_sweep_places(command.config)
+    return command
+
+
+def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]:
+    """The flags of a plan, and the config, whose names are checked.
+
+    Args:
+      argv: the program's name and arguments.
+      doc: what --help prints.
+    """
+    parser = errors.ArgumentParser('python -m xlbench.plan', doc)
+    parser.add_argument('--topology', default='local')
+    parser.add_argument('--vocab_size', type=int, default=0)
+    parser.add_argument('--num_labels', type=int, default=0)
+    parser.add_argument('--memory', type=float, default=None)
+    parser.add_argument('--tries', type=int, default=8)
+    parser.add_argument('--no_decode', action='store_true')
+    parser.add_argument('--output', default='')
+    parser.add_argument('--hlo', default='')
+    args, rest = parser.parse_known_args(argv[1:])
+    config, _ = config_lib.parse_flags([argv[0], *rest], doc=doc, fields=names.fields)
+    names.check_config(config)
+    return args, config
+
+
+def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.evaluate; the run, the checkpoint and the tasks are there."""
+    parser = errors.ArgumentParser('python -m xlbench.evaluate', doc)
+    parser.add_argument('--workdir', required=True, help='of the run')
+    parser.add_argument('--tasks', help="comma-separated; default: the final evaluation's")
+    parser.add_argument('--split', help="default: the final evaluation's, usually test")
+    parser.add_argument('--step', default='best', help='best, last or a number (default: best)')
+    parser.add_argument('--like', help='the eval block of the config to take settings from')
+    parser.add_argument('--batch_size', type=int, default=0, help="default: the block's")
+    parser.add_argument(
+        '--num_examples', type=int, help="of each task, 0 is all; default: the config's"
+    )
+    parser.add_argument(
+        '--mesh', type=mesh_sizes, help="like data=2,tensor=2; default: the run's"
+    )
+    parser.add_argument('--root', default='', help="the data root; default: the run's")
+    decoding_flags.add_flags(parser)
+    args = parser.parse_args(argv[1:])
+    names.check_run(args.workdir, '--workdir', args.step)
+    config = config_lib.read_config(args.workdir)
+    if args.like and args.like not in config.evals:
+        raise errors.unknown('evaluation of the config', args.like, config.evals)
+    for task in args.tasks.split(',') if args.tasks else ():
+        names.check_task(
+            task, 'task in --tasks', args.root or config.data.root, config.data.vocabulary
+        )
+    decoding_flags.check(args)
+    return args
+
+
+def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.predict; what it names is not looked for."""
+    parser = errors.ArgumentParser('python -m xlbench.predict', doc)
+    parser.add_argument('model', help='workdir, WORKDIR@STEP, folder or hub name')
+    parser.add_argument(
+        '--input', default='', help='text, .jsonl, .conll, .conllu; default: standard input'
+    )
+    parser.add_argument(
+        '--input_format', choices=FORMATS, help="default: by the file's name"
+    )
+    parser.add_argument(
+        '--field', help='of JSONL input, that has the text (default: inputs; text; tokens)'
+    )
+    parser.add_argument('--output', default='', help='file; default: standard output')
+    parser.add_argument('--format', choices=FORMATS, help="default: the input's")
+    parser.add_argument('--scores', action='store_true', help='beside each text')
+    parser.add_argument('--target_lang', help='ISO code')
+    parser.add_argument('--source_lang', help='ISO code, for models that are told it')
+    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='default: %(default)s')
+    parser.add_argument(
+        '--max_input_length', type=int, default=0, help="tokens; default: the run's, or 512"
+    )
+    parser.add_argument(
+        '--mesh', type=mesh_sizes, default={}, help='like data=2,tensor=2'
+    )
+    parser.add_argument('--dtype', default='', help="of activations; default: the model's")
+    parser.add_argument(
+        '--mmi_model', help='from answers to inputs, to rank all beams anew (arXiv:1510.03055)'
+    )
+    parser.add_argument('--mmi_weight', type=float, default=0.5, help='default: %(default)s')
+    parser.add_argument(
+        '--mmi_length_weight', type=float, default=0.0, help='for a token; default: %(default)s'
+    )
+    parser.add_argument('--rerank', help='a retriever, to rank all beams or samples anew')
+    parser.add_argument(
+        '--rerank_weight', type=float, default=1.0, help='of the retriever; default: %(default)s'
+    )
+    parser.add_argument(
+        '--responses', default='', help="of a retriever: file; default: the run's response sets"
+    )
+    parser.add_argument(
+        '--lm_weight', type=float, help="of a response's log-likelihood; default: the run's"
+    )
+    decoding_flags.add_flags(parser)
+    return parser.parse_args(argv[1:])
+
+
+def predict(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.predict; the models are there."""
+    args = predict_flags(argv, doc)
+    for kind in ('model', '--mmi_model', '--rerank'):
+        if spec := getattr(args, kind.lstrip('-')):
+            names.check_source(spec, kind)
+    decoding_flags.check(args)
+    return args
+
+
+def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.convert; the source is there, the target is not."""
+    parser = errors.ArgumentParser('python -m xlbench.convert', doc)
+    parser.add_argument('source', help='workdir, Hugging Face folder, or hub name[@REVISION]')
+    parser.add_argument('target', help='a folder that does not exist yet')
+    parser.add_argument('--step', help='of a workdir: best, last or a number (default: best)')
+    parser.add_argument('--dtype', choices=DTYPES, help='of the weights written (default: float32)')
+    parser.add_argument('--vocab_size', type=int, help='rows of the vocabulary kept (default: all)')
+    parser.add_argument('--lora', choices=('merged', 'separate'), help='default: merged')
+    parser.add_argument('--extra_tokens', help="of a new workdir: new words, such as '[summarize]'")
+    args = parser.parse_args(argv[1:])
+    if os.path.exists(args.target):
+        raise UserError(f'{args.target} exists already; name a target that does not')
+    names.check_source(args.source, 'source')
+    if args.step and (pathlib.Path(args.source) / 'checkpoints').is_dir():
+        names.check_run(args.source, 'source', args.step)
+    return args
+
+
+def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.fewshot.attention."""
+    parser = errors.ArgumentParser('python -m xlbench.fewshot.attention', doc)
+    add = parser.add_argument
+    add('workdir', type=pathlib.Path, metavar='WORKDIR', help='of a finished sweep')
+    add('--lang', required=True, help='code of the language, such as de')
+    add('--shots', type=int, default=1, help='K; default: %(default)s')
+    add('--bucket', type=int, default=0, help='default: %(default)s')
+    add('--from', dest='right', metavar='LABEL', help='only examples with this right label')
+    add('--to', dest='wrong', metavar='LABEL', help='only examples that get this wrong label')
+    add('--top', type=int, default=10, help='tokens to print of each sign; default: %(default)s')
+    add('--output', metavar='FILE', help='of the CSV; default: WORKDIR/attention-....csv')
+    args = parser.parse_args(argv[1:])
+    config = Sweep.read(args.workdir).config
+    task = config.get('task')
+    if task in FEWSHOT.tagging:
+        raise UserError(f'{args.workdir} is about {task}, which labels words and not [CLS]')
+    return args
+
+
+def mesh_sizes(text: str) -> dict[str, int]:
+    """What a flag says, 'data=2,tensor=2', as arguments of `make_mesh`.
+
+    Raises:
+      UserError: it is something else, or there is no such axis.
+    """
+    sizes = {}
+    axes = signatures.of('xlbench.partitioning', 'make_mesh').without('devices').types
+    for name, _, size in (part.partition('=') for part in text.split(',')):
+        if not re.fullmatch(r'-?\d+', size):
+            raise UserError(f'--mesh={text} is not sizes of axes like data=2,tensor=2')
+        if name not in axes:
+            raise errors.unknown('axis in --mesh', name, axes)
+        sizes[name] = int(size)
+    return sizes
