@@ -54,6 +54,27 @@ def overlaps() -> dict[tuple[str, str, int], str]:
 
 
 @functools.cache
+def tasks() -> dict[str, dict[str, str]]:
+    """By task: table 1, with the columns metric, labels, target_training_sets and languages."""
+    return {row['task']: row for row in _read_csv('tasks')}
+
+
+@functools.cache
+def source() -> dict[str, tuple[str, str]]:
+    """By task: table 7, the English dev score of the source model and its learning rate."""
+    return {row['task']: (row['dev_score'], row['learning_rate']) for row in _read_csv('source')}
+
+
+@functools.cache
+def scripts() -> dict[tuple[str, int], tuple[str, str]]:
+    """By task and K: section 5.2, mean gains of languages in Latin script and of the others."""
+    return {
+        (row['task'], int(row['shots'])): (row['latin'], row['other'])
+        for row in _read_csv('scripts')
+    }
+
+
+@functools.cache
 def sizes() -> dict[tuple[str, str, str], int]:
     """By task, language and split: the official numbers of examples, as far as they are known.
 

@@ -1,12 +1,15 @@
 r"""Tables and figures of few-shot sweeps, those of arXiv:2012.15682.
 
-  python -m xlbench.fewshot.report WORKDIR [WORKDIR ...] [--output=FOLDER]
+  python -m xlbench.fewshot.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--searched WORKDIR ...]
 
 Without --output the tables go to the screen, as Markdown. With --output, report.md with figures,
 report.tex and tables as CSV (report.csv, correlations.csv, factors.csv) are written into that
 folder, which must be new, or hold an earlier report. A sweep need not be finished. Sweeps that
 adapt the same source-trained model to the same task share their tables: methods and starts may have
 been run one by one. What cannot be made is a line that says why.
+
+--searched names workdirs of xlbench.train that have trained other source models for these tasks,
+such as with other learning rates: table 7 shows them beside the one that is adapted.
 
 Tables 3 and 14 and some figures need the prepared data of the sweeps at hand.
 """
@@ -58,8 +61,13 @@ def latex(tables_of: Sequence[tables.Table]) -> str:
     return '\n'.join([*parts, *filter(None, map(tables.latex, tables_of))]) + '\n'
 
 
-def write(sweeps: Sequence[Sweep], output: str) -> list[str]:
+def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) -> list[str]:
     """Writes the whole report; gives the lines that say what was written, and what was not.
+
+    Args:
+        sweeps: What it is about.
+        output: The folder.
+        searched: Workdirs of further source training, for table 7.
 
     Raises:
         UserError: the folder is somebody's.
@@ -69,7 +77,7 @@ def write(sweeps: Sequence[Sweep], output: str) -> list[str]:
 
     folder = pathlib.Path(output)
     _refuse_foreign(folder)
-    systems = tables.systems(sweeps)
+    systems = tables.systems(sweeps, searched)
     overlaps = [tables.Overlaps(system) for system in systems]
     made = [
         one
@@ -105,12 +113,16 @@ def main(argv: Sequence[str]) -> int:
     parser = errors.ArgumentParser('python -m xlbench.fewshot.report', __doc__)
     parser.add_argument('workdir', nargs='+', help='folder of a sweep')
     parser.add_argument('--output', help='folder to write the report into')
+    parser.add_argument(
+        '--searched', nargs='+', default=[], help='workdirs of other source models, for table 7'
+    )
     args: argparse.Namespace = parser.parse_args(argv)
     sweeps = [Sweep.read(workdir) for workdir in dict.fromkeys(args.workdir)]
     if args.output:
-        print('\n'.join(write(sweeps, args.output)))
+        print('\n'.join(write(sweeps, args.output, args.searched)))
     else:
-        made = [one for system in tables.systems(sweeps) for one in tables.all_tables(system)]
+        systems = tables.systems(sweeps, args.searched)
+        made = [one for system in systems for one in tables.all_tables(system)]
         print(markdown(made), end='')
     return 0
 

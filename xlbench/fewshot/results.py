@@ -264,10 +264,15 @@ class Sweep:
         """Whether its data is the embedded sample corpora."""
         return self.info.get('data') == 'sample'
 
+    @property
+    def source_workdir(self) -> pathlib.Path:
+        """Where the source-trained model is, or was."""
+        return pathlib.Path(str(self.config.get('source_workdir') or self.workdir / 'source'))
+
     @functools.cached_property
     def source_info(self) -> Mapping[str, Any]:
         """config.json of the source-trained model; empty if its workdir is not there any more."""
-        path = pathlib.Path(str(self.config.get('source_workdir') or self.workdir / 'source'))
+        path = self.source_workdir
         return _read_json(path / 'config.json') if (path / 'config.json').is_file() else {}
 
     @property

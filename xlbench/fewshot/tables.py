@@ -4,9 +4,12 @@ Sweeps that adapt the same source-trained model to the same task are one `System
 over the buckets of a group, with the learning rate that is best on dev (see results.Sweep), and one
 seed, the one with the most buckets. Whatever cannot be made is a line that says why.
 
+  about        table 1: the task, its metric, labels and languages
+  source       table 7: source training in English, and the search of its learning rate
   scores       tables 2, 12 and 13: mean and standard deviation by language and shots K
   ranges       smallest and largest score, and the number of buckets
   growth       section 5.2: whether the mean grows with K, and the spread shrinks
+  scripts      section 5.2: mean gains of languages in Latin script, and of the others
   starts       tables 4 and 11: adaptation of a model without source training
   methods      table 6: what is trained
   factors      table 3: gains against lexical overlap and common features of word order
@@ -19,9 +22,16 @@ import functools
 import pathlib
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from xlbench import errors, grids, languages, prepared, tables as tables_lib
+from xlbench import (
+    errors,
+    grids,
+    languages,
+    prepared,
+    results as runs_results,
+    tables as tables_lib,
+)
 from xlbench.benchmarks import FEWSHOT
 from xlbench.fewshot import lexical, paper
 from xlbench.fewshot.results import ZERO_SHOT, Row, Sweep
@@ -38,6 +48,7 @@ _CSV_FIELDS = (
     'metric', 'buckets', 'empty', 'mean', 'standard_deviation', 'population_standard_deviation',
     'min', 'max', 'paper_mean', 'paper_standard_deviation',
 )  # fmt: skip
+_LATIN = 'latin'  # The script of English.
 _SCORES_IN = {'udpos': 'table 12', 'panx': 'table 13'}  # Of the paper; others are in table 2.
 
 
@@ -93,11 +104,13 @@ class System:
         task: Of the benchmark.
         sweeps: One or several.
         name: What tells it from other systems of the task; '' for the only one.
+        searched: Workdirs of source training for the task, the one that is adapted among them.
     """
 
     task: str
     sweeps: tuple[Sweep, ...]
     name: str = ''
+    searched: tuple[pathlib.Path, ...] = ()
 
     @property
     def title(self) -> str:
@@ -138,6 +151,16 @@ class System:
     def zero_shot(self, language: str, start: str = 'source') -> Stats | None:
         """The score without adaptation."""
         return self.groups.get(Group(language, 0, ZERO_SHOT, start))
+
+    @functools.cached_property
+    def source(self) -> 'SourceTraining | str':
+        """How the model that is adapted was trained; or a sentence on why that is not known."""
+        return _source_training(self.sweeps[0].source_workdir, self.task)
+
+    @property
+    def english(self) -> 'tuple[float, int] | str':
+        """English test score of the model that is adapted, and of how many examples; or why not."""
+        return self.source if isinstance(self.source, str) else self.source.test
 
     @functools.cached_property
     def data(self) -> str:
@@ -212,7 +235,17 @@ class System:
 
     def paper(self, group: Group) -> tuple[str, str] | None:
         """The paper's mean and standard deviation, as printed, where they may stand beside ours."""
-        return paper.scores().get((self.task, *group)) if self.compares(group) else None
+        english = group.language == FEWSHOT.pivot
+        compares = self.english_compares if english else self.compares(group)
+        return paper.scores().get((self.task, *group)) if compares else None
+
+    @property
+    def english_compares(self) -> bool:
+        """Whether the paper's English score may stand beside ours."""
+        if self.data != 'official' or isinstance(self.english, str):
+            return False
+        official = paper.sizes().get((self.task, FEWSHOT.pivot, 'test'))
+        return official is not None and _is_near(self.english[1], official)
 
     def compares(self, group: Group) -> bool:
         """Whether the paper's score of a group may stand beside ours: it is over all buckets."""
@@ -243,8 +276,77 @@ class Table:
     notes: tuple[str, ...]
 
 
-def systems(sweeps: Sequence[Sweep]) -> list[System]:
-    """Sorts sweeps by task and source-trained model."""
+@dataclasses.dataclass(frozen=True)
+class SourceTraining:
+    """One source training in English, as far as its workdir tells.
+
+    Attributes:
+        workdir: Of the training.
+        learning_rate: Of the last stage, at its highest; None if the config does not say.
+        batch_size: Likewise.
+        epochs: Over the training examples; None if their number is not known.
+        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
+            or a sentence on why that is not known.
+        test: Likewise, on the English test set.
+    """
+
+    workdir: pathlib.Path
+    learning_rate: float | None
+    batch_size: int | None
+    epochs: float | None
+    dev: tuple[float, int] | str
+    test: tuple[float, int] | str
+
+
+def _source_training(workdir: pathlib.Path, task: str) -> SourceTraining | str:
+    """Reads a workdir of source training; a sentence if it cannot be."""
+    try:
+        run = runs_results.read_run(workdir)
+    except errors.UserError as error:
+        return str(error)
+    name, metric = FEWSHOT.task_name(task, FEWSHOT.pivot), FEWSHOT.main_score(task)
+
+    def score(split: str) -> tuple[float, int] | str:
+        try:
+            found = run.at(run.choose_step('best', split, metric), split).get(name)
+        except errors.UserError as error:
+            return str(error)
+        if found is None or metric not in found.scores:
+            return f'{workdir} has no {metric} of {name} on the split {split!r}'
+        return found.scores[metric], found.num_examples
+
+    stages = [*map(_block, _block(run.config.get('stages')).values())]
+    batch_size = _whole(_block(run.config.get('batches')).get('batch_size'))
+    examples = _whole(_block(run.info.get('examples')).get(f'{name}/train'))
+    rows = batch_size * sum(_whole(stage.get('num_steps')) for stage in stages)
+    rate = _block(stages[-1].get('optimizer')).get('learning_rate') if stages else None
+    return SourceTraining(
+        workdir,
+        float(rate) if isinstance(rate, int | float) else None,
+        batch_size or None,
+        rows / examples if examples else None,
+        score('validation'),
+        score('test'),
+    )
+
+
+def _block(value: object) -> Mapping[str, Any]:
+    """The value if it is a block of a config; else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: object) -> int:
+    """The value if it is a whole number; else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()) -> list[System]:
+    """Sorts sweeps by task and source-trained model.
+
+    Args:
+        sweeps: Of any tasks.
+        searched: Workdirs of further source training, such as with other learning rates.
+    """
     found: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
         for task in dict.fromkeys(row.task for row in sweep.rows):
@@ -257,8 +359,21 @@ def systems(sweeps: Sequence[Sweep]) -> list[System]:
         folder if folders.count(folder) == 1 else tables_lib.clean(members[0].workdir)
         for folder, members in zip(folders, found.values(), strict=True)
     ]
+    others: dict[str, list[pathlib.Path]] = {task: [] for task in number}
+    for (task, _), members in found.items():
+        others[task].append(members[0].source_workdir)
+    for path in map(pathlib.Path, searched):
+        scenario = runs_results.read_run(path).scenario
+        if scenario is None or scenario.task not in FEWSHOT.tasks:
+            raise errors.UserError(f'{path} is no source training for a task of few-shot transfer')
+        others.setdefault(scenario.task, []).append(path)
     made = [
-        System(task, tuple(members), name if number[task] > 1 else '')
+        System(
+            task,
+            tuple(members),
+            name if number[task] > 1 else '',
+            tuple(dict.fromkeys(path for path in others[task])),
+        )
         for name, ((task, _), members) in zip(names, found.items(), strict=True)
     ]
     return sorted(made, key=lambda system: FEWSHOT.tasks.index(system.task))
@@ -267,7 +382,8 @@ def systems(sweeps: Sequence[Sweep]) -> list[System]:
 def all_tables(system: System, overlaps: 'Overlaps | None' = None) -> list[Table]:
     """Every table of one system; those that cannot be made say why."""
     overlaps = overlaps or Overlaps(system)
-    made = [make(system) for make in (scores, ranges, growth, starts, methods)]
+    makers = (about, source, scores, ranges, growth, scripts, starts, methods)
+    made = [make(system) for make in makers]
     return [*made, factors(system, overlaps), overlap_table(system, overlaps)]
 
 
@@ -275,19 +391,89 @@ def all_tables(system: System, overlaps: 'Overlaps | None' = None) -> list[Table
 # The tables.
 
 
+def about(system: System) -> Table:
+    """Table 1: the task, its metric, labels and languages."""
+    title = 'The task (paper: table 1)'
+    labels = {len(s.labels(system.task, lang)) for s in system.sweeps for lang in system.languages}
+    train = [lang in FEWSHOT.train_languages(system.task) for lang in system.languages]
+    facts = {
+        'metric': system.metric,
+        'labels': str(max(labels)) if max(labels, default=0) else '-',
+        'target_training_sets': 'Yes' if all(train) else 'No',
+        'languages': f'{len({*system.languages} | {FEWSHOT.pivot})}',
+    }
+    columns, rows = [Column('', 'here', ())], {key: [value] for key, value in facts.items()}
+    if system.data == 'official':
+        columns.append(Column('', 'paper', ()))
+        for key, cells in rows.items():
+            cells.append(paper.tasks()[system.task][key])
+    names = {
+        'target_training_sets': 'training sets in target languages',
+        'languages': 'languages, English among them',
+    }
+    cells = tuple((names.get(key, key), 'fact', tuple(row)) for key, row in rows.items())
+    grid = Grid(('task',), tuple(columns), cells, 'property')
+    return Table(title, system, grid, _notes(system, [], metric=False))
+
+
+def source(system: System) -> Table:
+    """Table 7: the English dev score of the source model, and the search of its learning rate."""
+    title = 'Source training in English (paper: table 7)'
+    if isinstance(system.source, str):
+        return Table(title, system, None, (system.source,))
+    mine = system.source.workdir
+    found = {path: _source_training(path, system.task) for path in (mine, *system.searched)}
+    runs = {path: run for path, run in found.items() if not isinstance(run, str)}
+    labels = ('learning rate', 'batch size', 'epochs', f'dev {system.metric}')
+    columns = [Column('', label, ()) for label in (*labels, f'test {system.metric}', 'adapted')]
+    rows = []
+    for path, run in runs.items():
+        numbers = (run.learning_rate, run.batch_size, run.epochs)
+        values = ['-' if number is None else f'{number:.4g}' for number in numbers]
+        values += [_number(None if isinstance(x, str) else x[0]) for x in (run.dev, run.test)]
+        name = tables_lib.clean(str(path)).removesuffix('/source')
+        rows.append((name, 'run', (*values, 'yes' if path == mine else 'no')))
+    if system.data == 'official':
+        dev, rate = paper.source()[system.task]
+        rows.append(('paper', 'paper', (rate, '128', '10', dev, '-', 'yes')))
+    notes = [f'Without {path}: {why}.' for path, why in found.items() if isinstance(why, str)]
+    missing = [run.dev for run in runs.values() if isinstance(run.dev, str)]
+    notes += [f'No dev score: {why}.' for why in missing]
+    rates = {run.learning_rate for run in runs.values()}
+    notes.append(
+        f'{len(rates)} learning rates were tried; the highest dev score chooses.'
+        if len(rates) > 1
+        else 'One learning rate was tried; the paper has the best of 1e-5, 3e-5, 5e-5 and 7e-5. '
+        'Others that were tried are shown with --searched WORKDIR.'
+    )
+    grid = Grid((system.metric,), tuple(columns), tuple(rows), 'source training')
+    return Table(title, system, grid, _notes(system, notes))
+
+
 def scores(system: System) -> Table:
-    """Tables 2, 12 and 13: a row a language; zero-shot, and each K."""
+    """Tables 2, 12 and 13: a row a language, English first; zero-shot, and each K."""
     title = f'Scores by language and shots (paper: {_SCORES_IN.get(system.task, "table 2")})'
     shots = system.shots(method='full', start='source')
-    columns = {}
+    columns, notes = {}, []
+    names = system.languages
+    if isinstance(system.english, str):
+        notes.append(f'Without English: {system.english}.')
+    elif system.groups:
+        names = (FEWSHOT.pivot, *names)
+        notes.append(
+            'English is the language of source training: its score with K=0 is no transfer.'
+        )
     for k in (0, *shots):
-        of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in system.languages]
+        of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
         has_paper = any(map(system.paper, of_k))
         own = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
         columns[own] = [_show(system.groups.get(group)) for group in of_k]
+        if names != system.languages and not k:
+            columns[own][0] = _number(system.english[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [_show_paper(system.paper(group)) for group in of_k]
-    return _table(title, system, columns, _group_notes(system, method='full', start='source'))
+    notes += _group_notes(system, method='full', start='source')
+    return _table(title, system, columns, notes, names)
 
 
 def ranges(system: System) -> Table:
@@ -332,6 +518,40 @@ def growth(system: System) -> Table:
         *_gaps(system, method='full', start='source'),
     ]
     return _table(title, system, columns, notes, (*system.languages, 'yes in'))
+
+
+def scripts(system: System) -> Table:
+    """Section 5.2: mean gains over zero-shot of languages in Latin script, and of the others."""
+    title = 'Mean gains by script (paper: section 5.2)'
+    shots = system.shots(method='full', start='source')
+    every = {k: gains(system, k) for k in shots}
+    is_latin = {
+        lang: languages.get(lang).script == _LATIN for of_k in every.values() for lang in of_k
+    }
+    if len({*is_latin.values()}) < 2:
+        what = 'in Latin script' if any(is_latin.values()) else 'in other scripts'
+        why = f'all languages that are adapted to are {what}' if is_latin else ''
+        why = why or 'no adaptation of the whole model is finished'
+        return Table(title, system, None, (why,))
+    columns: dict[tuple[str, str], list[str]] = {}
+    for k in shots:
+        halves = [[gain for lang, gain in every[k].items() if is_latin[lang] == x] for x in (1, 0)]
+        columns[f'K={k}', 'gain'] = [
+            f'{statistics.fmean(half):+.{_DECIMALS}f}' if half else '-' for half in halves
+        ]
+        columns[f'K={k}', 'languages'] = [str(len(half)) for half in halves]
+        if system.data == 'official' and (system.task, k) in paper.scripts():
+            columns[f'K={k}', 'paper'] = [f'+{x}' for x in paper.scripts()[system.task, k]]
+    notes = [
+        'Gain: mean score with K shots less the zero-shot score, averaged over languages.',
+        *_gaps(system, method='full', start='source'),
+    ]
+    if system.data == 'official' and system.task == 'panx':
+        notes.append(
+            "The paper's numbers are those of its table 13 if Indonesian is counted among the "
+            'other scripts; with Indonesian where it belongs, the table gives +3.8 and +5.6.'
+        )
+    return _table(title, system, columns, notes, ('Latin script', 'other scripts'))
 
 
 def starts(system: System) -> Table:
@@ -616,6 +836,12 @@ def comma_separated(systems: Iterable[System]) -> str:
             rows.append((
                 name, system.data, system.task, *group, stats.learning_rate, stats.seed,
                 system.metric, *counts, *numbers, *printed,
+            ))  # fmt: skip
+        if not isinstance(system.english, str):
+            group = Group(FEWSHOT.pivot, 0, ZERO_SHOT)
+            rows.append((
+                name, system.data, system.task, *group, None, None, system.metric, '', '',
+                system.english[0], '', '', '', '', *(system.paper(group) or ('', '')),
             ))  # fmt: skip
     return grids.comma_separated(_CSV_FIELDS, rows)
 
