@@ -28,14 +28,14 @@ JOBS = {
     ('fewshot_udpos_de_de', 'test'): 1,
     ('fewshot_udpos_de_de', 'shots_1'): 4,
     ('fewshot_panx_de_de', 'test'): 23,
-    ('nearby_lines', 'train'): 2,
+    ('beside_lines', 'train'): 2,
     ('talk_retrieval_de_de', 'train'): 3,
 }
 OWN = {
-    'nearby': """
+    'beside': """
 from xlbench import pipeline
 
-pipeline.register_text_task('nearby_lines', files={'train': 'lines.jsonl'}, format='jsonl',
+pipeline.register_text_task('beside_lines', files={'train': 'lines.jsonl'}, format='jsonl',
                             fields={'inputs': 'a', 'targets': 'b'})
 """,
     'talk': """
@@ -83,7 +83,7 @@ def elsewhere(made, monkeypatch):
     before = set(seqio.TaskRegistry.names())
     yield made
     pipeline.use_root(None)
-    for name in {'nearby_lines', 'talk_retrieval_de_de', 'talk_generation_de_de'} - before:
+    for name in {'beside_lines', 'talk_retrieval_de_de', 'talk_generation_de_de'} - before:
         with contextlib.suppress(ValueError):
             seqio.TaskRegistry.remove(name)
     for name in OWN:
