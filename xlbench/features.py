@@ -55,11 +55,12 @@ class Conventions:
 
 
 def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:
-    """At most `length` ids, eos kept. Example: length 3, [7, 8, 9, 1] -> [7, 8, 1]."""
+    """At most `length` ids, eos kept if there is one: length 3, [7, 8, 9, 1] -> [7, 8, 1]."""
     if len(ids) <= length:
         return ids
     trimmed = ids[:length].copy()
-    trimmed[-1] = eos_id
+    if ids[-1] == eos_id:  # Some tasks end their inputs without it.
+        trimmed[-1] = eos_id
     return trimmed
 
 

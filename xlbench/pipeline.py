@@ -176,6 +176,12 @@ def vocabulary(feature: str = 'inputs') -> Vocabulary:
     return _VOCABULARIES[feature]
 
 
+def is_ours(feature_vocabulary: seqio.Vocabulary) -> bool:
+    """Whether a feature's vocabulary is the one of the run, or one of labels."""
+    ours = any(feature_vocabulary is one for one in _VOCABULARIES.values())
+    return ours or isinstance(feature_vocabulary, Labels)
+
+
 def text_features() -> dict[str, seqio.Feature]:
     """Output features of a text-to-text task: `inputs` and `targets`, each ending in eos."""
     return {
@@ -1467,6 +1473,26 @@ class Mixture(seqio.Mixture):
             _split.reset(token)
 
 
+class _Counted:
+    """A task whose source does not know its number of examples: they are counted, once."""
+
+    cache_dir = None
+
+    def __init__(self, task: seqio.Task, split: str):
+        self.name, self._task, self._split = task.name, task, split
+
+    def num_input_examples(self, split: str) -> int:
+        """Of the split that was counted."""
+        assert split == self._split
+        return _count(self._task, split)
+
+
+@functools.lru_cache(maxsize=256)
+def _count(task: seqio.Task, split: str) -> int:
+    dataset = task.source.get_dataset(split=split, shuffle=False)
+    return int(dataset.reduce(np.int64(0), lambda count, _: count + 1))
+
+
 def mixing_rate(
     kind: str, temperature: float = 2.0, maximum: int = 10_000
 ) -> Callable[[seqio.Task], float]:
@@ -1489,7 +1515,10 @@ def mixing_rate(
         raise errors.unknown('mixing rate', kind, arguments)
 
     def rate(task: seqio.Task) -> float:
-        return seqio.mixing_rate_num_examples(task, split=_split.get(), **arguments[kind])
+        split = _split.get()
+        if not task.cache_dir and task.num_input_examples(split) is None:
+            task = _Counted(task, split)
+        return seqio.mixing_rate_num_examples(task, split=split, **arguments[kind])
 
     return rate
 
@@ -1619,16 +1648,20 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
     own = path.parent == task_files.REPOSITORY
     if not own:
         _user_files[word] = str(path)
-    before = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+    registries = seqio.TaskRegistry, seqio.MixtureRegistry
+    before = [set(registry.names()) for registry in registries]
     try:
         module = task_files.load(path)
     except Exception as error:
+        for registry, names in zip(registries, before, strict=True):  # Half a file is none.
+            for added in set(registry.names()) - names:
+                registry.remove(added)
         if own:
             raise
         raise mistake(error, str(path)) from error
     if not own:
-        added = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()} - before
-        _user_files.update(dict.fromkeys(added, str(path)))
+        for registry, names in zip(registries, before, strict=True):
+            _user_files.update(dict.fromkeys(set(registry.names()) - names, str(path)))
     return module
 
 

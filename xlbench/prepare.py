@@ -216,6 +216,8 @@ def _fast_records(
 
 def _seqio_records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
     """The examples of SeqIO's own pipeline."""
+    from xlbench import seqio_tasks
+
     dataset = task.get_dataset(
         sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
     )
@@ -227,9 +229,9 @@ def _seqio_records(task: Any, split: str) -> Iterator[list[dict[str, Any]]]:
                 record[name] = value.decode()
             elif name in task.output_features:
                 record[name] = value
-            elif np.ndim(value) == 0:
+            elif np.ndim(value) == 0 and not isinstance(value, dict):
                 record[name] = str(value)
-        records.append(record)
+        records.append(seqio_tasks.complete_record(task, example, record))
         if len(records) == BATCH:
             yield records
             records = []
@@ -397,20 +399,39 @@ def _relative(path: str, root: str) -> str:
 
 def input_paths(job: Job) -> list[str]:
     """The files a job is made from; UserError if one is missing."""
+    from xlbench import seqio_tasks
+
     pipeline = load_pipeline()
     task = pipeline.get(job.task)
-    paths = task.source.paths(job.split) if isinstance(task.source, pipeline.RecordSource) else []
+    with _blaming(task.name):
+        paths = seqio_tasks.source_paths(task, job.split)
     # A task file of the user's own is no part of the code's fingerprint.
     own = pipeline.user_task_file(task.name)
-    return [*paths, own] if own else paths
+    return [*paths, *seqio_tasks.vocabulary_paths(task), *([own] if own else [])]
+
+
+@contextlib.contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """An error in this block is said in one line if a task of the user's own has raised it."""
+    try:
+        yield
+    except (errors.UserError, OSError):
+        raise
+    except Exception as error:
+        pipeline = load_pipeline()
+        if (path := pipeline.user_task_file(name)) is None:
+            raise
+        raise pipeline.mistake(error, path, f'task {name}: ') from error
 
 
 def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, Any]:
     """What is known before reading; `inputs` are the `input_entry` of the files."""
+    from xlbench import seqio_tasks
+
     pipeline = load_pipeline()
     tokenizer = pipeline.tokenizer()
     task, split = pipeline.get(job.task), job.split
-    is_ours = isinstance(task.source, pipeline.RecordSource)
+    patterns = seqio_tasks.source_patterns(task, split)
     is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
     return {
         'task': task.name,
@@ -428,7 +449,10 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
         'headline': pipeline.headline(task),
         'metrics': pipeline.metric_specs(task),
         'inputs': inputs,
-        'patterns': [_relative(p, root) for p in task.source.patterns(split)] if is_ours else [],
+        'patterns': [_relative(path, root) for path in patterns],
+        # A function reads what nobody can compare with what it read before.
+        'unseen': not seqio_tasks.is_visible(task),
+        'postprocessor': task.postprocessor is not None,
         'data': 'sample' if is_sample else 'files',
         'skipped': [],
         'left_out': {},
@@ -438,7 +462,8 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
 def prepare_one(job: Job, shared: workers_lib.Shared, *, root: str, vocabulary: str) -> Done:
     """Prepares one task and split; `pipeline.use_vocabulary` has been called."""
     try:
-        return _prepare_one(job, shared, root, vocabulary)
+        with _blaming(job.task):
+            return _prepare_one(job, shared, root, vocabulary)
     except OSError as error:  # A full disk, a folder that is not ours.
         raise errors.UserError(f'{job} cannot be prepared: {error}') from error
 
@@ -537,16 +562,29 @@ def _resolve(
             mixtures += [(found, split)] if is_mixture else []
             for task in found.tasks if is_mixture else [found]:
                 job = Job(task.name, split)
-                if split not in task.splits:
+                with _blaming(task.name):
+                    splits_there = tuple(task.splits)
+                if split not in splits_there:
                     inside = f' (in mixture {name})' if is_mixture else ''
                     raise errors.UserError(
                         f'task {task.name}{inside} has no split {split!r}; it has '
-                        f'{", ".join(task.splits)}'
+                        f'{", ".join(splits_there)}'
                     )
                 if job not in sizes:
                     size = sum(os.path.getsize(path) for path in input_paths(job))
-                    sizes[job] = (size, task.num_input_examples(split) or 0)
+                    with _blaming(task.name):
+                        sizes[job] = (size, task.num_input_examples(split) or 0)
     return list(sizes), mixtures, sizes
+
+
+def _check_tasks(jobs: Sequence[Job]) -> None:
+    """UserError for a task that the vocabulary is not for, before any is prepared."""
+    from xlbench import seqio_tasks
+
+    pipeline = load_pipeline()
+    for name in dict.fromkeys(job.task for job in jobs):
+        with _blaming(name):
+            seqio_tasks.check(pipeline.get(name), pipeline.tokenizer())
 
 
 def _up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
@@ -557,6 +595,13 @@ def _up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
     tokenizer = load_pipeline().tokenizer()
     if found.manifest['vocabulary'] != tokenizer.manifest():
         return None  # Another vocabulary of the same name was there.
+    if found.manifest.get('unseen'):
+        print(
+            f'{job} is prepared again: a function reads its data, so that nobody can tell whether '
+            'that has changed',
+            flush=True,
+        )
+        return None
     return Done(job, found.manifest, True)
 
 
@@ -601,6 +646,7 @@ def prepare(
     pipeline = load_pipeline()
     pipeline.use_vocabulary(vocabulary, root)
     jobs, mixed, sizes = _resolve(names, splits)
+    _check_tasks(jobs)
     fresh = {} if force else {job: _up_to_date(root, vocabulary, job) for job in jobs}
     results = {job: done for job, done in fresh.items() if done}
     # Large ones first, so that no worker begins the largest when the others are done.

@@ -60,6 +60,7 @@ _CODE_FILES = (
     'prepare.py',
     'readers.py',
     'rows.py',
+    'seqio_tasks.py',
     'tokenizers.py',
     'vocabularies.py',
 )
@@ -476,10 +477,14 @@ def write_mixture(
 
 @functools.cache
 def code_fingerprint(name: str) -> str | None:
-    """sha256 over the files that define task or mixture `name`; None where they are not here."""
+    """sha256 over the files that define task or mixture `name`; None where they are not here.
+
+    A task file of the user's own is among the inputs of what it makes.
+    """
     package = os.path.dirname(os.path.abspath(__file__))
     word = _safe_name(name, 'task').split('_')[0]
-    paths = [os.path.join(os.path.dirname(tasks.__file__), f'{word}.py')]
+    ours = os.path.join(os.path.dirname(tasks.__file__), f'{word}.py')
+    paths = [ours] if os.path.isfile(ours) else []
     paths += [os.path.join(package, file) for file in _CODE_FILES]
     digest = hashlib.sha256(str(FORMAT).encode())
     for path in paths:
@@ -788,13 +793,26 @@ def ensure(
     Raises:
       SystemExit: the child failed; it has said why.
     """
-    missing = []
+    missing, unseen = [], []
     for name, split in needed:
         try:
-            open_mixture(root, vocabulary, name, split)
+            tasks, _ = open_mixture(root, vocabulary, name, split)
         except NotPrepared as error:
             missing.append(f'{name}:{split}')
             reason = error.reason
+            continue
+        for task in tasks:
+            if task.manifest.get('unseen'):
+                unseen.append(f'{task.name}:{split}')
+    if unseen:
+        names = ','.join(dict.fromkeys(unseen))
+        print(
+            f'a function reads the data of {names}: what was prepared is used, and if the data has '
+            f'changed since: python -m xlbench.prepare --force --mixture={names} --root={root} '
+            f'--vocabulary={vocabulary}',
+            file=sys.stderr if to_stderr else sys.stdout,
+            flush=True,
+        )
     if not missing:
         return
     line = f'preparing {len(missing)} of {len(needed)} inputs: {reason}'

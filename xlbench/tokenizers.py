@@ -4,6 +4,7 @@
 
   sample, sample_mrs, sample_fewshot
                          the sample corpora's own, in the data root: MTG, MRS, few-shot transfer
+  bytes                  the bytes of the text, as ByT5 and seqio.ByteVocabulary have them
   path/to/x.model        a SentencePiece model, run by SentencePiece itself
   path/to/folder         a model's vocabulary files, as Hugging Face lays them out
   mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version
@@ -39,6 +40,8 @@ HUB_NAMES = {
     'mt5': 'google/mt5-base',
     't5': 'google/t5-v1_1-base',
 }
+BYTES = 'bytes'  # The name of the vocabulary that needs no file.
+_FIRST_BYTE = 3  # Behind padding, end and unknown.
 # The vocabularies of the sample corpora, in the data root.
 SAMPLE_FILES = {
     'sample': 'sample.model',
@@ -129,6 +132,10 @@ class Tokenizer(abc.ABC):
     @abc.abstractmethod
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         """Ids of text alone -> texts."""
+
+    def pieces(self) -> list[str]:
+        """What each id stands for, in the order of the ids; empty where these are no texts."""
+        return []
 
     def decode_batch(self, ids: Iterable[Sequence[int]]) -> list[str]:
         """Ids -> texts: up to the first end token, without special and language tokens."""
@@ -314,6 +321,35 @@ class SentencePieceTokenizer(Tokenizer):
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         return self._processor.decode(ids, num_threads=num_threads()) if ids else []
 
+    def pieces(self) -> list[str]:
+        """See Tokenizer."""
+        return self._processor.id_to_piece(list(range(self.num_pieces)))
+
+
+class ByteTokenizer(Tokenizer):
+    """UTF-8 bytes as ids, the vocabulary of ByT5 (arXiv:2105.13626): 3 special ids, 256 bytes.
+
+    Bytes that are no UTF-8 are left out of decoded texts. Example: 'aß' -> [100, 198, 162]
+    """
+
+    family = 't5'
+
+    def __init__(self, name: str):
+        self.name = name
+        self.pad_id, self.eos_id, self.unk_id, self.decoder_start_id = 0, 1, 2, 0
+        self._silent = (2,)
+        self.num_pieces = _FIRST_BYTE + 256
+        self.vocab_size = 384  # With ByT5's 125 sentinels (google/byt5-small, config.json).
+        self.sha256 = hashlib.sha256(b'bytes behind 3 special ids').hexdigest()
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Texts -> ids, each [length] int32."""
+        return [np.frombuffer(t.encode(), np.uint8).astype(np.int32) + _FIRST_BYTE for t in texts]
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        rows = (bytes(i - _FIRST_BYTE for i in row) for row in ids)
+        return [row.decode(errors='ignore') for row in rows]
+
 
 class HuggingFaceTokenizer(Tokenizer):
     """The vocabulary files of a model, run by the `tokenizers` library.
@@ -382,6 +418,10 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         return self._tokenizer.decode_batch(ids, skip_special_tokens=True)
+
+    def pieces(self) -> list[str]:
+        """See Tokenizer."""
+        return [self._tokenizer.id_to_token(i) or '' for i in range(self.num_pieces)]
 
 
 class MarianTokenizer(HuggingFaceTokenizer):
@@ -471,6 +511,10 @@ class MarianTokenizer(HuggingFaceTokenizer):
                 start = match.end()
         return np.array([self._vocab.get(token, self.unk_id) for token in tokens], np.int32)
 
+    def pieces(self) -> list[str]:
+        """See Tokenizer."""
+        return list(self._pieces)
+
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:
         return [''.join(self._pieces[i] for i in row).replace('▁', ' ').strip() for row in ids]
 
@@ -549,6 +593,8 @@ def _find(spec: str, root: str) -> str:
     """The file or folder that `spec` names, fetched from the hub if need be."""
     if not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
+    if spec == BYTES:
+        return ByteTokenizer(spec)
     if spec in SAMPLE_FILES:
         path = os.path.join(root, SAMPLE_FILES[spec])
         if not os.path.isfile(path):
@@ -582,7 +628,7 @@ def check_name(spec: str) -> None:
         raise errors.unknown(
             'vocabulary',
             spec,
-            (*SAMPLE_FILES, *HUB_NAMES),
+            (*SAMPLE_FILES, *HUB_NAMES, BYTES),
             'A hub name has a slash, like google/mt5-base; a file or folder must exist',
         )
 
