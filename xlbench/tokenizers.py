@@ -590,11 +590,11 @@ def load(spec: str, root: str) -> Tokenizer:
 
 
 def _find(spec: str, root: str) -> str:
-    """The file or folder that `spec` names, fetched from the hub if need be."""
+    """The file or folder that `spec` names, fetched from the hub if need be; or BYTES."""
     if not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
     if spec == BYTES:
-        return ByteTokenizer(spec)
+        return spec
     if spec in SAMPLE_FILES:
         path = os.path.join(root, SAMPLE_FILES[spec])
         if not os.path.isfile(path):
@@ -619,7 +619,7 @@ def check_name(spec: str) -> None:
     if not isinstance(spec, str) or not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
     path = os.path.expanduser(spec)
-    if spec in SAMPLE_FILES or os.path.exists(path):
+    if spec == BYTES or spec in SAMPLE_FILES or os.path.exists(path):
         return
     looks_like_path = spec.endswith(('.model', '.json')) or spec.startswith(('.', '/', '~'))
     if looks_like_path or spec.count('/') > 1:
@@ -641,7 +641,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
       workdir: of a run, which needs nothing else to read and write texts, wherever it is moved.
     """
     target = pathlib.Path(workdir) / COPY
-    if target.is_dir() or (pathlib.Path(workdir) / CONVERTED).is_dir():
+    if spec == BYTES or target.is_dir() or (pathlib.Path(workdir) / CONVERTED).is_dir():
         return
     path = pathlib.Path(_find(spec, root))
     folder = path if path.is_dir() else path.parent
@@ -703,7 +703,7 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> Tokenize
 
 
 def _stamp(path: str) -> tuple[int, ...]:
-    if os.path.isdir(path):
+    if path == BYTES or os.path.isdir(path):
         return ()
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
@@ -713,6 +713,8 @@ def _stamp(path: str) -> tuple[int, ...]:
 def _load(path: str, name: str, stamp: tuple[int, ...]) -> Tokenizer:
     """One load per file and process; `stamp` tells a file from what was at its path before."""
     del stamp
+    if path == BYTES:
+        return ByteTokenizer(name)
     if os.path.isdir(path):
         return _from_files(vocabularies.Files.read(path), name)
     files = vocabularies.Files.read(os.path.dirname(path))
