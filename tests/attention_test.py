@@ -151,9 +151,9 @@ def workdir(tmp_path_factory):
                     score=80.0, **values),
         zero,
     )  # fmt: skip
-    for lane, bucket in enumerate((2, 3)):
+    for bucket in (2, 3):
         own = dict(shots=1, bucket=bucket, method='full', learning_rate=1e-3, seed=42, score=50.0)
-        journal.add(results.Row(**own, **values), predicted, lane, 2)
+        journal.add(results.Row(**own, **values), predicted, 4)
     journal.add_gold('mldoc', 'de', gold, tiny_labels.LABELS['classification'], len(gold))
     return folder, encoder, params, records, gold
 

@@ -52,9 +52,9 @@ def sweep_of(folder, rows, root='nowhere', data='files'):
     config = {'source': source, 'source_workdir': '', 'adapt': {'lengths': {'inputs': LIMIT}}}
     (folder / 'config.json').write_text(json.dumps({'config': config, 'data': data}))
     journal = results.Journal.open(folder)
-    for lane, (one, predicted) in enumerate(rows):
+    for one, predicted in rows:
         predicted = None if predicted is None else np.array(predicted)
-        journal.add(one, predicted, lane if one.shots else None, len(rows))
+        journal.add(one, predicted)
     return journal
 
 
@@ -174,7 +174,7 @@ def test_words_are_found_where_predictions_are(root, words_sweep):
     names = [('fewshot_udpos_de_de', split) for split in ('test', 'shots_1')]
     splits = {s: figures.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
     corpus = shots.Corpus(
-        splits, shots=[1], buckets=2, dev='none', lengths={'inputs': LIMIT}, batch_size=2,
+        splits, shots=[1], buckets=(0, 1), dev='none', lengths={'inputs': LIMIT}, batch_size=2,
         view='tagging',
     )  # fmt: skip
     assert corpus.test.gold.tolist() == GOLD
