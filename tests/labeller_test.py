@@ -278,6 +278,9 @@ def test_tags_of_lines_records_and_conll(call, models):
     conll = '\n\nthe\tX\tO\nwords\tY\tO\n\n\nthis X\nis Y\nread Z'
     expected = f'the\tX\tO\t{a}\nwords\tY\tO\t{b}\n\nthis X {c}\nis Y {d}\nread Z {e}\n\n'
     assert call('words', 'in.conll', conll) == expected
+    document = '-DOCSTART- -X- O\n\n# id = 1\nthe X O\nwords Y O\n'
+    expected = f'-DOCSTART- -X- O\n\n# id = 1\nthe X O {a}\nwords Y O {b}\n\n'
+    assert call('words', 'in.conll', document) == expected
     assert call('words', 'in.conll', 'the\nwords\n') == f'the\t{a}\nwords\t{b}\n\n'
     assert call('words', 'in.txt', plain, '--format=conll').startswith(f'the\t{a}\nwords\t{b}\n\n')
     as_text = call('words', 'in.any', conll, '--input_format=conll', '--format=text')

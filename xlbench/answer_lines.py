@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from xlbench import errors
+from xlbench import conllu, errors
 from xlbench.answers import CHUNK_BATCHES, Classified, Example, Prediction, Suggestion, Tagged
 from xlbench.commands import FORMATS
 from xlbench.errors import UserError
@@ -22,6 +22,8 @@ _BLOCKS = ('conll', 'conllu')
 # Seconds without a further line after which the answers to those before it are made.
 PAUSE = 0.05
 _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that are no word's.
+# Lines of CoNLL that are no words: the first of a document, and comments like '# id = 7'.
+_NO_WORD = re.compile(rb'-DOCSTART-|#\s*\S+\s*=')
 _COLUMNS = 10  # Of CoNLL-U: number, word, ..., UPOS is the fourth, MISC the last.
 
 Record = dict[str, Any]
@@ -99,13 +101,18 @@ class Inputs:
 
 
 def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines between blank ones, joined, with the number of the first."""
+    """The lines between blank ones, joined, with the number of the first.
+
+    What has no words, such as -DOCSTART- alone, is joined to the block behind it.
+    """
     block: list[bytes] = []
     first = 1
     for number, line in enumerate(file, 1):
         if line.strip():
             first = first if block else number
             block.append(line)
+        elif block and all(not part.strip() or _NO_WORD.match(part) for part in block):
+            block.append(b'\n')
         elif block:
             yield first, b''.join(block)
             block = []
@@ -225,8 +232,10 @@ def _tabbed(model: Classifier, line: str) -> Parsed:
 def _conll(model: Tagger, text: str) -> Parsed:
     """Lines whose first column is a word; columns have TABs between them, or white space."""
     lines = _split(text)
-    words = [(line.split('\t') if '\t' in line else line.split())[0].strip() for line in lines]
-    return {'lines': lines, 'places': range(len(lines))}, model.example(words)
+    start = max((i + 1 for i, line in enumerate(lines) if not line.strip()), default=0)
+    found = conllu.conll_words(lines[start:])
+    places = [start + place for place, _ in found]
+    return {'lines': lines, 'places': places}, model.example([row[0].strip() for _, row in found])
 
 
 def _split(block: str) -> list[str]:
@@ -240,7 +249,7 @@ def _conllu(model: Tagger, text: str) -> Parsed:
     places, words = [], []
     for place, line in enumerate(lines):
         columns = line.split('\t')
-        if line.startswith('#') or _SPLIT_WORD.fullmatch(columns[0]):
+        if not line or line.startswith('#') or _SPLIT_WORD.fullmatch(columns[0]):
             continue
         if len(columns) != _COLUMNS:
             raise ValueError(
@@ -358,12 +367,14 @@ def _tag_shower(given: str, format: str, scores: bool) -> Show:
         return _json_line(record, added)
 
     def conll(number: int, record: Record, answer: Tagged) -> str:
-        lines = record['lines'] if given == 'conll' else answer.words
-        rows = []
-        for line, tag, p in zip(lines, answer.tags, answer.probabilities, strict=True):
-            between = ' ' if ' ' in line and '\t' not in line and given == 'conll' else '\t'
-            rows.append(between.join([line, tag, *([f'{p:.4f}'] if scores else [])]))
-        return '\n'.join([*rows, '', ''])
+        lines = list(record['lines'] if given == 'conll' else answer.words)
+        places = record['places'] if given == 'conll' else range(len(lines))
+        answers = zip(places, answer.tags, answer.probabilities, strict=True)
+        for place, tag, p in answers:
+            spaced = given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
+            added = [tag, *([f'{p:.4f}'] if scores else [])]
+            lines[place] = (' ' if spaced else '\t').join([lines[place], *added])
+        return '\n'.join([*lines, '', ''])
 
     def conllu(number: int, record: Record, answer: Tagged) -> str:
         lines = list(record['lines'])

@@ -12,7 +12,7 @@ as google-research/xtreme does when it prepares the data of arXiv:2012.15682.
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xlbench import readers
 from xlbench.readers import BadRecord, LeftOut, Record
@@ -157,22 +157,33 @@ def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Wor
 def _conll_words(
     block: list[tuple[int, str]], word_column: int, tag_column: int
 ) -> Iterator[Word]:
-    lines = [(number, line.split('\t') if '\t' in line else line.split()) for number, line in block]
-    width = len(lines[-1][1])
-    start = 0
-    for (_, line), (_, columns) in zip(block, lines, strict=True):
-        if not line.startswith('#') or (len(columns) == width and not _ATTRIBUTE.match(line)):
-            break
-        start += 1
-    for number, columns in lines[start:]:
-        if columns[0] == _DOCUMENT:
-            continue
+    lines = [line for _, line in block]
+    width = len(_columns(lines[-1]))
+    for place, columns in conll_words(lines):
+        number = block[place][0]
         if len(columns) != width:
             raise _BadLine(number, f'{len(columns)} columns instead of {width}')
         if not max(word_column, tag_column) < width or width < 2:
             needed = max(word_column + 1, tag_column + 1, 2)
             raise _BadLine(number, f'{width} columns; there must be {needed} or more')
         yield _word(number, columns[word_column], columns[tag_column])
+
+
+def conll_words(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The lines of a block of CoNLL that are words: (place, columns); see read_conll."""
+    rows = list(map(_columns, lines))
+    start = 0
+    for line, columns in zip(lines, rows, strict=True):
+        same = len(columns) == len(rows[-1])
+        if not line.startswith('#') or (same and not _ATTRIBUTE.match(line)):
+            break
+        start += 1
+    places = range(start, len(lines))
+    return [(place, rows[place]) for place in places if rows[place][0] != _DOCUMENT]
+
+
+def _columns(line: str) -> list[str]:
+    return line.split('\t') if '\t' in line else line.split()
 
 
 def _iob2_words(block: list[tuple[int, str]]) -> Iterator[Word]:

@@ -232,7 +232,7 @@ def _csv_row(
     except errors.UserError:  # A task of the user's own.
         name = benchmarks.TaskName('', task, '', '')
     picks = [pick for pick in system.picks if task in pick.results]
-    is_setting = system.kind == 'run' and section.model
+    is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
     return {
         'benchmark': name.benchmark or section.title,
         'split': section.split,

@@ -13,10 +13,10 @@ import hashlib
 import json
 import math
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks, errors, files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +87,12 @@ class Run:
     def seed(self) -> Any:
         """The seed the run was started with."""
         return self.info.get('seed', self.config.get('seed'))
+
+    @property
+    def system(self) -> str:
+        """What the folder's owner calls a system whose outputs xlbench.score scored; '' for a run.
+        """
+        return str(self.config.get('system') or '') if 'scored' in self.info else ''
 
     @functools.cached_property
     def config_hash(self) -> str:
@@ -208,6 +214,37 @@ def read_run(workdir: str | pathlib.Path) -> Run:
     log, bad = _read_log(folder / 'metrics.jsonl')
     info = _read_json(folder / 'config.json')
     return Run(folder, info, evaluations, baselines, log, bad)
+
+
+def write_result(
+    workdir: str | pathlib.Path,
+    step: str,
+    task: str,
+    split: str,
+    facts: Mapping[str, Any],
+    predictions: Sequence[Mapping[str, Any]],
+) -> pathlib.Path:
+    """Writes <workdir>/eval/<step>/<split>/<task>/metrics.json, each file whole or not at all.
+
+    Args:
+        workdir: Of the run.
+        step: Its step, or 'baselines/<name>'.
+        task: SeqIO task name.
+        split: That the result is filed under.
+        facts: 'scores', 'signatures', 'num_examples', 'data' and so on; see `Result`.
+        predictions: The lines of predictions.jsonl, which is not written if there are none.
+
+    Returns:
+        The folder of the files.
+    """
+    folder = pathlib.Path(workdir) / 'eval' / step / split / task
+    folder.mkdir(parents=True, exist_ok=True)
+    if predictions:
+        rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
+        files.write(folder / 'predictions.jsonl', '\n'.join(rows) + '\n')
+    text = json.dumps({'task': task, 'split': split, **facts}, indent=1, ensure_ascii=False)
+    files.write(folder / 'metrics.json', text + '\n')
+    return folder
 
 
 def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:

@@ -173,7 +173,19 @@ def sections(
         for topic in dict.fromkeys(_topic(run, task) for task in results):
             own = {task: r for task, r in results.items() if _topic(run, task) == topic}
             groups.setdefault((*topic, shown), []).append(Pick(run, chosen, shown, own))
+    _join_systems(groups)
     return [_section(*key, picks, step) for key, picks in groups.items()]
+
+
+def _join_systems(groups: dict[tuple[str, ...], list[Pick]]) -> None:
+    """Puts systems that are no runs, and so of no model, into the sections of all models."""
+    for key in [key for key in groups if key[1] and not key[2]]:
+        word, task, _, split = key
+        others = [k for k in groups if (*k[:2], k[3]) == (word, task, split) and k[2]]
+        for other in others:
+            groups[other] += groups[key]
+        if others:
+            del groups[key]
 
 
 def grids(section: Section) -> list[Grid]:
@@ -295,6 +307,7 @@ def provenance(pick: Pick) -> dict[str, str]:
         'data': info.get('data'),
         'manifests scored': hashes,
         'manifests of the run': _short_hashes(info.get('manifests')),
+        'predictions from': info.get('scored'),
         'decoding': next((r.decoding for r in pick.results.values() if r.decoding), None),
     }
     return {
@@ -319,7 +332,7 @@ def _section(
     title += f' (arXiv:{benchmark.arxiv})' if benchmark and benchmark.arxiv else ''
     data, notes = _about_data(benchmark, split, picks)
     if task:
-        title += f', {benchmark.task_titles[task]}, {model}'
+        title += f', {benchmark.task_titles[task]}' + (f', {model}' if model else '')
         systems, mixed = _settings(picks)
         notes += [*mixed, *_about_candidates(picks)]
     else:
@@ -493,6 +506,8 @@ def _differing(column: list[list[Pick]]) -> str:
 
 def _model_name(run: Run) -> str:
     """What a run's parameters come from: a checkpoint's own name, or family and size."""
+    if run.system:
+        return ''
     model = run.config.get('model')
     model = model if isinstance(model, dict) else {}
     fresh = f'{model.get("family", "")} {model.get("size", "")}'.strip() or 'unknown model'
@@ -512,6 +527,8 @@ def _told_apart(picks: list[Pick]) -> list[str]:
 
 
 def _folder(pick: Pick) -> str:
+    if pick.run.system:
+        return clean(pick.run.system)
     return clean(pick.run.workdir.resolve().name)
 
 
@@ -534,7 +551,7 @@ def _papers(benchmark: benchmarks.Benchmark, picks: list[Pick]) -> tuple[list[Sy
     """Rows of the paper's models, for each scenario that the runs follow."""
     tasks = {task for pick in picks for task in pick.results}
     scenarios, notes = [], []
-    for scenario in dict.fromkeys(pick.run.scenario for pick in picks):
+    for scenario in dict.fromkeys(p.run.scenario for p in picks if not p.run.system):
         if scenario is None:
             notes.append('A run follows no scenario of the benchmark: no scores of the paper.')
         elif scenario.name == 'cross' and scenario.target is not None:

@@ -8,8 +8,6 @@ Each task leaves two files, written whole or not at all:
 
 import contextlib
 import dataclasses
-import json
-import pathlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +17,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from xlbench import errors, files, logs, metrics, partitioning
+from xlbench import errors, metrics, partitioning, results
 from xlbench.batches import Batch, EvalBatches
 from xlbench.prepared import Prepared
 
@@ -229,18 +227,10 @@ def write_result(
 
     `split` is what the result is filed under, by default the split that was scored.
     """
-    split = split or prepared.split
-    folder = pathlib.Path(workdir) / 'eval' / step / split / prepared.name
-    folder.mkdir(parents=True, exist_ok=True)
     facts = {
-        'task': prepared.name,
-        'split': split,
         **result,
         'headline': prepared.manifest.get('headline') or '',
         'data': prepared.manifest['data'],
         'manifest': prepared.sha256,
     }
-    if predictions:
-        rows = (json.dumps(row, ensure_ascii=False) for row in predictions)
-        files.write(folder / 'predictions.jsonl', '\n'.join(rows) + '\n')
-    files.write(folder / 'metrics.json', logs.as_json(facts))
+    results.write_result(workdir, step, prepared.name, split or prepared.split, facts, predictions)

@@ -2,20 +2,25 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
+from typing import ClassVar
 
 import sacrebleu.metrics
 
 from xlbench import errors, languages
 from xlbench.metrics import pairs
 
+Targets = Sequence[str | Sequence[str]]
 # Those of sacrebleu that need neither another package nor a download.
 TOKENIZERS = ('13a', 'char', 'intl', 'none', 'zh')
 
 
 @dataclasses.dataclass(frozen=True)
 class SacreBleu:
-    """Corpus BLEU-4, 0 to 100, cased, exponential smoothing, one reference.
+    """Corpus BLEU-4, 0 to 100, cased, exponential smoothing.
+
+    A target may be several references: a list of texts, not necessarily equally many everywhere.
 
     It is 0 for a corpus in which no four words in a row match: also when all texts are identical
     but shorter than four words.
@@ -25,6 +30,7 @@ class SacreBleu:
     """
 
     tokenize: str = '13a'
+    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
         if self.tokenize not in TOKENIZERS:
@@ -43,48 +49,55 @@ class SacreBleu:
     @property
     def signature(self) -> str:
         """sacrebleu's signature, such as nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|..."""
-        return _signature(_bleu(self.tokenize, effective_order=False))
+        return self.signature_of([1])
 
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+    def signature_of(self, counts: Sequence[int]) -> str:
+        """The signature where examples have so many references each."""
+        return _signature(_bleu(self.tokenize, effective_order=False), counts)
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
         """BLEU of the corpus: not the mean over examples."""
-        pairs.check(targets, predictions)
         metric = _bleu(self.tokenize, effective_order=False)
-        return {'bleu': metric.corpus_score(list(predictions), [list(targets)]).score}
+        return {'bleu': _corpus_score(metric, targets, predictions)}
 
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
         """BLEU of each sentence, with n-grams only as long as the sentence has."""
-        pairs.check(targets, predictions)
+        rows = pairs.check_references(targets, predictions)
         metric = _bleu(self.tokenize, effective_order=True)
         return [
-            {'bleu': metric.sentence_score(prediction, [target]).score}
-            for target, prediction in zip(targets, predictions, strict=True)
+            {'bleu': metric.sentence_score(prediction, row).score}
+            for row, prediction in zip(rows, predictions, strict=True)
         ]
 
 
 @dataclasses.dataclass(frozen=True)
 class ChrF:
-    """Corpus chrF2, 0 to 100: F-score of character n-grams (Popovic 2015, W15-3049)."""
+    """Corpus chrF2, 0 to 100: F-score of character n-grams (Popovic 2015, W15-3049).
+
+    A target may be several references, as for SacreBleu; the best one counts.
+    """
+
+    several_references: ClassVar[bool] = True
 
     @property
     def signature(self) -> str:
         """sacrebleu's signature, such as nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|..."""
-        return _signature(_chrf())
+        return self.signature_of([1])
 
-    def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
+    def signature_of(self, counts: Sequence[int]) -> str:
+        """The signature where examples have so many references each."""
+        return _signature(_chrf(), counts)
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
         """chrF of the corpus: not the mean over examples."""
-        pairs.check(targets, predictions)
-        return {'chrf': _chrf().corpus_score(list(predictions), [list(targets)]).score}
+        return {'chrf': _corpus_score(_chrf(), targets, predictions)}
 
-    def per_example(
-        self, targets: Sequence[str], predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
         """chrF of each sentence."""
-        pairs.check(targets, predictions)
+        rows = pairs.check_references(targets, predictions)
         return [
-            {'chrf': _chrf().sentence_score(prediction, [target]).score}
-            for target, prediction in zip(targets, predictions, strict=True)
+            {'chrf': _chrf().sentence_score(prediction, row).score}
+            for row, prediction in zip(rows, predictions, strict=True)
         ]
 
 
@@ -102,7 +115,14 @@ def _chrf() -> sacrebleu.metrics.CHRF:
     return sacrebleu.metrics.CHRF()
 
 
-def _signature(metric) -> str:
+def _corpus_score(metric, targets: Targets, predictions: Sequence[str]) -> float:
+    rows = pairs.check_references(targets, predictions)
+    # A stream for the first references, one for the second, ...; None where there is none.
+    streams = list(map(list, itertools.zip_longest(*rows)))
+    return metric.corpus_score(list(predictions), streams).score
+
+
+def _signature(metric, counts: Sequence[int]) -> str:
     # sacrebleu knows the number of references only after it has scored something.
-    metric.corpus_score(['a'], [['a']])
+    _corpus_score(metric, [['a'] * count for count in counts], ['a'] * len(counts))
     return str(metric.get_signature())

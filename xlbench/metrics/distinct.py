@@ -8,6 +8,7 @@ MTG (arXiv:2108.07140) prints 90 to 99 over 3,000 outputs; only the first can be
 
 import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xlbench import errors, languages
 from xlbench.metrics import pairs
@@ -30,6 +31,7 @@ class Distinct:
     """
 
     tokenize: str = 'words'
+    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
         if self.tokenize not in _TOKENIZERS:
@@ -60,7 +62,7 @@ class Distinct:
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """distinct_1 and distinct_2 of each hypothesis."""
-        pairs.check(targets, predictions)
+        pairs.check_references(targets, predictions)
         return [
             {f'distinct_{n}': _share(self._ngrams(text, n)) for n in (1, 2)} for text in predictions
         ]

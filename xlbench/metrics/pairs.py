@@ -24,6 +24,22 @@ def check(targets: Sequence[str], predictions: Sequence[str]) -> None:
         raise errors.UserError('no examples to score; is the split empty?')
 
 
+def check_references(
+    targets: Sequence[str | Sequence[str]], predictions: Sequence[str]
+) -> list[list[str]]:
+    """References with a list for every prediction; a single text becomes a list of one.
+
+    For the metrics that know several references; each example has one or more.
+    """
+    check([''] * len(targets), predictions)
+    rows = [[row] if isinstance(row, str) else list(row) for row in targets]
+    for i, row in enumerate(rows):
+        if not row:
+            raise errors.UserError(f'targets[{i}] has no reference; one or more are needed')
+        check(row, [''] * len(row))
+    return rows
+
+
 def check_n_best(
     targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
 ) -> list[list[str]]:

@@ -13,6 +13,7 @@ import functools
 import importlib.metadata
 import unicodedata
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import regex
@@ -152,6 +153,9 @@ def score_pair(
 class MultilingualRouge:
     """F1 of ROUGE-1, ROUGE-2 and ROUGE-L, 0 to 100: the plain mean over examples.
 
+    A target may be several references, a list of texts: of each score the one with the best F1
+    counts, as in rouge_score's score_multi.
+
     (The official command line prints the median of bootstrap means instead, unseeded: `bootstrap`.)
 
     Attributes:
@@ -162,6 +166,7 @@ class MultilingualRouge:
 
     lang: str | None = None
     stem: bool = False
+    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
         # What is missing for a language shall be said now, and not after a day of training.
@@ -179,6 +184,11 @@ class MultilingualRouge:
     @property
     def signature(self) -> str:
         """What decides the numbers: variant, words, stemmer and versions."""
+        return self.signature_of([1])
+
+    def signature_of(self, counts: Sequence[int]) -> str:
+        """The signature where examples have so many references each."""
+        several = '-'.join(map(str, sorted({min(counts), max(counts)})))
         language = self.tokenizer.canonical
         version = importlib.metadata.version
         parts = [
@@ -189,6 +199,7 @@ class MultilingualRouge:
             segmenters.signature(language),
             stemmers.signature(language) if self.stem else 'stem:no',
             'score:mean-f1',
+            *([f'nrefs:{several}', 'refs:best-f1'] if max(counts) > 1 else []),
             f'regex:{version("regex")}',
             f'unicode:{unicodedata.unidata_version}',
             f'rouge_score:{version("rouge-score")}',
@@ -211,28 +222,36 @@ class MultilingualRouge:
         ]
 
     def score_pairs(
-        self, targets: Sequence[str], predictions: Sequence[str], types: Sequence[str] = TYPES
+        self,
+        targets: Sequence[str | Sequence[str]],
+        predictions: Sequence[str],
+        types: Sequence[str] = TYPES,
     ) -> list[dict[str, dict[str, float]]]:
         """All numbers of each example, 0 to 1.
 
         Args:
-            targets: References.
+            targets: References, one text or several for each prediction.
             predictions: As many hypotheses.
             types: Of rouge1 to rouge9, rougeL and rougeLsum (sentences are lines).
 
         Returns:
             Per example {'rouge1': {'precision': p, 'recall': r, 'fmeasure': f}, ...}.
         """
-        pairs.check(targets, predictions)
+        rows = pairs.check_references(targets, predictions)
         allowed = [*(f'rouge{n}' for n in range(1, 10)), 'rougeL', 'rougeLsum']
         for kind in types:
             if kind not in allowed:
                 raise errors.unknown('type of ROUGE', kind, allowed)
         tokenizer = self.tokenizer
         return [
-            score_pair(target, prediction, tokenizer, types)
-            for target, prediction in zip(targets, predictions, strict=True)
+            _best([score_pair(target, prediction, tokenizer, types) for target in row])
+            for row, prediction in zip(rows, predictions, strict=True)
         ]
+
+
+def _best(scores: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Of each type the scores with the best F1, of equal ones the first."""
+    return {kind: max((s[kind] for s in scores), key=lambda s: s['fmeasure']) for kind in scores[0]}
 
 
 def _scorer_name(lang: str | None) -> str | None:

@@ -32,8 +32,10 @@ class _Member:
     suffix: str
     is_foreign: bool
 
-    @property
-    def signature(self) -> str:
+    def signature(self, counts: Sequence[int]) -> str:
+        """What decides the numbers, where examples have so many references each."""
+        if max(counts) > 1 and hasattr(self.metric, 'signature_of'):
+            return self.metric.signature_of(counts)
         own = getattr(self.metric, 'signature', None)
         if isinstance(own, str):
             return own
@@ -84,7 +86,23 @@ class Suite:
     @property
     def signatures(self) -> dict[str, str]:
         """What decides the numbers of each metric."""
-        return {member.label: member.signature for member in self._members}
+        return self.signatures_of([1])
+
+    def signatures_of(self, counts: Sequence[int]) -> dict[str, str]:
+        """The signatures where examples have so many references each."""
+        return {member.label: member.signature(counts) for member in self._members}
+
+    @property
+    def of_one_reference(self) -> list[str]:
+        """The metrics that compare a prediction with one reference alone.
+
+        The others have the attribute `several_references`, and take lists of texts as targets.
+        """
+        return [
+            member.label
+            for member in self._members
+            if not getattr(member.metric, 'several_references', False)
+        ]
 
     def score(
         self,

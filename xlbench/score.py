@@ -1,0 +1,319 @@
+r"""Scores what any system wrote, from files, as an evaluation scores a model.
+
+  python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg --workdir=RUNS/other
+  python -m xlbench.score out.jsonl --field=answer --task=news_title_de --workdir=RUNS/other
+  python -m xlbench.score out.txt --references=ref1.txt,ref2.txt --lang=de --metrics=sacrebleu,chrf
+
+The references are those of a prepared task and split, which is prepared if it is missing (--like
+takes data root and vocabulary from a run; otherwise --root and --vocabulary name them), or of
+files: several files, with commas between them, give several references for each example. A file has
+a text a line, and an empty line is an empty text; JSONL has a record a line (predictions in
+`prediction` or `predictions`, --field; references in `target`, a text or a list of texts,
+--reference_field); .conll and .conllu have words with their tags. Where records have an `id`
+(--id_field) on both sides they are put together by it, otherwise by their order. The ids of a
+prepared split are those of its records, else the numbers from 0 that predictions.jsonl has.
+
+--n_best reads lines that begin with the number of their example and a TAB, and --scores those with
+a score and a TAB before the text, as xlbench.predict writes both.
+
+The metrics are the task's, or those that --metrics names, also a function of one's own as
+tasks/FILE.py:NAME; texts in files without a task have
+multilingual_rouge, sacrebleu, chrf and distinct, tags have chunk_f1 and tag_accuracy. With several
+references sacrebleu and chrf are sacreBLEU's, and multilingual_rouge takes the best reference for
+each of its scores; metrics that know one reference refuse more.
+
+Without --workdir the scores are only printed. With it they are written as an evaluation writes
+them, WORKDIR/eval/STEP/SPLIT/TASK/, one call after another for several tasks, and `python -m
+xlbench.report RUNS/mtg RUNS/other` shows the system beside runs. --system names it (default: the
+folder's name); folders of the same system and with different --seed are a row of means.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xlbench import benchmarks, errors, files, outputs, prepared, results
+from xlbench.errors import UserError
+
+_TAG_FORMATS = ('conll', 'conllu')
+_TAG_METRICS = ('chunk_f1', 'tag_accuracy')
+_TEXT_METRICS = ('multilingual_rouge', 'sacrebleu', 'chrf', 'distinct')
+
+
+class _Asked(NamedTuple):
+    """What is scored, and how.
+
+    Attributes:
+      task: its name.
+      references: of the examples.
+      specs: of the task's own metrics; None where nothing says them.
+      lang: of the texts.
+      tags: whether the texts are tags of words.
+      headline: the score that stands for the task; '' if none was named.
+    """
+
+    task: str
+    references: outputs.References
+    specs: Sequence[Mapping[str, Any]] | None
+    lang: str | None
+    tags: bool
+    headline: str = ''
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    args = _parse(argv)
+    started = time.monotonic()
+    workdir = pathlib.Path(args.workdir) if args.workdir else None
+    if args.step < 0:
+        raise UserError(f'--step={args.step}; 0 or more is allowed')
+    if workdir:
+        _check_workdir(workdir, args.system or workdir.name, args.seed)
+    asked = _of_files(args) if args.references else _of_task(args)
+    asked = asked._replace(references=asked.references.first(args.num_examples))
+    system = outputs.read_outputs(
+        args.predictions,
+        format=args.format,
+        field=args.field,
+        id_field=args.id_field,
+        n_best=args.n_best,
+        scores=args.scores,
+        tags=asked.tags,
+    )
+    n_best = system.for_references(asked.references)
+    suite = _suite(args, asked)
+    counts = list(map(len, asked.references.targets))
+    targets = [row if max(counts) > 1 else row[0] for row in asked.references.targets]
+    scores, per_example = suite.score(targets, n_best)
+    signatures = suite.signatures_of(counts)
+    for name, value in scores.items():
+        print(f'{name:<24} {value:.2f}')
+    for name, signature in signatures.items():
+        print(f'{name}: {signature}')
+    if empty := sum(not row for row in n_best):
+        print(f'{empty} of {len(n_best)} examples have no prediction, and were scored as empty')
+    if workdir:
+        origin = {'file': args.predictions, 'sha256': outputs.sha256(args.predictions)}
+        facts = {
+            'step': args.step,
+            'stage': 'score',
+            'num_examples': len(n_best),
+            'scores': scores,
+            'signatures': signatures,
+            'decoding': {'method': 'file', **origin},
+            'seconds': round(time.monotonic() - started, 3),
+            'headline': asked.headline if asked.headline in scores else '',
+            **asked.references.facts,
+        }
+        lines = _lines(asked.references, n_best, per_example)
+        _write_about(workdir, args, asked, facts, origin)
+        folder = results.write_result(workdir, str(args.step), asked.task, args.split, facts, lines)
+        print(f'wrote {folder}')
+    return 0
+
+
+def _of_files(args: argparse.Namespace) -> _Asked:
+    """References of files."""
+    for name in ('like', 'vocabulary', 'sample'):
+        if getattr(args, name):
+            raise UserError(f'--{name} is for prepared data; leave it out, or --references')
+    paths = [path for path in args.references.split(',') if path]
+    chosen = [name for name in args.metrics.split(',') if name]
+    tags = outputs.format_of(paths[0]) in _TAG_FORMATS
+    tags |= bool(chosen) and set(chosen) <= set(_TAG_METRICS)
+    references = outputs.read_references(
+        paths, field=args.reference_field, id_field=args.id_field, tags=tags
+    )
+    stem = pathlib.Path(paths[0]).name.partition('.')[0]
+    task = args.task or re.sub(r'\W+', '_', stem, flags=re.ASCII).strip('_') or 'task'
+    prepared.folder('', 'none', task, args.split)  # Refuses what is no name of a folder.
+    try:
+        lang = benchmarks.parse_task(task).target
+    except UserError:
+        lang = None
+    return _Asked(task, references, None, args.lang or lang, tags)
+
+
+def _of_task(args: argparse.Namespace) -> _Asked:
+    """References of a prepared task and split."""
+    if not args.task:
+        raise UserError('name the references: --task=NAME of a prepared task, or --references=FILE')
+    if args.reference_field != 'target':
+        raise UserError('--reference_field is for --references; a prepared task has one target')
+    found = _open(args)
+    manifest = found.manifest
+    return _Asked(
+        args.task,
+        outputs.prepared_references(found, args.id_field),
+        manifest['metrics'],
+        args.lang or manifest.get('target_lang'),
+        manifest.get('view') == 'tagging',
+        str(manifest.get('headline') or ''),
+    )
+
+
+def _open(args: argparse.Namespace) -> prepared.Prepared:
+    """The prepared task and split, of whichever vocabulary: its texts are the same."""
+    root, vocabulary, sample = args.root, args.vocabulary, args.sample
+    if args.like:
+        about = files.read_json(pathlib.Path(args.like) / 'config.json', dict[str, Any])
+        config = about.get('config')
+        data = config.get('data') if isinstance(config, dict) else None
+        if not isinstance(data, dict) or not isinstance(data.get('root'), str):
+            raise UserError(f'--like={args.like}: its config.json names no data; give --root')
+        root, sample = root or data['root'], sample or bool(data.get('sample'))
+        vocabulary = vocabulary or str(data.get('vocabulary') or '')
+    root = root or os.environ.get('XLBENCH_DATA') or 'data'
+    pair = args.task, args.split
+    if vocabulary:
+        prepared.ensure([pair], root=root, vocabulary=vocabulary, sample=sample, to_stderr=True)
+        return prepared.open_task(root, vocabulary, *pair)
+    reasons = []
+    for place in sorted(pathlib.Path(root).glob('prepared/*')):
+        try:
+            return prepared.open_task(root, place.name, *pair)
+        except prepared.NotPrepared as error:
+            if (place / args.task / args.split).is_dir():
+                reasons.append(error.reason)
+    why = reasons[0] if reasons else f'{args.task}/{args.split} is not prepared in {root}'
+    raise UserError(
+        f'{why}; name a vocabulary to prepare it with, --vocabulary=mt5, a run that has it, '
+        '--like=WORKDIR, or a file of --references'
+    )
+
+
+def _suite(args: argparse.Namespace, asked: _Asked) -> Any:
+    """The metrics that are named, or the task's."""
+    from xlbench import metrics  # They load for half a second, which a slip need not wait for.
+    from xlbench.metrics import named
+
+    names = [name for name in args.metrics.split(',') if name]
+    if names or asked.specs is None:
+        names = names or (_TAG_METRICS if asked.tags else _TEXT_METRICS)
+        specs = [
+            {'metric': name, 'kwargs': {}} if ':' in name else named.spec(name, asked.lang)
+            for name in names
+        ]
+    else:
+        specs = asked.specs
+    if not specs:
+        raise UserError(f'{asked.task} has no metrics; name some of {", ".join(named.NAMES)}')
+    suite = metrics.Suite(asked.task, specs)
+    most = max(map(len, asked.references.targets))
+    if most > 1 and suite.of_one_reference:
+        raise UserError(
+            f'{suite.of_one_reference[0]} compares with one reference, and {asked.references.name} '
+            f'has up to {most}; leave it out of --metrics, or give one file of references'
+        )
+    return suite
+
+
+def _lines(
+    references: outputs.References,
+    n_best: Sequence[Sequence[str]],
+    per_example: Sequence[Mapping[str, float]],
+) -> list[dict[str, Any]]:
+    """The lines of predictions.jsonl."""
+    lines = []
+    for i, (texts, scores) in enumerate(zip(n_best, per_example, strict=True)):
+        targets = references.targets[i]
+        line: dict[str, Any] = {
+            'id': references.ids[i],
+            'input': references.inputs[i],
+            'target': targets[0],
+            'prediction': texts[0] if texts else '',
+            'scores': dict(scores),
+        }
+        line |= {'references': list(targets)} if len(targets) > 1 else {}
+        line |= {'n_best': [{'prediction': text} for text in texts]} if len(texts) > 1 else {}
+        lines.append(line)
+    return lines
+
+
+# --------------------------------------------------------------------------------------- the folder
+
+
+def _check_workdir(workdir: pathlib.Path, system: str, seed: int) -> None:
+    """Raises UserError for a folder that is not this system's."""
+    path = workdir / 'config.json'
+    if not path.is_file():
+        if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
+            raise UserError(
+                f'{workdir} is there and holds no scores of xlbench.score; name another'
+            )
+        return
+    about = files.read_json(path, dict[str, Any])
+    if 'scored' not in about:
+        raise UserError(f'{workdir} is the workdir of a run; name another --workdir')
+    config = about.get('config')
+    before = (config.get('system'), config.get('seed')) if isinstance(config, dict) else ()
+    if before != (system, seed):
+        raise UserError(
+            f'{workdir} has the scores of system {before[0]!r} with seed {before[1]}, and this is '
+            f'{system!r} with seed {seed}; name another --workdir'
+        )
+
+
+def _write_about(
+    workdir: pathlib.Path,
+    args: argparse.Namespace,
+    asked: _Asked,
+    facts: Mapping[str, Any],
+    origin: Mapping[str, str],
+) -> None:
+    """config.json: what was scored so far, and with which references."""
+    from xlbench import config as config_lib  # It loads for longer than a slip may wait.
+
+    path = workdir / 'config.json'
+    before = files.read_json(path, dict[str, Any]) if path.is_file() else {}
+    place = f'{asked.task}/{args.split}'
+    sample = 'sample' in (facts['data'], before.get('data'))
+    about = {
+        'config': {'system': args.system or workdir.name, 'seed': args.seed},
+        'seed': args.seed,
+        'data': 'sample' if sample else facts['data'],
+        'scored': before.get('scored', {}) | {place: dict(origin)},
+        'manifests': before.get('manifests', {}) | {place: facts['manifest']},
+        'examples': before.get('examples', {}) | {place: facts['num_examples']},
+        **config_lib.facts(),
+    }
+    workdir.mkdir(parents=True, exist_ok=True)
+    files.write(path, json.dumps(about, indent=1, ensure_ascii=False) + '\n')
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.score', __doc__)
+    parser.add_argument('predictions', help='file of what the system wrote')
+    parser.add_argument('--task', default='', help='whose references; names those of files, too')
+    parser.add_argument('--split', default='test', help='of the task (default: %(default)s)')
+    parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
+    parser.add_argument('--root', default='', help='of the data; default: XLBENCH_DATA, or data')
+    parser.add_argument('--vocabulary', default='', help='to prepare the task with')
+    parser.add_argument('--sample', action='store_true', help='make the sample corpora in --root')
+    parser.add_argument('--references', default='', help='files, with commas between them')
+    parser.add_argument('--reference_field', default='target', help='of JSONL references')
+    parser.add_argument('--lang', help="ISO code of the texts; default: the task's")
+    parser.add_argument('--metrics', default='', help="names, with commas; default: the task's")
+    parser.add_argument(
+        '--format', default='', choices=('', *outputs.FORMATS), help="default: by the file's name"
+    )
+    parser.add_argument('--field', default='', help='of JSONL predictions')
+    parser.add_argument('--id_field', default='id', help="of JSONL; '' takes the order of lines")
+    parser.add_argument('--n_best', action='store_true', help='lines begin with a number')
+    parser.add_argument('--scores', action='store_true', help='a score stands before each text')
+    parser.add_argument('--num_examples', type=int, default=0, help='the first so many; 0: all')
+    parser.add_argument('--workdir', default='', help='to write the scores into')
+    parser.add_argument('--system', default='', help="its name; default: the workdir's")
+    parser.add_argument('--seed', type=int, default=0, help='of the system, if it has one')
+    parser.add_argument('--step', type=int, default=0, help='of its training (default: 0)')
+    return parser.parse_args(argv)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))
