@@ -1,6 +1,9 @@
 """Hugging Face checkpoints: read, checked, written; from the hub; loaded by transformers."""
 
+import copy
 import functools
+import json
+import random
 from unittest import mock
 
 import jax
@@ -154,6 +157,32 @@ def test_what_old_files_hold_besides_is_ignored(tmp_path):
     old = 'decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight'
     edit(folder, lambda arrays: arrays.update({old: np.zeros((32, 4), np.float32)}))
     assert_same(checkpoint.load_params(checkpoint.open(str(folder))), random_params('t5'))
+
+
+_STRANGE = (
+    None, True, -1, 0, 1, 3, 10**6, 10**12, 10**40, 0.5, -0.5, 1e300, '', 'x', '²', '1', [], [1],
+    {}, {'a': []}, [[[[]]]],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('family', FAMILIES)
+def test_strange_configs_are_one_line(tmp_path, family):
+    """Each key with a value from elsewhere: a model of the right sizes, or one plain line."""
+    path = save(tmp_path / 'folder', family) / 'config.json'
+    if not path.is_file():  # Two encoders, in folders of their own.
+        path = tmp_path / 'folder' / 'left' / 'config.json'
+    content, draw, refused = json.loads(path.read_text()), random.Random(family), 0
+    for _ in range(25):
+        changed = copy.deepcopy(content)
+        part = draw.choice([changed, *(v for v in changed.values() if isinstance(v, dict) and v)])
+        part[draw.choice(sorted(part))] = draw.choice(_STRANGE)
+        path.write_text(json.dumps(changed))
+        try:
+            checkpoint.open(str(tmp_path / 'folder')).check()
+        except errors.UserError as error:
+            refused += 1
+            assert '\n' not in str(error)
+    assert refused > 3
 
 
 @pytest.mark.parametrize(

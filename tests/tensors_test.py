@@ -80,7 +80,7 @@ def test_shards_and_their_index(tmp_path):
 def test_an_index_stays_in_its_folder(tmp_path, file):
     index = tmp_path / 'model.safetensors.index.json'
     index.write_text(json.dumps({'weight_map': {'a': file}}))
-    with pytest.raises(errors.UserError, match='shards lie beside it'):
+    with pytest.raises(errors.UserError, match=r'shards lie beside it|Expected `str`'):
         tensors.find(tmp_path)
 
 
@@ -92,8 +92,9 @@ def test_an_index_that_lies(tmp_path):
         tensors.find(tmp_path)
     for text in ('{', '[]', '{}', '{"weight_map": []}'):
         index.write_text(text)
-        with pytest.raises(errors.UserError, match=r'index.json (is not|has no)'):
+        with pytest.raises(errors.UserError, match=r'index.json(: | has no)') as error:
             tensors.find(tmp_path)
+        one_line(error)
 
 
 def test_nothing_there(tmp_path):
@@ -363,6 +364,43 @@ def test_zip_members(tmp_path):
     with pytest.warns(UserWarning, match='Duplicate'):
         bin_files.write_zip(file, data, storages, **{'archive/data/0': b'x'})
     with pytest.raises(errors.UserError, match='two members'):
+        tensors.find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'offsets, size, message',
+    [
+        (([0, 8], [4, 12]), 12, 'tensor b begins at byte 4, and the one before it ends at 8'),
+        (([0, 8], [12, 20]), 20, 'tensor b begins at byte 12, and the one before it ends at 8'),
+        (([4, 12], [12, 20]), 20, 'tensor a begins at byte 4, and the one before it ends at 0'),
+        (([0, 8], [8, 16]), 17, 'holds more than its tensors'),
+        (([0, 8], [8, 16]), 16, ''),
+    ],
+)
+def test_tensors_fill_a_safetensors_file(tmp_path, offsets, size, message):
+    """The library refuses the same files."""
+    entries = {
+        name: {'dtype': 'F32', 'shape': [2], 'data_offsets': place}
+        for name, place in zip('ab', offsets, strict=True)
+    }
+    head = json.dumps(entries).encode()
+    file = tmp_path / 'model.safetensors'
+    file.write_bytes(struct.pack('<Q', len(head)) + head + bytes(size))
+    if not message:
+        assert len(tensors.find(tmp_path)) == len(safetensors.numpy.load_file(str(file))) == 2
+        return
+    with pytest.raises(errors.UserError, match=message) as error:
+        tensors.find(tmp_path)
+    one_line(error)
+    with pytest.raises(safetensors.SafetensorError):
+        safetensors.numpy.load_file(str(file))
+
+
+def test_a_shape_of_many_dimensions_is_refused_at_once(tmp_path):
+    entry = {'dtype': 'F32', 'shape': [1] * 100_000, 'data_offsets': [0, 4]}
+    head = json.dumps({'t': entry}).encode()
+    (tmp_path / 'model.safetensors').write_bytes(struct.pack('<Q', len(head)) + head + bytes(4))
+    with pytest.raises(errors.UserError, match='length <= 64'):
         tensors.find(tmp_path)
 
 

@@ -263,6 +263,17 @@ def _encoder(
             raise UserError(f'config.json: {prefix}{key} is {config[key]!r}; supported: {value!r}')
     # RoBERTa's positions begin after its padding id.
     offset = 0 if config['model_type'] == 'bert' else config.get('pad_token_id', 1) + 1
+    if config['hidden_size'] % config['num_attention_heads']:
+        raise UserError(
+            f'config.json: {prefix}hidden_size is {config["hidden_size"]}; supported: multiples of '
+            f'num_attention_heads, {config["num_attention_heads"]}'
+        )
+    if config['max_position_embeddings'] <= offset:
+        raise UserError(
+            f'config.json: {prefix}max_position_embeddings is '
+            f'{config["max_position_embeddings"]}; supported: more than {offset}, where positions '
+            'begin'
+        )
     return {
         **{ours: config[key] for ours, key in _SIZES.items()},
         'head_dim': config['hidden_size'] // config['num_attention_heads'],

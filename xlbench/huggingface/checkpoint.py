@@ -19,7 +19,7 @@ from flax import traverse_util
 
 from xlbench import errors, models
 from xlbench.errors import UserError
-from xlbench.huggingface import bert, hub, tensors
+from xlbench.huggingface import bert, declared, hub, tensors
 from xlbench.huggingface.mapping import Entry
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
@@ -66,7 +66,7 @@ class Checkpoint:
         self.folder = folder
         if not (folder / hub.CONFIG).is_file():
             raise UserError(f'{folder} has no {hub.CONFIG}, so it holds no Hugging Face checkpoint')
-        self.config = tensors.read_json(folder / hub.CONFIG)
+        self.config = declared.read(folder / hub.CONFIG)
         module = _module('MODEL_TYPES', str(self.config.get('model_type')))
         self.model: dict[str, Any] = module.from_config(self.config)
         self.family: str = self.model['family']

@@ -22,11 +22,13 @@ import struct
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import ml_dtypes
+import msgspec
 import numpy as np
 
+from xlbench import files as files_lib
 from xlbench.errors import UserError
 
 SAFETENSORS, BIN = 'model.safetensors', 'pytorch_model.bin'
@@ -139,17 +141,22 @@ def find(folder: pathlib.Path) -> dict[str, Stored]:
     raise UserError(f'{folder} has no weights: neither {" nor ".join(WEIGHT_FILES)} nor an index')
 
 
+class _Index(msgspec.Struct):
+    """What is read of an index file."""
+
+    weight_map: dict[str, str]
+
+
 def index_shards(index: pathlib.Path) -> dict[str, str]:
     """{tensor: name of the file with it} of an index file.
 
     Raises:
       UserError: it is no index, or names files that are not beside it.
     """
-    content = read_json(index)
-    shards = content.get('weight_map')
-    if not isinstance(shards, dict) or not shards:
+    shards = files_lib.read_json(index, _Index).weight_map
+    if not shards:
         raise UserError(f'{index} has no weight_map from tensors to files')
-    for file in set(map(str, shards.values())):
+    for file in set(shards.values()):
         plain = file and file == pathlib.PurePosixPath(file).name and '\\' not in file
         if not plain or not file.endswith(('.safetensors', '.bin')) or file.startswith('.'):
             raise UserError(f'{index} names the file {file!r}; shards lie beside it, as *.bin or '
@@ -181,13 +188,7 @@ def _check_name(file: pathlib.Path, name: str) -> None:
 
 def read_json(file: pathlib.Path) -> dict[str, Any]:
     """A JSON object; a UserError for anything else."""
-    try:
-        content = json.loads(file.read_text(encoding='utf-8'))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f'{file} is not JSON: {error}') from None
-    if not isinstance(content, dict):
-        raise UserError(f'{file} is not a JSON object')
-    return content
+    return files_lib.read_json(file, dict[str, Any])
 
 
 def write_json(file: pathlib.Path, content: Mapping[str, Any]) -> None:
@@ -218,28 +219,49 @@ def appearing(target: pathlib.Path) -> Iterator[pathlib.Path]:
 # ------------------------------------------------------------------------------------- safetensors
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _Entry(msgspec.Struct):
+    """A tensor in the header; the offsets count from the header's end."""
+
+    dtype: str
+    shape: Annotated[tuple[_Count, ...], msgspec.Meta(max_length=64)]
+    data_offsets: tuple[_Count, _Count]
+
+
+def _check_places(file: pathlib.Path, entries: Mapping[str, _Entry], size: int) -> None:
+    """Raises UserError unless tensors lie one behind another and fill the file, as the format asks.
+
+    Otherwise two could share bytes, and bytes could hide between them.
+    """
+    end = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
+        begin, after = entry.data_offsets
+        if begin != end:
+            raise UserError(
+                f'{file}: tensor {name} begins at byte {begin}, and the one before it ends at {end}'
+            )
+        end = after
+    if end != size:
+        why = 'is cut short' if size < end else 'holds more than its tensors'
+        raise UserError(f'{file} {why}: its header speaks of {end} bytes, and there are {size}')
+
+
 def _find_safetensors(file: pathlib.Path) -> dict[str, Stored]:
     with open(file, 'rb') as stream:
         length = int.from_bytes(stream.read(8), 'little')
         head = stream.read(length) if length <= _MAX_HEADER else b''
-    try:
-        if not head or len(head) < length:
-            raise ValueError
-        header = json.loads(head)
-        header.pop('__metadata__', None)
-        items = list(header.items())
-    except (ValueError, AttributeError, RecursionError):
-        raise UserError(f'{file} is no safetensors file, or is cut short in its header') from None
-    tensors = {}
-    for name, about in items:
+    if not head or len(head) < length:
+        raise UserError(f'{file} is no safetensors file, or is cut short in its header')
+    header = files_lib.parse_json(head, dict[str, msgspec.Raw], f'the header of {file}')
+    header.pop('__metadata__', None)
+    entries, tensors = {}, {}
+    for name, raw in header.items():
         _check_name(file, name)
-        try:
-            begin, end = about['data_offsets']
-            shape, kind = tuple(about['shape']), about['dtype']
-            if not all(type(number) is int and number >= 0 for number in (begin, end, *shape)):
-                raise ValueError
-        except (KeyError, TypeError, ValueError):
-            raise UserError(f'{file}: tensor {name} has a broken entry in the header') from None
+        where = f'{file}: tensor {name} has a broken entry in the header'
+        entries[name] = entry = files_lib.parse_json(raw, _Entry, where)
+        (begin, end), shape, kind = entry.data_offsets, entry.shape, entry.dtype
         if kind not in _SAFETENSORS_TYPES:
             raise UserError(
                 f'{file}: tensor {name} is of type {kind}; allowed: {", ".join(_SAFETENSORS_TYPES)}'
@@ -251,6 +273,7 @@ def _find_safetensors(file: pathlib.Path) -> dict[str, Stored]:
                 f'{math.prod(shape) * dtype.itemsize} bytes and has {end - begin}'
             )
         tensors[name] = Stored(file, name, dtype, shape, 8 + length + begin, _contiguous(shape))
+    _check_places(file, entries, os.path.getsize(file) - 8 - length)
     return tensors
 
 

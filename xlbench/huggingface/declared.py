@@ -1,0 +1,92 @@
+"""What config.json of a checkpoint may hold: the type and range of each key that is read.
+
+A checkpoint is a stranger's. Its sizes go into shapes and loops before a tensor is looked at, so
+they stay below what any model has; keys that nothing here reads may hold anything.
+"""
+
+import pathlib
+from typing import Annotated, Any
+
+import msgspec
+
+from xlbench import files
+
+Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] | None
+Rows = Annotated[int, msgspec.Meta(ge=1, le=1 << 28)] | None  # Of tables.
+Layers = Annotated[int, msgspec.Meta(ge=1, le=256)] | None
+Positions = Annotated[int, msgspec.Meta(ge=1, le=1 << 22)] | None
+Token = Annotated[int, msgspec.Meta(ge=-1, le=1 << 28)] | None
+Rate = Annotated[float, msgspec.Meta(ge=0, lt=1)] | None
+
+
+class Config(msgspec.Struct):
+    """A key of config.json is of this type, null or not there."""
+
+    model_type: str | None = None
+    architectures: list[str] | None = None
+    # Sizes, as T5, BART and BERT call them.
+    vocab_size: Rows = None
+    decoder_vocab_size: Rows = None
+    d_model: Size = None
+    d_kv: Size = None
+    d_ff: Size = None
+    hidden_size: Size = None
+    intermediate_size: Size = None
+    encoder_ffn_dim: Size = None
+    decoder_ffn_dim: Size = None
+    num_heads: Size = None
+    num_attention_heads: Size = None
+    encoder_attention_heads: Size = None
+    decoder_attention_heads: Size = None
+    num_layers: Layers = None
+    num_decoder_layers: Layers = None
+    num_hidden_layers: Layers = None
+    encoder_layers: Layers = None
+    decoder_layers: Layers = None
+    max_position_embeddings: Positions = None
+    type_vocab_size: Size = None
+    relative_attention_num_buckets: Annotated[int, msgspec.Meta(ge=4, le=1 << 16)] | None = None
+    relative_attention_max_distance: Positions = None
+    # Rates and forms.
+    dropout: Rate = None
+    dropout_rate: Rate = None
+    attention_dropout: Rate = None
+    activation_dropout: Rate = None
+    hidden_dropout_prob: Rate = None
+    attention_probs_dropout_prob: Rate = None
+    classifier_dropout: Rate = None
+    init_std: Annotated[float, msgspec.Meta(gt=0, le=100)] | None = None
+    initializer_range: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    layer_norm_epsilon: Rate = None
+    layer_norm_eps: Rate = None
+    feed_forward_proj: str | None = None
+    activation_function: str | None = None
+    hidden_act: str | None = None
+    scale_embedding: bool | None = None
+    tie_word_embeddings: bool | None = None
+    tie_encoder_decoder: bool | None = None
+    scale_decoder_outputs: bool | None = None
+    # Ids and labels.
+    pad_token_id: Token = None
+    bos_token_id: Token = None
+    eos_token_id: Token | list[Token] = None
+    decoder_start_token_id: Token = None
+    forced_bos_token_id: Token = None
+    forced_eos_token_id: Token = None
+    num_labels: Size = None
+    id2label: dict[str, str] | None = None
+    label2id: dict[str, int] | None = None
+    problem_type: str | None = None
+    # The halves of an encoder-decoder.
+    encoder: 'Config | None' = None
+    decoder: 'Config | None' = None
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """The content of a config.json whose keys are of their declared types and ranges.
+
+    Raises:
+      UserError: it cannot be read, or a key holds something else.
+    """
+    files.read_json(path, Config)
+    return files.read_json(path, dict[str, Any])
