@@ -6,9 +6,10 @@ import resource
 
 import numpy as np
 import pytest
+import tiny_labels
 import tiny_sweep
 
-from xlbench import errors
+from xlbench import errors, prepared
 from xlbench.fewshot import results
 from xlbench.fewshot.results import Journal, Sweep
 
@@ -251,6 +252,32 @@ def test_whether_data_is_the_sample(tmp_path):
     rows = tiny_sweep.group('de', 1, [1.0])
     assert Sweep.read(tiny_sweep.write(tmp_path / 'a', rows)).is_sample
     assert not Sweep.read(tiny_sweep.write(tmp_path / 'b', rows, data='files')).is_sample
+
+
+def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
+    """Not by the code that prepared them; other examples are not taken for them."""
+    name = 'fewshot_udpos_de_de'
+    tiny_labels.write_task(
+        tmp_path, 'tagging', name, 'test', tiny_labels.records('tagging', name, 'test')
+    )
+    monkeypatch.setattr(prepared, 'stale_reason', lambda *_: 'the code has changed')
+    data = {'source': {'data': {'root': str(tmp_path), 'vocabulary': 'sample'}}}
+    rows = tiny_sweep.group('de', 1, [1.0])
+    found = [
+        Sweep.read(tiny_sweep.write(tmp_path / f'{i}', rows, config=data, contents=contents))
+        for i, contents in enumerate([{}, {f'{name}/test': 'other'}, None])
+    ]
+    for sweep, why in zip(
+        found, ('is stale: the code', 'holds other examples', 'is stale'), strict=True
+    ):
+        with pytest.raises(prepared.NotPrepared, match=why):
+            sweep.open_prepared(name, 'test')
+    content = prepared._open(str(tmp_path), 'sample', name, 'test').content
+    contents = {f'{name}/test': content}
+    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'same', rows, config=data, contents=contents))
+    assert len(sweep.open_prepared(name, 'test')) == len(
+        tiny_labels.records('tagging', name, 'test')
+    )
 
 
 def test_row_fields_are_those_of_the_csv():

@@ -614,6 +614,12 @@ class Prepared:
         return _hash_file(os.path.join(self.folder, MANIFEST))
 
     @property
+    def content(self) -> str:
+        """A hash of the examples alone; `sha256` changes with the code that prepares them, too."""
+        shards = ' '.join(shard['sha256'] for shard in self.manifest['shards'])
+        return hashlib.sha256(shards.encode()).hexdigest()
+
+    @property
     def num_examples(self) -> int:
         """How many examples there are."""
         return self.manifest['num_examples']
@@ -728,14 +734,44 @@ class Prepared:
 
 def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
     """One prepared task. Raises NotPrepared if it is missing, stale or broken."""
+    found = _open(root, vocabulary, task, split)
+    if reason := stale_reason(found.manifest, root):
+        raise NotPrepared(f'{task}/{split} in {found.folder} is stale: {reason}')
+    return found
+
+
+def open_recorded(
+    root: str, vocabulary: str, task: str, split: str, content: str | None
+) -> Prepared:
+    """One prepared task with the examples that a run has read, whether it is stale by now or not.
+
+    Args:
+        root: The data root.
+        vocabulary: As `xlbench.prepare --vocabulary` takes it.
+        task: Name of the SeqIO task.
+        split: Of the task.
+        content: Its `Prepared.content`, as the run noted it; None if it did not, and then a stale
+            one will not do.
+
+    Raises:
+        NotPrepared: It is missing or broken, or holds other examples.
+    """
+    if content is None:
+        return open_task(root, vocabulary, task, split)
+    found = _open(root, vocabulary, task, split)
+    if found.content != content:
+        raise NotPrepared(f'{task}/{split} in {found.folder} holds other examples by now')
+    return found
+
+
+def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
+    """One prepared task, stale or not. Raises NotPrepared if it is missing or broken."""
     place = folder(root, vocabulary, task, split)
     path = os.path.join(place, MANIFEST)
     if not os.path.isfile(path):
         raise NotPrepared(f'{task}/{split} is not prepared in {place}')
     manifest = _read_json(path)
     _check_manifest(path, manifest, task, split)
-    if reason := stale_reason(manifest, root):
-        raise NotPrepared(f'{task}/{split} in {place} is stale: {reason}')
     prepared = Prepared(place, manifest)
     for index, shard in enumerate(manifest['shards']):
         shard_path = prepared._shard_path(index)

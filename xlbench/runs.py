@@ -1,7 +1,6 @@
 """What a config stands for: checked, opened and built; for training and for evaluating."""
 
 import dataclasses
-import hashlib
 import math
 import os
 import pathlib
@@ -236,7 +235,7 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
         'vocabulary': parts.tokenizer.manifest(),
         'labels': labels_of(parts.data),  # Of a classifier or tagger: id = place.
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
-        'contents': {name: content(task) for name, task in sorted(splits.items())},
+        'contents': {name: task.content for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if parts.is_sample else 'files',
         'parameters': parts.num_parameters,
@@ -251,12 +250,6 @@ def num_texts(task: Prepared) -> dict[str, int]:
     if task.manifest.get('view') != 'classification' or not len(task):
         return {}
     return {'texts': len(task[0]['piece_counts'])}
-
-
-def content(task: Prepared) -> str:
-    """A hash of the examples alone; the manifest's is another one when the code was changed."""
-    shards = ' '.join(shard['sha256'] for shard in task.manifest['shards'])
-    return hashlib.sha256(shards.encode()).hexdigest()
 
 
 # ---------------------------------------------------------------------------------------------

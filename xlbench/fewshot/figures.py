@@ -477,7 +477,7 @@ def _records(group: Group, split: str) -> list[dict[str, Any]]:
     data = group.sweep.config['source']['data']
     name = FEWSHOT.task_name(group.task, group.language)
     try:
-        examples = prepared.open_task(data['root'], data['vocabulary'], name, split)
+        examples = group.sweep.open_prepared(name, split)
     except prepared.NotPrepared as error:
         raise UserError(
             f'{error.reason}; make it with: python -m xlbench.prepare --mixture={name}:{split} '
@@ -681,6 +681,8 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
         for axes, group in zip(panels, shown, strict=True):
             lines = ((_BLUE, 'o', 'all buckets'), (_ORANGE, 's', 'best after epoch 1'))
             for (count, curve), (colour, marker, name) in zip(found[group], lines, strict=True):
+                if not count:
+                    continue
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
                 axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
             axes.set_title(group.title)

@@ -10,8 +10,7 @@ The paper does not say which; its table 14 fits wordpieces alone, as some of its
 than those of all words of the published buckets could be.
 """
 
-import functools
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from xlbench import errors, prepared
@@ -49,13 +48,15 @@ def jaccard(a: Set, b: Set) -> float:
 
 
 def overlaps(
-    root: str, vocabulary: str, task: str, languages: Sequence[str], shots: Sequence[int]
+    open_prepared: Callable[[str, str], prepared.Prepared],
+    task: str,
+    languages: Sequence[str],
+    shots: Sequence[int],
 ) -> dict[tuple[str, str, int], float]:
     """(unit, language, K) -> the overlap with the source language's training examples.
 
     Args:
-        root: The data root.
-        vocabulary: That the data was prepared with.
+        open_prepared: From the name of a SeqIO task and a split to its prepared examples.
         task: Of the benchmark.
         languages: ISO codes.
         shots: Values of K.
@@ -63,11 +64,18 @@ def overlaps(
     Raises:
         prepared.NotPrepared: some of it is not there.
     """
-    source = _vocabularies(root, vocabulary, task, FEWSHOT.pivot, 'train')
+
+    def vocabularies(lang: str, split: str) -> dict[str, frozenset]:
+        found = open_prepared(FEWSHOT.task_name(task, lang), split)
+        if found.content not in _kept:
+            _kept[found.content] = _vocabularies(found)
+        return _kept[found.content]
+
+    source = vocabularies(FEWSHOT.pivot, 'train')
     found = {}
     for lang in languages:
         for k in shots:
-            own = _vocabularies(root, vocabulary, task, lang, f'shots_{k}')
+            own = vocabularies(lang, f'shots_{k}')
             found |= {(unit, lang, k): overlap(own[unit], source[unit]) for unit in UNITS}
     return found
 
@@ -120,11 +128,12 @@ def _pieces(example: Mapping[str, Any]) -> set[int]:
     return set(ids) - special
 
 
-@functools.lru_cache(256)
-def _vocabularies(
-    root: str, vocabulary: str, task: str, lang: str, split: str
-) -> dict[str, frozenset]:
-    examples = prepared.open_task(root, vocabulary, FEWSHOT.task_name(task, lang), split)
+# By `Prepared.content`: sweeps of several languages or source models share much of it.
+_kept: dict[str, dict[str, frozenset]] = {}
+
+
+def _vocabularies(examples: prepared.Prepared) -> dict[str, frozenset]:
+    """{unit: the different units} of all examples."""
     found: dict[str, set] = {unit: set() for unit in UNITS}
     for start in range(0, len(examples), _CHUNK):
         chunk = examples.read(range(start, min(start + _CHUNK, len(examples))))

@@ -138,7 +138,10 @@ def _figure(drawn: Any) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip('.') + '.'
+    first = text.split(' ')[0]
+    # The name of a task or file stays as it is.
+    text = text if '_' in first or '/' in first else text[:1].upper() + text[1:]
+    return text.rstrip('.') + '.'
 
 
 def _provenance(system: tables.System) -> str:

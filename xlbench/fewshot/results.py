@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, files, grids
+from xlbench import errors, files, grids, prepared
 
 SEPARATOR = 255
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
@@ -286,6 +286,26 @@ class Sweep:
         """'<task>/<split>' -> number of examples, of what the source model was trained with."""
         examples = self.source_info.get('examples') or self.info.get('examples')
         return examples if isinstance(examples, dict) else {}
+
+    @functools.cached_property
+    def contents(self) -> Mapping[str, str]:
+        """'<task>/<split>' -> `Prepared.content` of what was read, as far as it was noted."""
+        own, source = (info.get('contents') for info in (self.info, self.source_info))
+        return {
+            **(source if isinstance(source, dict) else {}),
+            **(own if isinstance(own, dict) else {}),
+        }
+
+    def open_prepared(self, name: str, split: str) -> prepared.Prepared:
+        """The prepared examples of a SeqIO task that the sweep has read.
+
+        Raises:
+            prepared.NotPrepared: They are not there any more.
+        """
+        data = (self.config.get('source') or {}).get('data') or {}
+        place = str(data.get('root', '')), str(data.get('vocabulary', ''))
+        content = self.contents.get(f'{name}/{split}')
+        return prepared.open_recorded(*place, name, split, content)
 
     @functools.cached_property
     def source(self) -> str:

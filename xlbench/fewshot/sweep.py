@@ -845,7 +845,7 @@ def facts(config: ConfigDict, source: Source, data: runs.Data, mesh: Mesh) -> di
         'labels': source.labels,
         'source_model': source_model(config),
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
-        'contents': {name: runs.content(task) for name, task in sorted(splits.items())},
+        'contents': {name: task.content for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
         'data': 'sample' if is_sample else 'files',
         'devices': partitioning.describe(mesh),

@@ -641,13 +641,11 @@ class Overlaps:
     def _read(self) -> tuple[dict[tuple[str, str, int], float], dict[str, str]]:
         system, found, missing = self._system, {}, {}
         for sweep in system.sweeps:
-            data = (sweep.config.get('source') or {}).get('data') or {}
-            place = str(data.get('root', '')), str(data.get('vocabulary', ''))
             groups = [row for row in sweep.rows if row.task == system.task and row.shots]
             for lang in dict.fromkeys(row.language for row in groups):
                 shots = sorted({row.shots for row in groups if row.language == lang})
                 try:
-                    found |= lexical.overlaps(*place, system.task, [lang], shots)
+                    found |= lexical.overlaps(sweep.open_prepared, system.task, [lang], shots)
                 except (errors.UserError, prepared.NotPrepared, OSError) as error:
                     missing[lang] = str(error)
         known = {lang for _, lang, _ in found}
@@ -718,11 +716,11 @@ def factors(system: System, overlaps: Overlaps) -> Table:
     """
     title = 'What mean gains over zero-shot transfer go with (paper: table 3)'
     found = [(factor, value) for k, factor, value in correlations(system, overlaps) if k is None]
-    left_out: dict[str, list[str]] = {}
+    left_out: dict[str, list[Factor]] = {}
     for factor, value in found:
         if isinstance(value, str):
-            left_out.setdefault(value, []).append(str(factor))
-    reasons = [f'No correlation with {"; ".join(of)}: {why}.' for why, of in left_out.items()]
+            left_out.setdefault(value, []).append(factor)
+    reasons = [f'No correlation with {_joined(of)}: {why}.' for why, of in left_out.items()]
     made = [(factor, value) for factor, value in found if not isinstance(value, str)]
     shots = system.shots(method='full', start='source')
     if not shots:
@@ -759,6 +757,18 @@ def factors(system: System, overlaps: Overlaps) -> Table:
     )
     grid = Grid(('correlation',), tuple(columns), cells, 'factor')
     return Table(title, system, grid, _notes(system, notes))
+
+
+def _joined(factors: Sequence[Factor]) -> str:
+    """'common features of word order; lexical overlap with K=1, 2, words'"""
+    by_name: dict[str, list[Factor]] = {}
+    for factor in factors:
+        by_name.setdefault(factor.name, []).append(factor)
+    texts = []
+    for of in by_name.values():
+        shots = ', '.join(str(factor.shots) for factor in of)
+        texts.append(str(of[0]).replace(f'K={of[0].shots}', f'K={shots}'))
+    return '; '.join(texts)
 
 
 def overlap_table(system: System, overlaps: Overlaps) -> Table:
