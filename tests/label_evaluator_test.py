@@ -32,14 +32,17 @@ class Setup:
         params = train_step.init_params(self.model, self.objective, mesh, jax.random.key(3))
         self.params = jax.device_get(params)
 
+    def evaluator(self, tasks=(), devices: int = 1, **options):
+        mesh = partitioning.make_mesh(devices=jax.devices()[:devices])
+        return evaluators.build(
+            self.view, tasks or [self.task], self.model, self.objective, mesh, None,
+            **{'batch_size': 45, 'lengths': tiny_labels.LENGTHS} | options,
+        )  # fmt: skip
+
     def run(self, workdir, devices: int, batch_size: int, **options):
         """(scores, lines of predictions.jsonl, metrics.json)"""
-        mesh = partitioning.make_mesh(devices=jax.devices()[:devices])
-        evaluator = evaluators.build(
-            self.view, [self.task], self.model, self.objective, mesh, None,
-            **{'batch_size': batch_size, 'lengths': tiny_labels.LENGTHS} | options,
-        )  # fmt: skip
-        params = jax.device_put(self.params, partitioning.replicated(mesh))
+        evaluator = self.evaluator((), devices, batch_size=batch_size, **options)
+        params = jax.device_put(self.params, partitioning.replicated(evaluator._mesh))
         scores = evaluator.run(params, 7, str(workdir), 'stage')
         folder = workdir / 'eval' / '7' / 'test' / self.task.name
         lines = (folder / 'predictions.jsonl').read_text().splitlines()
@@ -110,6 +113,26 @@ def test_only_the_first_examples(setup, whole, tmp_path):
     _, lines, result = setup.run(tmp_path, 1, 45, num_examples=11)
     assert [line['prediction'] for line in lines] == [x['prediction'] for x in whole[1][:11]]
     assert result['num_examples'] == 11
+
+
+def test_a_test_set_without_real_labels_is_not_scored_without_a_word(setup, tmp_path):
+    """Hidden test sets have one label in place of all."""
+    assert setup.evaluator().notes == {}
+    rows = [row | {'targets_pretokenized': row['targets_pretokenized'].split()[0]}
+            for row in setup.rows[:1] * 300]  # fmt: skip
+    label = rows[0]['targets_pretokenized']
+    for row in rows if setup.view == 'tagging' else ():
+        row['targets_pretokenized'] = ' '.join([label] * len(row['targets']))
+        row['targets'] = np.full_like(row['targets'], tiny_labels.LABELS['tagging'].index(label))
+    name = setup.task.name
+    alike = tiny_labels.write_task(tmp_path, setup.view, name, 'test', rows)
+    evaluator = setup.evaluator([alike])
+    note = f"{name}/test: all 300 examples have the target '{label}'; it may stand for labels that"
+    assert evaluator.notes[name].startswith(note)
+    params = jax.device_put(setup.params, partitioning.replicated(evaluator._mesh))
+    evaluator.run(params, 7, str(tmp_path / 'run'), 'stage')
+    file = tmp_path / 'run' / 'eval' / '7' / 'test' / name / 'metrics.json'
+    assert json.loads(file.read_text())['note'] == evaluator.notes[name]
 
 
 def test_data_of_another_kind_is_refused(setup, tmp_path):

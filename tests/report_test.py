@@ -4,6 +4,7 @@ import csv
 import html.parser
 import io
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -84,6 +85,71 @@ def test_scores_averages_and_removed_error(tmp_path):
         'qg en': '', 'qg de': '', 'qg fr': '', 'qg es': '', 'qg avg': '36%',
     }  # fmt: skip
     assert 'error removed' not in _rows(_section(tmp_path / 'run'), 'bleu')
+
+
+def test_the_number_of_examples_stands_in_every_table(tmp_path):
+    by_task = dict(zip(QG.evaluate, (40.0, 50.0, 25.0, 70.0), strict=True))
+    path = _workdir(tmp_path / 'run', lambda step, task: by_task[task])
+    section = _section(path)
+    assert list(_rows(section, 'bleu')['examples'].values()) == ['3000'] * 4 + ['12000']
+    row = '| examples | 3000 | 3000 | 3000 | 3000 | 12000 |'
+    assert report.markdown([section]).count(row) == len(section.scores)
+    assert 'examples & 3000 & 3000' in report.latex([section])
+    assert '<tr class="count"><td>examples</td><td>3000</td>' in report.html([section])
+    assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', report.table(path))
+    rows = csv.DictReader(io.StringIO(report.comma_separated([section])))
+    assert {row['examples'] for row in rows if row['kind'] != 'paper'} == {'3000'}
+
+
+def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
+    by_task = dict(zip(QG.evaluate, (40.0, 50.0, 25.0, 70.0), strict=True))
+    section = _section(_workdir(tmp_path / 'run', lambda step, task: by_task[task]))
+    text = report.markdown([section])
+    assert '| run | **40.0** | **50.0** | 25.0 | **70.0** | **46.2** |' in text
+    assert '| nearest_input | 30.0 | 30.0 | **30.0** | 30.0 | 30.0 |' in text
+    assert r'nearest\_input & 30.0 & 30.0 & \textbf{30.0} & 30.0' in report.latex([section])
+    assert '<td>25.0</td><td class=best>70.0</td>' in report.html([section])
+    # No paper's row: nobody knows what was scored there.
+    official = _section(_workdir(tmp_path / 'b', lambda step, task: 1.0, data='files'))
+    assert any(system.kind == 'paper' for system in official.systems)
+    lines = report.markdown([official]).splitlines()
+    assert all('paper' not in line for line in lines if '**' in line)
+    # A single system is not the best of any, and a low loss is better than a high one.
+    alone = _section(_workdir(tmp_path / 'c', lambda step, task: 1.0, baselines=False))
+    assert '**' not in report.markdown([alone])
+    for folder, loss in (('d', 1.0), ('e', 2.0)):
+        _workdir(tmp_path / folder, lambda step, task: 1.0, baselines=False)
+        for file in (tmp_path / folder / 'eval').rglob('metrics.json'):
+            record = json.loads(file.read_text())
+            file.write_text(json.dumps(record | {'scores': {'loss': loss}}))
+        config = tmp_path / folder / 'config.json'
+        config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
+    text = report.markdown([_section(tmp_path / 'd', tmp_path / 'e')])
+    assert '| d | **1.0** |' in text and '| e | 2.0 |' in text
+
+
+def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
+    """A run that was scored on 16 examples, whose baselines were scored on 300."""
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0, num_examples=16)
+    for file in (path / 'eval' / 'baselines').rglob('metrics.json'):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {'num_examples': 300}))
+    section = _section(path)
+    rows = _rows(section)
+    assert not any('error' in name for name in rows)
+    assert list(rows['examples of run'].values()) == ['16'] * 4 + ['64']
+    assert list(rows['examples of the baselines'].values()) == ['300'] * 4 + ['1200']
+    assert any('different numbers of examples' in note for note in section.notes)
+    assert '**' not in report.markdown([section])
+    lines = csv.DictReader(io.StringIO(report.comma_separated([section])))
+    assert {(row['kind'], row['examples']) for row in lines} == {('run', '16'), ('baseline', '300')}
+
+
+def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    for file in (path / 'eval' / '10').rglob('metrics.json'):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {'note': 'all are *alike*'}))
+    assert _section(path).notes.count('all are *alike*') == 1
+    assert 'all are *alike*' in report.table(path)
 
 
 def test_removed_error_is_negative_for_a_run_below_the_baselines(tmp_path):
@@ -418,7 +484,8 @@ def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
             _result(folder, task, {'loss': loss}, split='validation', signatures={})
     assert _section(path, step='best').picks[0].step == 5
     validation = _section(path, step='best', split='validation')
-    assert list(_rows(validation, 'loss')) == ['run']  # No baseline, and no error to remove.
+    # No baseline, and no error to remove.
+    assert list(_rows(validation, 'loss')) == ['run', 'examples']
     report.html([validation])
 
 
@@ -560,7 +627,9 @@ def test_settings_are_columns_and_languages_rows(tmp_path):
     rows, section = _by_language(*folders)
     assert list(rows) == [*MRS.languages, 'avg']
     settings = ('Monolingual', 'Zero-Shot', 'MT', 'Multilingual', 'most_frequent', 'nearest_input')
-    assert list(rows['de']) == [f'{s} {score}' for s in settings for score in MRS.tables[0]]
+    assert list(rows['de']) == [
+        *(f'{s} {score}' for s in settings for score in MRS.tables[0]), 'examples n'
+    ]  # fmt: skip
     assert rows['ru']['Monolingual mrs_rouge'] == '2.00'
     assert rows['en']['Monolingual mrs_rouge'] == '3.12'  # 3.125, to even.
     assert rows['avg']['Monolingual mrs_rouge'] == '2.56'
@@ -573,7 +642,7 @@ def test_settings_are_columns_and_languages_rows(tmp_path):
     assert section.title.endswith('reply from a response set, bert-base-multilingual-cased')
     ranking = tables.grids(section)[1]
     assert ranking.scores == ('recall_10', 'mrr', 'set_mrr', 'mrr_code')
-    assert [column.group for column in ranking.columns[::4]] == list(settings[:4])
+    assert [column.group for column in ranking.columns[::4]] == [*settings[:4], 'examples']
     assert not any('error' in name for g in tables.grids(section) for name, *_ in g.rows)
     assert any('among 500 replies' in note for note in section.notes)
     assert tables.signatures(section, *ranking.scores) == []
@@ -584,16 +653,18 @@ def test_every_format_shows_a_row_a_language(tmp_path):
     section = _section(*folders)
     text = report.markdown([section])
     assert '| language | Monolingual mrs_rouge | Monolingual dist_1 |' in text
-    assert '| de | 2.00 | 1.25 | 3.50 | 0.50 |' in text
+    size = MRS.official_size('retrieval', 'test', 'de')
+    baselines = '0.50 | 0.50 | 0.25 | 1.00 | 0.50 | 0.25'
+    assert f'| de | **2.00** | **1.25** | **3.50** | {baselines} | {size} |' in text
     assert text.count('SAMPLE DATA') == 3
     tex = report.latex([section])
-    assert tex.count(r'\begin{tabular}{lrrrrrrrrr}') == 1
+    assert tex.count(r'\begin{tabular}{lrrrrrrrrrr}') == 1
     assert r'\multicolumn{3}{c}{Monolingual}' in tex and 'Language & mrs' in tex
     for body in tex.split(r'\toprule')[1:]:
         lines = [line for line in body.splitlines() if line.endswith(r'\\') and ' & ' in line]
         assert len({line.count(' & ') for line in lines if 'multicolumn' not in line}) == 1
     shown = report.html([section])
-    assert '<th>language</th>' in shown and '<td>ja</td><td>2.00</td>' in shown
+    assert '<th>language</th>' in shown and '<td>ja</td><td class=best>2.00</td>' in shown
     assert 'nats per example' in shown or '<svg' not in shown
     rows = list(csv.DictReader(io.StringIO(report.comma_separated([section]))))
     row = next(r for r in rows if r['source'] == 'ja' and r['score'] == 'mrs_rouge')

@@ -84,6 +84,8 @@ def main(argv: Sequence[str]) -> None:
     first = jax.process_index() == 0
     if first:
         print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
+        for note in evaluator.notes.values():
+            print(note)
     with Interruption([signal.SIGTERM]) as interruption:  # Ctrl-C ends it at once: code 130.
         try:
             evaluator.run(params, step, args.workdir, 'evaluate', filed, interruption.check)

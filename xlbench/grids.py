@@ -75,6 +75,8 @@ def markdown(grid: Grid) -> str:
     escaped = [
         [cell if i == 1 else markdown_text(cell) for cell in line] for i, line in enumerate(lines)
     ]
+    for row, column in grid.best:
+        escaped[2 + row][1 + column] = f'**{escaped[2 + row][1 + column]}**'
     return '\n'.join(f'| {" | ".join(line)} |' for line in escaped)
 
 
@@ -97,11 +99,15 @@ def latex(grid: Grid, caption: str) -> str:
         f'    {grid.head.capitalize()} & {" & ".join(_tex(c.label) for c in grid.columns)} \\\\',
     ]
     kind = None
-    for name, row_kind, cells in grid.rows:
+    for i, (name, row_kind, cells) in enumerate(grid.rows):
         if row_kind != kind:
             lines.append(r'    \midrule')
             kind = row_kind
-        lines.append(f'    {" & ".join(map(_tex, (name, *cells)))} \\\\')
+        shown = [
+            rf'\textbf{{{_tex(cell)}}}' if (i, j) in grid.best else _tex(cell)
+            for j, cell in enumerate(cells)
+        ]
+        lines.append(f'    {" & ".join((_tex(name), *shown))} \\\\')
     lines += [
         r'    \bottomrule',
         r'  \end{tabular}',

@@ -23,8 +23,8 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto
 table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
 th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #ddd }
 th:first-child, td:first-child { text-align: left }
-tr.run td { font-weight: 600 }
-tr.paper td { color: #555 } tr.error td { border-top: 2px solid #888 }
+td.best { font-weight: 600 }
+tr.paper td, tr.count td { color: #555 } tr.error td { border-top: 2px solid #888 }
 .note { background: #fff6d6; padding: .4rem .8rem; margin: .4rem 0 }
 .signature, dd, dt { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem } dd { margin: 0 }
@@ -205,9 +205,12 @@ def _table(grid: Grid) -> str:
     labels = ''.join(f'<th>{_text(column.label)}</th>' for column in grid.columns)
     rows = [
         f'<tr class="{_text(kind)}"><td>{_text(name)}</td>'
-        + ''.join(f'<td>{_text(cell)}</td>' for cell in cells)
+        + ''.join(
+            f'<td{" class=best" if (i, j) in grid.best else ""}>{_text(cell)}</td>'
+            for j, cell in enumerate(cells)
+        )
         + '</tr>'
-        for name, kind, cells in grid.rows
+        for i, (name, kind, cells) in enumerate(grid.rows)
     ]
     return '\n'.join(
         [

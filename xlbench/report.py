@@ -6,7 +6,8 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
 --output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
 that name which is no report of ours is left alone, and the command fails. Runs that differ in the
-seed only become one row: mean and standard deviation.
+seed only become one row: mean and standard deviation. In bold (not on the screen) is the best score
+of a column among runs and baselines, where these were scored on as many examples.
 
 A run with several stages is shown as its last one left it; --step=stage1 shows it after stage1,
 whose test scores are those of that stage's best checkpoint.
@@ -34,7 +35,7 @@ _MARK = 'xlbench report: made by python -m xlbench.report, may be overwritten'
 
 _CSV_FIELDS = (
     'benchmark', 'split', 'data', 'system', 'kind', 'task', 'source', 'target', 'score', 'mean',
-    'standard_deviation', 'runs', 'seeds', 'steps', 'stages', 'config', 'workdirs',
+    'standard_deviation', 'examples', 'runs', 'seeds', 'steps', 'stages', 'config', 'workdirs',
 )  # fmt: skip
 
 
@@ -194,7 +195,7 @@ def _refuse_foreign(path: pathlib.Path) -> None:
     if path.is_file() and not path.is_symlink():
         with path.open(encoding='utf-8', errors='replace') as file:
             start = file.read(300)
-    if _MARK not in start and not start.startswith(','.join(_CSV_FIELDS)):
+    if _MARK not in start and not start.startswith(','.join(_CSV_FIELDS[:10])):
         raise errors.UserError(
             f'{path} exists and is no report of ours; move it away or choose another --output'
         )
@@ -245,6 +246,7 @@ def _csv_row(
         'score': score,
         'mean': cell.mean,
         'standard_deviation': '' if cell.deviation is None else cell.deviation,
+        'examples': '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
         'runs': len(picks) or len(system.scores),
         'seeds': ' '.join(str(pick.run.seed) for pick in picks),
         'steps': ' '.join(str(pick.step) for pick in picks),

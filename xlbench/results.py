@@ -35,6 +35,7 @@ class Result:
         dropped: How many more there are, that were left out as the official code leaves them out.
         candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
         headline: The score that stands for the task; '' if none was named.
+        note: What has to be said beside the scores.
     """
 
     task: str
@@ -49,11 +50,12 @@ class Result:
     dropped: int = 0
     candidates: int = 0
     headline: str = ''
+    note: str = ''
 
     @property
     def main_score(self) -> str:
         """The headline, else the first score of the first metric; without any, the loss."""
-        others = [name for name in self.scores if name != 'loss']
+        others = [name for name in self.scores if name not in ('loss', 'perplexity')]
         return self.headline if self.headline in self.scores else [*others, 'loss'][0]
 
 
@@ -289,6 +291,7 @@ def _read_result(path: pathlib.Path) -> Result:
         dropped=_count(record, 'dropped'),
         candidates=_count(record, 'candidates'),
         headline=str(record.get('headline') or ''),
+        note=str(record.get('note') or ''),
     )
 
 

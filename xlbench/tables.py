@@ -29,6 +29,10 @@ _SETTINGS = {
 }
 
 
+# Scores that are best where they are lowest.
+_LOWER = ('loss', 'perplexity')
+
+
 class Cell(NamedTuple):
     """Mean over runs, and their sample standard deviation (None for a single run)."""
 
@@ -56,6 +60,8 @@ class System:
         scores: For each seed the scores by task: task -> score -> value.
         picks: The runs, for the kind 'run'.
         doubtful: (task, score) of what is printed in a paper but can hardly be meant.
+        examples: Task -> the numbers of examples that its scores are of, one where all runs agree;
+            nothing for a paper.
     """
 
     name: str
@@ -63,6 +69,15 @@ class System:
     scores: tuple[Mapping[str, Mapping[str, float]], ...]
     picks: tuple[Pick, ...] = ()
     doubtful: frozenset[tuple[str, str]] = frozenset()
+    examples: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+
+    def count(self, tasks: Sequence[str]) -> str:
+        """How many examples the tasks have together; '-' if that is not known of one of them."""
+        counts = [self.examples.get(task, (0,)) for task in tasks]
+        if not all(min(found, default=0) for found in counts):
+            return '-'
+        low, high = (sum(map(choose, counts)) for choose in (min, max))
+        return str(low) if low == high else f'{low}-{high}'
 
     def value(self, score: str, tasks: Sequence[str]) -> Cell | None:
         """The mean of a score over tasks; None if the system lacks one of them."""
@@ -100,13 +115,15 @@ class Column(NamedTuple):
 class Grid(NamedTuple):
     """A table as text: rows of (name, kind, cells), one cell for each column.
 
-    `head` is what the names of the rows are.
+    `head` is what the names of the rows are; `best` has the places (row, column) of the best scores
+    among the runs and baselines that were scored on as many examples.
     """
 
     scores: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, str, tuple[str, ...]], ...]
     head: str = 'system'
+    best: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def title(self) -> str:
@@ -200,8 +217,8 @@ def grids(section: Section) -> list[Grid]:
 def by_language(section: Section, scores: Sequence[str]) -> Grid:
     """Some scores as text cells: a row a language, and for each system a column a score."""
     shown = tuple(score for score in scores if score in section.scores)
-    columns = []
-    for system in section.systems:
+    columns, of_system = [], []
+    for number, system in enumerate(section.systems):
         own = [
             (
                 Column(system.name, score, ()),
@@ -211,20 +228,36 @@ def by_language(section: Section, scores: Sequence[str]) -> Grid:
         ]
         if any(set(cells) != {'-'} for _, cells in own):
             columns += own
-    rows = []
+            of_system += [(number, score) for score in shown]
+    num_scores = len(columns)
+    if columns:
+        columns += [(Column('examples', whose, ()), counts) for whose, counts in _counts(section)]
+    rows, best = [], set()
     for i, row in enumerate(section.columns):
         cells = tuple(column[i] for _, column in columns)
-        if set(cells) - {'-'}:
+        if set(cells[:num_scores]) - {'-'}:
+            winners = {score: _winners(section, score, row.tasks) for score in shown}
+            best |= {
+                (len(rows), place)
+                for place, (number, score) in enumerate(of_system)
+                if number in winners[score]
+            }
             rows.append((row.label, 'average' if len(row.tasks) > 1 else 'language', cells))
-    return Grid(shown, tuple(column for column, _ in columns), tuple(rows), 'language')
+    heads = tuple(column for column, _ in columns)
+    return Grid(shown, heads, tuple(rows), 'language', frozenset(best))
 
 
 def grid(section: Section, score: str) -> Grid:
-    """One score of a section as text cells; the main score gets the row of removed error."""
-    rows = []
-    for system in section.systems:
+    """One score of a section as text cells, and the numbers of examples.
+
+    The main score gets the row of removed error.
+    """
+    rows, best = [], set()
+    winners = [_winners(section, score, column.tasks) for column in section.columns]
+    for number, system in enumerate(section.systems):
         cells = tuple(system.show(score, c.tasks, section.decimals) for c in section.columns)
         if set(cells) != {'-'}:
+            best |= {(len(rows), i) for i, found in enumerate(winners) if number in found}
             rows.append((system.name, system.kind, cells))
     if score == section.scores[0] and any(s.kind == 'baseline' for s in section.systems):
         runs = [system for system in section.systems if system.kind == 'run']
@@ -232,7 +265,56 @@ def grid(section: Section, score: str) -> Grid:
             label = 'error removed' + (f' by {system.name}' if len(runs) > 1 else '')
             if any(cells := error_removed(section, system)):
                 rows.append((label, 'error', cells))
-    return Grid((score,), section.columns, tuple(rows))
+    for whose, counts in _counts(section) if rows else ():
+        rows.append((f'examples {whose}'.removesuffix(' n'), 'count', tuple(counts)))
+    return Grid((score,), section.columns, tuple(rows), best=frozenset(best))
+
+
+def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
+    """The places of the systems with the best score, as it is shown, of runs and baselines.
+
+    None where fewer than two have it, or where they were scored on different numbers of examples.
+    """
+    values = {
+        number: round(cell.mean, section.decimals)
+        for number, system in enumerate(section.systems)
+        if system.kind != 'paper' and (cell := system.value(score, tasks)) is not None
+    }
+    counts = {section.systems[number].count(tasks) for number in values}
+    if len(values) < 2 or len(counts) > 1:
+        return set()
+    top = (min if score in _LOWER else max)(values.values())
+    return {number for number, value in values.items() if value == top}
+
+
+def _counts(section: Section) -> list[tuple[str, list[str]]]:
+    """The numbers of examples of each column of a section, with whose they are.
+
+    One line called 'n' where all systems agree; else a line for those that do.
+    """
+    lines: list[tuple[list[System], list[str]]] = []
+    for system in section.systems:
+        counts = [system.count(column.tasks) for column in section.columns]
+        if set(counts) == {'-'}:
+            continue
+        for members, known in lines:
+            if all('-' in pair or len(set(pair)) == 1 for pair in zip(known, counts, strict=True)):
+                members.append(system)
+                known[:] = [a if b == '-' else b for a, b in zip(known, counts, strict=True)]
+                break
+        else:
+            lines.append(([system], counts))
+    if len(lines) == 1:
+        return [('n', lines[0][1])]
+    return [(f'of {_together(members)}', counts) for members, counts in lines]
+
+
+def _together(systems: Sequence[System]) -> str:
+    """'the runs', 'the baselines', or their names."""
+    kinds = {system.kind for system in systems}
+    if len(systems) > 1 and len(kinds) == 1:
+        return f'the {kinds.pop()}s'
+    return ', '.join(system.name for system in systems)
 
 
 def error_removed(section: Section, system: System) -> tuple[str, ...]:
@@ -240,7 +322,8 @@ def error_removed(section: Section, system: System) -> tuple[str, ...]:
 
     For one task, averaged over its languages: 100 * (b - m) / b with error = 100 - main score, b
     the smallest error of a baseline and m the system's. Overall: the mean over tasks. Columns of a
-    single language that have an average beside them stay empty.
+    single language that have an average beside them stay empty, and so do those of which the
+    baselines were scored on other numbers of examples.
     """
     averages = {column.group: column for column in section.columns}  # The last one of each group.
     removed = {g: _removed(section, system, c.tasks) for g, c in averages.items() if g}
@@ -351,10 +434,15 @@ def _section(
     names = {name for pick in picks for r in pick.results.values() for name in r.scores}
     order = tuple(benchmark.scores if benchmark else ()) or _order(picks)
     scores = tuple(score for score in order if score in names) or _order(picks)
+    columns = _columns(benchmark, {task for pick in picks for task in pick.results})
+    if len(_counts(Section('', '', columns, tuple(systems), (), (), ''))) > 1:
+        notes.append(
+            'Systems were scored on different numbers of examples; such scores do not compare.'
+        )
     return Section(
         title=clean(title),
         split=clean(split),
-        columns=_columns(benchmark, {task for pick in picks for task in pick.results}),
+        columns=columns,
         systems=tuple(systems),
         scores=scores,
         notes=tuple(map(clean, notes)),
@@ -395,8 +483,17 @@ def _runs(picks: list[Pick]) -> list[System]:
     for name, members in zip(_told_apart([m[0] for m in groups]), groups, strict=True):
         name += f' ({len(members)} seeds)' if len(members) > 1 else ''
         scores = tuple(_scores(pick.results) for pick in members)
-        systems.append(System(name, 'run', scores, tuple(members)))
+        systems.append(System(name, 'run', scores, tuple(members), examples=_examples(members)))
     return systems
+
+
+def _examples(picks: Sequence[Pick]) -> dict[str, tuple[int, ...]]:
+    """Task -> the numbers of examples that runs were scored on."""
+    found: dict[str, set[int]] = {}
+    for pick in picks:
+        for task, result in pick.results.items():
+            found.setdefault(task, set()).add(result.num_examples)
+    return {task: tuple(sorted(counts)) for task, counts in found.items()}
 
 
 def _settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
@@ -422,7 +519,7 @@ def _settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
                 for of_seed in itertools.zip_longest(*column)
             )
             members = tuple(pick for run in column for pick in run)
-            systems.append(System(label, 'run', scores, members))
+            systems.append(System(label, 'run', scores, members, examples=_examples(members)))
             if differing := _differing(column):
                 notes.append(f'The configs of the runs of {label} differ in {differing}.')
     return systems, notes
@@ -541,7 +638,12 @@ def _baselines(split: str, picks: list[Pick]) -> list[System]:
                 if s == split and task in pick.results:
                     found.setdefault(name, {}).setdefault(task, result)
     return [
-        System(clean(name), 'baseline', (_scores(results),))
+        System(
+            clean(name),
+            'baseline',
+            (_scores(results),),
+            examples={task: (result.num_examples,) for task, result in results.items()},
+        )
         for name, results in found.items()
         if results
     ]
@@ -682,6 +784,8 @@ def _about_runs(picks: list[Pick], step: str | int) -> list[str]:
         notes.append(f'Steps were chosen on the split {" and ".join(sorted(judged))}.')
         if any(pick.split in judged for pick in picks):
             notes.append('Choosing and reporting on the same examples flatters the best step.')
+    said = (result.note for pick in picks for _, result in sorted(pick.results.items()))
+    notes += filter(None, dict.fromkeys(said))
     manifests: dict[str, set[str]] = {}
     for pick in picks:
         for task, result in pick.results.items():
@@ -718,7 +822,11 @@ def _about_stages(picks: list[Pick]) -> list[str]:
 def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | None:
     score = section.scores[0]
     own = system.value(score, tasks)
-    others = [s.value(score, tasks) for s in section.systems if s.kind == 'baseline']
+    others = [
+        s.value(score, tasks)
+        for s in section.systems
+        if s.kind == 'baseline' and s.count(tasks) == system.count(tasks)
+    ]
     best = max((cell.mean for cell in others if cell is not None), default=None)
     if own is None or best is None or best >= 100:
         return None

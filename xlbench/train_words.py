@@ -26,6 +26,8 @@ def introduction(workdir: str, parts: runs.Parts, found: str) -> Iterator[str]:
     )
     programs = sum(evaluator.num_programs for evaluator, _ in parts.evals.values())
     yield f'evaluation compiles at most {programs} programs'
+    for evaluator, _ in parts.evals.values():
+        yield from evaluator.notes.values()
     if parts.is_sample:
         yield 'data: the embedded sample corpora; no score here compares with a published one'
 

@@ -8,6 +8,7 @@ Each task leaves two files, written whole or not at all:
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from jax.sharding import Mesh
 
 from xlbench import errors, metrics, partitioning, results
 from xlbench.batches import Batch, EvalBatches
+from xlbench.metrics import tagging
 from xlbench.prepared import Prepared
 
 # Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
@@ -49,6 +51,15 @@ class Evaluator:
     """
 
     _tasks: Sequence[Any]
+
+    @functools.cached_property
+    def notes(self) -> dict[str, str]:
+        """What has to be said about tasks, by their names: targets that seem to be placeholders."""
+        notes = {}
+        for task in self._tasks:
+            if note := _only_target(task.prepared, self._numbers(task)):
+                notes[task.prepared.name] = note
+        return notes
 
     def examples(self, name: str) -> Sequence[int]:
         """The numbers of the examples that are scored of a task: what others must be scored on."""
@@ -119,6 +130,8 @@ class Evaluator:
             if jax.process_index() == 0:
                 seconds = shared_seconds + time.monotonic() - started
                 result |= {'step': step, 'stage': stage, 'seconds': round(seconds, 3)}
+                if note := self.notes.get(task.prepared.name):
+                    result['note'] = note
                 write_result(workdir, str(step), task.prepared, result, predictions, split)
         return scores | {'mean': means(scores)}
 
@@ -132,7 +145,7 @@ class Evaluator:
         named = {t.prepared.name: t.prepared.manifest.get('headline') for t in self._tasks}
         values = []
         for name in named if task == 'mean' else [task]:
-            others = [key for key in scores[name] if key != 'loss']
+            others = [key for key in scores[name] if key not in ('loss', 'perplexity')]
             key = named[name] or (others[0] if others else '')
             if key not in scores[name]:
                 raise errors.unknown(f'score of {name} that is its headline', key, scores[name])
@@ -150,6 +163,27 @@ def check_metrics(
         return [record['targets_pretokenized'] for record in records]
 
     task.metrics.check(read, num_predictions, taken, any_text)
+
+
+def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
+    """That all examples have one and the same target, as a line; '' where they have several.
+
+    The labels of hidden test sets are published so: one label for all, or none.
+    """
+    splits = tagging.split if prepared.manifest.get('view') == 'tagging' else lambda text: [text]
+    seen: set[str] = set()
+    for start in range(0, len(numbers), 256):
+        for record in prepared.read(numbers[start : start + 256]):
+            seen.update(splits(record['targets_pretokenized']))
+        if len(seen) > 1:  # As a rule after the first few.
+            return ''
+    if len(numbers) < 2:
+        return ''
+    target = repr(next(iter(seen)))[:60] if seen else 'no tag at all'
+    return (
+        f'{prepared.name}/{prepared.split}: all {len(numbers)} examples have the target {target}; '
+        'it may stand for labels that are not published, and then no score here means anything.'
+    )
 
 
 def over_batches(
