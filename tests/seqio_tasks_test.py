@@ -10,7 +10,7 @@ import pytest
 import seqio
 import tasks_xtreme_test as xtreme_files
 
-from xlbench import errors, pipeline, postprocess, prepare, prepared, tokenizers
+from xlbench import errors, metrics, pipeline, postprocess, prepare, prepared, tokenizers
 
 # What such files hold: their own vocabulary, all kinds of sources, their own preprocessors,
 # features that need not be there or end without eos, postprocessors, fields for these.
@@ -70,7 +70,7 @@ REGISTRY = """
             seqio.preprocessors.append_eos_after_trim,
         ],
         postprocess_fn=functools.partial(answers_of, lower=True),
-        metric_fns=METRICS,
+        metric_fns=[any_right],
         output_features=FEATURES,
     )
 
@@ -167,7 +167,7 @@ def made(tmp_path_factory):
         xtreme_files.write(folder / 'wikiann' / 'de' / split, '\n'.join(lines))
     xtreme_files.built('wikiann/de', folder / 'tfds', folder / 'wikiann')
     text = textwrap.dedent(REGISTRY).replace('FOLDER', repr(str(folder)))
-    (folder / 'my_registry.py').write_text(text.replace('METRICS', '[]'))
+    (folder / 'my_registry.py').write_text(text)
     return folder
 
 
@@ -268,6 +268,44 @@ def test_a_postprocessor_gets_what_seqio_gives_it(made, registry):
         postprocess.example(records[0] | {'example': json.dumps({'x': {'dtype': 'ragged'}})})
     with pytest.raises(errors.UserError, match=r'is broken .ValueError.'):
         postprocess.example(records[0] | {'example': '{"x": {"values": [1], "dtype": "V9"}}'})
+
+
+def test_a_run_trains_and_scores_it(made, registry, tmp_path, monkeypatch):
+    """With its own vocabulary, postprocessor and metric; prepared by a process of its own."""
+    import tiny
+
+    from xlbench import train
+
+    config = tiny.brief_config(made)
+    config.data = dict(root=str(made), vocabulary=str(made / 'spiece.model'), sample=False)
+    config.stages.stage1.update(mixture='trivia_v001', split='train', num_steps=2)
+    config.batches.lengths = dict(inputs=32, targets=16)
+    for block in config.evals.values():
+        block.update(tasks=('trivia_v001',), split='validation', lengths=config.batches.lengths)
+    config.evals.dev.every = 2
+    config.baselines = ('copy_input',)
+    monkeypatch.chdir(made)
+    train.train(config, str(tmp_path / 'run'))
+    [scored, copied] = sorted((tmp_path / 'run' / 'eval').rglob('trivia_v001/metrics.json'))
+    for path in (scored, copied):
+        assert set(json.loads(path.read_text())['scores']) >= {'any_right'}
+    about = json.loads((tmp_path / 'run' / 'config.json').read_text())
+    model = made / 'spiece.model'
+    assert about['vocabulary']['sha256'] == tokenizers.load(str(model), '').sha256
+
+    # A word of the answer is right: its words are what the postprocessor makes of a target.
+    task = prepared.open_task(str(made), str(model), 'trivia_v001', 'validation')
+    suite = metrics.Suite(task.name, task.manifest['metrics'])
+    records = task.read(range(len(task)))
+    n_best = [['0']] * len(records)  # Answers are numbered, in each of several files.
+    share = np.mean([record['targets_pretokenized'].endswith(' 0') for record in records])
+    assert suite.score(*postprocess.Postprocess(task)(records, n_best))[0] == {'any_right': 100 * share}
+    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
+    postprocess._of_task.cache_clear()
+    for name in ('trivia_v001', 'copy_bytes'):
+        seqio.TaskRegistry.remove(name)
+    with pytest.raises(errors.UserError, match='its task file is needed to score it: unknown task'):
+        postprocess.Postprocess(task)
 
 
 def test_what_a_function_reads_is_read_again(made, registry, capsys):

@@ -18,7 +18,15 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, config as config_lib, errors, models, prepared, signatures, tasks
+from xlbench import (
+    benchmarks,
+    config as config_lib,
+    errors,
+    models,
+    prepared,
+    signatures,
+    task_files,
+)
 from xlbench.config import check_keys
 from xlbench.errors import UserError
 from xlbench.signatures import Signature
@@ -253,7 +261,8 @@ def check_task(name: Any, kind: str, root: str, vocabulary: str) -> None:
     if name in known() or task_file(name) or prepared.is_there(root, vocabulary, name):
         return
     folder, word = os.environ.get('XLBENCH_TASKS') or 'tasks', name.split('_')[0]
-    hint = f'A task of your own stands in {os.path.join(folder, word)}.py'
+    place = folder if folder.endswith('.py') else os.path.join(folder, f'{word}.py')
+    hint = f'A task of your own stands in {place}'
     raise errors.unknown(kind, name, known(), '' if word in benchmarks.BENCHMARKS else hint)
 
 
@@ -262,16 +271,11 @@ def task_file(name: str) -> pathlib.Path | None:
 
     pipeline.get looks for it in the same places; a file of ours declares what `known` has.
     """
-    file = f'{name.split("_")[0]}.py'
-    chosen = os.environ.get('XLBENCH_TASKS')
-    if chosen and not pathlib.Path(chosen).expanduser().is_dir():
-        raise UserError(f'XLBENCH_TASKS={chosen} is not a folder of task files')
-    ours = pathlib.Path(tasks.__file__).parent.resolve()
-    for folder in filter(None, (chosen, pathlib.Path.cwd() / 'tasks')):
-        path = pathlib.Path(folder).expanduser().resolve() / file
-        if path.is_file() and path.parent != ours:
-            return path
-    return None
+    word = name.split('_')[0]
+    path = task_files.find(word)
+    if path is not None and path.parent != task_files.REPOSITORY:
+        return path
+    return next(iter(task_files.registries(word)), None)
 
 
 def check_vocabulary(spec: str) -> None:

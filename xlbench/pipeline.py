@@ -1603,10 +1603,8 @@ def get(name: str) -> seqio.Task | seqio.Mixture:
     if (task := _registered(name)) is not None:
         return task
     # A registry that was written for T5X is called as its author liked, and has tasks of any name.
-    for path in task_files.user_paths():
-        text = path.read_text(encoding='utf-8', errors='replace')
-        if 'seqio' in text or 'xlbench' in text:
-            _import_file(path, path.stem)
+    for path in task_files.registries():
+        _import_file(path, path.stem)
     if (task := _registered(name)) is not None:
         return task
     for path in task_files.REPOSITORY.glob('[a-z]*.py'):

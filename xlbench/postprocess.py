@@ -80,10 +80,9 @@ class Postprocess:
             return self._function(text, example=example, is_target=is_target)
         except Exception as error:  # The user's own code: of any kind.
             side = 'target' if is_target else 'prediction'
-            said = ' '.join(f'{type(error).__name__}: {error}'.split())[:300]
             raise errors.UserError(
                 f'the postprocessor of task {self._name} ended on the {side} {text[:60]!r} with '
-                f'{said}; SeqIO calls it with (text, example=..., is_target=...)'
+                f'{errors.located(error)}; SeqIO calls it with (text, example=..., is_target=...)'
             ) from error
 
 

@@ -117,6 +117,11 @@ def check(task: seqio.Task, chosen: tokenizers.Tokenizer) -> None:
         if not pipeline.is_ours(feature.vocabulary):
             _check_shape(task.name, name, feature)
             _check_vocabulary(task.name, name, feature.vocabulary, chosen)
+    if task.postprocessor is not None and (view := pipeline.view(task)) != 'generation':
+        raise errors.UserError(
+            f'task {task.name} has a postprocessor, which only texts that a model writes get; take '
+            f'it out, for {view} there are the metrics'
+        )
 
 
 def _check_shape(task: str, name: str, feature: seqio.Feature) -> None:

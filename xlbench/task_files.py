@@ -63,6 +63,20 @@ def find(word: str) -> pathlib.Path | None:
     return ours
 
 
+def registries(word: str = '') -> list[pathlib.Path]:
+    """The user's files that may register tasks of any name, as those written for T5X do.
+
+    Args:
+        word: The first word of a task's name, which stands in the file somewhere.
+    """
+    found = []
+    for path in user_paths():
+        text = path.read_text(encoding='utf-8', errors='replace')
+        if ('seqio' in text or 'xlbench' in text) and word in text:
+            found.append(path)
+    return found
+
+
 def name_of(file: str | None) -> str | None:
     """The name of a task file, 'tasks/news.py'; None for a file of another place."""
     path = pathlib.Path(file or '').resolve()

@@ -1,9 +1,10 @@
 """The trivial systems of xlbench/baselines.py, scored as a model is."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from xlbench import baselines, metrics
+from xlbench import baselines, metrics, postprocess
 from xlbench.evaluators.loop import write_result
 from xlbench.prepared import Prepared
 
@@ -24,9 +25,11 @@ def score(
       train_task: the examples to learn from; may be None if no name needs any.
       examples: the numbers of those to predict, the model's own; all of them by default.
     """
-    pairs = _pairs(task, range(len(task)) if examples is None else examples)
+    records = task.read(range(len(task)) if examples is None else examples)
+    pairs = _pairs(task, records)
     learns = names and train_task is not None
-    train_pairs = _pairs(train_task, range(len(train_task))) if learns else []
+    train_pairs = _pairs(train_task, train_task.read(range(len(train_task)))) if learns else []
+    process = postprocess.Postprocess(task)
     suite = metrics.Suite(task.name, task.manifest['metrics'])
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     for name in names:
@@ -36,7 +39,7 @@ def score(
             'step': None,
             'stage': 'baseline',
             'num_examples': len(targets),
-            'scores': suite.score(targets, n_best)[0],
+            'scores': suite.score(*process(records, n_best))[0],
             'signatures': suite.signatures,
             'decoding': {},
             'seconds': round(time.monotonic() - started, 3),
@@ -44,10 +47,10 @@ def score(
         write_result(workdir, f'baselines/{name}', task, result, [])
 
 
-def _pairs(task: Prepared, examples: Sequence[int]) -> list[tuple[str, str]]:
+def _pairs(task: Prepared, records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """(input, target) texts; the language tag is for the model, no person would read it."""
     tag = f'<{task.manifest["target_lang"]}> '
     return [
         (record['inputs_pretokenized'].removeprefix(tag), record['targets_pretokenized'])
-        for record in task.read(examples)
+        for record in records
     ]

@@ -17,6 +17,7 @@ from xlbench import (
     errors,
     metrics,
     partitioning,
+    postprocess,
 )
 from xlbench.evaluators import loop
 from xlbench.prepared import Prepared
@@ -128,7 +129,8 @@ class GenerationEvaluator(loop.Evaluator):
             n_best = self._texts(rows['tokens'])
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             targets = [record['targets_pretokenized'] for record in records]
-            found, per_example = task.metrics.score(targets, n_best, _SCORES)
+            compared = postprocess.Postprocess(task.prepared)(records, n_best)
+            found, per_example = task.metrics.score(*compared, _SCORES)
             scores |= found
             signatures = task.metrics.signatures
             written = [

@@ -18,7 +18,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from xlbench import errors, metrics, partitioning, results
+from xlbench import errors, metrics, partitioning, postprocess, results
 from xlbench.batches import Batch, EvalBatches
 from xlbench.metrics import tagging
 from xlbench.prepared import Prepared
@@ -157,6 +157,21 @@ def check_metrics(
     task: Any, num_predictions: int, taken: Sequence[str], any_text: bool = False
 ) -> None:
     """Scores two examples of a task with its metrics; UserError if one cannot. See Suite.check."""
+    if process := postprocess.Postprocess(task.prepared):
+        records = task.prepared.read(range(min(2, len(task.prepared))))
+        right = [record['targets_pretokenized'] for record in records]
+        for texts in (right, *([text] * len(right) for text in ('', '?!') if any_text)):
+            compared = process(records, [[text] * num_predictions for text in texts])
+            try:
+                task.metrics.score(*compared, taken)
+            except errors.UserError:
+                raise
+            except Exception as error:  # A metric of texts gets what the postprocessor returns.
+                raise errors.UserError(
+                    f'the metrics of task {task.prepared.name} cannot score what its postprocessor '
+                    f'makes of {texts[0][:40]!r}: {errors.located(error)}'
+                ) from error
+        return
 
     def read(count: int) -> list[str]:
         records = task.prepared.read(range(min(count, len(task.prepared))))
