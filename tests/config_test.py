@@ -100,6 +100,55 @@ def test_help(path, capsys):
 
 
 @pytest.mark.parametrize(
+    'content, variant, message',
+    [
+        ('x = 1\ny = undefined_name\n', '', ":2: NameError: name 'undefined_name' is not defined"),
+        ('def get_config(:\n', '', ':1: SyntaxError: '),
+        ('import no_such_module\n', '', ":1: ModuleNotFoundError: No module named 'no_such_mod"),
+        ('def get_config():\n    c = {}\n    return c["seed"]\n', '', ":3: KeyError: 'seed'"),
+        ('def get_config():\n    return 1 / 0\n', '', ':2: ZeroDivisionError: division by zero'),
+        ('def get_config():\n    import json\n    json.loads("{")\n', '', ':3: JSONDecodeError: '),
+        ('def config():\n    return {}\n', '', 'has no function get_config'),
+        ('def get_config():\n    return None\n', '', 'returns NoneType; it returns a ConfigDict'),
+        ('def get_config():\n    return {}\n', ':base', "takes nothing after the colon, not '"),
+        ('def get_config(size):\n    return {}\n', '', 'needs a variant: it has get_config(size)'),
+        ('def get_config():\n    return {"a.b": 1}\n', '', 'get_config of '),
+        ('def get_config(\0):\n', '', 'SyntaxError: '),
+        ('raise SystemError("lines\\nof text")\n', '', ':1: SystemError: lines of text'),
+    ],
+)
+def test_an_own_config_file_with_a_bug_is_one_line(tmp_path, content, variant, message):
+    path = tmp_path / 'mine.py'
+    path.write_text(content)
+    with pytest.raises(UserError) as error:
+        parse(f'{path}{variant}')
+    assert message in str(error.value) and str(path) in str(error.value)
+    assert '\n' not in str(error.value)
+
+
+def test_lists_and_tuples_are_one_thing(tmp_path):
+    path = tmp_path / 'mine.py'
+    given = '{"a": ["x", ["y"]], "b": {"c": ("z",), "d": []}}'
+    path.write_text(f'def get_config():\n    return {given}\n')
+    config, _ = parse(path)
+    assert config.to_dict() == {'a': ('x', ('y',)), 'b': {'c': ('z',), 'd': ()}}
+    config, _ = parse(
+        path, "--config.a=['u', 'v']", "--config.b.c=('u', 'v')", '--config.b.d=1', '--config.b.d=2'
+    )
+    assert config.to_dict() == {'a': ('u', 'v'), 'b': {'c': ('u', 'v'), 'd': (1, 2)}}
+    config, _ = parse(path, '--config.a=', '--config.b.c=()', '--config.b.d=[1]')
+    assert config.to_dict() == {'a': (), 'b': {'c': (), 'd': (1,)}}
+
+
+@pytest.mark.parametrize('value', ['nan', 'inf', '-1e999'])
+def test_numbers_that_no_setting_has(path, value):
+    with pytest.raises(UserError, match=r'^config\.rate is .*; give a finite number$'):
+        parse(path, f'--config.rate={value}')
+    with pytest.raises(UserError, match=r'^config\.seed has more than 64 bits'):
+        parse(path, f'--config.seed={2**64}')
+
+
+@pytest.mark.parametrize(
     'text, expected',
     [
         ('', {'size': 'sample', 'task': None, 'rate': 'proportional'}),

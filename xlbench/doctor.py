@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Sequence
 from importlib import metadata
 
-from xlbench import errors
+from xlbench import errors, machine
 
 _PYTHON = ((3, 11), (3, 14))  # From, up to but not: as pyproject.toml says.
 _LOW_DISK = 2 << 30  # bytes; a sample run with its checkpoints takes well under this.
@@ -94,7 +94,7 @@ def _look_at_machine(found: Findings) -> None:
         ('python', f'{platform.python_version()} in {sys.prefix}, {platform.platform(terse=True)}')
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    memory = memory_limit()
+    memory = machine.memory()
     known = 'unknown' if memory is None else _gigabytes(memory)
     found.lines.append(('cpu', f'{cores} cores, {known} memory'))
     if memory is not None and memory < _LOW_MEMORY:
@@ -105,22 +105,6 @@ def _look_at_machine(found: Findings) -> None:
         found.notes.append(
             f'only {_gigabytes(free)} of disk are free here; checkpoints may not fit'
         )
-
-
-def memory_limit() -> int | None:
-    """Bytes of memory this process may use: the machine's, or a container's smaller limit."""
-    try:
-        total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
-    except (AttributeError, OSError, ValueError):
-        return None
-    for name in ('memory.max', 'memory/memory.limit_in_bytes'):  # cgroups 2 and 1
-        try:
-            text = pathlib.Path('/sys/fs/cgroup', name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            total = min(total, int(text))
-    return total
 
 
 def _look_at_jax(found: Findings) -> None:

@@ -19,6 +19,7 @@ from xlbench import (
     config as config_lib,
     errors,
     evaluators,
+    memory,
     models,
     names,
     objectives,
@@ -94,6 +95,7 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
     """
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
+    memory.check(config, mesh)
     data = _open_data(config)
     objective = objectives.build(**config.objective)
     _check_batches(config, data, mesh, objective.view)

@@ -4,7 +4,9 @@ r"""Trains one model as one config says, and goes on where it was when started a
   python -m xlbench.train --config=configs/mtg_mt5.py:base,scenario=cross,task=qg,source=en \
       --workdir=RUNS/qg_from_en --config.seed=1
 
-The config file says what there is to set; any of it can be set on the command line. Told to end
+The config file says what there is to set; any of it can be set on the command line, and any other
+field of the model, the optimizer and the like as well. --dry_run says what the command would do,
+with counts, sizes and memory, and does none of it. Told to end
 (Ctrl-C, SIGTERM, SIGHUP), it saves the step that it is at, and ends with code 75: start it again.
 """
 
@@ -30,6 +32,7 @@ from xlbench import (
     batches as batches_lib,
     checkpoints as checkpoints_lib,
     config as config_lib,
+    dry_run,
     errors,
     files,
     init_from,
@@ -54,8 +57,12 @@ STEPS_AHEAD = 2
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, _ = commands.run(argv, __doc__)
+    config, workdir, only_say = commands.run(argv, __doc__)
     found = processes.join()
+    if only_say:
+        for line in (*dry_run.of_run(config, workdir), dry_run.LAST):
+            print(line)
+        return
     processes.keep_programs()
     train(config, workdir, found)
 

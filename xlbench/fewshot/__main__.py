@@ -5,7 +5,8 @@ r"""Adapts a source-trained model to few shots of other languages, as often as o
       --workdir=RUNS/fewshot_xnli --config.source_workdir=RUNS/xnli
 
 The same command goes on where it was, and ends with the same results.csv. The config file says what
-there is to set; any of it can be set on the command line.
+there is to set; any of it can be set on the command line. --dry_run says what the command would do,
+and does none of it.
 """
 
 import sys
@@ -16,14 +17,18 @@ from xlbench import commands
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.sweep, sys.argv, __doc__)
 
-from xlbench import processes
+from xlbench import dry_run, processes
 from xlbench.fewshot import sweep
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, _ = commands.sweep(argv, __doc__)
+    config, workdir, only_say = commands.sweep(argv, __doc__)
     found = processes.join()
+    if only_say:
+        for line in (*sweep.in_advance(config, workdir, found), dry_run.LAST):
+            print(line)
+        return
     processes.keep_programs()
     sweep.sweep(config, workdir, found)
 

@@ -33,10 +33,12 @@ from ml_collections import ConfigDict
 from xlbench import (
     checkpoints,
     config as config_lib,
+    dry_run,
     errors,
     files,
     init_from,
     logs,
+    memory,
     names,
     objectives,
     partitioning,
@@ -259,6 +261,13 @@ def check_config(config: ConfigDict) -> Adapt:
 def open_data(config: ConfigDict, adapt: Adapt) -> runs.Data:
     """What the sweep reads, and its source training learns from; makes what is not prepared."""
     root, vocabulary = config.source.data.root, config.source.data.vocabulary
+    pairs = needed_data(config, adapt)
+    prepared.ensure(pairs, root=root, vocabulary=vocabulary, sample=config.source.data.sample)
+    return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}
+
+
+def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
+    """(task or mixture, split) of all that `open_data` opens."""
     pairs = [
         pair
         for language in adapt.languages
@@ -268,9 +277,27 @@ def open_data(config: ConfigDict, adapt: Adapt) -> runs.Data:
         pairs += [(stage.mixture, stage.split) for stage in config.source.stages.values()]
         blocks = config.source.evals.values()
         pairs += [(task, block.split) for block in blocks for task in block.tasks]
-    pairs = list(dict.fromkeys(pairs))
-    prepared.ensure(pairs, root=root, vocabulary=vocabulary, sample=config.source.data.sample)
-    return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}
+    return list(dict.fromkeys(pairs))
+
+
+def in_advance(config: ConfigDict, workdir: str, found: str) -> Iterator[str]:
+    """What `sweep` would do, a line each; the arguments are the same. Nothing is written."""
+    adapt = check_config(config)
+    mesh = partitioning.make_mesh(**config.mesh)
+    memory.check(config.source, mesh)
+    begun = config_lib.check_workdir(workdir, config)
+    yield from dry_run.settings(config)
+    yield dry_run.workdir_line(workdir, begun)
+    yield from introduction(config, adapt, workdir, mesh, found)
+    source = source_config(config)
+    pairs = needed_data(config, adapt)
+    data = yield from dry_run.data_lines(config.source.data, pairs)
+    if config.source_workdir:
+        yield f'source model: {config.source_workdir}'
+    else:
+        yield 'source model: trained first'
+        yield from dry_run.size_lines(source, data, mesh)
+        yield from dry_run.download_lines(source)
 
 
 class Source:
@@ -386,6 +413,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         print(f'{workdir} is finished already; its tables:\n\n{report.table(workdir)}')
         return
     mesh = partitioning.make_mesh(**config.mesh)
+    memory.check(config.source, mesh)
     if adapt.at_once % mesh.size:
         raise UserError(
             f'config.adapt.at_once is {adapt.at_once}, but {mesh.size} devices share them equally; '

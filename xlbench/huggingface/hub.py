@@ -85,8 +85,25 @@ def check_name(spec: str) -> None:
         ) from None
 
 
+def is_name(spec: str) -> bool:
+    """Whether `spec` has the form of a hub name, and is no folder that is here."""
+    form = re.fullmatch(r'[\w.-]+/[\w.-]+(@[\w./-]+)?', spec)
+    return bool(form) and spec[0] not in './~' and not pathlib.Path(spec).is_dir()
+
+
+def is_cached(spec: str) -> bool:
+    """Whether the cache has the weights, or the tokenizer, of a hub name."""
+    import huggingface_hub as hub
+
+    repository, _, revision = spec.partition('@')
+    return any(
+        isinstance(hub.try_to_load_from_cache(repository, name, revision=revision or None), str)
+        for name in (*tensors.WEIGHT_FILES, *TOKENIZER_FILES)
+    )
+
+
 def _check_form(spec: str) -> None:
-    if not re.fullmatch(r'[\w.-]+/[\w.-]+(@[\w./-]+)?', spec) or spec[0] in './~':
+    if not is_name(spec):
         raise UserError(
             f'{spec!r} is neither a folder nor a hub name; a hub name is like google/mt5-base, or '
             'google/mt5-base@REVISION'

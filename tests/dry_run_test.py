@@ -1,0 +1,182 @@
+"""What a command says in advance, and the sizes that are refused because nothing holds them."""
+
+import json
+import pathlib
+
+import pytest
+import tiny
+from ml_collections import ConfigDict
+
+from xlbench import (
+    config as config_lib,
+    dry_run,
+    errors,
+    memory,
+    names,
+    partitioning,
+    prepared,
+    runs,
+    train,
+)
+from xlbench.errors import UserError
+from xlbench.fewshot import __main__ as fewshot
+
+
+def everything(*folders: pathlib.Path) -> set[tuple[pathlib.Path, int]]:
+    """Every file and folder below some folders, with the time of its change."""
+    return {(p, p.stat().st_mtime_ns) for folder in folders for p in (folder, *folder.rglob('*'))}
+
+
+def say(program, capsys, *arguments):
+    """The lines of a dry run."""
+    code = errors.run_main(program.main, ['program', *arguments, '--dry_run'])
+    screen = capsys.readouterr()
+    assert (code, screen.err) == (0, '')
+    lines = screen.out.splitlines()
+    assert lines[-1] == dry_run.LAST
+    return lines
+
+
+def test_a_run_is_described_and_not_begun(tiny_root, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(prepared, 'ensure', None)  # Nothing is prepared.
+    path = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(tiny_root))
+    workdir = tmp_path / 'run'
+    before = everything(tiny_root)
+    lines = say(train, capsys, f'--config={path}', f'--workdir={workdir}', '--config.seed=7')
+    assert everything(tiny_root) == before and not workdir.exists()
+    assert 'config.seed = 7' in lines and "config.model.size = 'sample'" in lines
+    assert f'workdir {workdir}: new' in lines
+    task = tiny.QUESTIONS[0]
+    for split, number in tiny.SIZES.items():
+        assert f'  {task:<28} {split:<12} {number:>10,} examples' in lines
+    assert any(line.startswith('stage1: ') and line.endswith(', 7 steps') for line in lines)
+    assert any(line.startswith('  batches of 8 rows x (') for line in lines)
+    assert not any('to prepare' in line or 'to download' in line for line in lines)
+    parts = runs.build(tiny.tiny_config(tiny_root))
+    [size] = [line for line in lines if ' parameters, 100% of them trained; ' in line]
+    assert size.startswith(f'{parts.num_parameters / 1e3:.3g}k parameters')
+    [held] = [line for line in lines if line.startswith('parameters ')]
+    # AdamW's moments are twice the parameters.
+    count = 4 * parts.num_parameters
+    assert f'parameters {count / 1e3:.3g}kB, gradients {count / 1e3:.3g}kB' in held
+    assert f'optimizer state {2 * count / 1e3:.3g}kB on each device, of ' in held
+
+
+def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prepared, 'ensure', None)
+    lines = say(train, capsys, '--config=mtg_mt5:sample,scenario=mono,task=qg,source=de')
+    [first] = [line for line in lines if line.startswith('to prepare: ')]
+    assert first.startswith('to prepare: 5 of 5 inputs, from the embedded sample corpora in data/s')
+    assert f'  {"mtg_qg_de_de":<28} validation, test, train' in lines
+    assert 'stage1: mtg_mono_qg_de, split rough_train, 900 steps' in lines
+    lines = say(
+        train, capsys, '--config=mtg_mt5:small', '--config.init_from=', '--config.mesh.fsdp=8'
+    )
+    assert 'to download: vocabulary google/mt5-base, from the Hugging Face hub' in lines
+    assert any('vocabulary of 250,112 (config.model.vocab_size)' in line for line in lines)
+    lines = say(fewshot, capsys, '--config=fewshot', '--config.adapt.languages=de')
+    assert any(line.startswith('udpos: 6 groups of 12 adaptations = 72; ') for line in lines)
+    assert any(line.startswith('to prepare: 8 of 8 inputs') for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_begun(tiny_root, tiny_run, tmp_path, capsys):
+    path = tiny.write_config(tmp_path / 'tiny_run.py', tiny.tiny_config(tiny_root))
+    before = everything(tiny_run)
+    lines = say(train, capsys, f'--config={path}', f'--workdir={tiny_run}')
+    assert f'workdir {tiny_run}: finished; its tables would be printed again' in lines
+    assert everything(tiny_run) == before
+
+
+# ---------------------------------------------------------------------------------------------
+# Sizes that nobody has.
+
+
+def config(*overrides: str, file: str = 'mtg_mt5') -> ConfigDict:
+    argv = ['train', f'--config={file}', *overrides]
+    return config_lib.parse_flags(argv, doc='', fields=names.fields)[0]
+
+
+@pytest.mark.parametrize(
+    'overrides, message',
+    [
+        (['--config.model.emb_dim=10000000'], 'parameters with its optimizer state takes 164GB of'),
+        (['--config.model.num_encoder_layers=1000000'], 'config.model has 1,000,002 layers; 2,000'),
+        (['--config.model.vocab_size=90000000000'], 'a model of 11.5T parameters'),
+        (['--config.lora.rank=1000000000'], 'LoRA of rank 1000000000 takes'),
+        (['--config.batches.batch_size=1000000000'], 'a batch of 1,000,000,000 rows of 192 tokens'),
+        (['--config.batches.lengths.inputs=1000000000'], 'a batch of 8 rows of 1,000,000,000'),
+        (['--config.evals.dev.batch_size=100000000000'], 'rows of config.evals.dev takes'),
+        (['--config.evals.test.lengths.targets=1000000000'], 'decoding 64 texts of 1,000,000,000'),
+        (
+            ['--config.evals.test.decoding.method=beam',
+             '--config.evals.test.decoding.num_beams=10000000'],
+            'decoding 640,000,000 texts of 32 tokens at once, in config.evals.test,',
+        ),
+    ],
+)  # fmt: skip
+def test_sizes_that_nothing_holds_are_refused(overrides, message, monkeypatch):
+    monkeypatch.setattr(memory.machine, 'memory', lambda: 8 * 25_000_000_000)
+    monkeypatch.setattr(runs, '_open_data', None)  # It does not come to that.
+    with pytest.raises(UserError) as error:
+        runs.build(config(*overrides))
+    assert message in str(error.value) and '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    'file', ['mtg_mt5', 'mrs_retriever', 'mrs_generator', 'fewshot_source', 'xquad_mt5:sample']
+)
+def test_what_is_shipped_for_a_laptop_is_let_through(file, monkeypatch):
+    monkeypatch.setattr(memory.machine, 'memory', lambda: 8 * 1_000_000_000)
+    chosen = config(file=file)
+    memory.check(chosen, partitioning.make_mesh(**chosen.mesh))
+
+
+def test_more_devices_hold_more(monkeypatch):
+    monkeypatch.setattr(memory.machine, 'memory', lambda: 8 * 2_000_000_000)
+    chosen = config('--config.model.size=large', '--config.model.vocab_size=250112')
+    with pytest.raises(UserError, match=r'of each device at the least, and there are 2GB; '):
+        memory.check(chosen, partitioning.make_mesh(data=8))
+    memory.check(chosen, partitioning.make_mesh(data=1, fsdp=8))
+
+
+def test_what_is_counted_is_there(tiny_root):
+    """Never more parameters than the model has, of every family."""
+    for block in (
+        {'family': 'mt5'}, {'family': 't5'}, {'family': 'bart'}, {'family': 'marian'},
+        {'family': 'pegasus'}, {'family': 'bert'}, {'family': 'encoder_decoder'},
+        {'family': 'dual_encoder', 'projection_dim': 8}, {'family': 'sequence_classifier'},
+        {'family': 'token_classifier', 'head': 'cosine'},
+    ):  # fmt: skip
+        block = {'size': 'sample', 'vocab_size': 640, **block}
+        counted = memory.least_parameters(memory.config_of(block))
+        there = parameters(block)
+        assert 0.4 * there < counted <= there, block
+
+
+def parameters(block) -> int:
+    """Of a model, all of them."""
+    import jax
+
+    from xlbench import models, objectives, train_step
+
+    family = block['family']
+    kinds = {family: kind for kind, family in names.FAMILIES.items()}
+    objective = objectives.build(kinds.get(family, 'generation'))
+    model = models.build(**block)
+    if family == 'bert':
+        shapes = jax.eval_shape(
+            model.init, jax.random.key(0), jax.numpy.zeros((1, 4), int), jax.numpy.ones((1, 4), int)
+        )
+    else:
+        shapes, _ = train_step.params_like(model, objective, partitioning.make_mesh(data=8))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+def test_the_config_is_said_whole():
+    lines = list(dry_run.settings(config()))
+    assert len(lines) == len(set(lines)) > 60
+    keys = {line.partition(' = ')[0] for line in lines}
+    assert {'config.stages.stage1.optimizer.name', 'config.evals.test.lengths.inputs'} <= keys
+    assert json.dumps(config_lib.to_dict(config()))

@@ -1,0 +1,198 @@
+"""What a command would do, said in advance: nothing is trained, prepared, downloaded or written.
+
+`python -m xlbench.train --dry_run ...` and `python -m xlbench.fewshot --dry_run ...` end with it.
+"""
+
+import pathlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from xlbench import (
+    batches,
+    config as config_lib,
+    logs,
+    memory,
+    models,
+    names,
+    objectives,
+    partitioning,
+    plan_programs,
+    prepared,
+    runs,
+    tokenizers,
+    train_words,
+)
+from xlbench.errors import UserError
+from xlbench.huggingface import hub
+
+LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
+
+
+def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
+    """What xlbench.train would do, a line each.
+
+    Args:
+      config: of the run.
+      workdir: that it would go into; it is read only.
+
+    Raises:
+      UserError: config, mesh, workdir or sizes cannot work.
+    """
+    runs.check_config(config)
+    mesh = partitioning.make_mesh(**config.mesh)
+    partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
+    memory.check(config, mesh)
+    begun = config_lib.check_workdir(workdir, config)
+    yield from settings(config)
+    yield workdir_line(workdir, begun)
+    yield f'mesh {partitioning.describe(mesh)}'
+    pairs = names.needed(config)
+    data = yield from data_lines(config.data, pairs)
+    yield from _stages(config, data, mesh)
+    for name, block in config.evals.items():
+        when = f'every {block.every} steps' if block.every else 'at the end'
+        yield (
+            f'{name}: {len(block.tasks)} tasks, split {block.split}, {when}, '
+            f'batches of {block.batch_size} rows'
+        )
+    yield from size_lines(config, data, mesh)
+    if not begun:
+        yield from download_lines(config)
+
+
+def settings(config: ConfigDict) -> Iterator[str]:
+    """The resolved config, a key with dots a line."""
+
+    def lines(block: ConfigDict, prefix: str) -> Iterator[str]:
+        for key, value in block.items():
+            if isinstance(value, ConfigDict):
+                yield from lines(value, f'{prefix}.{key}')
+            else:
+                yield f'{prefix}.{key} = {value!r}'
+
+    yield from lines(config, 'config')
+
+
+def data_lines(
+    block: Mapping[str, Any], pairs: Sequence[tuple[str, str]]
+) -> Generator[str, None, runs.Data]:
+    """Tasks with their counts, and what would be prepared; gives back what is prepared.
+
+    Args:
+      block: config.data.
+      pairs: (task or mixture, split).
+    """
+    data: runs.Data = {}
+    missing = []
+    for pair in pairs:
+        try:
+            data[pair] = prepared.open_mixture(block['root'], block['vocabulary'], *pair)
+        except prepared.NotPrepared as error:
+            missing.append((pair, error.reason))
+    counts = {(task.name, task.split): len(task) for tasks, _ in data.values() for task in tasks}
+    for (task, split), count in sorted(counts.items()):
+        yield f'  {task:<28} {split:<12} {count:>10,} examples'
+    if missing:
+        source = f', from the embedded sample corpora in {block["root"]}' if block['sample'] else ''
+        yield f'to prepare: {len(missing)} of {len(pairs)} inputs{source}; {missing[0][1]}'
+        splits: dict[str, list[str]] = {}
+        for (name, split), _ in missing:
+            splits.setdefault(name, []).append(split)
+        yield from (f'  {name:<28} {", ".join(listed)}' for name, listed in splits.items())
+    return data
+
+
+def _stages(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
+    """Steps, and the shapes of batches, which the data's lengths decide where it is there."""
+    objective = objectives.build(**config.objective)
+    share, shares = partitioning.row_share(mesh)
+    for name, stage in config.stages.items():
+        pair = stage.mixture, stage.split
+        if pair not in data:
+            lengths = config.batches.lengths
+            yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
+            yield (
+                f'  batches of {config.batches.batch_size} rows x at most '
+                f'({lengths.get("inputs")} inputs + {lengths.get("targets")} targets)'
+            )
+            continue
+        with batches.train_batches(
+            *data[pair],
+            **dict(config.batches) | {'prefetch': 0},
+            view=objective.view,
+            seed=config.seed,
+            process_index=share,
+            process_count=shares,
+        ) as feed:
+            yield from train_words.data_table(name, stage, feed, ())
+
+
+def size_lines(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
+    """Parameters, and what they and the optimizer take of a device's memory."""
+    size, source = _vocabulary_size(config, data)
+    labels = runs.labels_of(data) if data else []
+    count = len(labels) or config.model.get('num_labels') or 2
+    job = plan_programs.make_job(config, list(mesh.devices.flat), size, count)
+    total = sum(leaf.size for leaf in jax.tree.leaves(job.state.params))
+    held = job.state_bytes
+    yield (
+        f'{logs.quantity(total)} parameters, {job.trained_share:.0%} of them trained; vocabulary '
+        f'of {size:,} ({source})'
+    )
+    gradients = held['parameters'] * job.trained_share
+    needed = sum(held.values()) + gradients
+    line = (
+        f'parameters {logs.quantity(held["parameters"], "B")}, gradients '
+        f'{logs.quantity(gradients, "B")} and optimizer state '
+        f'{logs.quantity(held["optimizer_state"], "B")} on each device'
+    )
+    if limit := memory.device(mesh):
+        line += f', of {logs.quantity(limit, "B")}'
+        if needed > limit:
+            line += ': TOO MUCH'
+    yield f'{line}; activations come on top, which python -m xlbench.plan knows'
+
+
+def _vocabulary_size(config: ConfigDict, data: runs.Data) -> tuple[int, str]:
+    """(size, where it is known from)."""
+    if data:
+        return next(iter(data.values()))[0][0].manifest['vocabulary']['size'], 'as prepared'
+    spec, root = config.data.vocabulary, config.data.root
+    if pathlib.Path(tokenizers.SAMPLE_FILES.get(spec, spec)).expanduser().exists():
+        return tokenizers.load(spec, root).vocab_size, spec
+    if config.model.get('vocab_size'):
+        return config.model.vocab_size, 'config.model.vocab_size'
+    # Zeros are what the data decides.
+    block = {k: v for k, v in config.model.items() if v or k not in ('vocab_size', 'num_labels')}
+    family = config.model.family
+    try:
+        return models.config(**block).vocab_size, f'not there yet; the published one of {family}'
+    except UserError:
+        raise UserError(
+            'config.model.vocab_size is 0, and the vocabulary is not there yet; prepare the data'
+        ) from None
+
+
+def download_lines(config: ConfigDict) -> Iterator[str]:
+    """What would be fetched from the Hugging Face hub."""
+    spec = config.data.vocabulary
+    vocabulary = tokenizers.HUB_NAMES.get(spec, spec)
+    for what, name in (('checkpoint', config.init_from), ('vocabulary', vocabulary)):
+        if hub.is_name(name) and not hub.is_cached(name):
+            yield f'to download: {what} {name}, from the Hugging Face hub'
+        elif what == 'checkpoint' and name:
+            yield f'parameters from {name}'
+
+
+def workdir_line(workdir: str, begun: bool) -> str:
+    """How far a workdir is."""
+    folder, state = pathlib.Path(workdir), 'new'
+    if begun and (folder / 'DONE').exists():
+        state = 'finished; its tables would be printed again'
+    elif begun:
+        steps = [int(e.name) for e in (folder / 'checkpoints').glob('*') if e.name.isdigit()]
+        state = f'begun; goes on{f" from step {max(steps)}" if steps else ""}'
+    return f'workdir {workdir}: {state}'
