@@ -11,7 +11,7 @@ import rouge_score.rouge_scorer
 import sacrebleu
 import tiny_labels
 
-from xlbench import metrics, prepared, report, results, score, tables
+from xlbench import metrics, postprocess, prepared, report, results, score, tables
 from xlbench.benchmarks import MRS
 from xlbench.errors import UserError
 
@@ -324,3 +324,25 @@ def test_a_function_of_ones_own(texts, tmp_path, capsys, monkeypatch):
     with pytest.raises(UserError, match='length compares with one reference, and'):
         several = f'--references={",".join(texts)}'
         run(capsys, outputs, several, '--metrics=tasks/lengths.py:length')
+
+
+def test_what_a_postprocessor_makes_of_texts_is_scored(tiny_root, tmp_path, capsys, monkeypatch):
+    open_task = prepared.open_task
+
+    def with_one(*args):
+        found = open_task(*args)
+        return prepared.Prepared(found.folder, found.manifest | {'postprocessor': True})
+
+    def upper(text, example, is_target):
+        assert isinstance(example['inputs_pretokenized'], bytes)
+        return text.upper() if is_target else text.replace('ß', 'SS').upper()
+
+    monkeypatch.setattr(prepared, 'open_task', with_one)
+    monkeypatch.setattr(postprocess, '_of_task', lambda name: upper)
+    targets = [r['targets_pretokenized'] for r in open_task(str(tiny_root), 'sample', TASK, 'test')]
+    outputs = write(tmp_path / 'out.txt', *(text.lower() for text in targets))
+    options = (f'--task={TASK}', f'--root={tiny_root}', '--metrics=chrf')
+    assert run(capsys, outputs, *options).startswith(f'chrf{" " * 21}100.00')
+    monkeypatch.setattr(prepared, 'open_task', open_task)
+    expected = metrics.ChrF()(targets, [text.lower() for text in targets])['chrf']
+    assert f'{expected:.2f}' in run(capsys, outputs, *options) and expected < 100

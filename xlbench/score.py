@@ -56,6 +56,7 @@ class _Asked(NamedTuple):
       lang: of the texts.
       tags: whether the texts are tags of words.
       headline: the score that stands for the task; '' if none was named.
+      source: the prepared task; None for references of files.
     """
 
     task: str
@@ -64,6 +65,7 @@ class _Asked(NamedTuple):
     lang: str | None
     tags: bool
     headline: str = ''
+    source: prepared.Prepared | None = None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -89,8 +91,7 @@ def main(argv: Sequence[str]) -> int:
     n_best = system.for_references(asked.references)
     suite = _suite(args, asked)
     counts = list(map(len, asked.references.targets))
-    targets = [row if max(counts) > 1 else row[0] for row in asked.references.targets]
-    scores, per_example = suite.score(targets, n_best)
+    scores, per_example = suite.score(*_compared(asked, n_best))
     signatures = suite.signatures_of(counts)
     for name, value in scores.items():
         print(f'{name:<24} {value:.2f}')
@@ -155,6 +156,7 @@ def _of_task(args: argparse.Namespace) -> _Asked:
         args.lang or manifest.get('target_lang'),
         manifest.get('view') == 'tagging',
         str(manifest.get('headline') or ''),
+        found,
     )
 
 
@@ -186,6 +188,18 @@ def _open(args: argparse.Namespace) -> prepared.Prepared:
         f'{why}; name a vocabulary to prepare it with, --vocabulary=mt5, a run that has it, '
         '--like=WORKDIR, or a file of --references'
     )
+
+
+def _compared(asked: _Asked, n_best: Sequence[Sequence[str]]) -> tuple[list[Any], list[list[Any]]]:
+    """Targets and predictions as metrics take them: what a task's postprocessor makes of them."""
+    targets = asked.references.targets
+    if asked.source is not None:
+        from xlbench.postprocess import Postprocess
+
+        if process := Postprocess(asked.source):
+            return process(asked.source.read(range(len(targets))), n_best)
+    several = max(map(len, targets)) > 1
+    return [row if several else row[0] for row in targets], [list(texts) for texts in n_best]
 
 
 def _suite(args: argparse.Namespace, asked: _Asked) -> Any:
