@@ -508,6 +508,26 @@ def test_a_log_that_was_cut_short_and_resumed(tmp_path):
     assert results.read_run(path).log == ()
 
 
+def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
+    good = '{"step": 1, "kind": "train", "name": "main", "values": {"loss": 3.0}}'
+    steps = (10**30, 'Infinity', '"²"', '[' * 10**5)
+    bad = [good.replace('1', str(step), 1) for step in steps]
+    (path / 'metrics.jsonl').write_text('\n'.join([good, *bad]))
+    (path / 'eval' / '10').rename(path / 'eval' / '7')
+    for name in ('²', '٣', '1' * 200):
+        _result(path / 'eval' / name / 'test', 'mtg_qg_de_de', {'rouge_l': 1.0})
+    prediction = path / 'eval' / '7' / 'test' / 'mtg_qg_de_de' / 'predictions.jsonl'
+    prediction.write_text('[' * 10**5 + '\n{"id": 0}\n')
+    run = results.read_run(path)
+    assert run.bad_log_lines == 4 and list(run.evaluations) == [7]
+    with pytest.raises(errors.UserError, match='no results at step'):
+        run.choose_step('²', 'test', 'rouge_l')
+    result = run.at(7, 'test')['mtg_qg_de_de']
+    assert results.read_predictions(result, 9) == [{'id': 0}]
+    report.html(tables.sections([run]))
+
+
 @pytest.mark.parametrize(
     ('spoil', 'message'),
     [
@@ -522,6 +542,16 @@ def test_a_log_that_was_cut_short_and_resumed(tmp_path):
             'no "scores"',
         ),
         (lambda path: _first(path).write_text('{"scores": {}}'), 'does not name its "task"'),
+        (lambda path: (path / 'config.json').write_text('[' * 10**5), 'nested too deeply'),
+        (
+            lambda path: (path / 'config.json').write_text('{"seed": ' + '[' * 99 + ']' * 99 + '}'),
+            'nested too deeply',
+        ),
+        (
+            lambda path: _first(path).write_text(f'{{"scores": {{"a": {10**400}}}}}'),
+            r'is not JSON \(a whole number of 401 digits\)',
+        ),
+        (lambda path: _first(path).write_text('1' * 6000), 'is not JSON'),
     ],
 )
 def test_odd_workdirs_are_user_errors(tmp_path, spoil, message):

@@ -18,6 +18,8 @@ from typing import Any
 
 from xlbench import benchmarks, errors, files
 
+_MOST_LEVELS = 64  # Of nested JSON; configs have five.
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
@@ -168,7 +170,7 @@ class Run:
             newest = self.stage_of(steps[-1])
             steps = [step for step in steps if self.stage_of(step) == newest]
             return max(steps, key=lambda step: self._rank(step, split, score))
-        if not str(wanted).isdigit() or int(wanted) not in steps:
+        if not _is_step(str(wanted)) or int(wanted) not in steps:
             raise errors.UserError(
                 f'{self.workdir} has no results at step {wanted!r}; allowed: best, last, '
                 f'{", ".join(map(str, [*self.stages, *steps]))}'
@@ -201,7 +203,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
         )
     evaluations = {}
     for path in sorted(folder.glob('eval/*')):
-        if path.name.isdigit() and (results := _read_results(path)):
+        if _is_step(path.name) and (results := _read_results(path)):
             evaluations[int(path.name)] = results
     if not evaluations:
         raise errors.UserError(
@@ -255,7 +257,7 @@ def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
     found = []
     for line in _lines(path) if path.is_file() else ():
         try:
-            record = json.loads(line)
+            record = _parse(line)
         except ValueError:
             continue
         if isinstance(record, dict):
@@ -297,7 +299,7 @@ def _read_result(path: pathlib.Path) -> Result:
 
 def _read_json(path: pathlib.Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_bytes())
+        record = _parse(path.read_bytes())
     except OSError as error:
         raise errors.UserError(f'cannot read {path}: {error.strerror}') from None
     except ValueError as error:
@@ -305,6 +307,37 @@ def _read_json(path: pathlib.Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise errors.UserError(f'{path} holds {type(record).__name__}, not a JSON object')
     return record
+
+
+def _parse(text: str | bytes) -> Any:
+    """The value of a JSON text; ValueError also for what no run writes, however it is meant."""
+    try:
+        value = json.loads(text, parse_int=_whole)
+    except RecursionError:
+        raise ValueError('nested too deeply') from None
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return value
+    raise ValueError('nested too deeply')
+
+
+def _whole(digits: str) -> int:
+    number = int(digits)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f'a whole number of {len(digits)} digits')
+    return number
+
+
+def _is_step(name: str) -> bool:
+    # isdigit alone is true of ² and of other alphabets' digits, too.
+    return name.isascii() and name.isdigit() and len(name) < 19
 
 
 def _read_log(path: pathlib.Path) -> tuple[tuple[dict[str, Any], ...], int]:
@@ -317,10 +350,10 @@ def _read_log(path: pathlib.Path) -> tuple[tuple[dict[str, Any], ...], int]:
     bad = 0
     for line in _lines(path) if path.is_file() else ():
         try:
-            record = json.loads(line)
+            record = _parse(line)
             key = (int(record['step']), str(record['kind']), str(record.get('name', '')))
             latest[key] = {**record, 'values': dict(record['values'])}
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError):  # A step may be infinite.
             bad += 1
     return tuple(latest[key] for key in sorted(latest)), bad
 
