@@ -3,10 +3,12 @@
 import dataclasses
 import errno
 import os
+import platform
 import resource
 import stat
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -70,6 +72,7 @@ def test_no_folder_is_made(tmp_path):
 
 WRITER = """
 import sys
+import threading
 from xlbench import files
 
 while True:
@@ -137,3 +140,28 @@ def test_json_is_read_into_its_type(tmp_path):
         files.read_json(tmp_path / 'nothing', dict)
     with pytest.raises(UserError, match='cannot be read: Is a directory'):
         files.read_json(tmp_path, dict)
+
+
+def test_what_a_kill_leaves_goes_at_the_next_start(tmp_path):
+    """Of this machine's writers that are dead; not of those that write at this moment."""
+    done = subprocess.run([sys.executable, '-c', 'import os; print(os.getpid())'],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    folder = tmp_path / 'eval' / '3' / 'test' / 'task'
+    kept = tmp_path / 'checkpoints' / '3'
+    for place in (folder, kept):
+        place.mkdir(parents=True)
+    node, dead = platform.node(), int(done.stdout)
+    left = f'.metrics.json.{node}-{dead}.tmp'
+    others = [
+        'metrics.json',
+        f'.metrics.json.{node}-{threading.get_native_id()}.tmp',
+        f'.metrics.json.another-machine-{dead}.tmp',
+        f'.metrics.json.{node}-.tmp',
+    ]
+    for name in (left, *others):
+        (folder / name).write_text('{')
+    (kept / left).write_text('{')
+    (tmp_path / left).write_text('{')
+    files.remove_leftovers(tmp_path)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(others)
+    assert not (tmp_path / left).exists() and (kept / left).exists()

@@ -503,6 +503,23 @@ def test_a_task_file_of_ones_own_counts_as_input(root, tmp_path, monkeypatch):
         sys.modules.pop('xlbench_user_tasks.mine')
 
 
+def test_splits_that_are_the_same_are_pointed_out(root, capsys):
+    """Loudly, once; whatever their files are called, and whichever was prepared first."""
+    for name in ('src', 'trg'):
+        folder = root / 'mtg' / 'qg' / 'en'
+        shutil.copy(folder / f'train.{name}', folder / f'validation.{name}')
+    run(root, 'mtg_qg_en_en')
+    assert 'WARNING' not in capsys.readouterr().out
+    run(root, 'mtg_qg_en_en', 'mtg_qg_de_de', splits='train,validation')
+    said = [line for line in capsys.readouterr().out.splitlines() if 'WARNING' in line]
+    assert said == [
+        'WARNING: mtg_qg_en_en has the very same examples in train and validation: what is scored '
+        'there was learnt by heart'
+    ]
+    run(root, 'mtg_qg_en_en', 'mtg_qg_de_de', splits='train,validation')
+    assert 'WARNING' not in capsys.readouterr().out
+
+
 def test_real_xquad(dev_data, tmp_path, vocabulary_file):
     os.symlink(dev_data / 'xquad', tmp_path / 'xquad')
     shutil.copy(vocabulary_file, tmp_path / 'sample.model')

@@ -460,6 +460,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
       UserError: the workdir is another config's, or somebody's, or of other data.
     """
     if check_workdir(workdir, config):
+        files.remove_leftovers(workdir)
         began = read_about(workdir)
         hashes = [(content.get('vocabulary') or {}).get('sha256') for content in (began, about)]
         if all(hashes) and hashes[0] != hashes[1]:

@@ -1,13 +1,14 @@
 """Small files: nobody ever sees half of one that we write, and we trust none that we read.
 
-  files.write(path, text)                     the whole file or none of it
-  files.read_json(path, dict[str, float])     its content, checked against a type
+files.write(path, text)                     the whole file or none of it
+files.read_json(path, dict[str, float])     its content, checked against a type
 """
 
 import contextlib
 import os
 import pathlib
 import platform
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -48,6 +49,25 @@ def write(path: str | os.PathLike, data: str | bytes) -> None:
             with contextlib.suppress(OSError):  # What went wrong first is what matters.
                 temporary.unlink()
             raise
+
+
+def remove_leftovers(folder: str | os.PathLike) -> None:
+    """Removes what writers of this machine, killed in the middle of `write`, left below a folder.
+
+    Only whoever owns the folder calls this; files of writers that are alive, and of other
+    machines, stay.
+    """
+    if not os.path.isdir('/proc/self'):
+        return  # Whether a thread is alive cannot be asked here.
+    pattern = re.compile(rf'\..+\.{re.escape(platform.node())}-(\d+)\.tmp')
+    for place, folders, names in os.walk(folder):
+        # A checkpoint is whole or absent, and large; its own writer cleans up.
+        folders[:] = [name for name in folders if name != 'checkpoints']
+        for name in names:
+            match = pattern.fullmatch(name)
+            if match and not os.path.exists(f'/proc/{match[1]}'):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(place, name))
 
 
 @contextlib.contextmanager

@@ -677,6 +677,8 @@ def prepare(
         for mixture, split in mixed:
             rates = pipeline.mixture_rates(mixture, split)
             prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
+        for line in _equal_splits([results[job] for job in todo], root, vocabulary):
+            progress.say(line)
     done = [results[job] for job in jobs]
     seconds = time.monotonic() - started
     examples = sum(d.manifest['num_examples'] for d in done if not d.fresh)
@@ -688,6 +690,28 @@ def prepare(
         flush=True,
     )
     return done
+
+
+def _equal_splits(made: Sequence[Done], root: str, vocabulary: str) -> Iterator[str]:
+    """A line for every two splits of a task that hold the same examples, one of them new."""
+    new = {done.job for done in made}
+    for name in dict.fromkeys(job.task for job in new):
+        same: dict[tuple[str, ...], list[str]] = {}
+        for split in load_pipeline().get(name).splits:
+            with contextlib.suppress(prepared.NotPrepared, errors.UserError):
+                found = prepared.open_task(root, vocabulary, name, split)
+                shards = tuple(shard['sha256'] for shard in found.manifest['shards'])
+                same.setdefault(shards, []).append(split)
+        for splits in same.values():
+            if len(splits) > 1 and any(Job(name, split) in new for split in splits):
+                yield (
+                    f'WARNING: {name} has the very same examples in {" and ".join(splits)}'
+                    + (
+                        ': what is scored there was learnt by heart'
+                        if 'train' in splits
+                        else ': their scores are one'
+                    )
+                )
 
 
 def _names(value: str | Sequence[str], what: str) -> list[str]:
