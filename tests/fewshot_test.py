@@ -17,6 +17,7 @@ import tiny
 import tiny_labels
 
 from xlbench import (
+    commands,
     config as config_lib,
     errors,
     evaluate,
@@ -341,6 +342,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
 
     rows = []
     for asked in steps:
+        commands.sweep(['fewshot', *flags(tmp_path, config(asked), workdir)], '')
         sweep.sweep(config(asked), str(workdir))
         rows.append(len(rows_of(workdir)))
     assert rows == [1 + 2, 2 + 2 + 8, 2 + 2 * 2 * 5 * 2]

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, decoding_flags, errors, names, signatures
 from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
+from xlbench.fewshot import workdir as fewshot_workdir
 from xlbench.fewshot.results import Sweep
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
@@ -54,7 +55,7 @@ def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
     """The same for xlbench.fewshot."""
     command = config_lib.parse_command(argv, doc=doc, fields=names.fields, dry_run=True)
     names.check_sweep(command.config)
-    if not config_lib.check_workdir(command.workdir, command.config):
+    if not fewshot_workdir.check_workdir(command.workdir, command.config):
         names.check_sweep_places(command.config)
     return command
 

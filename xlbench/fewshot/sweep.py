@@ -7,7 +7,7 @@ that a sweep that was stopped, however it was, goes on with the others, and ends
 results. For that the number of lanes at once is kept as well, in plan.json: it decides in which
 order a compiled program adds.
 
-A later command may ask for more in the same workdir: see `GROWING`. What is done is kept, and the
+A later command may ask for more in the same workdir: see workdir.py. What is done is kept, and the
 results are those of a sweep that was asked for everything at once, in the same bytes: no lane
 depends on which others there are, and results.csv has an order of its own. Everything else stays
 as it was begun, the contents of the data included.
@@ -50,14 +50,18 @@ from xlbench import (
 from xlbench.benchmarks import FEWSHOT
 from xlbench.config import check_keys
 from xlbench.errors import UserError
-from xlbench.fewshot import adaptation, report, results, shots as shots_lib
+from xlbench.fewshot import (
+    adaptation,
+    report,
+    results,
+    shots as shots_lib,
+    workdir as workdir_lib,
+)
 from xlbench.fewshot.adaptation import Lane
 from xlbench.interruption import Interrupted, Interruption
 from xlbench.metrics import tagging
 
 STARTS = ('source', 'none')
-# The keys of config.adapt of which a later command may name others.
-GROWING = ('languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'seeds')
 # Seconds between two lines about a group that is running.
 SAY_EVERY = 20.0
 
@@ -409,7 +413,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
       Interrupted: the process was told to end.
     """
     adapt = check_config(config)
-    if check_workdir(workdir, config) and is_finished(workdir, config.task, adapt):
+    if workdir_lib.check_workdir(workdir, config) and is_finished(workdir, config.task, adapt):
         print(f'{workdir} is finished already; its tables:\n\n{report.table(workdir)}')
         return
     mesh = partitioning.make_mesh(**config.mesh)
@@ -429,7 +433,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         journal = results.Journal.open(workdir)
         corpora = open_corpora(config, adapt, journal, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
-        claim_workdir(workdir, config, facts(config, source, data, mesh))
+        workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
         if not config.source_workdir and not (pathlib.Path(own) / 'DONE').exists():
             train.train(config.source, own, found)
         with contextlib.closing(
@@ -481,84 +485,11 @@ def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
     return sorted(rows, key=place)
 
 
-# ---------------------------------------------------------------------------------------------
-# The workdir: what a sweep was begun with, and what was added to it.
-
-
-def check_workdir(workdir: str, config: ConfigDict) -> bool:
-    """Whether a sweep was begun in the workdir that this config continues, or adds to.
-
-    Raises:
-      UserError: it is another sweep's (the difference is in the message), or somebody's.
-    """
-    return config_lib.check_workdir(workdir, _as_begun(workdir, config))
-
-
-def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
-    """Makes the workdir this sweep's own, or notes in its config.json what is asked for now.
-
-    Args:
-      workdir: of the sweep.
-      config: of the sweep.
-      about: what config.json says besides, see `facts`.
-
-    Raises:
-      UserError: it is another sweep's, or somebody's, or was begun with other data.
-    """
-    block = config_lib.to_dict(config)['adapt']
-    asked = {key: block[key] for key in GROWING if key in block}
-    begun = check_workdir(workdir, config)
-    before = config_lib.read_about(workdir) if begun else {}
-    if before.get('source_model', about['source_model']) != about['source_model']:
-        raise UserError(
-            f'config.source_workdir={config.source_workdir} holds another model than when '
-            f'{workdir} was begun; name the one that it held, or choose another --workdir'
-        )
-    # This also compares the contents of the data with those that the sweep was begun with.
-    config_lib.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
-    if not begun:
-        return
-    known = before.get('asked') or [
-        {key: value for key, value in before['config']['adapt'].items() if key in GROWING}
-    ]
-    # What is said of data that was there before stays as it was.
-    new = {
-        'config': before['config'] | {'source_workdir': config.source_workdir},
-        'asked': known if asked in known else [*known, asked],
-        'source_model': about['source_model'],
-        **{key: about[key] | before.get(key, {}) for key in ('manifests', 'contents', 'examples')},
-    }
-    if new != {key: before.get(key) for key in new}:
-        text = json.dumps(before | new, indent=1, ensure_ascii=False)
-        files.write(pathlib.Path(workdir) / 'config.json', text + '\n')
-
-
 def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:
     """Whether all that is asked for now is in the tables of the workdir."""
     if not (pathlib.Path(workdir) / 'DONE').exists():
         return False
     return results.Journal.open(workdir).has_all(planned(task, adapt))
-
-
-def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
-    """The config with what may change as the sweep in the workdir was begun with it.
-
-    That is what may grow, and where a finished source model lies, as long as it is the same one.
-    """
-    if not (pathlib.Path(workdir) / 'config.json').is_file():
-        return config
-    now = config_lib.to_dict(config)
-    try:
-        before = config_lib.read_about(workdir)
-        adapt, source = dict(before['config']['adapt']), before['config']['source_workdir']
-    except (ValueError, KeyError, TypeError):
-        return config  # Whoever compares it says what is wrong.
-    for key in GROWING:
-        now['adapt'].pop(key, None)
-    now['adapt'] |= {key: adapt[key] for key in GROWING if key in adapt}
-    if source and now['source_workdir'] and before.get('source_model'):
-        now['source_workdir'] = source
-    return ConfigDict(now)
 
 
 def source_model(config: ConfigDict) -> str:

@@ -1,0 +1,90 @@
+"""A sweep's config.json: what the sweep was begun with, and what later commands add to it.
+
+A later command may ask for more, see `GROWING`; all else must be as it was begun. Under 'asked'
+stands what each command asked for.
+"""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, files
+from xlbench.errors import UserError
+
+# The keys of config.adapt of which a later command may name others.
+GROWING = ('languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'seeds')
+
+
+def check_workdir(workdir: str, config: ConfigDict) -> bool:
+    """Whether a sweep was begun in the workdir that this config continues, or adds to.
+
+    Raises:
+      UserError: it is another sweep's (the difference is in the message), or somebody's.
+    """
+    return config_lib.check_workdir(workdir, _as_begun(workdir, config))
+
+
+def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
+    """Makes the workdir this sweep's own, or notes in its config.json what is asked for now.
+
+    Args:
+      workdir: of the sweep.
+      config: of the sweep.
+      about: what config.json says besides, see `facts`.
+
+    Raises:
+      UserError: it is another sweep's, or somebody's, or was begun with other data.
+    """
+    block = config_lib.to_dict(config)['adapt']
+    asked = {key: block[key] for key in GROWING if key in block}
+    begun = check_workdir(workdir, config)
+    before = config_lib.read_about(workdir) if begun else {}
+    if before.get('source_model', about['source_model']) != about['source_model']:
+        raise UserError(
+            f'config.source_workdir={config.source_workdir} holds another model than when '
+            f'{workdir} was begun; name the one that it held, or choose another --workdir'
+        )
+    # This also compares the contents of the data with those that the sweep was begun with.
+    config_lib.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
+    if not begun:
+        return
+    known = before.get('asked')
+    if not isinstance(known, list):  # Earlier versions do not have it.
+        adapt = before['config']['adapt']
+        known = [{key: adapt[key] for key in GROWING if key in adapt}]
+    # What is said of data that was there before stays as it was.
+    new = {
+        'config': before['config'] | {'source_workdir': config.source_workdir},
+        'asked': known if asked in known else [*known, asked],
+        'source_model': about['source_model'],
+    }
+    for key in ('manifests', 'contents', 'examples'):
+        there = before.get(key)
+        new[key] = {**about[key], **(there if isinstance(there, dict) else {})}
+    if new != {key: before.get(key) for key in new}:
+        text = json.dumps(before | new, indent=1, ensure_ascii=False)
+        files.write(pathlib.Path(workdir) / 'config.json', text + '\n')
+
+
+def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
+    """The config with what may change as the sweep in the workdir was begun with it.
+
+    That is what may grow, and where a finished source model lies, as long as it is the same one.
+    """
+    if not (pathlib.Path(workdir) / 'config.json').is_file():
+        return config
+    now = config_lib.to_dict(config)
+    try:
+        before = config_lib.read_about(workdir)
+        adapt, source = dict(before['config']['adapt']), before['config']['source_workdir']
+    except (ValueError, KeyError, TypeError):
+        return config  # Whoever compares it says what is wrong.
+    for key in GROWING:
+        now['adapt'].pop(key, None)
+    now['adapt'] |= {key: adapt[key] for key in GROWING if key in adapt}
+    if source and now['source_workdir'] and before.get('source_model'):
+        now['source_workdir'] = source
+    return ConfigDict(now)
