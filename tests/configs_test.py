@@ -22,13 +22,14 @@ from xlbench import (
     runs,
     train_step,
 )
-from xlbench.configs import fewshot_source
+from xlbench.configs import fewshot_source, finetune
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 
 FOLDER = pathlib.Path(__file__).parent.parent / 'configs'
 SWEEPS = ('fewshot',)  # Of xlbench.fewshot; all others are of xlbench.train.
 FILES = sorted({path.stem for path in FOLDER.glob('*.py')} - {'__init__', *SWEEPS})
+BENCHMARKS = [name for name in FILES if name != 'finetune']  # That one takes any task.
 # What a scenario cannot do without.
 NEEDS = {
     'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
@@ -47,7 +48,7 @@ def variants() -> list[tuple[str, str]]:
     """(file, what follows the colon) for each size, scenario and rate."""
     found = []
     for name in FILES:
-        found += [(name, size) for size in documented(name, 'size')]
+        found += [(name, whole(name, size)) for size in documented(name, 'size')]
         for scenario in documented(name, 'scenario'):
             paper_size = documented(name, 'size')[-1]
             words = [paper_size, f'scenario={scenario}', *NEEDS[scenario].split(',')]
@@ -60,6 +61,14 @@ def variants() -> list[tuple[str, str]]:
             found.append((name, ','.join(filter(None, words))))
         found += [(name, f'rate={rate}') for rate in documented(name, 'rate')]
     return found
+
+
+def whole(name: str, size: str) -> str:
+    """What follows the colon for a size, with all that the file asks for."""
+    if name != 'finetune':
+        return size
+    encoder = size == 'tiny' or finetune.MODELS[size][0] == 'encoder'
+    return f'{size},mixture=news_x' + (',objective=tagging' if encoder else '')
 
 
 def load(name: str, variant: str, *extra: str):
@@ -87,7 +96,7 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
         partitioning.check_batch_size(config.batches.row_multiple, mesh, config.accumulate)
     for block in config.evals.values():
         partitioning.check_batch_size(block.batch_size, mesh)
-        for task in block.tasks:
+        for task in block.tasks if name in BENCHMARKS else ():
             benchmarks.parse_task(task)
     labels = {'num_labels': 3} if 'num_labels' in config.model else {}
     models.config(**dict(config.model) | labels)
@@ -119,7 +128,7 @@ def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
     return accepted
 
 
-@pytest.mark.parametrize('name', FILES)
+@pytest.mark.parametrize('name', BENCHMARKS)
 def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
     """Zero-shot sees no dev example of its targets, and mt none that was written in its language.
 
@@ -150,7 +159,7 @@ def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
     assert set(scenarios) == set(documented(name, 'scenario'))
 
 
-@pytest.mark.parametrize('name', FILES)
+@pytest.mark.parametrize('name', BENCHMARKS)
 def test_no_stage_ends_within_its_warm_up(name):
     """Also of one task in one language, which leaves the second stage few steps."""
     for text, c in settings(name).items():
@@ -163,7 +172,7 @@ def test_no_stage_ends_within_its_warm_up(name):
                 assert abs(warmup - expected) <= 1, text
 
 
-@pytest.mark.parametrize('name', [*FILES, *SWEEPS])
+@pytest.mark.parametrize('name', [*BENCHMARKS, *SWEEPS])
 def test_a_file_without_variant_is_its_first_size(name):
     size = documented(name, 'size')[0]
     assert config_lib.to_dict(load(name, '')) == config_lib.to_dict(load(name, size))
@@ -174,10 +183,13 @@ def test_a_file_without_variant_is_its_first_size(name):
 )
 def test_models_have_shapes_shardings_and_optimizers(name, size):
     """Nothing is computed, so that xxl needs no memory either."""
-    config = load(name, size)
+    check_model(load(name, whole(name, size)), 4_000 if size in ('sample', 'tiny') else 250_100)
+
+
+def check_model(config, vocabulary_size):
     mesh = partitioning.make_mesh(data=2, fsdp=2, tensor=2)
     labels = ('A', 'B') if 'num_labels' in config.model else ()
-    model = runs.build_model(config.model, 250_100 if size != 'sample' else 4_000, labels)
+    model = runs.build_model(config.model, vocabulary_size, labels)
     objective = objectives.build(**config.objective)
     shapes, shardings = train_step.params_like(model, objective, mesh)
     assert model.config.vocab_size % 128 == 0
@@ -191,6 +203,51 @@ def test_models_have_shapes_shardings_and_optimizers(name, size):
     for shape, sharding in zip(jax.tree.leaves(shapes), jax.tree.leaves(shardings), strict=True):
         # Every parameter is cut somehow, but for a few short vectors.
         assert any(sharding.spec) or len(shape.shape) == 1
+
+
+@pytest.mark.parametrize('objective', documented('finetune', 'objective'))
+def test_any_task_is_trained_for_each_objective(objective):
+    sizes = ['tiny', 'mt5_small'] if objective == 'generation' else ['tiny', 'mbert', 'xlmr_large']
+    for size in sizes:
+        config = load('finetune', f'{size},mixture=news_x,objective={objective}')
+        runs.check_config(config)
+        assert config.objective.name == objective and config.stages.train.mixture == 'news_x'
+        assert bool(config.init_from) == (size != 'tiny')
+        assert all(block.tasks == ('news_x',) and block.optional for block in config.evals.values())
+        check_model(config, 4_000 if size == 'tiny' else 250_100)
+
+
+def test_any_task_is_narrowed_after_the_colon():
+    config = load(
+        'finetune',
+        'tiny,objective=classification,mixture=news_x,evaluate=news_de+news_fr,validation=dev,test=,'
+        'steps=200,batch_size=8,inputs=32,root=there',
+        '--config.stages.train.optimizer.learning_rate=1e-4',
+    )
+    runs.check_config(config)
+    assert config.evals.dev.tasks == ('news_de', 'news_fr') and 'test' not in config.evals
+    # What is named must be there.
+    assert (config.evals.dev.split, config.evals.dev.optional) == ('dev', False)
+    assert (config.stages.train.num_steps, config.evals.dev.every) == (200, 20)
+    assert (config.batches.batch_size, config.batches.lengths.inputs) == (8, 32)
+    assert config.data.vocabulary == 'there/news_x.model'
+    assert load('finetune', 'mbart,mixture=x,validation=').best.score == ''
+
+
+@pytest.mark.parametrize(
+    ('variant', 'message'),
+    [
+        ('mt5_base', 'needs the name of a task .*finetune.py:mt5_base,mixture=NAME'),
+        ('mbert,mixture=x', 'mbert is trained for classification, tagging, retrieval; say which'),
+        ('mbart,mixture=x,objective=tagging', "mbart is trained for generation, not 'tagging'"),
+        ('mt5,mixture=x', "unknown size after the colon of --config 'mt5'; nearest: mt5_"),
+        ('mt5_base,mixtre=x', "unknown key after the colon of --config 'mixtre'; nearest: mixture"),
+        ('mt5_base,mixture=x,steps=1e3', 'steps=1e3 after the colon is not a whole number'),
+    ],
+)
+def test_what_any_task_needs_is_said(variant, message):
+    with pytest.raises(UserError, match=message):
+        load('finetune', variant)
 
 
 def moving(name: str, variant: str) -> tuple[set[str], set[str]]:

@@ -66,6 +66,8 @@ def main(argv: Sequence[str]) -> None:
         'batch_size': args.batch_size or block.batch_size,
         'num_examples': number,
     }
+    if args.tasks or args.split:  # What is asked for by name must be there.
+        changes['optional'] = False
     # What a file allows counts no longer: see xlbench/metrics/specs.py.
     kept = {key: value for key, value in block.items() if key != 'allow_metrics'}
     config.evals = {name: kept | changes | decoding}

@@ -44,6 +44,11 @@ FAMILIES = {
     'tagging': 'token_classifier',
 }
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
+# Ours, too. An evaluation that is `optional` leaves out the tasks that do not have its split.
+EVAL_OPTIONS = ('optional',)
+DATA_KEYS = ('root', 'vocabulary', 'sample')
+# A SentencePiece model that is not there is trained on the training data, with so many pieces.
+DATA_OPTIONS = ('vocabulary_size',)
 
 _STAGE = Signature(
     'stage',
@@ -104,6 +109,7 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
         evaluator = signatures.table('xlbench.evaluators', 'EVALUATORS')[_objective(config)]
         signature = evaluator.without(*_GIVEN_TO_EVALUATORS)
         types = {'tasks': 'Sequence[str]', 'split': 'str', 'every': 'int', **signature.types}
+        types['optional'] = 'bool'
         if 'responses' in types:  # The config names their split.
             types['responses'] = 'str'
         return dataclasses.replace(
@@ -124,7 +130,8 @@ def check_config(config: ConfigDict) -> None:
     check_keys(config, CONFIG_KEYS, 'config')
     for key in ('data', 'model', 'objective', *_TAKEN_BY, 'stages', 'evals', 'best'):
         _check_is_block(config[key], f'config.{key}')
-    check_keys(config.data, ('root', 'vocabulary', 'sample'), 'config.data')
+    there = [key for key in DATA_OPTIONS if key in config.data]
+    check_keys(config.data, (*DATA_KEYS, *there), 'config.data')
     for key in ('objective', 'model', *_TAKEN_BY):
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     kind, family = _objective(config), config.model.get('family')
@@ -222,7 +229,8 @@ def check_places(config: ConfigDict) -> None:
     for name, block in config.evals.items():
         for task in block.tasks:
             check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
-    check_vocabulary(vocabulary)
+    if not (config.data.get('vocabulary_size') and str(vocabulary).endswith('.model')):
+        check_vocabulary(vocabulary)
     if config.init_from:
         check_source(config.init_from, 'config.init_from')
 
@@ -350,11 +358,17 @@ def needed(config: ConfigDict) -> list[tuple[str, str]]:
     """(task or mixture, split) of all that a run reads, in the order of the config."""
     pairs = [(stage.mixture, stage.split) for stage in config.stages.values()]
     for block in config.evals.values():
-        splits = [block.split, block.get('responses', '')]
+        splits = ['' if block.get('optional') else block.split, block.get('responses', '')]
         pairs += [(task, split) for split in splits if split for task in block.tasks]
         if not block.every and config.baselines:
             pairs += [(task, config.baseline_split) for task in block.tasks]
     return list(dict.fromkeys(pairs))
+
+
+def optional(config: ConfigDict) -> list[tuple[str, str]]:
+    """(task or mixture, split) of what a run evaluates as far as it is there."""
+    blocks = [block for block in config.evals.values() if block.get('optional')]
+    return list(dict.fromkeys((task, block.split) for block in blocks for task in block.tasks))
 
 
 def fields(config: ConfigDict, path: Sequence[str]) -> Mapping[str, str]:

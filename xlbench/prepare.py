@@ -436,6 +436,7 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
     return {
         'task': task.name,
         'split': split,
+        'splits': list(task.splits),
         'view': pipeline.view(task),
         'labels': list(pipeline.labels(task)),  # Of targets that are labels: id = place.
         'features': {
@@ -558,9 +559,12 @@ def _resolve(
         name, colon, own_split = name.partition(':')
         found = pipeline.get(name)
         is_mixture = isinstance(found, seqio.Mixture)
-        for split in [own_split] if colon else splits:
-            mixtures += [(found, split)] if is_mixture else []
-            for task in found.tasks if is_mixture else [found]:
+        for split in [own_split.removesuffix('?')] if colon else splits:
+            tasks = found.tasks if is_mixture else [found]
+            if own_split.endswith('?'):
+                tasks = [task for task in tasks if split in task.splits]
+            mixtures += [(found, split)] if is_mixture and len(tasks) == len(found.tasks) else []
+            for task in tasks:
                 job = Job(task.name, split)
                 with _blaming(task.name):
                     splits_there = tuple(task.splits)
@@ -740,7 +744,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         '--mixture',
         metavar='NAMES',
-        help='mixtures or tasks, comma-separated; NAME:SPLIT for one split of it',
+        help='mixtures or tasks, comma-separated; NAME:SPLIT for one split of it, NAME:SPLIT? for '
+        'those of its tasks that have the split',
     )
     add(
         '--split',

@@ -808,6 +808,46 @@ def is_there(root: str, vocabulary: str, name: str) -> bool:
     return os.path.isdir(place) or os.path.isfile(f'{place}.json')
 
 
+def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]:
+    """The prepared tasks of a task or mixture, with the splits that each of them can have."""
+    parent, tasks = _vocabulary_path(root, vocabulary), [_safe_name(name, 'name')]
+    with contextlib.suppress(NotPrepared):
+        content = _read_json(os.path.join(parent, f'{name}.json'))
+        rates = [content[key] for key in content if key not in _MIXTURE_KEYS]
+        tasks = [task for of_split in rates if isinstance(of_split, dict) for task in of_split]
+    found: dict[str, tuple[str, ...]] = {}
+    for task in dict.fromkeys(tasks):
+        folder = os.path.join(parent, _safe_name(task, 'task'))
+        for split in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            path = os.path.join(folder, split, MANIFEST)
+            if split.startswith('.') or not os.path.isfile(path):
+                continue
+            with contextlib.suppress(NotPrepared):
+                splits = _read_json(path).get('splits')
+                found[task] = tuple(map(str, splits)) if isinstance(splits, list) else ()
+    return found
+
+
+def open_optional(root: str, vocabulary: str, name: str, split: str) -> list['Prepared']:
+    """The tasks of a task or mixture of which a split is prepared; there may be none."""
+    tasks = []
+    for task in members(root, vocabulary, name):
+        with contextlib.suppress(NotPrepared):
+            tasks.append(open_task(root, vocabulary, task, split))
+    return tasks
+
+
+def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
+    """Whether a task has, or may have, a split that is not prepared."""
+    known = members(root, vocabulary, name)
+    if not known:
+        return True
+    having = [task for task, splits in known.items() if not splits or split in splits]
+    return len(having) > sum(
+        task.name in having for task in open_optional(root, vocabulary, name, split)
+    )
+
+
 def ensure(
     needed: Sequence[tuple[str, str]],
     *,
@@ -815,6 +855,8 @@ def ensure(
     vocabulary: str,
     sample: bool = False,
     to_stderr: bool = False,
+    optional: Sequence[tuple[str, str]] = (),
+    vocabulary_size: int = 0,
 ) -> None:
     """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
 
@@ -825,10 +867,22 @@ def ensure(
       sample: whether the sample corpora are written into `root` where there is nothing yet.
       to_stderr: whether all that is said about it goes to standard error, and not to standard
         output.
+      optional: more such pairs, of which only the tasks are meant that have the split.
+      vocabulary_size: above 0, a SentencePiece model that is not there is trained on the first of
+        `needed`, with so many pieces at most.
 
     Raises:
       SystemExit: the child failed; it has said why.
     """
+    command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
+    out = 2 if to_stderr else None
+    if vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(vocabulary):
+        line = f'training the vocabulary {vocabulary} on {":".join(needed[0])}'
+        print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+        more = [f'--mixture={":".join(needed[0])}', f'--new_vocabulary={vocabulary}']
+        more += [f'--vocabulary_size={vocabulary_size}']
+        if code := subprocess.run(command + more, check=False, stdout=out).returncode:
+            raise SystemExit(code)
     missing, unseen = [], []
     for name, split in needed:
         try:
@@ -849,23 +903,36 @@ def ensure(
             file=sys.stderr if to_stderr else sys.stdout,
             flush=True,
         )
+    for name, split in optional:
+        if _is_missing(root, vocabulary, name, split):
+            missing.append(f'{name}:{split}?')
+            reason = f'{name} has no prepared split {split!r}'
     if not missing:
         return
-    line = f'preparing {len(missing)} of {len(needed)} inputs: {reason}'
+    line = f'preparing {len(missing)} of {len(needed) + len(optional)} inputs: {reason}'
     print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
-    command = [sys.executable, '-m', 'xlbench.prepare', f'--mixture={",".join(missing)}']
-    command += [f'--root={root}', f'--vocabulary={vocabulary}', *(['--sample'] if sample else [])]
-    code = subprocess.run(command, check=False, stdout=2 if to_stderr else None).returncode
+    command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
+    command += ['--sample'] if sample else []
+    code = subprocess.run(command, check=False, stdout=out).returncode
     if code:
         raise SystemExit(code)
+    for name, split in optional:
+        if not members(root, vocabulary, name):
+            raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
 
 
 def wait_for(
-    needed: Sequence[tuple[str, str]], *, root: str, vocabulary: str, seconds: float = 2.0
+    needed: Sequence[tuple[str, str]],
+    *,
+    root: str,
+    vocabulary: str,
+    seconds: float = 2.0,
+    optional: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Looks every few seconds until another process has prepared (task or mixture, split) pairs.
 
-    If that process fails, the coordination service of the run ends this one as well.
+    `optional` is as for `ensure`. If that process fails, the coordination service of the run ends
+    this one as well.
     """
     for name, split in needed:
         while True:
@@ -874,3 +941,6 @@ def wait_for(
                 break
             except NotPrepared:
                 time.sleep(seconds)
+    for pair in optional:
+        while _is_missing(root, vocabulary, *pair):
+            time.sleep(seconds)

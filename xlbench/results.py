@@ -13,12 +13,20 @@ import hashlib
 import json
 import math
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from xlbench import benchmarks, errors, files
 
 _MOST_LEVELS = 64  # Of nested JSON; configs have five.
+LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
+
+
+def main_score(headline: str, scores: Iterable[str]) -> str:
+    """The score that stands for a task: its headline, else the first one that is not a loss."""
+    names = list(scores)
+    others = [name for name in names if name not in LOSSES]
+    return headline if headline in names else [*others, *names, 'loss'][0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +65,7 @@ class Result:
     @property
     def main_score(self) -> str:
         """The headline, else the first score of the first metric; without any, the loss."""
-        others = [name for name in self.scores if name not in ('loss', 'perplexity')]
-        return self.headline if self.headline in self.scores else [*others, 'loss'][0]
+        return main_score(self.headline, self.scores)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,7 +31,7 @@ from xlbench import (
 from xlbench.config import check_keys
 from xlbench.errors import UserError
 from xlbench.lora import Lora
-from xlbench.prepared import Prepared, ensure, open_mixture, wait_for
+from xlbench.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.responses import ResponseSet
 
 # {(task or mixture, split): (its prepared tasks, their rates)}
@@ -114,16 +114,26 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
         )
     evals = {}
     for name, block in config.evals.items():
-        tasks = [data[task, block.split][0][0] for task in block.tasks]
-        options = {key: value for key, value in block.items() if key not in names.EVAL_KEYS}
+        if not (tasks := evaluated(block, data)):
+            continue
+        ours = (*names.EVAL_KEYS, *names.EVAL_OPTIONS)
+        options = {key: value for key, value in block.items() if key not in ours}
         if split := options.pop('responses', ''):
-            options['responses'] = [data[task, split][0][0] for task in block.tasks]
+            others = {t.name: t for task in block.tasks for t in data[task, split][0]}
+            options['responses'] = [others[task.name] for task in tasks]
         evaluator = evaluators.build(
             config.objective.name, tasks, model, objective, mesh, tokenizer, **options
         )
         evals[name] = (evaluator, block.every)
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
     return Parts(mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals)
+
+
+def evaluated(block: Mapping[str, Any], data: Data) -> list[Prepared]:
+    """What an evaluation scores: its tasks, and those of its mixtures, each once."""
+    pairs = [(name, block['split']) for name in block['tasks']]
+    found = (task for pair in pairs if pair in data for task in data[pair][0])
+    return list({task.name: task for task in found}.values())
 
 
 def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> None:
@@ -188,13 +198,26 @@ def build_model(
 
 def _open_data(config: ConfigDict) -> Data:
     """Opens every preparation that the config names; process 0 makes what is missing first."""
-    needed = names.needed(config)
+    needed, optional = names.needed(config), names.optional(config)
     root, vocabulary = config.data.root, config.data.vocabulary
     if jax.process_index() == 0:
-        ensure(needed, root=root, vocabulary=vocabulary, sample=config.data.sample)
+        ensure(
+            needed,
+            root=root,
+            vocabulary=vocabulary,
+            sample=config.data.sample,
+            optional=optional,
+            vocabulary_size=config.data.get('vocabulary_size') or 0,
+        )
     else:
-        wait_for(needed, root=root, vocabulary=vocabulary)
-    return {pair: open_mixture(root, vocabulary, *pair) for pair in needed}
+        wait_for(needed, root=root, vocabulary=vocabulary, optional=optional)
+    data = {pair: open_mixture(root, vocabulary, *pair) for pair in needed}
+    for name, split in optional:
+        if tasks := open_optional(root, vocabulary, name, split):
+            data.setdefault((name, split), (tasks, [1.0] * len(tasks)))
+        elif jax.process_index() == 0:
+            print(f'{name} has no split {split!r}: its evaluation is left out', flush=True)
+    return data
 
 
 def copy_inputs(config: ConfigDict, parts: Parts, workdir: str) -> None:
@@ -206,11 +229,11 @@ def copy_inputs(config: ConfigDict, parts: Parts, workdir: str) -> None:
     tokenizers.copy_files(config.data.vocabulary, config.data.root, workdir)
     for block in config.evals.values():
         split = block.get('responses', '')
-        for task in block.tasks if split else ():
-            path = response_set_path(workdir, task, split)
+        for task in evaluated({**block, 'split': split}, parts.data) if split else ():
+            path = response_set_path(workdir, task.name, split)
             if not path.is_file():
                 path.parent.mkdir(exist_ok=True)
-                ResponseSet.of_prepared(parts.data[task, split][0][0]).save(path)
+                ResponseSet.of_prepared(task).save(path)
 
 
 def response_set_path(workdir: str | os.PathLike, task: str, split: str) -> pathlib.Path:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xlbench import baselines, benchmarks, errors
-from xlbench.results import Result, Run
+from xlbench.results import LOSSES, Result, Run
 
 _LANG = re.compile(r'\blang:(\w+)')
 # Training settings as columns, in the order of the tables of arXiv:2106.02017.
@@ -849,7 +849,7 @@ def _main_score(run: Run) -> str:
     # An evaluation that decodes nothing has the loss alone, but knows what stands for its task.
     named = [result.headline for result in results if result.headline]
     scores = [result.main_score for result in results]
-    return [*named, *(score for score in scores if score != 'loss'), 'loss'][0]
+    return [*named, *(score for score in scores if score not in LOSSES), 'loss'][0]
 
 
 def _order(picks: Sequence[Pick]) -> tuple[str, ...]:
@@ -857,8 +857,8 @@ def _order(picks: Sequence[Pick]) -> tuple[str, ...]:
     results = [result for pick in picks for result in pick.results.values()]
     first = [result.main_score for result in results]
     others = [name for result in results for name in result.scores]
-    names = [name for name in dict.fromkeys((*first, *others)) if name != 'loss']
-    return tuple(names + ['loss'] * ('loss' in others))
+    names = [name for name in dict.fromkeys((*first, *others)) if name not in LOSSES]
+    return tuple(names + [name for name in LOSSES if name in others])
 
 
 def _first_word(task: str) -> str:

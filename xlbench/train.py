@@ -546,14 +546,16 @@ class Trainer:
             return
         with self.watch.paused('scoring the baselines'):
             for name in self._final():
-                for task in self.config.evals[name].tasks:
-                    evaluator = self.parts.evals[name][0]
+                block, data = self.config.evals[name], self.parts.data
+                learnt = runs.evaluated({**block, 'split': self.config.baseline_split}, data)
+                train_tasks = {task.name: task for task in learnt}
+                for task in runs.evaluated(block, data):
                     baselines.score(
                         self.workdir,
                         self.config.baselines,
-                        self.parts.data[task, self.config.evals[name].split][0][0],
-                        self.parts.data.get((task, self.config.baseline_split), ([None], []))[0][0],
-                        evaluator.examples(task),
+                        task,
+                        train_tasks.get(task.name),
+                        self.parts.evals[name][0].examples(task.name),
                     )
         if self.parts.evals:
             self.log.line('\n' + report.table(self.workdir))

@@ -145,8 +145,7 @@ class Evaluator:
         named = {t.prepared.name: t.prepared.manifest.get('headline') for t in self._tasks}
         values = []
         for name in named if task == 'mean' else [task]:
-            others = [key for key in scores[name] if key not in ('loss', 'perplexity')]
-            key = named[name] or (others[0] if others else '')
+            key = named[name] or results.main_score('', scores[name])
             if key not in scores[name]:
                 raise errors.unknown(f'score of {name} that is its headline', key, scores[name])
             values.append(scores[name][key])

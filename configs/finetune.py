@@ -1,0 +1,231 @@
+r"""Any task or mixture: a public model, or a small fresh one, trained on data of one's own.
+
+  python -m xlbench.train --config=configs/finetune.py:mt5_base,mixture=news_title_de
+  python -m xlbench.train \
+      --config=configs/finetune.py:xlmr_base,objective=classification,mixture=reviews_stars_en
+
+The name is that of a task in a file such as tasks/news.py (see xlbench.pipeline.register_text_task
+and its siblings), or of a mixture. The size `tiny` downloads nothing: a small model from fresh
+parameters, with a vocabulary that is trained on the task and kept in the data root:
+
+  python -m xlbench.train --config=configs/finetune.py:tiny,objective=generation,mixture=NAME
+
+Training reads the split 'train'. The splits 'validation' and 'test' are scored where the tasks have
+them: the best checkpoint is the one with the least loss (generation) or the best headline score of
+its tasks on validation, and the test scores are its. Without validation it is the last.
+
+Keys after the colon: size (tiny, mt5_small, mt5_base, mt5_large, t5_base, bart_base, bart_large,
+mbart, mbert, xlmr_base, xlmr_large), mixture, objective (generation, classification, tagging,
+retrieval), which models that write texts do not need; evaluate, tasks or mixtures to score in place
+of what is trained on, with a + between two, for zero-shot transfer; split, validation and test, the
+names of splits (`test=` leaves it out); steps, batch_size, inputs and targets (most tokens), root.
+All else is set as ever: --config.stages.train.optimizer.learning_rate=3e-4.
+"""
+
+import ml_collections
+
+from xlbench import config as config_lib, errors
+
+# Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
+MODELS = {
+    'mt5_small': ('mt5', 'small', 'google/mt5-small'),
+    'mt5_base': ('mt5', 'base', 'google/mt5-base'),
+    'mt5_large': ('mt5', 'large', 'google/mt5-large'),
+    't5_base': ('t5_1_1', 'base', 'google/t5-v1_1-base'),
+    'bart_base': ('bart', 'base', 'facebook/bart-base'),
+    'bart_large': ('bart', 'large', 'facebook/bart-large'),
+    'mbart': ('mbart', 'large_50', 'facebook/mbart-large-50'),
+    'mbert': ('encoder', 'mbert', 'google-bert/bert-base-multilingual-cased'),
+    'xlmr_base': ('encoder', 'xlmr_base', 'FacebookAI/xlm-roberta-base'),
+    'xlmr_large': ('encoder', 'xlmr_large', 'FacebookAI/xlm-roberta-large'),
+}
+ENCODERS = {
+    'classification': 'sequence_classifier',
+    'tagging': 'token_classifier',
+    'retrieval': 'dual_encoder',
+}
+# Most tokens of inputs and targets; targets of labels are no tokens.
+LENGTHS = {'generation': (512, 128), 'retrieval': (128, 128)}
+TINY_LENGTHS = {'generation': (256, 64), 'retrieval': (64, 64)}
+
+
+def get_config(variant: str = '') -> ml_collections.ConfigDict:
+    """The config of one model and objective, on one task or mixture."""
+    chosen = config_lib.variant(
+        variant,
+        ('tiny', *MODELS),
+        mixture='',
+        objective='',
+        evaluate='',
+        split='train',
+        validation=None,
+        test=None,
+        steps='',
+        batch_size='',
+        inputs='',
+        targets='',
+        root='data',
+    )
+    size, mixture, root = chosen['size'], chosen['mixture'], chosen['root']
+    if not mixture:
+        raise errors.UserError(
+            'configs/finetune.py needs the name of a task or mixture after the colon: '
+            f'--config=configs/finetune.py:{size},mixture=NAME'
+        )
+    objective = _objective(size, chosen['objective'])
+    tiny, generates = size == 'tiny', objective == 'generation'
+    steps = _number(chosen, 'steps', 1000 if tiny else 3000)
+    batch_size = _number(chosen, 'batch_size', 64 if objective == 'retrieval' else 32)
+    longest = (TINY_LENGTHS if tiny else LENGTHS).get(objective, (128, 128))
+    lengths = {
+        side: _number(chosen, side, most)
+        for side, most in zip(('inputs', 'targets'), longest, strict=True)
+    }
+    every = max(steps // 10, 1)
+
+    c = ml_collections.ConfigDict()
+    c.seed = 0
+    checkpoint = '' if tiny else MODELS[size][2]
+    vocabulary = checkpoint or f'{root}/{mixture}.model'
+    c.data = dict(root=root, vocabulary=vocabulary, sample=False)
+    if tiny:
+        c.data.vocabulary_size = 8000  # At most, of the one that is trained on the data.
+    c.model = model(size, objective)
+    c.init_from = checkpoint  # '' is fresh parameters.
+    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
+    c.objective = {
+        'generation': dict(name='generation', label_smoothing=0.0, z_loss=0.0),
+        # Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
+        'retrieval': dict(
+            name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
+        ),
+    }.get(objective, dict(name=objective, label_smoothing=0.0))
+    c.trainable = ('.*',)
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
+    c.batches = dict(
+        batch_size=batch_size,
+        lengths=lengths,
+        packing=False,
+        length_buckets=1 if objective == 'retrieval' else 2 if tiny else 4,
+        equal_rows=True,
+    )
+    c.accumulate = 1
+    c.nonfinite = dict(skip=0)
+    c.stages = dict(
+        train=dict(
+            mixture=mixture,
+            split=chosen['split'],
+            num_steps=steps,
+            optimizer=optimizer(size, steps),
+        ),
+    )
+    tasks = tuple(filter(None, chosen['evaluate'].split('+'))) or (mixture,)
+    evaluate = dict(batch_size=64, lengths=lengths)
+    # Retrieval chooses among other messages' replies; its test suggests those of training, too.
+    dev, test = {
+        'generation': (dict(decode=False), dict(decode=True)),
+        'retrieval': (dict(responses='', candidates=500), dict(responses=chosen['split'])),
+    }.get(objective, ({}, {}))
+    c.evals = {}
+    if chosen['validation'] != '':
+        # One that is named must be there; others are scored where they are.
+        c.evals.dev = dict(
+            tasks=tasks,
+            split=chosen['validation'] or 'validation',
+            every=every,
+            optional=chosen['validation'] is None,
+            **evaluate,
+            **dev,
+        )
+    if chosen['test'] != '':
+        c.evals.test = dict(
+            tasks=tasks,
+            split=chosen['test'] or 'test',
+            every=0,
+            optional=chosen['test'] is None,
+            **evaluate,
+            **test,
+        )
+    c.best = dict(
+        score='dev/mean/loss' if generates else 'dev/mean/headline',
+        mode='min' if generates else 'max',
+        patience=0,
+    )
+    if objective == 'retrieval':
+        c.best.score = 'dev/mean/mrr'  # Suggestions, which the headline scores, are made for test.
+    if 'dev' not in c.evals:
+        c.best.score = ''  # The last step.
+    c.checkpoints = dict(every=every, keep=2)
+    c.log_every = 50
+    # What the tasks to score learn from must be there; a baseline has no tag for each word.
+    no_baselines = bool(chosen['evaluate']) or objective == 'tagging'
+    c.baselines = () if no_baselines else ('most_frequent',)
+    c.baseline_split = chosen['split']
+    return c
+
+
+def model(size: str, objective: str) -> dict[str, object]:
+    """The block of a model: of those that are public as they are, with half precision."""
+    tiny = size == 'tiny'
+    family, of_family, _ = ('mt5', 'sample', '') if tiny else MODELS[size]
+    block: dict[str, object] = dict(
+        family=family if objective == 'generation' else ENCODERS[objective],
+        size='sample' if tiny else of_family,
+        vocab_size=0,  # The vocabulary's.
+        dropout_rate=0.1,
+        dtype='float32' if tiny else 'bfloat16',
+    )
+    if objective == 'generation':
+        return block if tiny else block | dict(remat='none')
+    block['attention_dropout_rate'] = 0.1
+    if objective == 'retrieval':
+        return block | dict(
+            shared=True, pooling='mean', projection_dim=0, normalize=True, has_pooler=False
+        )
+    return block | dict(num_labels=0, classifier_dropout_rate=0.1)  # Those of the data.
+
+
+def optimizer(size: str, steps: int) -> dict[str, object]:
+    """What the models are fine-tuned with, in the papers of most of them."""
+    warmup = max(steps // 10, 1)
+    if size == 'tiny':
+        return dict(
+            name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=warmup, clip_norm=1.0
+        )
+    if size.startswith(('mt5', 't5')):  # arXiv:2010.11934, section 4.1.
+        return dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0)
+    # arXiv:2001.08210, section 4.1, and of encoders arXiv:1810.04805, appendix A.3.
+    writes = MODELS[size][0] != 'encoder'
+    return dict(
+        name='adamw',
+        learning_rate=3e-5 if writes else 2e-5,
+        schedule='linear',
+        warmup_steps=warmup,
+        weight_decay=0.0 if writes else 0.01,
+        clip_norm=1.0,
+    )
+
+
+def _objective(size: str, objective: str) -> str:
+    """What a model is trained for; UserError if that is not said, or cannot be."""
+    encoder = size == 'tiny' or MODELS[size][0] == 'encoder'
+    writer = size == 'tiny' or not encoder
+    allowed = [*(['generation'] if writer else []), *(ENCODERS if encoder else [])]
+    if not objective and len(allowed) == 1:
+        return allowed[0]
+    if objective not in allowed:
+        raise errors.UserError(
+            f'{size} is trained for {", ".join(allowed)}'
+            + (f', not {objective!r}' if objective else '')
+            + f'; say which: --config=configs/finetune.py:{size},objective={allowed[0]},...'
+        )
+    return objective
+
+
+def _number(chosen: dict[str, str], key: str, default: int) -> int:
+    text = chosen[key]
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise errors.UserError(f'{key}={text} after the colon is not a whole number above 0')
+    return int(text)

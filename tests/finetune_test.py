@@ -1,0 +1,88 @@
+"""configs/finetune.py on made-up tasks of a user's own, by one command from a folder of theirs."""
+
+import csv
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+TASKS = """
+from xlbench import pipeline
+
+for lang, splits in (('de', ('train', 'validation', 'test')), ('fr', ('train', 'test'))):
+    pipeline.register_classification_task(
+        f'mood_{lang}',
+        files={split: f'{lang}.{split}.csv' for split in splits},
+        label='mood',
+        lang=lang,
+        headline='macro_f1',
+    )
+pipeline.add_mixture('mood_both', ['mood_de', 'mood_fr'])
+"""
+WORDS = {
+    'de': {'gut': ('schön', 'toll'), 'schlecht': ('mies', 'öde')},
+    'fr': {'gut': ('beau', 'bon'), 'schlecht': ('mauvais', 'triste')},
+}
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+    """What the command has printed, and its workdir."""
+    folder = tmp_path_factory.mktemp('user')
+    (folder / 'tasks').mkdir()
+    (folder / 'data').mkdir()
+    (folder / 'tasks' / 'mood.py').write_text(TASKS)
+    draw = random.Random(0)
+    for name in ('de.train', 'de.validation', 'de.test', 'fr.train', 'fr.test'):
+        lang, _, split = name.partition('.')
+        with open(folder / 'data' / f'{name}.csv', 'w', newline='') as file:
+            write = csv.writer(file).writerow
+            write(['text', 'mood'])
+            for _ in range(120 if split == 'train' else 21):
+                mood = draw.choice(['gut', 'schlecht'])
+                write([f'"{draw.randrange(99)}", {draw.choice(WORDS[lang][mood])}', mood])
+    command = [sys.executable, '-m', 'xlbench.train', '--workdir=runs/mood']
+    command += ['--config=finetune:tiny,objective=classification,mixture=mood_both,steps=30']
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr[-2000:]
+    return done.stdout, folder / 'runs' / 'mood'
+
+
+def scores(workdir, split):
+    """Of the last step of a split: {task: its metrics.json}."""
+    steps = {int(path.parts[-4]) for path in workdir.glob(f'eval/[0-9]*/{split}/*/metrics.json')}
+    place = workdir / 'eval' / str(max(steps)) / split
+    return {
+        path.parent.name: json.loads(path.read_text()) for path in place.glob('*/metrics.json')
+    }
+
+
+def test_one_command_trains_on_any_mixture_and_scores_the_splits_that_there_are(run):
+    said, workdir = run
+    assert 'training the vocabulary data/mood_both.model on mood_both:train' in said
+    assert (workdir / 'DONE').is_file()
+    dev, test = scores(workdir, 'validation'), scores(workdir, 'test')
+    assert set(dev) == {'mood_de'} and set(test) == {'mood_de', 'mood_fr'}
+    assert all(result['scores']['accuracy'] > 90 for result in test.values())
+    assert json.loads((workdir / 'config.json').read_text())['labels'] == ['gut', 'schlecht']
+
+
+def test_the_headline_leads_the_table_and_chooses_the_checkpoint(run):
+    said, workdir = run
+    assert {result['headline'] for result in scores(workdir, 'test').values()} == {'macro_f1'}
+    table = said[said.index('mood: test split') :]
+    assert table.split('\n\n')[1].startswith('macro_f1')
+    f1 = [
+        (json.loads(path.read_text())['scores']['macro_f1'], -int(path.parts[-4]))
+        for path in workdir.glob('eval/[0-9]*/validation/mood_de/metrics.json')
+    ]
+    best, step = max(f1)
+    assert f'its best checkpoint, step {-step}' in said and best > min(f1)[0]
+
+
+def test_baselines_are_scored_on_every_task_of_a_mixture(run):
+    _, workdir = run
+    found = workdir.glob('eval/baselines/most_frequent/test/*/metrics.json')
+    assert {path.parent.name for path in found} == {'mood_de', 'mood_fr'}
