@@ -9,7 +9,7 @@ import pytest
 import tiny_labels
 import tiny_sweep
 
-from xlbench import errors, prepared
+from xlbench import errors, prepared, results as runs_results
 from xlbench.fewshot import results
 from xlbench.fewshot.results import Journal, Sweep
 
@@ -246,6 +246,13 @@ def test_a_folder_without_results_is_refused_with_a_hint(tmp_path):
     (empty / 'results.jsonl').write_text('')
     with pytest.raises(errors.UserError, match='no adaptation'):
         Sweep.read(empty)
+
+
+def test_reports_of_runs_say_what_reports_of_sweeps_are_made_with(tmp_path):
+    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [1.0]))
+    said = r'sweep is the workdir of a sweep .*fewshot\.report'
+    with pytest.raises(errors.UserError, match=said):
+        runs_results.read_run(folder)
 
 
 def test_whether_data_is_the_sample(tmp_path):

@@ -212,6 +212,11 @@ def read_run(workdir: str | pathlib.Path) -> Run:
     for path in sorted(folder.glob('eval/*')):
         if _is_step(path.name) and (results := _read_results(path)):
             evaluations[int(path.name)] = results
+    if not evaluations and (folder / 'results.jsonl').is_file():
+        raise errors.UserError(
+            f'{workdir} is the workdir of a sweep of xlbench.fewshot; python -m '
+            'xlbench.fewshot.report makes its tables'
+        )
     if not evaluations:
         raise errors.UserError(
             f'{workdir} has no evaluation results (eval/STEP/SPLIT/TASK/metrics.json); let '

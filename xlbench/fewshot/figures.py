@@ -529,11 +529,12 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
             axes.set_title(group.title)
             axes.set_xlabel('improved by bucket')
             axes.set_ylabel('words of bucket')
-            figure.colorbar(image, ax=axes, shrink=0.85)
+            # As high as the squares are, whatever room the panel has.
+            figure.colorbar(image, cax=axes.inset_axes((1.04, 0, 0.06, 1)))
     caption = (
         'Jaccard index of the words of a bucket (rows) and of those test words that zero-shot '
         'transfer labels wrong and the model adapted to a bucket (columns) labels right, for the '
-        f'first {FIRST} buckets.{more}'
+        f'first {max(len(numbers) for numbers, _ in found.values())} buckets.{more}'
     )
     return caption, why
 
