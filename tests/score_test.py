@@ -242,7 +242,7 @@ def test_mistakes(texts, tmp_path, capsys):
         ((short, *mixed), r'short.txt has 3 predictions, and .*a.de has 4 examples'),
         ((outputs, f'--references={texts[0]},{short}', '--lang=de'), 'short.txt has 3 references'),
         ((outputs, f'--references={texts[0]}'), 'has to know the language of the texts; set --lan'),
-        ((outputs, *mixed, '--metrics=rouge'), "unknown metric 'rouge'; "),
+        ((outputs, *mixed, '--metrics=rouge'), "unknown metric in --metrics 'rouge'; "),
         (
             (outputs, f'--references={",".join(texts)}', '--lang=de', '--metrics=mrs_rouge'),
             'MrsRouge compares with one reference, and .* has up to 2; leave it out',
@@ -310,6 +310,15 @@ def test_it_needs_neither_jax_nor_tensorflow(texts, tiny_root, tmp_path):
         f'error: {outputs} has 4 predictions, and {TASK}/test has 33 examples; there must be one '
         'for each, in the same order (empty lines count)'
     ]
+
+
+def test_a_reader_that_has_enough_ends_it_without_a_trace(texts, tmp_path):
+    outputs = write(tmp_path / 'out.txt', *PREDICTIONS)
+    command = [sys.executable, '-m', 'xlbench.score', outputs, f'--references={texts[0]}']
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with subprocess.Popen([*command, '--metrics=chrf'], cwd=PROJECT, **pipes) as child:
+        child.stdout.close()
+        assert (child.stderr.read(), child.wait()) == (b'', 1)
 
 
 def test_a_function_of_ones_own(texts, tmp_path, capsys, monkeypatch):

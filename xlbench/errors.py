@@ -175,7 +175,12 @@ def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -
     before and save, see xlbench/interruption.py.
     """
     try:
-        return main(argv) or 0
+        code = main(argv) or 0
+        print(end='', flush=True)  # So that a reader that is gone is met here.
+        return code
+    except BrokenPipeError:  # Whoever reads standard output has enough, such as head.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         line = 'stopped by Ctrl-C; what was finished before stays'
         print(f'error: {line}', file=sys.stderr, flush=True)

@@ -77,6 +77,7 @@ def main(argv: Sequence[str]) -> int:
         raise UserError(f'--step={args.step}; 0 or more is allowed')
     if workdir:
         _check_workdir(workdir, args.system or workdir.name, args.seed)
+    _check_names(args)
     asked = _of_files(args) if args.references else _of_task(args)
     asked = asked._replace(references=asked.references.first(args.num_examples))
     system = outputs.read_outputs(
@@ -93,30 +94,37 @@ def main(argv: Sequence[str]) -> int:
     counts = list(map(len, asked.references.targets))
     scores, per_example = suite.score(*_compared(asked, n_best))
     signatures = suite.signatures_of(counts)
+    folder = None
+    if workdir:
+        facts = {
+            'num_examples': len(n_best),
+            'scores': scores,
+            'signatures': signatures,
+            'seconds': round(time.monotonic() - started, 3),
+        }
+        lines = _lines(asked.references, n_best, per_example)
+        folder = _write(workdir, args, asked, facts, lines)
     for name, value in scores.items():
         print(f'{name:<24} {value:.2f}')
     for name, signature in signatures.items():
         print(f'{name}: {signature}')
     if empty := sum(not row for row in n_best):
         print(f'{empty} of {len(n_best)} examples have no prediction, and were scored as empty')
-    if workdir:
-        origin = {'file': args.predictions, 'sha256': outputs.sha256(args.predictions)}
-        facts = {
-            'step': args.step,
-            'stage': 'score',
-            'num_examples': len(n_best),
-            'scores': scores,
-            'signatures': signatures,
-            'decoding': {'method': 'file', **origin},
-            'seconds': round(time.monotonic() - started, 3),
-            'headline': asked.headline if asked.headline in scores else '',
-            **asked.references.facts,
-        }
-        lines = _lines(asked.references, n_best, per_example)
-        _write_about(workdir, args, asked, facts, origin)
-        folder = results.write_result(workdir, str(args.step), asked.task, args.split, facts, lines)
+    if folder:
         print(f'wrote {folder}')
     return 0
+
+
+def _check_names(args: argparse.Namespace) -> None:
+    """Raises UserError for slips that shall not wait for a preparation."""
+    if not os.path.isfile(args.predictions):
+        raise UserError(f'there is no file {args.predictions}')
+    if args.metrics:
+        from xlbench.metrics import named  # It loads for half a second.
+
+        for name in args.metrics.split(','):
+            if ':' not in name and name not in named.NAMES:
+                raise errors.unknown('metric in --metrics', name, named.NAMES)
 
 
 def _of_files(args: argparse.Namespace) -> _Asked:
@@ -274,31 +282,42 @@ def _check_workdir(workdir: pathlib.Path, system: str, seed: int) -> None:
         )
 
 
-def _write_about(
+def _write(
     workdir: pathlib.Path,
     args: argparse.Namespace,
     asked: _Asked,
     facts: Mapping[str, Any],
-    origin: Mapping[str, str],
-) -> None:
-    """config.json: what was scored so far, and with which references."""
+    lines: Sequence[Mapping[str, Any]],
+) -> pathlib.Path:
+    """Writes the result, and config.json: what was scored so far. Returns the result's folder."""
     from xlbench import config as config_lib  # It loads for longer than a slip may wait.
 
+    origin = {'file': args.predictions, 'sha256': outputs.sha256(args.predictions)}
+    of_references = asked.references.facts
     path = workdir / 'config.json'
     before = files.read_json(path, dict[str, Any]) if path.is_file() else {}
     place = f'{asked.task}/{args.split}'
-    sample = 'sample' in (facts['data'], before.get('data'))
+    is_sample = 'sample' in (of_references['data'], before.get('data'))
     about = {
         'config': {'system': args.system or workdir.name, 'seed': args.seed},
         'seed': args.seed,
-        'data': 'sample' if sample else facts['data'],
-        'scored': before.get('scored', {}) | {place: dict(origin)},
-        'manifests': before.get('manifests', {}) | {place: facts['manifest']},
+        'data': 'sample' if is_sample else of_references['data'],
+        'scored': before.get('scored', {}) | {place: origin},
+        'manifests': before.get('manifests', {}) | {place: of_references['manifest']},
         'examples': before.get('examples', {}) | {place: facts['num_examples']},
         **config_lib.facts(),
     }
     workdir.mkdir(parents=True, exist_ok=True)
     files.write(path, json.dumps(about, indent=1, ensure_ascii=False) + '\n')
+    result = {
+        'step': args.step,
+        'stage': 'score',
+        **facts,
+        'decoding': {'method': 'file', **origin},
+        'headline': asked.headline if asked.headline in facts['scores'] else '',
+        **of_references,
+    }
+    return results.write_result(workdir, str(args.step), asked.task, args.split, result, lines)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
