@@ -369,6 +369,63 @@ def test_mistakes_in_own_tasks(change, message):
         pipeline.register_text_task(**(arguments | change))
 
 
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'files': 'x.jsonl'}, "files is 'x.jsonl'; give a path for each split"),
+        ({'files': {'train': ['a.jsonl', 'b.jsonl']}}, r'a pattern of several files, such as'),
+        ({'files': {}}, 'files is {}; give a path'),
+        ({'files': {'my split': 'x.jsonl'}}, "files is {'my split': 'x.jsonl'}; give"),
+        ({'fields': ('inputs', 'targets')}, 'give texts by name, such as'),
+        ({'fields': {'inputs': 'a', 'targets': ['b']}}, 'give texts by name'),
+        ({'columns': 'ab'}, "columns is 'ab'; give a list of texts"),
+        ({'columns': {'a', 'b'}}, 'columns is .*; give a list of texts'),
+        ({'lang': ['de']}, r"lang is \['de'\]; give a text"),
+        ({'quotes': 'no'}, "quotes is 'no'; give True or False"),
+        ({'metrics': 'rouge'}, "metrics is 'rouge'; give a list of metrics"),
+        ({'metrics': lambda targets, predictions: {}}, 'give a list of metrics'),
+        ({'name': ['kinds_x']}, r"register_text_task: \['kinds_x'\] is no name of a task"),
+        ({'name': 'kinds x'}, 'is no name of a task'),
+        ({'filez': {}}, 'register_text_task: got an unexpected keyword argument .filez.'),
+    ],
+)
+def test_arguments_of_the_wrong_kind(change, message):
+    arguments = dict(
+        name='kinds_x', files={'train': 'x.jsonl'}, fields={'inputs': 'a', 'targets': 'b'}
+    )
+    with pytest.raises(errors.UserError, match=message) as caught:
+        pipeline.register_text_task(**(arguments | change))
+    assert '\n' not in str(caught.value)
+
+
+def test_kinds_of_arguments_of_other_tasks_and_of_rates(tmp_path):
+    wrong = (
+        (
+            pipeline.register_classification_task,
+            {'labels': {'a', 'b'}},
+            'labels is {.*; give a list',
+        ),
+        (pipeline.register_classification_task, {'labels': [0, 1]}, r'labels is \[0, 1\]; give a'),
+        (pipeline.register_classification_task, {'keep': 'id'}, "keep is 'id'; give a list"),
+        (pipeline.register_tagging_task, {'files': 'x.conll'}, "files is 'x.conll'; give a path"),
+        (pipeline.register_tagging_task, {'word_column': '0'}, "is '0'; give a whole number"),
+        (pipeline.register_dialogue_tasks, {'files': ['x']}, r"files is \['x'\]; give a path"),
+        (pipeline.register_dialogue_tasks, {'separator': ['|']}, r"separator is \['|'\]; give"),
+    )
+    for register, change, message in wrong:
+        arguments = {'name': 'kinds', 'lang': 'de', 'files': {'train': 'x.jsonl'}}
+        with pytest.raises(errors.UserError, match=message):
+            register(**(arguments | change))
+    for name, value in (('temperature', 0), ('temperature', '2'), ('maximum', [1])):
+        with pytest.raises(errors.UserError, match=f'the {name} of a mixing rate is .*above 0'):
+            pipeline.mixing_rate('temperature', **{name: value})
+    # A path is as good as its text, a tuple as a list.
+    task = pipeline.register_classification_task(
+        'kinds_y', files={'train': tmp_path / 'x.jsonl'}, labels=('a', 'b'), text=['t']
+    )
+    seqio.TaskRegistry.remove(task.name)
+
+
 def test_own_tasks_folder_must_exist(monkeypatch, tmp_path):
     monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path / 'gone'))
     with pytest.raises(errors.UserError, match='is not a folder of task files'):

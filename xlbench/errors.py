@@ -35,6 +35,12 @@ class UserError(Exception):
     exit_code = 2
 
 
+def shortened(value: object, length: int = 80) -> str:
+    """What a value looks like in a line, not longer than that."""
+    text = ' '.join(repr(value).split())
+    return text if len(text) <= length else f'{text[: length - 3]}...'
+
+
 def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> UserError:
     """The error for a name that does not exist, with the nearest names that do.
 

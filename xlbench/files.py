@@ -1,7 +1,7 @@
 """Small files: nobody ever sees half of one that we write, and we trust none that we read.
 
-files.write(path, text)                     the whole file or none of it
-files.read_json(path, dict[str, float])     its content, checked against a type
+  files.write(path, text)                     the whole file or none of it
+  files.read_json(path, dict[str, float])     its content, checked against a type
 """
 
 import contextlib

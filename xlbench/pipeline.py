@@ -16,6 +16,7 @@ import contextvars
 import functools
 import importlib
 import importlib.util
+import inspect
 import math
 import os
 import pathlib
@@ -892,17 +893,90 @@ class Hub(NamedTuple):
 
 
 Files = Mapping[str, str | Hub]  # Split -> a path, a pattern or a folder, or a split of the hub.
+DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
+Metric = Callable[..., dict[str, float]]
+
+
+def _is_texts(value: Any) -> bool:
+    # A text is a sequence of texts, too; a set has another order in each process.
+    return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+
+
+def _is_files(value: Any, places: type | types.UnionType) -> bool:
+    named = isinstance(value, Mapping) and bool(value)
+    return named and all(
+        isinstance(split, str)
+        and re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', split)
+        and isinstance(place, places)
+        for split, place in value.items()
+    )
+
+
+_FILES = (
+    "a path for each split, such as {'train': 'news/train.jsonl'}, or a pattern of several files, "
+    "such as 'news/*.jsonl'"
+)
+# What may be declared of a task: annotation -> whether a value is of that kind, and what is.
+_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    str: (lambda value: isinstance(value, str), 'a text'),
+    bool: (lambda value: isinstance(value, bool), 'True or False'),
+    int: (lambda value: isinstance(value, int) and not isinstance(value, bool), 'a whole number'),
+    types.NoneType: (lambda value: value is None, 'None'),
+    Sequence[str]: (_is_texts, "a list of texts, such as ['a', 'b']"),
+    Mapping[str, str]: (
+        lambda value: isinstance(value, Mapping) and _is_texts([*value, *value.values()]),
+        "texts by name, such as {'inputs': 'text', 'targets': 'headline'}",
+    ),
+    Files: (lambda value: _is_files(value, str | Hub), _FILES),
+    DialogueFiles: (lambda value: _is_files(value, str), _FILES),
+    Sequence[Metric]: (
+        lambda value: isinstance(value, list | tuple) and all(map(callable, value)),
+        'a list of metrics, such as [exact_match], a function of (targets, predictions)',
+    ),
+    Callable[[str, int], bool]: (callable, 'a function'),
+}
+
+
+def _declares(register: Callable[..., Any]) -> Callable[..., Any]:
+    """Checks what a `register_...` function is called with by its annotations, in one line."""
+    signature = inspect.signature(register)
+
+    @functools.wraps(register)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:  # A misspelt argument, or one that is missing.
+            raise errors.UserError(f'{register.__name__}: {error}') from None
+        given = bound.arguments
+        if isinstance(given['files'], Mapping):  # A pathlib.Path is a path, too.
+            given['files'] = {
+                split: os.fspath(place) if isinstance(place, os.PathLike) else place
+                for split, place in given['files'].items()
+            }
+        name = given['name']
+        if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
+            raise errors.UserError(
+                f'{register.__name__}: {name!r} is no name of a task; letters, digits, "_" and "." '
+                'are, such as news_title_de'
+            )
+        for argument, value in given.items():
+            annotation = signature.parameters[argument].annotation
+            is_union = isinstance(annotation, types.UnionType)
+            kinds = [_KINDS[kind] for kind in (annotation.__args__ if is_union else [annotation])]
+            if not any(fits(value) for fits, _ in kinds):
+                allowed = ' or '.join(words for _, words in kinds if words != 'None')
+                raise errors.UserError(
+                    f'task {name}: {argument} is {errors.shortened(value)}; give {allowed}'
+                )
+        return register(*bound.args, **bound.kwargs)
+
+    return checked
 
 
 def _check_new(name: str, files: Files, layout: rows.Layout) -> None:
     """UserError for a task that cannot be registered."""
     if name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
         raise errors.UserError(f'task {name} is there already; choose another name')
-    if not isinstance(files, Mapping) or not files:
-        raise errors.UserError(
-            f'task {name}: files is {files!r}; give a path for each split, such as '
-            "{'train': 'news/train.jsonl'}"
-        )
     for path in files.values():
         ending = '' if isinstance(path, Hub) else os.path.splitext(path)[1]
         if ending and not layout.format:
@@ -987,6 +1061,7 @@ def _read_rows(
     return read
 
 
+@_declares
 def register_text_task(
     name: str,
     *,
@@ -999,7 +1074,7 @@ def register_text_task(
     lang: str | None = None,
     source_lang: str | None = None,
     target_lang: str | None = None,
-    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
 ) -> seqio.Task:
     """Adds a text-to-text task that reads files of any common format.
@@ -1071,6 +1146,7 @@ def register_text_task(
     )
 
 
+@_declares
 def register_classification_task(
     name: str,
     *,
@@ -1084,7 +1160,7 @@ def register_classification_task(
     quotes: bool = True,
     keep: Sequence[str] = (),
     lang: str | None = None,
-    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
 ) -> seqio.Task:
     """Adds a task that gives a text, or a pair of texts, one of several labels.
@@ -1156,6 +1232,7 @@ _TAGGED_ENDINGS = {'.conllu': 'conllu', '.iob2': 'iob2'}
 _TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'conll')
 
 
+@_declares
 def register_tagging_task(
     name: str,
     *,
@@ -1167,7 +1244,7 @@ def register_tagging_task(
     tag_column: int | None = None,
     labels: Sequence[str] | None = None,
     lang: str | None = None,
-    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
 ) -> seqio.Task:
     """Adds a task that gives each word of a sentence a tag.
@@ -1340,16 +1417,17 @@ def _with_labels(read: Read, labels: Labels) -> Read:
     return checked
 
 
+@_declares
 def register_dialogue_tasks(
     name: str,
     lang: str,
     *,
-    files: Mapping[str, str],
+    files: DialogueFiles,
     format: str = 'lines',
     separator: str = '__eou__',
     part_of: Callable[[str, int], bool] | None = None,
     drop_seen: bool = True,
-    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
     hint: str = '',
 ) -> list[seqio.Task]:
@@ -1511,8 +1589,14 @@ def mixing_rate(
         'temperature': {'temperature': temperature},
         'capped': {'maximum': maximum},
     }
-    if kind not in arguments:
+    if not isinstance(kind, str) or kind not in arguments:
         raise errors.unknown('mixing rate', kind, arguments)
+    for what, value in (('temperature', temperature), ('maximum', maximum)):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (number and 0 < value < math.inf):
+            raise errors.UserError(
+                f'the {what} of a mixing rate is {value!r}; give a number above 0'
+            )
 
     def rate(task: seqio.Task) -> float:
         split = _split.get()
