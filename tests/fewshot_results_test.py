@@ -10,7 +10,7 @@ import tiny_labels
 import tiny_sweep
 
 from xlbench import errors, prepared, results as runs_results
-from xlbench.fewshot import results
+from xlbench.fewshot import results, sweep as sweep_lib
 from xlbench.fewshot.results import Journal, Sweep
 
 
@@ -223,6 +223,35 @@ def test_rows_do_not_depend_on_the_order_in_which_adaptations_ended(tmp_path):
     one = Sweep.read(tiny_sweep.write(tmp_path / 'one', rows))
     other = Sweep.read(tiny_sweep.write(tmp_path / 'other', rows[::-1]))
     assert one.rows == other.rows == tuple(rows)
+
+
+def test_the_order_of_the_csv_is_its_own():
+    rows = [
+        tiny_sweep.zero_shot('fr', 1.0),
+        *tiny_sweep.group('fr', 2, [1.0, 2.0], method='fc'),
+        tiny_sweep.zero_shot('de', 1.0),
+        *(tiny_sweep.row('de', 2, 1, 1.0, learning_rate=rate) for rate in (1e-5, 3e-5)),
+        *tiny_sweep.group('de', 1, [1.0], start='none'),
+        *tiny_sweep.group('de', 1, [1.0], method='of another version'),
+        *tiny_sweep.group('de', 1, [1.0, 2.0]),
+    ]
+    found = [
+        (row.language, row.start, row.method, row.shots, row.learning_rate, row.bucket)
+        for row in sweep_lib.in_order(rows)
+    ]
+    assert found == [
+        ('de', 'source', 'zero_shot', 0, None, None),
+        ('de', 'source', 'full', 1, 1e-5, 0),
+        ('de', 'source', 'full', 1, 1e-5, 1),
+        ('de', 'source', 'full', 2, 1e-5, 1),
+        ('de', 'source', 'full', 2, 3e-5, 1),
+        ('de', 'source', 'of another version', 1, 1e-5, 0),
+        ('de', 'none', 'full', 1, 1e-5, 0),
+        ('fr', 'source', 'zero_shot', 0, None, None),
+        ('fr', 'source', 'fc', 2, 1e-5, 0),
+        ('fr', 'source', 'fc', 2, 1e-5, 1),
+    ]
+    assert sweep_lib.in_order(reversed(rows)) == sweep_lib.in_order(rows)
 
 
 def test_sweeps_of_the_same_source_model_say_so(tmp_path):

@@ -299,11 +299,13 @@ class Corpus:
         """Every bucket asked for has examples, or is known to be empty."""
         there = {int(record['bucket']) for record in self._records[split.split]}
         missing = [number for number in self._buckets if number not in there]
-        if len(missing) > _num_empty(split):
+        count = len(there) + _num_empty(split)
+        beyond = any(number >= max(count, 1 + max(there, default=-1)) for number in missing)
+        if beyond or len(missing) > _num_empty(split):
             raise UserError(
                 f'bucket {missing[-1]} of {split.name}/{split.split} is asked for, and there are '
-                f'{len(there) + _num_empty(split)}, counted from 0; ask for fewer, or make more '
-                'with `python -m xlbench.buckets sample`'
+                f'{count}, counted from 0; ask for fewer, or make more with '
+                '`python -m xlbench.buckets sample`'
             )
 
     def _by_bucket(self, shots: int) -> dict[int, list[Record]]:

@@ -472,14 +472,16 @@ def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
     methods = (results.ZERO_SHOT, *adaptation.METHODS)
 
     def place(row: results.Row) -> tuple:
+        named = (
+            (row.language, FEWSHOT.task_languages.get(row.task, ())),
+            (row.start, STARTS),
+            (row.method, methods),
+        )
+        numbers = (row.shots, row.learning_rate, row.bucket, row.seed)
         return (
-            FEWSHOT.task_languages[row.task].index(row.language),
-            STARTS.index(row.start),
-            methods.index(row.method),
-            row.shots,
-            row.learning_rate,
-            row.bucket,
-            row.seed,
+            # Names of other versions come last.
+            *(names.index(name) if name in names else len(names) for name, names in named),
+            *((number is not None, number or 0) for number in numbers),
         )
 
     return sorted(rows, key=place)
