@@ -128,6 +128,20 @@ def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
     assert '| d | **1.0** |' in text and '| e | 2.0 |' in text
 
 
+def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path):
+    path = _workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=('news_a',))
+    for file in (path / 'eval').rglob('metrics.json'):
+        record = json.loads(file.read_text())
+        record['scores'] = {'perplexity': 2.0, 'errors': record['scores']['rouge_l'], 'loss': 1.0}
+        file.write_text(json.dumps(record))
+    section = _section(path)
+    assert section.scores == ('errors', 'loss', 'perplexity')
+    assert list(_rows(section, 'errors')) == [
+        'run', 'copy_input', 'most_frequent', 'nearest_input', 'examples'
+    ]  # fmt: skip
+    assert not tables.grid(section, 'errors').best
+
+
 def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
     """A run that was scored on 16 examples, whose baselines were scored on 300."""
     path = _workdir(tmp_path / 'run', lambda step, task: 50.0, num_examples=16)

@@ -16,6 +16,7 @@ from xlbench import (
     objectives,
     partitioning,
     prepared,
+    task_files,
     tokenizers,
     train_step,
 )
@@ -196,6 +197,32 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
     assert result['responses']['gold_inside'] == len(inside)
     assert result['responses']['trimmed'] == sum(len(row) > 8 for row in responses.ids)
     assert set(result['signatures']) == {'MrsRouge', 'SacreBleu'}
+
+
+def test_a_metric_of_the_users_gets_the_suggestions(make, tasks, replies, tmp_path, monkeypatch):
+    """One text of each example, or as many as it asks for."""
+    text = (
+        'def first(targets, predictions):\n'
+        '    return {"mine": sum(map(len, predictions)), "mrr_of_mine": 1}\n\n'
+        'def all_three(targets, predictions):\n'
+        '    return {"texts": sum(map(len, predictions)), "mrr": 2}\n\n'
+        'all_three.num_predictions = 3\n'
+    )
+    (tmp_path / 'scores.py').write_text(text)
+    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
+    module = task_files.load(tmp_path / 'scores.py')
+    task = with_metrics(tasks[0], module.first)
+    options = dict(responses=replies[:1], top_k=6, num_suggestions=3)
+    found = make(tasks=[task], **options).run({}, 7, str(tmp_path), 'stage1')[task.name]
+    _, rows = read(tmp_path, task)
+    assert found['mine'] == sum(len(row['suggestions'][0]['text']) for row in rows)
+    # A name that the evaluation has itself is refused before it; without a set nothing is called.
+    with pytest.raises(UserError, match=r"all_three of task .* gives the score 'mrr'"):
+        make(tasks=[with_metrics(tasks[0], module.all_three)], **options)
+    make(tasks=[with_metrics(tasks[0], module.all_three)])
+    suite = metrics.Suite('a', [metrics.to_spec(module.all_three)])
+    scores, _ = suite.score(['x'], [['a', 'b', 'c', 'd']], ['mrr'])
+    assert scores == {'texts': 3, 'mrr_all_three': 2}
 
 
 def test_a_shared_set_and_a_shared_text_are_encoded_once(

@@ -19,8 +19,7 @@ def plain(grid: Grid, max_width: int) -> str:
         for i, column in enumerate(grid.columns)
     ]
     names = [name for name, _, _ in grid.rows]
-    if grid.head != 'system':
-        names.append(grid.head)
+    names.append(grid.title if grid.head == 'system' else grid.head)
     name_width = min(_NAME_WIDTH, max(map(len, names)))
     blocks, start, room = [[]], 0, max_width - name_width
     for name, span in _groups(grid):

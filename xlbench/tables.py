@@ -29,8 +29,12 @@ _SETTINGS = {
 }
 
 
-# Scores that are best where they are lowest.
-_LOWER = ('loss', 'perplexity')
+# Scores that are best at 100; LOSSES are best where they are lowest. Of a user's own score nobody
+# knows which it is.
+_HIGHER = re.compile(
+    r'(rouge|bleu|chrf|distinct|dist|mrs|accuracy|macro_f1|chunk|tag_accuracy|mrr|p_at|recall|set|'
+    r'macro_mrr)(_.*)?'
+)
 
 
 class Cell(NamedTuple):
@@ -259,7 +263,7 @@ def grid(section: Section, score: str) -> Grid:
         if set(cells) != {'-'}:
             best |= {(len(rows), i) for i, found in enumerate(winners) if number in found}
             rows.append((system.name, system.kind, cells))
-    if score == section.scores[0] and any(s.kind == 'baseline' for s in section.systems):
+    if score == section.scores[0] and _HIGHER.fullmatch(score):
         runs = [system for system in section.systems if system.kind == 'run']
         for system in runs:
             label = 'error removed' + (f' by {system.name}' if len(runs) > 1 else '')
@@ -273,8 +277,11 @@ def grid(section: Section, score: str) -> Grid:
 def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
     """The places of the systems with the best score, as it is shown, of runs and baselines.
 
-    None where fewer than two have it, or where they were scored on different numbers of examples.
+    None where fewer than two have it, where they were scored on different numbers of examples, or
+    where the score is a user's own.
     """
+    if score not in LOSSES and not _HIGHER.fullmatch(score):
+        return set()
     values = {
         number: round(cell.mean, section.decimals)
         for number, system in enumerate(section.systems)
@@ -283,7 +290,7 @@ def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
     counts = {section.systems[number].count(tasks) for number in values}
     if len(values) < 2 or len(counts) > 1:
         return set()
-    top = (min if score in _LOWER else max)(values.values())
+    top = (min if score in LOSSES else max)(values.values())
     return {number for number, value in values.items() if value == top}
 
 

@@ -34,14 +34,18 @@ def user_paths() -> list[pathlib.Path]:
                 f'XLBENCH_TASKS={named} is not a folder of task files, nor one of them (.py)'
             )
         paths += sorted(place.glob('*.py')) if place.is_dir() else [place]
-    here = pathlib.Path.cwd()
-    if not (here / 'config.json').exists():
-        paths += sorted((here / 'tasks').resolve().glob('*.py'))
+    if not is_in_a_workdir():
+        paths += sorted((pathlib.Path.cwd() / 'tasks').resolve().glob('*.py'))
     return [
         path
         for path in paths
         if path.parent != REPOSITORY and path.stem[0] != '_' and path.is_file()
     ]
+
+
+def is_in_a_workdir() -> bool:
+    """Whether the current folder is a workdir or a model, whose tasks/ may be somebody else's."""
+    return (pathlib.Path.cwd() / 'config.json').exists()
 
 
 def find(word: str) -> pathlib.Path | None:

@@ -149,9 +149,12 @@ def _module(place: str, path: str, allow: Sequence[str]) -> types.ModuleType:
     if place.startswith('tasks/'):
         file = task_files.find(place[len('tasks/') : -len('.py')])
         if file is None:
+            here = f'put {place} into the current folder'
+            if task_files.is_in_a_workdir():
+                here = 'go to another folder than this one, whose config.json makes it a workdir'
             raise errors.UserError(
-                f'metric {path!r} stands in a task file that is not here; put {place} into the '
-                'current folder, or set XLBENCH_TASKS to the folder that has it'
+                f'metric {path!r} stands in a task file that is not here; {here}, or set '
+                'XLBENCH_TASKS to the folder that has it'
             )
         return _imported(lambda: task_files.load(file), path, str(file))
     if not _in_package(place) and place not in allow:
