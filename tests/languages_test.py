@@ -1,8 +1,18 @@
 """The table of languages: complete for the benchmarks, and right where others rely on it."""
 
+import json
+
 import pytest
 
-from xlbench import benchmarks, errors, languages
+from xlbench import benchmarks, errors, languages, task_files
+from xlbench.metrics import (
+    Distinct,
+    MrsRouge,
+    MultilingualRouge,
+    SacreBleu,
+    segmenters,
+    words,
+)
 
 
 def test_every_benchmark_language_has_a_row():
@@ -94,3 +104,87 @@ def test_features_shared_with_english(code, count):
 
 def test_features_are_shared_both_ways():
     assert languages.shared_features('ja', 'ko') == languages.shared_features('ko', 'ja') == 6
+
+
+@pytest.fixture
+def forget():
+    """Languages that a test registers are gone afterwards, and what metrics know of them."""
+    yield
+    for code in set(languages.LANGUAGES) - set(languages.TABLE):
+        del languages.LANGUAGES[code]
+    segmenters.load.cache_clear()
+    words.load.cache_clear()
+
+
+def test_a_language_is_registered_with_a_call(forget):
+    with pytest.raises(errors.UserError, match=r"unknown language 'lo'.*languages.register\("):
+        languages.get('lo')
+    languages.register('lo', 'lao', 'lao', segmenter='characters')
+    languages.register('cy', 'welsh', 'latin', family='celtic', alpha3='cym')
+    languages.register('yue', 'cantonese', 'han', segmenter='zh')
+    languages.register('sd', 'sindhi', 'arabic')
+    assert [languages.get(code).spaces for code in ('lo', 'cy', 'yue')] == [False, True, False]
+    assert (languages.get('cy').alpha3, languages.get('yue').alpha3) == ('cym', 'yue')
+    assert (languages.get('lo').direction, languages.get('sd').direction) == ('ltr', 'rtl')
+    # Metrics part texts as they were told: no two syllables of Lao have a space between them.
+    lao = ['ສະບາຍດີ'], ['ສະບາຍ']
+    scores = MultilingualRouge('lo')(*lao)
+    assert 0 < scores['rouge_l'] < 100 and 'tok:characters' in MultilingualRouge('lo').signature
+    assert 0 < MrsRouge('lo')(*lao)['mrs_rouge'] < 100
+    assert SacreBleu.for_language('lo').tokenize == 'char'
+    assert Distinct.for_language('lo').tokenize == 'characters'
+    assert MultilingualRouge('yue').signature.count('jieba') == 1
+    assert MultilingualRouge('cy')(['bore da'], ['bore'])['rouge_1'] == pytest.approx(200 / 3)
+    # The tokens of multilingual BERT stay where they are.
+    assert tuple(languages.LANGUAGES)[:61] == languages.TABLE
+
+
+def test_a_registered_language_is_kept_as_json_and_comes_back(forget):
+    languages.register('lo', 'lao', 'lao', segmenter='characters')
+    languages.register('cy', 'welsh', 'latin')
+    kept = json.loads(json.dumps(languages.registered(['de', 'lo', None, 'lo'])))
+    assert [row['code'] for row in kept] == ['lo']
+    before = languages.LANGUAGES.pop('lo')
+    languages.restore(kept)
+    languages.restore(None)
+    assert languages.get('lo') == before
+    # What a file says does not replace what this process has registered.
+    languages.restore([kept[0] | {'segmenter': 'spaces'}])
+    assert languages.get('lo') == before
+    for strange in ([{'code': 'xx'}], [kept[0] | {'code': 'xx', 'segmenter': 'os:system()'}], [3]):
+        with pytest.raises(errors.UserError, match=r'of a language|is no language'):
+            languages.restore(strange)
+    # A function that only a file names is not imported.
+    languages.restore([kept[0] | {'code': 'xx', 'name': 'x', 'segmenter': 'shutil:rmtree'}])
+    with pytest.raises(errors.UserError, match='may not be loaded'):
+        MultilingualRouge('xx')(['a'], ['a'])
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (('de', 'deutsch', 'latin'), 'de is in the table already'),
+        (('xx', 'german', 'latin'), 'german is the language de already'),
+        (('lao', 'Lao', 'lao'), "name 'Lao' of a language; an example is"),
+        (('Lao', 'lao', 'lao'), "code 'Lao' of a language"),
+    ],
+)
+def test_mistakes_in_a_registered_language(forget, arguments, message):
+    with pytest.raises(errors.UserError, match=message):
+        languages.register(*arguments)
+    with pytest.raises(errors.UserError, match="unknown segmenter of xx 'character'; nearest"):
+        languages.register('xx', 'x', 'latin', segmenter='character')
+
+
+def test_a_segmenter_can_be_a_function_of_a_task_file(forget, tmp_path, monkeypatch):
+    (tmp_path / 'lo.py').write_text(
+        'from xlbench import languages\n\n\n'
+        'def syllables(text):\n    return [text[i : i + 3] for i in range(0, len(text), 3)]\n\n\n'
+        "languages.register('lo', 'lao', 'lao', segmenter=syllables)\n"
+    )
+    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
+    task_files.load(task_files.find('lo'))
+    assert languages.get('lo').segmenter == 'tasks/lo.py:syllables'
+    metric = MultilingualRouge('lo')
+    assert metric(['abcdef'], ['abcxyz'])['rouge_1'] == pytest.approx(50)
+    assert 'tok:tasks/lo.py:syllables-file:' in metric.signature

@@ -4,14 +4,15 @@ import json
 import os
 import textwrap
 
+import mtg_files
 import pyarrow
 import pytest
 import seqio
 import tokenizer_files
 from pyarrow import parquet
 
-from xlbench import errors, pipeline, prepare
-from xlbench.metrics import ChrF
+from xlbench import errors, languages, pipeline, prepare, prepared
+from xlbench.metrics import ChrF, from_spec
 
 CONLL = """-DOCSTART- -X- -X- O
 
@@ -234,3 +235,20 @@ def test_the_headline_is_a_score_of_the_task(root):
     pipeline.register_dialogue_tasks('talks', 'de', files=files)
     names = ('heads_retrieval_de_de', 'talks_generation_de_de')
     assert [pipeline.headline(pipeline.get(name)) for name in names] == ['bleu', 'mrs_rouge']
+
+
+def test_a_registered_language_goes_with_what_is_prepared(root, monkeypatch):
+    """The process that evaluates never imports the task file."""
+    put(root, 'lo.jsonl', '{"a": "ສະບາຍດີ", "b": "ດີ"}\n')
+    languages.register('lo', 'lao', 'lao', segmenter='characters')
+    pipeline.register_text_task(
+        'lo_x', files={'train': 'lo.jsonl'}, fields={'inputs': 'a', 'targets': 'b'}, lang='lo'
+    )
+    mtg_files.write_vocabulary(root)  # BERT's has tokens of languages, and none of this one.
+    prepare.prepare('lo_x', 'train', root=str(root), vocabulary='sample')
+    pipeline.use_vocabulary(str(root / 'bert'), str(root))
+    monkeypatch.delitem(languages.LANGUAGES, 'lo')
+    task = prepared.open_task(str(root), 'sample', 'lo_x', 'train')
+    assert languages.get('lo').segmenter == 'characters'
+    rouge = from_spec(task.manifest['metrics'][0])
+    assert 'tok:characters' in rouge.signature

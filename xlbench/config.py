@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
-from xlbench import configs, errors, files
+from xlbench import configs, errors, files, languages
 from xlbench.errors import UserError
 from xlbench.signatures import Signature
 
@@ -427,7 +427,9 @@ def read_about(workdir: str) -> dict[str, Any]:
     path = pathlib.Path(workdir) / 'config.json'
     if not path.is_file():
         raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
-    return json.loads(path.read_text(encoding='utf-8'))
+    about = json.loads(path.read_text(encoding='utf-8'))
+    languages.restore(about.get('languages') if isinstance(about, dict) else None)
+    return about
 
 
 def read_config(workdir: str) -> ConfigDict:

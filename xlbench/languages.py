@@ -3,12 +3,20 @@
   LANGUAGES['de'].name -> 'german', as the multilingual ROUGE scorer and NLTK call it
   LANGUAGES['de'].mbart -> 'de_DE', its token in mBART-50
 
-A new language is one more line at the end of `_ROWS`.
+A language that is not in the table is a call, in a task file before its tasks:
+
+  languages.register('lo', 'lao', 'lao', segmenter='characters')
+
+Whatever is prepared or trained with it keeps its row, so that evaluations and predictions know the
+language without the task file.
 """
 
 import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from xlbench import errors
+from xlbench import errors, task_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +32,7 @@ class Language:
         alpha3: ISO 639-3 code, of the macrolanguage where there is one; in Marian's tokens.
         direction: 'ltr' or 'rtl', the direction of its script.
         spaces: Whether words are separated by spaces.
+        segmenter: Of a language that was registered, see `register`; '' of those of the table.
     """
 
     code: str
@@ -34,6 +43,7 @@ class Language:
     alpha3: str
     direction: str
     spaces: bool
+    segmenter: str = ''
 
 
 _RIGHT_TO_LEFT = ('arabic', 'hebrew')  # Scripts.
@@ -172,6 +182,9 @@ LANGUAGES: dict[str, Language] = {
     language.code: language for language in map(_parse, _ROWS.strip().splitlines())
 }
 
+# Those of the table, in its order, which tokens of multilingual BERT count by.
+TABLE = tuple(LANGUAGES)
+
 WALS: dict[str, tuple[str, ...]] = {
     code: tuple(features) for code, *features in map(str.split, _WALS.strip().splitlines())
 }
@@ -191,5 +204,98 @@ def shared_features(code: str, other: str = 'en') -> int | None:
 def get(code: str) -> Language:
     """The language of an ISO code; a UserError names the nearest ones if there is no such row."""
     if code not in LANGUAGES:
-        raise errors.unknown('language', code, LANGUAGES, hint='A code, such as de, not a name')
+        hint = (
+            'A code, such as de, not a name; another language is added in a task file: '
+            "languages.register('lo', 'lao', 'lao', segmenter='characters')"
+        )
+        raise errors.unknown('language', code, LANGUAGES, hint=hint)
     return LANGUAGES[code]
+
+
+# ---------------------------------------------------------------------------------------------
+# Languages that the table lacks.
+
+SEGMENTERS = ('spaces', 'characters', 'ja', 'th', 'zh')
+_FUNCTION = re.compile(r'(?:tasks/[^\W\d]\w*\.py|[^\W\d][\w.]*):[^\W\d]\w*')
+
+
+def register(
+    code: str,
+    name: str,
+    script: str,
+    *,
+    segmenter: str | Callable[[str], list[str]] = 'spaces',
+    family: str = '',
+    alpha3: str = '',
+) -> Language:
+    """Adds a language that the table lacks, to be called in a task file; again is harmless.
+
+    Args:
+        code: ISO 639-1 or 639-3 code, as in the names of tasks.
+        name: English name in lower case.
+        script: ISO 15924 name of its script in lower case: 'latin', 'arabic', 'lao'.
+        segmenter: What parts a text into words for metrics: 'spaces'; 'characters', each of which
+            is a word then; 'ja', 'th' or 'zh', the segmenter of that language; or a function from a
+            text to its words, at the top of a task file or of a module (see metrics/specs.py).
+        family: Language family.
+        alpha3: ISO 639-3 code, in Marian's tokens.
+    """
+    if callable(segmenter):
+        module = getattr(segmenter, '__module__', '') or ''
+        file = getattr(getattr(segmenter, '__code__', None), 'co_filename', None)
+        segmenter = f'{task_files.name_of(file) or module}:{getattr(segmenter, "__qualname__", "")}'
+    elif segmenter not in SEGMENTERS:
+        raise errors.unknown(f'segmenter of {code}', str(segmenter), SEGMENTERS)
+    return _add(code, name, script, segmenter, family, alpha3)
+
+
+def _add(code: str, name: str, script: str, segmenter: str, family: str, alpha3: str) -> Language:
+    for what, value, form in (
+        ('code', code, '[a-z]{2,3}'),
+        ('name', name, "[a-z][a-z' -]*"),
+        ('script', script, '[a-z][a-z -]*'),
+        ('family', family, '[a-z -]*'),
+        ('alpha3', alpha3, '([a-z]{3})?'),
+        ('segmenter', segmenter, f'{"|".join(SEGMENTERS)}|{_FUNCTION.pattern}'),
+    ):
+        if not isinstance(value, str) or not re.fullmatch(form, value):
+            example = "register('lo', 'lao', 'lao', segmenter='characters')"
+            raise errors.UserError(f'{what} {value!r} of a language; an example is {example}')
+    if code in TABLE:
+        raise errors.UserError(f'language {code} is in the table already: {LANGUAGES[code].name}')
+    for other in LANGUAGES.values():
+        if other.name == name and other.code != code:
+            raise errors.UserError(f'{name} is the language {other.code} already')
+    LANGUAGES[code] = Language(
+        code=code,
+        name=name,
+        script=script,
+        family=family,
+        mbart=None,
+        alpha3=alpha3 or (code if len(code) == 3 else ''),
+        direction='rtl' if script in _RIGHT_TO_LEFT else 'ltr',
+        spaces=segmenter == 'spaces',
+        segmenter=segmenter,
+    )
+    return LANGUAGES[code]
+
+
+_KEPT = ('code', 'name', 'script', 'segmenter', 'family', 'alpha3')
+
+
+def registered(codes: Iterable[str | None]) -> list[dict[str, str]]:
+    """Those of these languages that the table lacks, as plain JSON for `restore`."""
+    added = sorted({code for code in codes if code in LANGUAGES and code not in TABLE})
+    return [{key: getattr(LANGUAGES[code], key) for key in _KEPT} for code in added]
+
+
+def restore(kept: Any) -> None:
+    """Adds what `registered` gave; what this process has registered itself counts before it.
+
+    The value is read from a file: UserError for one that is no such list.
+    """
+    for row in kept if isinstance(kept, list) else ():
+        if not isinstance(row, Mapping) or set(row) != {*_KEPT}:
+            raise errors.UserError(f'{row!r} is no language that languages.register has made')
+        if row['code'] not in LANGUAGES:
+            _add(*(row[key] for key in _KEPT))

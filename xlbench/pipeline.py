@@ -1333,11 +1333,11 @@ def _tagged(row: Mapping[str, Any], words: str, tags: str) -> readers.Record:
     texts, labels = rows.texts(row[words], words), rows.texts(row[tags], tags)
     if len(texts) != len(labels):
         raise ValueError(f'{len(texts)} {words} and {len(labels)} {tags}')
-    found = [''.join(rows.text(text, f'a text of {words}').split()) for text in texts]
+    plain = [''.join(rows.text(text, f'a text of {words}').split()) for text in texts]
     names = [rows.label(label, f'one of {tags}') for label in labels]
     if spaced := [name for name in names if len(name.split()) > 1]:
         raise ValueError(f'{spaced[0]!r} is not a tag')
-    return {'words': ' '.join(found), 'tags': ' '.join(names)}
+    return {'words': ' '.join(plain), 'tags': ' '.join(names)}
 
 
 def _known_labels(

@@ -25,7 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, names, prepared, readers, tokenizers, workers as workers_lib
+from xlbench import (
+    errors,
+    languages,
+    names,
+    prepared,
+    readers,
+    tokenizers,
+    workers as workers_lib,
+)
 
 BATCH = 1024  # Examples for one call of the tokenizer.
 # Below this many bytes of text, one process is done before others have imported TensorFlow.
@@ -447,6 +455,9 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
         'answer_mark': tokenizer.answer_mark(),
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
+        'languages': languages.registered(
+            getattr(task.source, f'{side}_lang', None) for side in ('source', 'target')
+        ),
         'headline': pipeline.headline(task),
         'metrics': pipeline.metric_specs(task),
         'inputs': inputs,

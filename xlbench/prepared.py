@@ -35,7 +35,7 @@ import msgpack
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors, files, readers, tasks
+from xlbench import errors, files, languages, readers, tasks
 
 FORMAT = 1
 MANIFEST = 'manifest.json'
@@ -578,6 +578,7 @@ def _check_manifest(path: str, manifest: dict[str, Any], task: str, split: str) 
     count = manifest.get('num_examples')
     if not _is_count(count) or count != sum(shard['examples'] for shard in shards):
         raise NotPrepared(f'{path}: num_examples is not the sum of its shards')
+    languages.restore(manifest.get('languages'))
     inputs = manifest.get('inputs') or []
     if not isinstance(inputs, list) or not all(
         isinstance(entry, dict) and isinstance(entry.get('path'), str) and '\0' not in entry['path']
@@ -815,7 +816,7 @@ def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]
         content = _read_json(os.path.join(parent, f'{name}.json'))
         rates = [content[key] for key in content if key not in _MIXTURE_KEYS]
         tasks = [task for of_split in rates if isinstance(of_split, dict) for task in of_split]
-    found: dict[str, tuple[str, ...]] = {}
+    splits_of: dict[str, tuple[str, ...]] = {}
     for task in dict.fromkeys(tasks):
         folder = os.path.join(parent, _safe_name(task, 'task'))
         for split in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
@@ -824,8 +825,8 @@ def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]
                 continue
             with contextlib.suppress(NotPrepared):
                 splits = _read_json(path).get('splits')
-                found[task] = tuple(map(str, splits)) if isinstance(splits, list) else ()
-    return found
+                splits_of[task] = tuple(map(str, splits)) if isinstance(splits, list) else ()
+    return splits_of
 
 
 def open_optional(root: str, vocabulary: str, name: str, split: str) -> list['Prepared']:

@@ -19,6 +19,7 @@ from xlbench import (
     config as config_lib,
     errors,
     evaluators,
+    languages,
     memory,
     models,
     names,
@@ -258,6 +259,12 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
             for task in sorted(splits.values(), key=lambda task: task.name)
         },
         'vocabulary': parts.tokenizer.manifest(),
+        # Those that the table of languages lacks.
+        'languages': languages.registered(
+            task.manifest.get(f'{side}_lang')
+            for task in splits.values()
+            for side in ('source', 'target')
+        ),
         'labels': labels_of(parts.data),  # Of a classifier or tagger: id = place.
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
         'contents': {name: task.content for name, task in sorted(splits.items())},

@@ -169,7 +169,7 @@ class Tokenizer(abc.ABC):
         target before the input, BART <s> before both, XLM-R and BERT <s> or [CLS] before the input.
         Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
         it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
-        `languages.LANGUAGES` is [unusedN], if the vocabulary has such tokens, which text never
+        `languages.TABLE` is [unusedN], if the vocabulary has such tokens, which text never
         becomes.
 
         Args:
@@ -367,7 +367,7 @@ class HuggingFaceTokenizer(Tokenizer):
         self.vocab_size = _vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
         if family == 'bert':
-            names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.LANGUAGES, 1)}
+            names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.TABLE, 1)}
         else:
             rows = languages.LANGUAGES.items() if family == 'mbart50' else ()
             names = {lang: row.mbart for lang, row in rows if row.mbart}

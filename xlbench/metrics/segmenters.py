@@ -13,12 +13,18 @@ import logging
 import tempfile
 from collections.abc import Callable
 
-from xlbench import errors
+from xlbench import errors, languages
+from xlbench.metrics import specs
 
 
 @functools.cache
 def load(language: str | None) -> Callable[[str], list[str]] | None:
-    """The segmenter of a language by its English name, or None where spaces separate words."""
+    """The segmenter of a language by its English name, or None where spaces separate words.
+
+    Of a language that was registered it is the one that languages.register was told.
+    """
+    if row := _registered(language):
+        return _of_registered(row)
     if language == 'chinese':
         return _jieba()
     if language == 'japanese':
@@ -38,6 +44,12 @@ def load(language: str | None) -> Callable[[str], list[str]] | None:
 def signature(language: str | None) -> str:
     """What decides the words, such as tok:jieba-0.42.1."""
     version = importlib.metadata.version
+    if row := _registered(language):
+        if row.segmenter in ('spaces', 'characters'):
+            return 'tok:characters' if row.segmenter == 'characters' else 'tok:unicode'
+        if row.segmenter in languages.TABLE:
+            return signature(languages.get(row.segmenter).name)
+        return f'tok:{row.segmenter}-{specs.fingerprint(_function(row))}'
     if language == 'chinese':
         return f'tok:jieba-{version("jieba")}'
     if language == 'japanese':
@@ -45,6 +57,27 @@ def signature(language: str | None) -> str:
     if language == 'thai':
         return f'tok:newmm-{version("pythainlp")}'
     return 'tok:unicode'
+
+
+def _registered(language: str | None) -> languages.Language | None:
+    """The row of a language that is not in the table, by its English name."""
+    rows = (row for code, row in languages.LANGUAGES.items() if code not in languages.TABLE)
+    return next((row for row in rows if row.name == language), None)
+
+
+def _of_registered(language: languages.Language) -> Callable[[str], list[str]] | None:
+    if language.segmenter == 'spaces':
+        return None
+    if language.segmenter == 'characters':
+        return lambda text: [character for character in text if not character.isspace()]
+    if language.segmenter in languages.TABLE:
+        return load(languages.get(language.segmenter).name)
+    return _function(language)
+
+
+def _function(language: languages.Language) -> Callable[[str], list[str]]:
+    """A user's own segmenter, under the rules for a user's own metrics."""
+    return specs.function(language.segmenter, specs.trusted())
 
 
 def _jieba() -> Callable[[str], list[str]]:

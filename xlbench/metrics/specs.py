@@ -115,6 +115,23 @@ def from_spec(spec: Mapping[str, Any], allow: Sequence[str] = ()) -> Any:
         raise errors.UserError(f'metric {path!r} does not take these arguments: {error}') from error
 
 
+def function(path: str, allow: Sequence[str] = ()) -> Callable[..., Any]:
+    """A user's own function that is no metric, such as a segmenter, by the same rules.
+
+    Args:
+        path: 'module:name' or 'tasks/FILE.py:name'.
+        allow: as for `from_spec`.
+    """
+    parts = _SPEC.fullmatch(path)
+    if parts is None:
+        raise errors.UserError(f'{path!r} does not exist; write module:name, or tasks/FILE.py:name')
+    module = _module(parts['place'], path, allow)
+    defined = vars(module).get(parts['name'])
+    if not isinstance(defined, types.FunctionType) or defined.__module__ != module.__name__:
+        raise errors.UserError(f'{path!r} is not a function; see {_where(module)}')
+    return defined
+
+
 def trusted() -> list[str]:
     """The modules that metrics may come from by the user's own word.
 

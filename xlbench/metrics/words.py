@@ -81,7 +81,9 @@ def signature(lang: str) -> str:
 
 def _segmented(lang: str) -> str | None:
     """The segmenter's name of a language that needs one."""
-    return languages.get(lang).name if lang in _SEGMENTED else None
+    language = languages.get(lang)
+    registered = language.segmenter not in ('', 'spaces')
+    return language.name if lang in _SEGMENTED or registered else None
 
 
 @functools.cache
