@@ -77,7 +77,7 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     assert any('vocabulary of 250,112 (config.model.vocab_size)' in line for line in lines)
     lines = say(fewshot, capsys, '--config=fewshot', '--config.adapt.languages=de')
     assert any(line.startswith('udpos: 6 groups of 12 adaptations = 72; ') for line in lines)
-    assert any(line.startswith('to prepare: 8 of 8 inputs') for line in lines)
+    assert any(line.startswith('to prepare: 10 of 10 inputs') for line in lines)
     assert list(tmp_path.iterdir()) == []
 
 

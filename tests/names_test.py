@@ -59,6 +59,7 @@ PROGRAMS = (
     'xlbench.train', 'xlbench.evaluate', 'xlbench.predict', 'xlbench.prepare', 'xlbench.convert',
     'xlbench.report', 'xlbench.plan', 'xlbench.doctor', 'xlbench.fewshot',
     'xlbench.fewshot.report', 'xlbench.fewshot.attention', 'xlbench.buckets', 'xlbench.data',
+    'xlbench.score',
     'xlbench.tasks.mrs_build', 'xlbench.tasks.xtreme',
 )  # fmt: skip
 SLIPS = {
@@ -80,6 +81,11 @@ SLIPS = {
     'xlbench.fewshot --config=fewshot --config.adapt.seds=1': "in config.adapt 'seds'; nearest",
     'xlbench.fewshot --config=fewshot --config.task=udops': "'udops'; nearest: udpos",
     'xlbench.fewshot --config=fewshot --config.source_workdir=where': 'there is no folder where',
+    'xlbench.train --config=mtg_mt5 --config.evals.test.decoding.method=sample '
+    '--config.evals.test.decoding.temperature=0': 'config.evals.test: decoding: temperature=0.0; a',
+    'xlbench.doctor --verbose': 'unrecognized arguments: --verbose; see python -m xlbench.doctor',
+    'xlbench.data lst': "invalid choice: 'lst'",
+    'xlbench.score run/config.json --format=text --task=mtg_qg_ed_de': 'mtg_qg_ed_de',
     'xlbench.plan --config=mtg_mt5:xll': "unknown size after the colon of --config 'xll'; nearest",
     'xlbench.plan --config=mtg_mt5 --topolgy=v5p': 'topolgy',
     'xlbench.evaluate --workdir=rn': '--workdir: there is no folder rn; nearest: run',

@@ -5,7 +5,6 @@
 Exit code 1 if the default run (the embedded sample) cannot work here.
 """
 
-import argparse
 import dataclasses
 import os
 import pathlib
@@ -72,11 +71,7 @@ def show(found: Findings) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
-    argparse.ArgumentParser(
-        prog='python -m xlbench.doctor',
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    ).parse_args(argv)
+    errors.ArgumentParser('python -m xlbench.doctor', __doc__).parse_args(argv)
     found = examine()
     print(show(found))
     return 1 if found.problems else 0

@@ -28,6 +28,7 @@ from xlbench import (
     task_files,
 )
 from xlbench.config import check_keys
+from xlbench.decoding_options import Options
 from xlbench.errors import UserError
 from xlbench.signatures import Signature
 
@@ -156,6 +157,10 @@ def check_config(config: ConfigDict) -> None:
             _check_is_block(block.decoding, f'{where}.decoding')
             signature = taken(config, 'evals', name, 'decoding')
             config_lib.check_arguments(signature, block.decoding, f'{where}.decoding')
+            try:
+                Options(**{'max_length': block.lengths['targets'], **block.decoding})
+            except UserError as error:
+                raise UserError(f'{where}: {error}') from None
 
 
 def check_sweep(config: ConfigDict) -> None:

@@ -38,7 +38,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xlbench import benchmarks, errors, files, outputs, prepared, results
+from xlbench import benchmarks, errors, files, names, outputs, prepared, results
 from xlbench.errors import UserError
 
 _TAG_FORMATS = ('conll', 'conllu')
@@ -182,6 +182,7 @@ def _open(args: argparse.Namespace) -> prepared.Prepared:
     root = root or os.environ.get('XLBENCH_DATA') or 'data'
     pair = args.task, args.split
     if vocabulary:
+        names.check_task(args.task, 'task in --task', root, vocabulary)
         prepared.ensure([pair], root=root, vocabulary=vocabulary, sample=sample, to_stderr=True)
         return prepared.open_task(root, vocabulary, *pair)
     reasons = []
@@ -191,6 +192,8 @@ def _open(args: argparse.Namespace) -> prepared.Prepared:
         except prepared.NotPrepared as error:
             if (place / args.task / args.split).is_dir():
                 reasons.append(error.reason)
+    if not reasons:
+        names.check_task(args.task, 'task in --task', root, 'sample')
     why = reasons[0] if reasons else f'{args.task}/{args.split} is not prepared in {root}'
     raise UserError(
         f'{why}; name a vocabulary to prepare it with, --vocabulary=mt5, a run that has it, '
