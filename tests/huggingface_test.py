@@ -189,7 +189,7 @@ def test_strange_configs_are_one_line(tmp_path, family):
     'changes, message',
     [
         (dict(model_type='mt55'), "unknown model_type in config.json 'mt55'; nearest: mt5"),
-        (dict(model_type=None), 'unknown model_type'),
+        (dict(model_type=None), 'config.json has no model_type, so the folder holds no model of'),
         (dict(d_ff=None), "lacks 'd_ff'"),
         (dict(feed_forward_proj='gated-silu'), 'supported: relu, gated-gelu'),
         (dict(layer_norm_epsilon=1e-5), 'supported: 1e-06'),

@@ -57,7 +57,7 @@ def ask(commands, folder):
 
 PROGRAMS = (
     'xlbench.train', 'xlbench.evaluate', 'xlbench.predict', 'xlbench.prepare', 'xlbench.convert',
-    'xlbench.report', 'xlbench.plan', 'xlbench.doctor', 'xlbench.fewshot',
+    'xlbench.report', 'xlbench.score', 'xlbench.plan', 'xlbench.doctor', 'xlbench.fewshot',
     'xlbench.fewshot.report', 'xlbench.fewshot.attention', 'xlbench.buckets', 'xlbench.data',
     'xlbench.score',
     'xlbench.tasks.mrs_build', 'xlbench.tasks.xtreme',

@@ -281,6 +281,7 @@ def test_mistakes(texts, tmp_path, capsys):
         ),
         ((write(tmp_path / 'd.jsonl', '[' * 5000), *mixed), 'd.jsonl:1'),
         ((outputs, *mixed, '--task=../x'), "task '../x' is not a plain name"),
+        ((outputs, '--task=a', '--split=../x'), "split '../x' is not a plain name"),
     ):
         with pytest.raises(UserError, match=message) as error:
             run(capsys, *arguments)

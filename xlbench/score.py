@@ -117,6 +117,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _check_names(args: argparse.Namespace) -> None:
     """Raises UserError for slips that shall not wait for a preparation."""
+    prepared.folder('', 'none', args.task or 'task', args.split)  # Refuses what is no plain name.
     if not os.path.isfile(args.predictions):
         raise UserError(f'there is no file {args.predictions}')
     if args.metrics:
@@ -141,7 +142,6 @@ def _of_files(args: argparse.Namespace) -> _Asked:
     )
     stem = pathlib.Path(paths[0]).name.partition('.')[0]
     task = args.task or re.sub(r'\W+', '_', stem, flags=re.ASCII).strip('_') or 'task'
-    prepared.folder('', 'none', task, args.split)  # Refuses what is no name of a folder.
     try:
         lang = benchmarks.parse_task(task).target
     except UserError:

@@ -67,7 +67,12 @@ class Checkpoint:
         if not (folder / hub.CONFIG).is_file():
             raise UserError(f'{folder} has no {hub.CONFIG}, so it holds no Hugging Face checkpoint')
         self.config = declared.read(folder / hub.CONFIG)
-        module = _module('MODEL_TYPES', str(self.config.get('model_type')))
+        if self.config.get('model_type') is None:
+            why = 'has no model_type, so the folder holds no model of Hugging Face'
+            if 'scored' in self.config:
+                why = "is of xlbench.score, so the folder holds a system's scores and no model"
+            raise UserError(f'{folder / hub.CONFIG} {why}')
+        module = _module('MODEL_TYPES', self.config['model_type'])
         self.model: dict[str, Any] = module.from_config(self.config)
         self.family: str = self.model['family']
         self._ignored = module.IGNORED
