@@ -356,3 +356,16 @@ def test_what_a_postprocessor_makes_of_texts_is_scored(tiny_root, tmp_path, caps
     monkeypatch.setattr(prepared, 'open_task', open_task)
     expected = metrics.ChrF()(targets, [text.lower() for text in targets])['chrf']
     assert f'{expected:.2f}' in run(capsys, outputs, *options) and expected < 100
+
+
+def test_references_that_are_all_alike_are_pointed_out(tmp_path, capsys):
+    """A hidden test set has one label in place of all."""
+    outputs = write(tmp_path / 'out.txt', *['a'] * 2, 'b')
+    for labels, said in ((['b'] * 3, True), (['b', 'b', 'a'], False)):
+        path = write(tmp_path / f'{said}.txt', *labels)
+        workdir = tmp_path / f'{said}'
+        arguments = (f'--references={path}', '--metrics=classification', f'--workdir={workdir}')
+        out = run(capsys, outputs, *arguments)
+        found, _ = result(workdir, f'{said}')
+        note = "all 3 examples have the target 'b'; it may stand for labels that are not published"
+        assert (note in out) == (note in found.get('note', '')) == said

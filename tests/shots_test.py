@@ -6,7 +6,7 @@ import tiny_labels
 
 from xlbench import buckets, errors, features, labelled
 from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import shots
+from xlbench.fewshot import shots, sweep
 from xlbench.metrics import tagging
 
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
@@ -52,6 +52,20 @@ views = pytest.mark.parametrize('view', list(TASKS))
 
 # ---------------------------------------------------------------------------------------------
 # Buckets.
+
+
+@views
+def test_a_test_set_without_real_labels_is_pointed_out(root, view, monkeypatch):
+    """Hidden test sets have one label in place of all."""
+    corpus = opened(root, view)
+    assert corpus.about_test == ''
+    alike = [record | {'targets': 0 * record['targets'] + 1} for record in corpus._records['test']]
+    monkeypatch.setitem(corpus._records, 'test', alike)
+    label = tiny_labels.LABELS[view][1]
+    note = f"{corpus.name}/test: all 45 examples have the target '{label}'; it may stand for labels"
+    assert corpus.about_test.startswith(note)
+    adapt = sweep.Adapt(languages=('de',), shots=(1,), buckets=2, learning_rates=(1e-4,))
+    assert note in sweep.survey(adapt, 'de', corpus)
 
 
 @views

@@ -94,9 +94,11 @@ def main(argv: Sequence[str]) -> int:
     counts = list(map(len, asked.references.targets))
     scores, per_example = suite.score(*_compared(asked, n_best))
     signatures = suite.signatures_of(counts)
+    note = _about_targets(asked)
     folder = None
     if workdir:
-        facts = {
+        facts = {'note': note} if note else {}
+        facts |= {
             'num_examples': len(n_best),
             'scores': scores,
             'signatures': signatures,
@@ -108,11 +110,24 @@ def main(argv: Sequence[str]) -> int:
         print(f'{name:<24} {value:.2f}')
     for name, signature in signatures.items():
         print(f'{name}: {signature}')
+    if note:
+        print(note)
     if empty := sum(not row for row in n_best):
         print(f'{empty} of {len(n_best)} examples have no prediction, and were scored as empty')
     if folder:
         print(f'wrote {folder}')
     return 0
+
+
+def _about_targets(asked: _Asked) -> str:
+    """That all references are alike, if they are."""
+    from xlbench.metrics import pairs, tagging
+
+    targets = asked.references.targets
+    seen = {text for row in targets for text in row}
+    if asked.tags:
+        seen = {tag for text in seen for tag in tagging.split(text)}
+    return pairs.about_targets(asked.references.name, len(targets), seen)
 
 
 def _check_names(args: argparse.Namespace) -> None:

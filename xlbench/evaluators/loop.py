@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 
 from xlbench import errors, metrics, partitioning, postprocess, results
 from xlbench.batches import Batch, EvalBatches
-from xlbench.metrics import tagging
+from xlbench.metrics import pairs, tagging
 from xlbench.prepared import Prepared
 
 # Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
@@ -180,10 +180,7 @@ def check_metrics(
 
 
 def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
-    """That all examples have one and the same target, as a line; '' where they have several.
-
-    The labels of hidden test sets are published so: one label for all, or none.
-    """
+    """That all examples have one and the same target, as a line; '' where they have several."""
     splits = tagging.split if prepared.manifest.get('view') == 'tagging' else lambda text: [text]
     seen: set[str] = set()
     for start in range(0, len(numbers), 256):
@@ -191,13 +188,7 @@ def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
             seen.update(splits(record['targets_pretokenized']))
         if len(seen) > 1:  # As a rule after the first few.
             return ''
-    if len(numbers) < 2:
-        return ''
-    target = repr(next(iter(seen)))[:60] if seen else 'no tag at all'
-    return (
-        f'{prepared.name}/{prepared.split}: all {len(numbers)} examples have the target {target}; '
-        'it may stand for labels that are not published, and then no score here means anything.'
-    )
+    return pairs.about_targets(f'{prepared.name}/{prepared.split}', len(numbers), seen)
 
 
 def over_batches(

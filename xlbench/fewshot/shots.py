@@ -25,7 +25,7 @@ import numpy as np
 from xlbench import batches as batches_lib, errors, features, packing, prepared
 from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
-from xlbench.metrics import tagging
+from xlbench.metrics import pairs, tagging
 
 Record = Mapping[str, Any]  # Of a prepared split.
 
@@ -182,6 +182,14 @@ class Corpus:
             view=view,
             dev_examples=dev_examples,
         )
+
+    @property
+    def about_test(self) -> str:
+        """That the labels of the test set seem to be placeholders, as a line; else ''."""
+        records = self._records['test']
+        seen = np.unique(np.concatenate([record['targets'] for record in records] or [[]]))
+        labels = [self.labels[int(number)] for number in seen]
+        return pairs.about_targets(f'{self.name}/test', len(records), labels)
 
     def ids_of(self, shots: int) -> tuple[np.ndarray, int]:
         """The compact ids that adaptations to a number of shots read.

@@ -772,6 +772,8 @@ def survey(adapt: Adapt, language: str, corpus: shots_lib.Corpus) -> str:
         parts.append(text + (f', dev {dev}' if dev else ''))
         if empty := [f'{bucket}' for bucket, size in sizes.items() if not size]:
             parts.append(f'EMPTY of {number} shots: bucket {", ".join(empty)}')
+    if note := corpus.about_test:
+        parts.append(note)
     return f'  {language}: {"; ".join(parts)}'
 
 

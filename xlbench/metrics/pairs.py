@@ -1,6 +1,6 @@
 """What every metric checks about its two lists, and the mean it takes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from xlbench import errors
 
@@ -54,6 +54,25 @@ def check_n_best(
                     'texts: decode them first'
                 )
     return rows
+
+
+def about_targets(place: str, count: int, seen: Collection[str]) -> str:
+    """What has to be said where all examples have one and the same target; '' where they have not.
+
+    The labels of hidden test sets are published so: one label for all, or none.
+
+    Args:
+        place: Where the targets stand, such as news_topic_de/test.
+        count: How many examples there are; of a single one nothing is said.
+        seen: The different targets, of tagging the different tags.
+    """
+    if count < 2 or len(seen) > 1:
+        return ''
+    target = repr(next(iter(seen)))[:60] if seen else 'no tag at all'
+    return (
+        f'{place}: all {count} examples have the target {target}; it may stand for labels that '
+        'are not published, and then no score here means anything.'
+    )
 
 
 def mean(scores: Sequence[dict[str, float]]) -> dict[str, float]:
