@@ -565,6 +565,9 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
     images = [line for line in text.splitlines() if line.startswith('![')]
     assert images and all(line.split('](')[1].rstrip(')') in files[0] for line in images)
     assert r'\begin{table}' in files[0]['report.tex'].decode()
+    lines = files[0]['report.tex'].decode().splitlines()
+    assert not any(re.fullmatch(r'\s+', line) for line in lines)
+    assert not any('multicolumn{1}{c}{}' in line for line in lines if line.count('&') == 1)
 
     assert report.main([str(folder), f'--output={outputs[0]}']) == 0  # Ours: written again.
     foreign = tmp_path / 'foreign'

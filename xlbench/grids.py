@@ -93,8 +93,8 @@ def latex(grid: Grid, caption: str) -> str:
         r'  \centering',
         rf'  \begin{{tabular}}{{l{"r" * len(grid.columns)}}}',
         r'    \toprule',
-        f'    & {" & ".join(heads)} \\\\',
-        f'    {" ".join(rules)}',
+        # A table whose columns have no groups has one line of heads.
+        *([f'    & {" & ".join(heads)} \\\\', f'    {" ".join(rules)}'] if rules else []),
         f'    {grid.head.capitalize()} & {" & ".join(_tex(c.label) for c in grid.columns)} \\\\',
     ]
     kind = None
