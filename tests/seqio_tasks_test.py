@@ -356,6 +356,14 @@ def test_what_cannot_be_is_one_line(made, registry, name, vocabulary, message):
     assert '\n' not in str(caught.value)
 
 
+def test_no_vocabulary_is_trained_on_what_has_one(made, registry):
+    for name, brought in (('trivia_v001', r'/.*spiece.model'), ('copy_bytes', 'bytes')):
+        with pytest.raises(errors.UserError, match=f'brings its own .*--vocabulary={brought}, in'):
+            prepare.make_vocabulary(
+                name, 'train', str(made / 'new.model'), root=str(made), size=300
+            )
+
+
 def test_rates_count_what_a_source_does_not(made, registry):
     registry('trivia_v001')
     mixture = pipeline.add_mixture('counted', ['trivia_v001'], ['proportional'])[0]

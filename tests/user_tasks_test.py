@@ -201,7 +201,7 @@ def test_labels_that_training_does_not_have_are_named(root):
     [
         ('classification', {'files': {'test': 'a.csv'}}, "no split 'train' to read its labels"),
         ('classification', {'labels': ('a', 'a')}, 'give two or more, each once'),
-        ('classification', {'labels': 'ab'}, 'give two or more, each once'),
+        ('classification', {'labels': 'ab'}, "labels is 'ab'; give a list of texts"),
         ('classification', {'text': ('a', 'b', 'c')}, 'names one column, or two'),
         ('classification', {'files': {'train': 'a.docx'}}, 'does not say its format'),
         ('classification', {'files': 'a.csv'}, 'give a path for each split'),

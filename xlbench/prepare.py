@@ -328,6 +328,13 @@ def texts(task: Any, split: str) -> Iterator[str]:
     steps, _ = text_steps(task) or (None, {})
     dataset = None if steps is None else _text_dataset(task, split, steps)
     if dataset is None:
+        from xlbench import seqio_tasks
+
+        if brought := seqio_tasks.vocabulary_of(task):
+            raise errors.UserError(
+                f'task {task.name} brings its own vocabulary, so that none is trained on it; name '
+                f'that one: --vocabulary={brought}, in a config data.vocabulary'
+            )
         raise errors.UserError(
             f'task {task.name} does not end in tokenisation of plain text, so that a vocabulary '
             'cannot be trained on it; name other tasks in --mixture'

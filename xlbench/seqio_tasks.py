@@ -133,6 +133,17 @@ def _check_shape(task: str, name: str, feature: seqio.Feature) -> None:
         )
 
 
+def vocabulary_of(task: seqio.Task) -> str:
+    """The vocabulary that a task brings, as `tokenizers.load` takes it; '' if it brings none."""
+    for name in _SIDES:
+        brought = getattr(task.output_features.get(name), 'vocabulary', None)
+        if isinstance(brought, seqio.ByteVocabulary):
+            return tokenizers.BYTES
+        if isinstance(brought, seqio.SentencePieceVocabulary):
+            return brought.sentencepiece_model_file
+    return ''
+
+
 def vocabulary_paths(task: seqio.Task) -> list[str]:
     """The files of the vocabularies that a task brings, where they are on this machine."""
     paths = [
