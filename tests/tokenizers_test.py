@@ -575,3 +575,20 @@ def test_a_size_that_is_too_small_for_a_vocabulary_says_which_one_works():
     for nothing in ([], ['', ''], ['  ']):
         with pytest.raises(errors.UserError, match='no text has a word'):
             tokenizers.train_sentencepiece(nothing, size=400)
+
+
+def test_bytes_are_those_of_byt5(tmp_path):
+    """Ids as transformers' ByT5Tokenizer and seqio.ByteVocabulary have them."""
+    (tmp_path / 'tokenizer_config.json').write_text('{"tokenizer_class": "ByT5Tokenizer"}')
+    (tmp_path / 'config.json').write_text('{"model_type": "t5", "vocab_size": 384}')
+    folder, named = tokenizers.load(str(tmp_path), ''), tokenizers.load('bytes', '')
+    assert folder.manifest() == named.manifest() | {'name': str(tmp_path)}
+    assert named.encode('aß').tolist() == [100, 198, 162]
+    for text in TEXTS:
+        assert named.decode([*named.encode(text), 1, 100]) == text
+    # Special ids, sentinels and bytes that are no text.
+    assert named.decode([0, 100, 2, 3 + 0xC3, 101, 259, 383]) == 'ab'
+    assert named.encode_inputs(['a'])[0].tolist() == [100, 1]
+    assert named.answer_mark() == [byte + 3 for byte in b' <answer>']
+    with pytest.raises(errors.UserError, match="unknown vocabulary 'byte'; nearest: bytes"):
+        tokenizers.load('byte', '')

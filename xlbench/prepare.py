@@ -780,7 +780,7 @@ def _parser() -> argparse.ArgumentParser:
         '--vocabulary',
         metavar='NAME',
         default='sample',
-        help='sample, sample_mrs, sample_fewshot, a SentencePiece .model, a folder with the '
+        help='sample, sample_mrs, sample_fewshot, bytes, a SentencePiece .model, a folder with the '
         'vocabulary files of a model, or a name such as mt5 or google/mt5-base (default: sample)',
     )
     add('--sample', action='store_true', help='write the sample corpora first, if they are missing')

@@ -4,7 +4,8 @@
 
   sample, sample_mrs, sample_fewshot
                          the sample corpora's own, in the data root: MTG, MRS, few-shot transfer
-  bytes                  the bytes of the text, as ByT5 and seqio.ByteVocabulary have them
+  bytes                  the bytes of the text, as ByT5 and seqio.ByteVocabulary have them; a
+                         folder or hub name of ByT5 is the same
   path/to/x.model        a SentencePiece model, run by SentencePiece itself
   path/to/folder         a model's vocabulary files, as Hugging Face lays them out
   mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version
@@ -537,6 +538,8 @@ def _vocab_size(config: Mapping[str, Any], num_pieces: int) -> int:
 
 
 def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
+    if _is_bytes(files):
+        return ByteTokenizer(name)
     try:
         family = vocabularies.family_of(files)
         if family == 'marian' and files.has(*vocabularies.FAMILIES[family].files):
@@ -548,6 +551,11 @@ def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
             f'the JSON files of vocabulary {files.folder} are not as transformers writes them '
             f'({reason[:200]}); compare them with those of the public model'
         ) from error
+
+
+def _is_bytes(files: vocabularies.Files) -> bool:
+    """Whether a folder is of ByT5, which has no vocabulary files."""
+    return files.setting('tokenizer_class') == 'ByT5Tokenizer'
 
 
 def _from_hub(spec: str) -> str:
@@ -568,6 +576,8 @@ def _from_hub(spec: str) -> str:
     found = fetch([vocabularies.TOKENIZER_FILE])
     if not found:  # Else the others would not be read.
         files = vocabularies.Files.read(os.path.dirname(configs[0])) if configs else None
+        if files and _is_bytes(files):
+            return files.folder
         family = vocabularies.family_of(files) if files else 'other'
         found = fetch(vocabularies.FAMILIES[family].files or VOCABULARY_FILES)
     if not found:
