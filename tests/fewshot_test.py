@@ -24,6 +24,7 @@ from xlbench import (
     interruption,
     metrics,
     partitioning,
+    predict,
     prepared,
     processes,
     runs,
@@ -439,6 +440,13 @@ def test_without_source_training_and_with_parameters_kept(run, root, tmp_path, c
     evaluate.main(['evaluate', f'--workdir={folder}', f'--tasks={task}', '--split=test'])
     scores = json.loads((folder / 'eval/0/test' / task / 'metrics.json').read_text())['scores']
     assert float(rows['0']['score']) == pytest.approx(scores[rows['0']['metric']], rel=1e-12)
+    about = json.loads((folder / 'config.json').read_text())
+    about['config']['data']['root'] = str(tmp_path / 'elsewhere')  # As if it had been moved.
+    (folder / 'config.json').write_text(json.dumps(about))
+    model = predict.load(str(folder))
+    (answer,) = model.tag(['a']) if view == 'tagging' else model.classify(['a'])
+    labels = set(answer.tags if view == 'tagging' else answer.probabilities)
+    assert list(model.labels) == tiny_labels.LABELS[view] and labels <= set(model.labels)
 
 
 @pytest.mark.parametrize('run', ['tagging'], indirect=True)

@@ -44,6 +44,7 @@ from xlbench import (
     partitioning,
     prepared,
     runs,
+    tokenizers,
     train,
     train_step,
 )
@@ -705,17 +706,19 @@ class Runner:
         )
 
     def _keep(self, group: Group, lane: Lane, params: Any) -> None:
-        """Adapted parameters as a workdir of its own, for xlbench.evaluate and xlbench.convert."""
+        """Adapted parameters as a workdir of its own, for xlbench.evaluate, predict and convert."""
         lane_name = f'{lane.learning_rate}-{lane.bucket}-{lane.seed}'
         folder = self._folder / 'adapted' / f'{self._task}-{group.name}' / lane_name
         shutil.rmtree(folder, ignore_errors=True)  # What a killed process has begun to write.
         about = config_lib.read_about(self._source.workdir)
+        vocabulary = tokenizers.path_of_workdir(self._source.workdir, about)
         config = ConfigDict(about.pop('config'))
         if adaptation.METHODS[group.method].cosine:
             with config.unlocked():
                 config.model.head = 'cosine'
         lane_of = dataclasses.asdict(group) | dataclasses.asdict(lane)
         config_lib.claim_workdir(str(folder), config, about | {'adapted': lane_of})
+        tokenizers.copy_files(vocabulary, '', folder)
         checkpoints.save_params(str(folder), 0, params)
 
 
