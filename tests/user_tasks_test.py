@@ -1,5 +1,6 @@
 """Classification and tagging of a user's own files: pipeline.register_... and what comes of it."""
 
+import collections
 import json
 import os
 import textwrap
@@ -202,6 +203,7 @@ def test_labels_that_training_does_not_have_are_named(root):
         ('classification', {'files': {'test': 'a.csv'}}, "no split 'train' to read its labels"),
         ('classification', {'labels': ('a', 'a')}, 'give two or more, each once'),
         ('classification', {'labels': 'ab'}, "labels is 'ab'; give a list of texts"),
+        ('classification', {'shots': 4}, r'shots is 4; give pipeline.Shots'),
         ('classification', {'text': ('a', 'b', 'c')}, 'names one column, or two'),
         ('classification', {'files': {'train': 'a.docx'}}, 'does not say its format'),
         ('classification', {'files': 'a.csv'}, 'give a path for each split'),
@@ -252,3 +254,34 @@ def test_a_registered_language_goes_with_what_is_prepared(root, monkeypatch):
     assert languages.get('lo').segmenter == 'characters'
     rouge = from_spec(task.manifest['metrics'][0])
     assert 'tok:characters' in rouge.signature
+
+
+def test_shots_are_drawn_from_the_training_data(root):
+    lines = [f'"text {i}",{"good" if i % 3 else "bad"}' for i in range(30)]
+    put(root, 'many.csv', '\n'.join(['text,label', *lines]) + '\n')
+    task = pipeline.register_classification_task(
+        'few_x', files={'train': 'many.csv', 'test': 'many.csv'}, shots=pipeline.Shots((1, 4), 3)
+    )
+    assert task.splits == ('train', 'test', 'shots_1', 'shots_4')
+    drawn = [record for batch in prepare.records(task, 'shots_4') for record in batch]
+    assert task.num_input_examples('shots_4') == len(drawn)
+    counts = collections.Counter((r['bucket'], r['targets_pretokenized']) for r in drawn)
+    # The rarer label runs out: there are ten of it for twelve places.
+    assert [counts[str(i), 'good'] for i in range(3)] == [4, 4, 4]
+    assert [counts[str(i), 'bad'] for i in range(3)] == [4, 4, 2]
+    texts = [record['inputs_pretokenized'] for record in drawn]
+    assert len(set(texts)) == len(texts)
+    assert {r['bucket'] for batch in prepare.records(task, 'train') for r in batch} == {''}
+    put(root, 'many.conll', 'EU B-ORG\nsays O\n\nRome B-LOC\nis O\n\nso O\n\n' * 5)
+    task = pipeline.register_tagging_task(
+        'few_y', files={'train': 'many.conll'}, shots=pipeline.Shots((2,), buckets=2)
+    )
+    drawn = [record for batch in prepare.records(task, 'shots_2') for record in batch]
+    for bucket in '01':
+        tags = [r['targets_pretokenized'] for r in drawn if r['bucket'] == bucket]
+        count = collections.Counter(' '.join(tags).split())
+        assert count == {'B-ORG': 2, 'B-LOC': 2, 'O': 4}
+    with pytest.raises(errors.UserError, match="no split 'train' to draw shots from"):
+        pipeline.register_tagging_task('few_z', files={'test': 'a.conll'}, shots=pipeline.Shots())
+    with pytest.raises(errors.UserError, match='not a whole one above 0'):
+        pipeline.Shots((0,))

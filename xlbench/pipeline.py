@@ -13,6 +13,7 @@ That may also be a file, such as a registry that was written for T5X.
 
 import contextlib
 import contextvars
+import dataclasses
 import functools
 import importlib
 import importlib.util
@@ -20,6 +21,7 @@ import inspect
 import math
 import os
 import pathlib
+import random
 import re
 import string
 import traceback
@@ -36,6 +38,7 @@ import tensorflow as tf
 
 from xlbench import (
     benchmarks,
+    buckets,
     conllu,
     errors,
     features,
@@ -916,6 +919,58 @@ _FILES = (
     "a path for each split, such as {'train': 'news/train.jsonl'}, or a pattern of several files, "
     "such as 'news/*.jsonl'"
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Shots:
+    """Buckets of few shots that are drawn from the split 'train': further splits shots_1, ...
+
+    Each bucket is as arXiv:2012.15682 has it (see xlbench/buckets.py): K examples of each label, no
+    example in two buckets; of tags, sentences until each tag is on K words, and none without need.
+    The same files, numbers and seed give the same buckets.
+
+    Attributes:
+      numbers: of shots, K.
+      buckets: of each.
+      seed: another one draws others.
+    """
+
+    numbers: Sequence[int] = (1, 2, 4)
+    buckets: int = 40
+    seed: int = 0
+
+    def __post_init__(self):
+        for number in (*self.numbers, self.buckets):
+            if not isinstance(number, int) or number < 1:
+                raise errors.UserError(f'{self} has a number that is not a whole one above 0')
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Split -> K."""
+        return {f'shots_{number}': number for number in self.numbers}
+
+    def draw(self, records: Iterable[Any], number: int) -> Iterator[Any]:
+        """The records of all buckets of K shots, each with its `bucket`; bad ones as they are."""
+        pool = []
+        for record in records:
+            if isinstance(record, dict):
+                pool.append(record)
+            elif isinstance(record, readers.BadRecord):  # Only empty buckets count as left out.
+                yield record
+        random_numbers = random.Random(f'{self.seed}/{number}')
+        if pool and 'tags' in pool[0]:
+            sampler = buckets.MinimumIncluding([_labels_in(r, 'tagging') for r in pool], number)
+            chosen = [sampler.sample(random_numbers) for _ in range(self.buckets)]
+        else:
+            labels = [record['label'] for record in pool]
+            ways = sorted(set(labels))
+            chosen = buckets.n_way(labels, ways, number, self.buckets, random_numbers)
+        for index, places in enumerate(chosen):
+            if not places:
+                yield readers.LeftOut('empty buckets')
+            yield from (pool[place] | {'bucket': str(index)} for place in places)
+
+
 # What may be declared of a task: annotation -> whether a value is of that kind, and what is.
 _KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
     str: (lambda value: isinstance(value, str), 'a text'),
@@ -934,6 +989,7 @@ _KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
         'a list of metrics, such as [exact_match], a function of (targets, predictions)',
     ),
     Callable[[str, int], bool]: (callable, 'a function'),
+    Shots: (lambda value: isinstance(value, Shots), 'pipeline.Shots(numbers=(1, 2, 4))'),
 }
 
 
@@ -995,6 +1051,7 @@ def _file_source(
     source_lang: str | None,
     target_lang: str | None,
     also: Sequence[str] = (),
+    shots: Shots | None = None,
 ) -> RecordSource:
     """The records of a user's files.
 
@@ -1005,10 +1062,12 @@ def _file_source(
       fields: of a record.
       source_lang, target_lang: see RecordSource.
       also: splits whose files decide what the records of any split are, as its own do.
+      shots: what buckets of few shots are drawn, as further splits.
     """
+    drawn = shots.splits if shots else {}
 
     def patterns(split: str) -> list[str]:
-        place = files[split]
+        place = files['train' if split in drawn else split]
         if isinstance(place, Hub):
             return place.paths()
         return [rows.in_folder(_below_root(place))]
@@ -1018,18 +1077,33 @@ def _file_source(
         return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
     def read(split: str, *paths: str) -> Iterator[Any]:
-        for path in of_split(split, paths):
-            yield from read_file(path)
+        records = (record for path in of_split(split, paths) for record in read_file(path))
+        if split in drawn:
+            yield from shots.draw(records, drawn[split])
+        elif shots:
+            yield from (r | {'bucket': ''} if isinstance(r, dict) else r for r in records)
+        else:
+            yield from records
+
+    def count(split: str, *paths: str) -> int:
+        if split in drawn:
+            return sum(isinstance(record, dict) for record in read(split, *paths))
+        return sum(map(count_file, of_split(split, paths)))
 
     return RecordSource(
         read,
         lambda split: [path for part in dict.fromkeys((split, *also)) for path in patterns(part)],
-        tuple(files),
-        tuple(fields),
+        (*files, *drawn),
+        (*fields, 'bucket') if shots else tuple(fields),
         source_lang=source_lang,
         target_lang=target_lang,
-        count=lambda split, *paths: sum(map(count_file, of_split(split, paths))),
+        count=count,
     )
+
+
+def _check_shots(name: str, files: Files, shots: Shots | None) -> None:
+    if shots and 'train' not in files:
+        raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
 
 
 def _read_rows(
@@ -1162,6 +1236,7 @@ def register_classification_task(
     lang: str | None = None,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
+    shots: Shots | None = None,
 ) -> seqio.Task:
     """Adds a task that gives a text, or a pair of texts, one of several labels.
 
@@ -1177,6 +1252,7 @@ def register_classification_task(
       lang: ISO code of the texts.
       metrics: metric functions; by default accuracy and macro-F1.
       headline: the score that stands for the task in tables and config.best; see `headline`.
+      shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
 
     Example, tasks/reviews.py, for files such as 'review,stars' and '"Well, no",1' below it:
       from xlbench import pipeline
@@ -1194,6 +1270,7 @@ def register_classification_task(
     if len(keys) not in (1, 2):
         raise errors.UserError(f'task {name}: text is {text!r}; it names one column, or two')
     _check_new(name, files, layout)
+    _check_shots(name, files, shots)
     names = ['text_a', 'text_b'][: len(keys)]
 
     def record_of(row: Mapping[str, Any]) -> readers.Record:
@@ -1219,8 +1296,11 @@ def register_classification_task(
             source_lang=lang,
             target_lang=lang,
             also=('train',) if labels is None else (),
+            shots=shots,
         ),
-        preprocessors=classification_preprocessors(known, names, keep),
+        preprocessors=classification_preprocessors(
+            known, names, [*keep, *(['bucket'] if shots else [])]
+        ),
         output_features=label_features(known, 'classification'),
         metric_fns=list(metrics),
     )
@@ -1246,6 +1326,7 @@ def register_tagging_task(
     lang: str | None = None,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
+    shots: Shots | None = None,
 ) -> seqio.Task:
     """Adds a task that gives each word of a sentence a tag.
 
@@ -1263,6 +1344,7 @@ def register_tagging_task(
       lang: ISO code of the sentences.
       metrics: metric functions; by default chunk F1 and the share of right tags.
       headline: the score that stands for the task in tables and config.best; see `headline`.
+      shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
 
     Example, tasks/places.py, for files of lines such as 'in O' and 'Rome B-LOC':
       from xlbench import pipeline
@@ -1273,6 +1355,7 @@ def register_tagging_task(
           lang='en',
       )
     """
+    _check_shots(name, files, shots)
     formats = {format or _tagged_format(place) for place in files.values()}
     if len(formats) > 1:
         raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
@@ -1314,8 +1397,9 @@ def register_tagging_task(
             source_lang=lang,
             target_lang=lang,
             also=('train',) if labels is None else (),
+            shots=shots,
         ),
-        preprocessors=tagging_preprocessors(known),
+        preprocessors=tagging_preprocessors(known, ['bucket'] if shots else []),
         output_features=label_features(known, 'tagging'),
         metric_fns=list(metrics),
     )
