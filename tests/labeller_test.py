@@ -6,6 +6,7 @@ import random
 from typing import NamedTuple
 
 import jax
+import numpy as np
 import pytest
 import tiny_labels
 import tokenizer_files
@@ -173,6 +174,13 @@ def test_an_exported_folder_answers_alike(made, models, tmp_path):
         (tmp_path / 'texts' / 'config.json').write_text(json.dumps(config | changes))
         with pytest.raises(UserError, match=message):
             predict.load(str(tmp_path / 'texts'))
+
+
+def test_a_model_that_diverged_is_said_to(models, monkeypatch):
+    for model, call in ((models['texts'], 'classify'), (models['words'], 'tag')):
+        monkeypatch.setattr(model, '_params', jax.tree.map(lambda x: x * np.nan, model._params))
+        with pytest.raises(UserError, match=r'are not finite: the training .* has diverged'):
+            getattr(model, call)(['the words'])
 
 
 def test_no_more_tokens_than_positions(made):

@@ -174,6 +174,14 @@ class _Labeller(Generic[Answer]):
                 answers[place] = self._answer(chunk[place], encoded[place], row)
         return [answers[i] for i in range(len(chunk))]
 
+    def _check(self, probabilities: np.ndarray) -> None:
+        """Raises UserError for what no softmax gives of finite numbers."""
+        if not np.isfinite(probabilities).all():
+            raise UserError(
+                f'the probabilities of {self.name} are not finite: the training that made it has '
+                'diverged. Try a lower learning_rate, or clip_norm=1.0'
+            )
+
     def _answer(self, texts: Texts, example: features.Example, found: np.ndarray) -> Answer:
         """From the probabilities of a row, [labels] or [width, labels]."""
         raise NotImplementedError
@@ -188,8 +196,8 @@ class Classifier(_Labeller[Classified]):
 
     def __init__(self, name: str, opened: Opened, mesh: jax.sharding.Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
-        counts = {task.get('texts') for task in opened.tasks.values() if task['trained']}
-        self.num_texts: int | None = counts.pop() if len(counts) == 1 else None
+        counts = {task.get('texts') for task in opened.tasks.values() if task.get('trained')}
+        self.num_texts: int | None = counts.pop() if counts in ({1}, {2}) else None
 
     def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Classified]:
         """The label of each text, or pair of texts.
@@ -232,6 +240,7 @@ class Classifier(_Labeller[Classified]):
 
     def _answer(self, texts: Texts, example: features.Example, found: np.ndarray) -> Classified:
         del texts, example
+        self._check(found)
         order = np.argsort(-found, kind='stable').tolist()  # Of equal ones the first, as argmax.
         probabilities = {self.labels[i]: float(found[i]) for i in order}
         label = self.labels[order[0]]
@@ -283,6 +292,7 @@ class Tagger(_Labeller[Tagged]):
     def _answer(self, texts: Texts, example: features.Example, found: np.ndarray) -> Tagged:
         places = features.tag_places(example, self.max_input_length)
         rows = found[places]  # [words that fit, labels]
+        self._check(rows)
         tags = [self.labels[i] for i in rows.argmax(axis=-1).tolist()]
         lost = len(texts) - len(tags)
         return Tagged(
