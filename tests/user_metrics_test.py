@@ -339,6 +339,33 @@ def test_a_run_does_not_begin_with_a_metric_that_fails(tiny_root, task, plain, n
         generation(tiny_root, mine, decode=False)
 
 
+def test_manifests_of_strangers_are_one_line(task, folder):
+    """Every value of every metric's spec, replaced by what nobody writes."""
+    strange = [None, True, -1, 1.5, 10**30, '', '²', 'x' * 5000, [], [[]], {}, {'a': 1}]
+    ours = [
+        metrics.MrsRouge('en'), metrics.MultilingualRouge('en'), metrics.SacreBleu(),
+        metrics.Classification(('a', 'b')), metrics.ChunkF1(), metrics.TagAccuracy(),
+        metrics.Distinct(), metrics.MrsValidationRouge(),
+    ]  # fmt: skip
+    written = [[spec] for spec in strange] + [None, 'x', 3, {}]
+    for spec in map(metrics.to_spec, ours):
+        written += [[spec | {key: value}] for key in ('metric', 'kwargs') for value in strange]
+        for name in (*spec['kwargs'], 'more'):
+            written += [
+                [spec | {'kwargs': spec['kwargs'] | {name: value}}] for value in strange
+            ]
+    refused = 0
+    for found in written:
+        try:
+            suite = metrics.Suite(task.name, found)
+            suite.check(lambda count: ['a b', 'b a b'], 3)
+            assert suite.signatures is not None
+        except UserError as error:
+            assert '\n' not in str(error)
+            refused += 1
+    assert refused > 200 and len(written) - refused > 20
+
+
 # Names.
 
 

@@ -175,7 +175,7 @@ def _of_task(args: argparse.Namespace) -> _Asked:
     return _Asked(
         args.task,
         outputs.prepared_references(found, args.id_field),
-        manifest['metrics'],
+        manifest.get('metrics'),
         args.lang or manifest.get('target_lang'),
         manifest.get('view') == 'tagging',
         str(manifest.get('headline') or ''),

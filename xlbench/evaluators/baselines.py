@@ -30,7 +30,7 @@ def score(
     learns = names and train_task is not None
     train_pairs = _pairs(train_task, train_task.read(range(len(train_task)))) if learns else []
     process = postprocess.Postprocess(task)
-    suite = metrics.Suite(task.name, task.manifest['metrics'])
+    suite = metrics.Suite(task.name, task.manifest.get('metrics'))
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     for name in names:
         started = time.monotonic()

@@ -73,7 +73,7 @@ class GenerationEvaluator(loop.Evaluator):
                     process_index=share,
                     process_count=shares,
                 ),
-                metrics.Suite(task.name, task.manifest['metrics']),
+                metrics.Suite(task.name, task.manifest.get('metrics')),
             )
             for task in prepared
         ]

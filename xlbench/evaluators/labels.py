@@ -65,7 +65,7 @@ class LabelEvaluator(loop.Evaluator):
                     process_index=share,
                     process_count=shares,
                 ),
-                metrics.Suite(task.name, task.manifest['metrics']),
+                metrics.Suite(task.name, task.manifest.get('metrics')),
             )
             for task in prepared
         ]

@@ -116,7 +116,7 @@ class RetrievalEvaluator(loop.Evaluator):
                     num_examples=num_examples or None,
                     view='retrieval',
                 ),
-                metrics.Suite(task.name, task.manifest['metrics']),
+                metrics.Suite(task.name, task.manifest.get('metrics')),
                 of_task,
                 candidates,
                 lengths if official_filter else None,

@@ -111,7 +111,9 @@ def from_spec(spec: Mapping[str, Any], allow: Sequence[str] = ()) -> Any:
         if kwargs:
             inspect.signature(defined).bind([], [], **kwargs)
         return functools.partial(defined, **kwargs) if kwargs else defined
-    except TypeError as error:
+    except errors.UserError:
+        raise
+    except Exception as error:  # Whatever a constructor makes of arguments of the wrong kind.
         raise errors.UserError(f'metric {path!r} does not take these arguments: {error}') from error
 
 

@@ -61,6 +61,10 @@ class Suite:
 
     def __init__(self, task: str, written: Sequence[Mapping[str, Any]]):
         self._task = task
+        if not isinstance(written, list | tuple):
+            raise errors.UserError(
+                f'task {task}: its manifest has no list of metrics; prepare it again with --force'
+            )
         allowed = specs.trusted()
         try:
             loaded = [specs.from_spec(spec, allowed) for spec in written]
@@ -182,6 +186,11 @@ class Suite:
                     raise errors.UserError(
                         str(error) if member.is_foreign else f'task {self._task}: {error}'
                     ) from error
+            except Exception as error:  # A metric of ours, with arguments of the wrong kind.
+                raise errors.UserError(
+                    f'metric {member.source} of task {self._task} cannot score with these '
+                    f'arguments, {specs.to_spec(member.metric)["kwargs"]}: {errors.located(error)}'
+                ) from error
         if any_text and member.is_foreign:
             targets = read(2)
             texts = ['', '?!'][: len(targets)]
