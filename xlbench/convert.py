@@ -35,15 +35,20 @@ from xlbench import (
     checkpoints,
     config as config_lib,
     errors,
+    exported,
     init_from,
     logs,
     lora as lora_lib,
     models,
+    opened,
     runs,
     tokenizers,
 )
 from xlbench.errors import UserError
+from xlbench.evaluators import generation as generation_evaluator
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, tensors
+from xlbench.models import bert, dual_encoder
+from xlbench.models.generator import Generator
 
 # The ids that config.json names -> what the families' `to_config` calls them.
 IDS = {
@@ -264,17 +269,124 @@ def to_folder(
             f'tokens, and the model {model_config.vocab_size} rows for them'
         )
     params = {path: _Later(source, path, boxes[path], cut) for path in source.shapes}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        more, generation = _write_beside(workdir, about, vocabulary, model, folder)
+        if notes := exported.Notes.read(folder):
+            sentences = _vectors(model_config) if family == 'dual_encoder' else ()
+            card = exported.card(
+                target.name, vocabulary.tokenizer, notes, said[0], family, sentences
+            )
+            (folder / exported.CARD).write_text(card, encoding='utf-8')
         hf_checkpoint.save(
             target,
             family,
             dataclasses.replace(model_config, vocab_size=cut),
             traverse_util.unflatten_dict(params, sep='/'),
             vocabulary.ids | {'labels': labels},
-            vocabulary.files(pathlib.Path(folder)),
+            sorted(folder.iterdir()),
             dtype=dtype,
+            generation=generation,
         )
-    return said
+    return [*said, *more]
+
+
+def _write_beside(
+    workdir: str,
+    about: Mapping[str, Any],
+    vocabulary: 'Vocabulary',
+    model: Any,
+    folder: pathlib.Path,
+) -> tuple[list[str], dict[str, Any]]:
+    """Writes the tokenizer and what a run knows of itself.
+
+    Returns:
+      What there is to say, and keys of generation_config.json.
+    """
+    if vocabulary.tokenizer is None:
+        return [], {}
+    config, tasks = ConfigDict(about['config']), about.get('tasks') or {}
+    blocks = opened.eval_blocks(config) if 'evals' in config else []
+    block = blocks[0] if blocks else {}
+    lengths = block.get('lengths') or {}
+    said = exported.write_tokenizer(
+        vocabulary.path,
+        vocabulary.tokenizer,
+        folder,
+        tasks=tasks,
+        max_length=lengths.get('inputs'),
+    )
+    if not lengths:  # Of xlbench.convert, which has not trained it.
+        return said, {}
+    objective = config.objective.to_dict()
+    fields, evaluation, decoding, generation = {}, {}, {}, {}
+    if config.model.family == 'dual_encoder':
+        kinds = (
+            dataclasses.fields(dual_encoder.DualEncoderConfig),
+            dataclasses.fields(bert.BertConfig),
+        )
+        names = {field.name for field in kinds[0]} - {field.name for field in kinds[1]}
+        fields = {name: getattr(model.config, name) for name in sorted(names)}
+        evaluation = _copy_responses(workdir, block, folder)
+    elif isinstance(model, Generator):
+        options = generation_evaluator.options(lengths, block.get('decoding'))
+        decoding = dataclasses.asdict(options)
+        generation = exported.generation(vocabulary.tokenizer, options, tasks)
+    exported.Notes(objective, lengths, decoding, tasks, fields, evaluation).write(folder)
+    return said, generation
+
+
+def _copy_responses(workdir: str, block: Mapping[str, Any], folder: pathlib.Path) -> dict[str, Any]:
+    """Copies the response sets that a workdir has; the block of the evaluation with these tasks."""
+    split, tasks = block.get('responses', ''), []
+    for task in block['tasks'] if split else ():
+        source = runs.response_set_path(workdir, task, split)
+        if source.is_file():
+            target = runs.response_set_path(folder, task, split)
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(source, target)
+            tasks.append(task)
+    return {**block, 'tasks': tasks, 'every': 0}
+
+
+def _vectors(config: dual_encoder.DualEncoderConfig) -> list[str]:
+    """The card's words about how states become a vector."""
+    pool = {
+        'mean': '(states * mask).sum(1) / mask.sum(1)',
+        'first': 'states[:, 0]',
+        'pooler': 'out.pooler_output',
+    }[config.pooling]
+    lines = [
+        "A text's vector, with [transformers](https://github.com/huggingface/transformers); "
+        + (
+            'both sides share this encoder:'
+            if config.shared
+            else 'left/ is for messages, right/ for replies:'
+        ),
+        '',
+        '```python',
+        'from transformers import AutoModel, AutoTokenizer',
+        '',
+        f"folder = '{'.' if config.shared else './left'}'  # Started in this folder.",
+        'tokenizer = AutoTokenizer.from_pretrained(folder)',
+        'model = AutoModel.from_pretrained(folder)',
+        "inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)",
+        'out = model(**inputs)',
+        "states, mask = out.last_hidden_state, inputs['attention_mask'][..., None]",
+        f'vectors = {pool}',
+    ]
+    if config.normalize:
+        lines.append('vectors = vectors / vectors.norm(dim=-1, keepdim=True)')
+    return [
+        *lines,
+        '```',
+        '',
+        'With xlbench:',
+        '',
+        '```sh',
+        'python -m xlbench.predict . < messages.txt',
+        '```',
+    ]
 
 
 class _Later:
@@ -314,36 +426,27 @@ class Vocabulary:
       size: rows that a model needs for it.
       pieces: ids that stand for something.
       ids: special ids, for `to_config`.
+      tokenizer: the same, loaded; None where there is none.
+      path: its file or folder.
     """
 
     def __init__(self, workdir: str, about: Mapping[str, Any]):
         config = about['config']
+        self.tokenizer = None
         own = pathlib.Path(workdir) / tokenizers.CONVERTED
         if own.is_dir() and not hub.tokenizer_files(own):
             # Converted from a folder without a tokenizer: config.json is all there is.
             content = tensors.read_json(own / hub.CONFIG)
             self.size = self.pieces = config['model']['vocab_size']
-            self._path = own
             self.ids = {}
         else:
             tokenizer = tokenizers.of_workdir(workdir, about)
-            self._path = pathlib.Path(tokenizers.path_of_workdir(workdir, about))
+            self.tokenizer = tokenizer
+            self.path = pathlib.Path(tokenizers.path_of_workdir(workdir, about))
             content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
             self.size, self.pieces = tokenizer.vocab_size, tokenizer.num_pieces
             self.ids = {key: getattr(tokenizer, key, None) for key in IDS.values()}
         self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in IDS.items()}
-
-    def files(self, folder: pathlib.Path) -> Iterable[pathlib.Path]:
-        """The tokenizer's files; those that have to be made are made in `folder`."""
-        if self._path.is_dir():
-            return hub.tokenizer_files(self._path)
-        if self._path.suffix == '.json':
-            return [self._path]
-        # The ids are SentencePiece's own: no sentinels of T5 behind them.
-        about = {'tokenizer_class': 'T5Tokenizer', 'extra_ids': 0}
-        shutil.copy(self._path, folder / 'spiece.model')
-        tensors.write_json(folder / 'tokenizer_config.json', about)
-        return hub.tokenizer_files(folder)
 
 
 # ------------------------------------------------------------------------------------------- pieces

@@ -317,6 +317,8 @@ def check_source(spec: Any, kind: str) -> None:
         check_run(str(path), kind)
         return
     if path.is_dir():
+        if (path / 'left' / 'config.json').is_file():
+            return  # Two encoders.
         if (path / 'config.json').is_file():
             config_lib.refuse_sweep(str(path))
             return

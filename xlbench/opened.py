@@ -16,6 +16,7 @@ from xlbench import (
     checkpoints,
     config as config_lib,
     decoding,
+    exported,
     languages,
     lora,
     models,
@@ -213,10 +214,15 @@ def _labels(workdir: pathlib.Path, about: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) -> Opened:
-    found = hf_checkpoint.open(spec)
-    tokenizer = tokenizers.load(str(found.folder), '')
+    folder = hub.local_folder(spec)
+    notes = exported.Notes.read(folder)
+    found = hf_checkpoint.open(str(folder), notes.model if notes else None)
+    tokenizer = tokenizers.load(str(folder), '')
     model = models.build(**{**found.model, **fields})
-    objective = objectives.build(_HEADS.get(found.family, 'generation'))
+    if notes:
+        objective = objectives.build(**notes.objective)
+    else:
+        objective = objectives.build(_HEADS.get(found.family, 'generation'))
     _check(spec, model, objective)
     labels = hf_checkpoint.labels(found)
     _, shardings = train_step.params_like(model, objective, mesh)
@@ -224,6 +230,23 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, An
     # Marian says so of its padding; newer versions of transformers put it into the second file.
     second = found.folder / hub.GENERATION_CONFIG
     said = found.config | (tensors.read_json(second) if second.is_file() else {})
+    if notes:
+        options = generation.options(notes.lengths, notes.decoding)
+        known = Languages.of(tokenizer, notes.tasks)
+        evals = {'final': notes.evaluation} if notes.evaluation else {}
+        return Opened(
+            model,
+            params,
+            tokenizer,
+            objective,
+            notes.lengths,
+            known,
+            options,
+            folder,
+            ConfigDict({'evals': evals}),
+            notes.tasks,
+            labels,
+        )
     options = decoding.Options(banned=said.get('bad_words_ids') or ())
     lengths = {'inputs': _input_limit(model), 'targets': options.max_length}
     known = Languages.of(tokenizer, {})

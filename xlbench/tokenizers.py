@@ -119,6 +119,7 @@ class Tokenizer(abc.ABC):
     family: str = 'other'
     tags: str = 'target_in_source'
     _language_ids: Mapping[str, int] = {}
+    _language_tokens: Mapping[str, str] = {}
     _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
 
     @abc.abstractmethod
@@ -160,6 +161,10 @@ class Tokenizer(abc.ABC):
     def languages(self) -> tuple[str, ...]:
         """ISO codes of the languages it has tokens for; empty if it tells none apart."""
         return tuple(self._language_ids)
+
+    def language_tokens(self) -> dict[str, str]:
+        """{ISO code: the token of that language}; see `languages`."""
+        return dict(self._language_tokens)
 
     def prefix_ids(
         self, source_lang: str | None, target_lang: str | None
@@ -359,12 +364,16 @@ class HuggingFaceTokenizer(Tokenizer):
       files: the folder they are in.
       name: what to call it.
       family: key of `vocabularies.FAMILIES`; its files or a tokenizer.json are there.
+
+    Attributes:
+      has_bytes: whether it has pieces that are bytes.
     """
 
     def __init__(self, files: vocabularies.Files, name: str, family: str):
         self._tokenizer, data = vocabularies.load(files, family)
         self.name, self.family = name, family
         self.num_pieces = self._tokenizer.get_vocab_size(with_added_tokens=True)
+        self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
         self.vocab_size = _vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
         if family == 'bert':
@@ -408,6 +417,9 @@ class HuggingFaceTokenizer(Tokenizer):
         self.decoder_start_id = default if start is None else int(start)
         numbers = {lang: to_id(token) for lang, token in names.items()}
         self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
+        self._language_tokens = {lang: names[lang] for lang in self._language_ids}
+        if files.setting('split_special_tokens') is True:
+            del found['unk']  # Of SentencePiece, which decodes it to a mark.
         self._silent = [*self._language_ids.values(), *found.values()]
         if self._language_ids or self.family == 'marian':
             self.tags = 'own'
@@ -425,6 +437,23 @@ class HuggingFaceTokenizer(Tokenizer):
         return [self._tokenizer.id_to_token(i) or '' for i in range(self.num_pieces)]
 
 
+    def with_ends(self) -> str:
+        """A tokenizer.json that puts around a text what `encode_inputs` puts around it."""
+        import tokenizers
+        from tokenizers import processors
+
+        copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        before, _ = self.prefix_ids(None, None)
+        ids = [*before.tolist(), self.eos_id]
+        *start, end = [copy.id_to_token(i) for i in ids]
+        copy.post_processor = processors.TemplateProcessing(
+            single=[*start, '$A', end],
+            pair=[*start, '$A', end, '$B:1', f'{end}:1'],
+            special_tokens=[(copy.id_to_token(i), i) for i in dict.fromkeys(ids)],
+        )
+        return copy.to_str()
+
+
 class MarianTokenizer(HuggingFaceTokenizer):
     """Marian's two SentencePiece models, one for each side, over one list of pieces.
 
@@ -437,6 +466,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
     """
 
     family = 'marian'
+    has_bytes = False
 
     def __init__(self, files: vocabularies.Files, name: str):
         import sentencepiece

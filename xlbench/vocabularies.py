@@ -369,6 +369,9 @@ FAMILIES = {
     ),
     'other': Family(),  # A tokenizer.json of no known family: no prefixes.
 }
+# In tokenizer_config.json of folders that xlbench.convert writes: the key of FAMILIES.
+FAMILY = 'xlbench_family'
+GENERIC_CLASSES = ('PreTrainedTokenizerFast', 'TokenizersBackend')
 _CLASSES = {
     'T5Tokenizer': 't5',
     'MT5Tokenizer': 't5',
@@ -397,6 +400,8 @@ _MODEL_TYPES = {
 
 def family_of(files: Files) -> str:
     """The family of a folder: by its model, its tokeniser's class, the files that only one has."""
+    if (family := files.tokenizer.get(FAMILY)) in FAMILIES:
+        return family
     model_type = files.model.get('model_type')
     if model_type == 'encoder-decoder':
         model_type = (files.model.get('encoder') or {}).get('model_type')
@@ -433,6 +438,7 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         # The file may ask for both; examples are prepared whole.
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        tokenizer.encode_special_tokens = files.setting('split_special_tokens') is True
         own = []
     elif chosen.build and files.has(*chosen.files):
         data = b''.join(read_bytes(files.path(name)) for name in chosen.files)
@@ -491,12 +497,14 @@ def _add_tokens(
         for group in (files.tokenizer, files.special)
     )
     listed = list(listed.values()) if isinstance(listed, dict) else listed
+    # transformers' class without a model of its own has the tokens that the files name, no more.
+    generic = files.tokenizer.get('tokenizer_class') in GENERIC_CLASSES
     named = {
         key: token
         for key, default in FAMILIES[family].named.items()
-        if (token := files.setting(key, default))
+        if (token := files.setting(key, None if generic else default))
     }
-    if family == 'mbart50' and isinstance(named['mask_token'], str):
+    if family == 'mbart50' and isinstance(named.get('mask_token'), str):
         named['mask_token'] = {'content': named['mask_token'], 'lstrip': True}
     numbered = {
         int(number): _token(token)

@@ -6,6 +6,7 @@ import importlib
 import pathlib
 import re
 import shutil
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -204,16 +205,23 @@ def labels(checkpoint: 'Checkpoint | Pair') -> tuple[str, ...]:
 
 
 class Pair:
-    """Two encoders in the subfolders left/ and right/, opened as one dual encoder."""
+    """Two encoders in the subfolders left/ and right/, opened as one dual encoder.
 
-    def __init__(self, folder: pathlib.Path):
+    Args:
+      folder: with the subfolders, or an encoder that both sides share.
+      fields: of the dual encoder's config, those for which an encoder's config.json has no place.
+    """
+
+    def __init__(self, folder: pathlib.Path, fields: Mapping[str, Any] | None = None):
         self.folder = folder
-        self._sides = {side: Checkpoint(folder / side) for side in _SIDES}
-        left, right = self._sides.values()
+        fields = dict(fields or {'shared': False})
+        places = {'left': folder} if fields.get('shared') else {s: folder / s for s in _SIDES}
+        self._sides = {side: Checkpoint(place) for side, place in places.items()}
+        left, *others = self._sides.values()
         self.config, self.family = left.config, 'dual_encoder'
-        if left.family != 'bert' or left.model != right.model:
+        if left.family != 'bert' or any(left.model != right.model for right in others):
             raise UserError(f'{folder}: left and right are not two encoders of the same size')
-        self.model = left.model | {'family': self.family, 'shared': False}
+        self.model = left.model | {'family': self.family} | fields
         self.shapes = self._joined(lambda side: side.shapes)
 
     def _joined(self, values: Callable[[Checkpoint], Mapping[str, Any]]) -> dict[str, Any]:
@@ -245,11 +253,16 @@ class Pair:
         """An encoder ties nothing."""
 
 
-def open(spec: str) -> Checkpoint | Pair:
-    """The checkpoint in a folder or behind a hub name; see hub.py."""
+def open(spec: str, dual_encoder: Mapping[str, Any] | None = None) -> Checkpoint | Pair:
+    """The checkpoint in a folder or behind a hub name; see hub.py.
+
+    Args:
+      spec: it.
+      dual_encoder: fields of the config of the dual encoder that it is known to be, see Pair.
+    """
     folder = hub.local_folder(spec)
     pair = all((folder / side / hub.CONFIG).is_file() for side in _SIDES)
-    return Pair(folder) if pair else Checkpoint(folder)
+    return Pair(folder, dual_encoder) if pair or dual_encoder else Checkpoint(folder)
 
 
 def load_params(checkpoint: Checkpoint | Pair) -> dict[str, Any]:
@@ -286,6 +299,7 @@ def save(
     *,
     dtype: str = 'float32',
     max_shard: int = tensors.MAX_SHARD,
+    generation: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Writes a folder that transformers loads; it appears when it is whole.
 
@@ -295,9 +309,10 @@ def save(
       config: the model's.
       params: tree of arrays; one at a time is brought to the host and written.
       ids: special ids, see `to_config` of the families.
-      tokenizer_files: copied.
+      tokenizer_files: and what else is copied; into both folders of a pair of encoders, too.
       dtype: of the weights: 'float32', 'bfloat16' or 'float16'.
       max_shard: bytes in a file of weights.
+      generation: further keys of generation_config.json.
 
     Returns:
       The names of the files.
@@ -305,16 +320,21 @@ def save(
     Raises:
       UserError: the folder exists.
     """
+    tokenizer_files = list(tokenizer_files)
     with tensors.appearing(folder) as temporary:
         if family == 'dual_encoder':
             encoder = models.config('bert', **_fields_of(config, BertConfig))
             for side, place in bert.folders(config).items():
                 (temporary / place).mkdir(exist_ok=True)
                 _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard)
+                for file in tokenizer_files:
+                    if file.name in hub.TOKENIZER_FILES:
+                        shutil.copy(file, temporary / place / file.name)
         else:
-            _write(temporary, family, config, params, ids, dtype, max_shard)
+            _write(temporary, family, config, params, ids, dtype, max_shard, generation or {})
         for file in tokenizer_files:
-            shutil.copy(file, temporary / file.name)
+            copy = shutil.copytree if file.is_dir() else shutil.copy
+            copy(file, temporary / file.name)
     return sorted(file.name for file in folder.iterdir())
 
 
@@ -326,13 +346,14 @@ def _write(
     ids: Mapping[str, int | None],
     dtype: str,
     max_shard: int,
+    generation: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> None:
     """config.json, generation_config.json and weights of one model."""
     content = _module('FAMILIES', family).to_config(family, config, ids) | {'dtype': dtype}
     tensors.write_json(folder / hub.CONFIG, content)
     if content.get('is_encoder_decoder'):
         kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
-        tensors.write_json(folder / hub.GENERATION_CONFIG, kept)
+        tensors.write_json(folder / hub.GENERATION_CONFIG, kept | generation)
     flat = traverse_util.flatten_dict(dict(params), sep='/')
     specs = {}
     for path, entry in names(family, config).items():

@@ -1,0 +1,153 @@
+"""What a SentencePiece model rewrites before it cuts a text, as steps of the `tokenizers` library.
+
+SentencePiece rewrites the longest sequence that its table has, from left to right
+(google/sentencepiece, src/normalizer.cc). The library has that table as `Precompiled`, but looks up
+user-perceived characters of up to five bytes by their shortest prefix, and longer ones character by
+character: 'e' + circumflex + acute loses the acute, half-width 'カ' + dakuten stays two characters,
+and so do the parts of a Hangul syllable. Here every character is looked up on its own, and what
+SentencePiece composes is composed by NFC, which is kept from what SentencePiece leaves apart.
+"""
+
+import collections
+import functools
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from tokenizers import Regex, normalizers
+
+# Pairs of characters that no text has ("noncharacters" of Unicode): between what must not be
+# composed, and between what is looked up.
+_APART, _ALONE = '\ufdd0\ufdd1', '\ufdd2\ufdd3'
+_MOST_EXCEPTIONS = 64
+# Behind the first character: what is inserted at the very start makes the library panic later.
+_INSIDE = '(?<=(?m:.))'
+
+
+def read(charsmap: bytes) -> dict[str, str]:
+    """The table of a model: what is rewritten -> what it becomes.
+
+    Args:
+      charsmap: `normalizer_spec.precompiled_charsmap`: the length of a double-array trie
+        (github.com/s-yata/darts-clone), the trie, and the texts that its values point to.
+    """
+    size = int.from_bytes(charsmap[:4], 'little')
+    units = np.frombuffer(charsmap[4 : 4 + size], '<u4').astype(np.int64)
+    texts = charsmap[4 + size :]
+    labels = np.arange(1, 256)
+    offsets = (units >> 10) << ((units & 512) >> 6)
+    table = {}
+    nodes, keys = np.zeros(1, np.int64), [b'']
+    while len(nodes):
+        bases = nodes ^ offsets[nodes]
+        for row in np.flatnonzero((units[nodes] >> 8) & 1):
+            start = int(units[bases[row]] & 0x7FFFFFFF)
+            table[keys[row].decode()] = texts[start : texts.index(b'\0', start)].decode()
+        children, parents, bytes_ = [], [], []
+        for first in range(0, len(nodes), 4096):
+            places = bases[first : first + 4096, None] ^ labels
+            inside = places < len(units)
+            values = units[np.where(inside, places, 0)] & 0x800000FF
+            rows, columns = np.nonzero(inside & (values == labels))
+            children.append(places[rows, columns])
+            parents.append(rows + first)
+            bytes_.append(labels[columns])
+        nodes = np.concatenate(children)
+        pairs = zip(np.concatenate(parents).tolist(), np.concatenate(bytes_).tolist(), strict=True)
+        keys = [keys[parent] + bytes([byte]) for parent, byte in pairs]
+    return table
+
+
+def steps(charsmap: bytes) -> list[normalizers.Normalizer]:
+    """Steps that rewrite as the table does; none for an empty one."""
+    if not charsmap:
+        return []
+    table = read(charsmap)
+    composed = {key: text for key, text in table.items() if len(key) > 1}
+    # Also '\r\n' would be looked up as one.
+    alone = normalizers.Replace(Regex(rf'{_INSIDE}(?=[^\x00-\x7f]|(?<=\r)\n)'), _ALONE)
+    looked_up = [alone, normalizers.Precompiled(charsmap), normalizers.Replace(_ALONE, '')]
+    if not composed:
+        return looked_up
+    apart = normalizers.Replace(Regex(_uncomposed(table, composed)), _APART)
+    return [
+        *_exceptions(table, composed),
+        apart,
+        *looked_up,
+        normalizers.NFC(),
+        normalizers.Replace(_APART, ''),
+    ]
+
+
+def _exceptions(
+    table: Mapping[str, str], composed: Mapping[str, str]
+) -> list[normalizers.Normalizer]:
+    """Sequences that NFC of their characters does not give.
+
+    They are of scripts newer than the library's Unicode, and of models that fold case, which write
+    the iota below Greek letters in their own way.
+    """
+    nfc, groups = normalizers.NFC(), collections.defaultdict(list)
+    for key, text in composed.items():
+        alone = ''.join(table.get(c, c) for c in key)
+        stays = ''.join(table.get(c, c) for c in text) == text
+        if stays and nfc.normalize_str(alone) != text:
+            groups[text].append(key)
+    longest = sorted(groups, key=lambda text: -max(map(len, groups[text])))
+    return [
+        normalizers.Replace(Regex('|'.join(sorted(groups[text], key=len, reverse=True))), text)
+        for text in longest[:_MOST_EXCEPTIONS]
+    ]
+
+
+def _uncomposed(table: Mapping[str, str], composed: Iterable[str]) -> str:
+    """A pattern of the places before a character that NFC might join to what stands before it.
+
+    Not of those where the table does so itself: there, what stands before a character and the
+    character are sequences of the table, because each sequence of it begins with another one.
+    """
+    before: dict[str, dict[tuple[str, ...], set[str]]] = collections.defaultdict(
+        lambda: collections.defaultdict(set)
+    )
+    firsts = {key[0] for key in composed}
+    for key in composed:
+        # Characters that begin sequences and go on with them: four, of scripts of Unicode 16.
+        if firsts.isdisjoint(key[1:]):
+            before[key[-1]][tuple(key[1:-1])].add(key[0])
+    groups = collections.defaultdict(list)
+    for last, found in before.items():
+        # 'Any of these, then any of those': parts that follow the same characters are joined.
+        joined = collections.defaultdict(set)
+        for middle, start in found.items():
+            joined[frozenset(start), middle[:-1], len(middle)].add(middle[-1:])
+        parts = frozenset(
+            (start, *rest, frozenset().union(*ends)) for (start, rest, _), ends in joined.items()
+        )
+        groups[parts].append(last)
+    joining = set(_combining()) | set(before)
+    joining |= {key for key, text in table.items() if len(key) == 1 and text[:1] in joining}
+    places = [f'(?=[{_class(joining - set(before))}])']
+    for parts, lasts in groups.items():
+        sequences = [
+            ''.join(f'[{_class(characters)}]' for characters in sequence if characters)
+            for sequence in parts
+        ]
+        places.append(f'(?=[{_class(lasts)}])(?<!{"|".join(sorted(sequences))})')
+    return f'{_INSIDE}(?=[{_class(joining)}])(?:{"|".join(places)})'
+
+
+@functools.cache
+def _combining() -> Sequence[str]:
+    """Every character that NFC may move past others."""
+    return [c for c in map(chr, range(0x110000)) if unicodedata.combining(c)]
+
+
+def _class(characters: Iterable[str]) -> str:
+    """The inside of a character class, with ranges."""
+    points = sorted(map(ord, characters))
+    starts = [p for i, p in enumerate(points) if not i or points[i - 1] != p - 1]
+    ends = [p for i, p in enumerate(points) if i + 1 == len(points) or points[i + 1] != p + 1]
+    return ''.join(
+        f'\\x{{{a:x}}}' + (f'-\\x{{{b:x}}}' if b > a else '')
+        for a, b in zip(starts, ends, strict=True)
+    )

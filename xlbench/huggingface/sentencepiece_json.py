@@ -1,0 +1,161 @@
+"""A SentencePiece model as a tokenizer.json, which cuts texts into the ids of SentencePiece itself.
+
+transformers has no class for it: those of T5, LLaMA and so on rewrite spaces, special tokens and
+unknown text each in their own way, so that a model reads other ids than it was trained on. What
+the file holds follows google/sentencepiece: normalizer.cc, unigram_model.cc, bpe_model.cc and
+sentencepiece_processor.cc.
+
+Known differences: sums of scores are rounded to 64 bits in place of 32, so that of two ways to cut
+a run of one character, which are equally likely, another may be taken; and bytes that are no UTF-8
+are decoded to one U+FFFD each even where some of their neighbours would make a character.
+"""
+
+import re
+from typing import Any
+
+import tokenizers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+
+from xlbench.huggingface import charsmap
+
+# sentencepiece_model.proto, SentencePiece.Type and TrainerSpec.ModelType.
+_NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
+_UNIGRAM, _BPE = 1, 2
+_SPACE = '▁'
+_UNKNOWN = '\ufdd4\ufdd5'  # Stands for unknown text until leading spaces are gone; no text has it.
+_PRIVATE = '\ufdd6', 0xF0000  # Begins what stands for a symbol while a text is rewritten.
+_UNKNOWN_PENALTY = 10.0  # unigram_model.cc, kUnkPenalty.
+
+
+def from_proto(proto: Any) -> tokenizers.Tokenizer | None:
+    """The tokenizer of a model; None for a kind of model that the library does not have.
+
+    Special tokens in a text are text to SentencePiece: set `encode_special_tokens`, which the file
+    does not keep (tokenizer_config.json does, as split_special_tokens).
+
+    Args:
+      proto: the content of a `.model`, see vocabularies.read_sentencepiece.
+    """
+    trainer, rules = proto.trainer_spec, proto.normalizer_spec
+    if trainer.model_type not in (_UNIGRAM, _BPE) or trainer.treat_whitespace_as_suffix:
+        return None
+    if not rules.escape_whitespaces:
+        return None
+    symbols = [piece.piece for piece in proto.pieces if piece.type == _USER_DEFINED]
+    symbols.sort(key=len, reverse=True)
+    kind = _unigram if trainer.model_type == _UNIGRAM else _bpe
+    model, pre_tokenizer = kind(proto, symbols)
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.normalizer = _normalizer(rules, symbols)
+    if pre_tokenizer:
+        tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = _decoder(proto)
+    controls = [piece.piece for piece in proto.pieces if piece.type == _CONTROL]
+    tokenizer.add_special_tokens(
+        [AddedToken(piece, special=True, normalized=False) for piece in controls]
+    )
+    end = proto.pieces[trainer.eos_id].piece
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=['$A', end],
+        pair=['$A', end, '$B:1', f'{end}:1'],
+        special_tokens=[(end, trainer.eos_id)],
+    )
+    return tokenizer
+
+
+def _normalizer(rules: Any, symbols: list[str]) -> normalizers.Normalizer:
+    rewriting = charsmap.steps(rules.precompiled_charsmap)
+    rewrite = normalizers.Sequence(rewriting).normalize_str
+    changed = [symbol for symbol in symbols if rewrite(symbol) != symbol]
+    mark, first = _PRIVATE
+    private = {symbol: mark + chr(first + i) for i, symbol in enumerate(changed)}
+    steps = [normalizers.Replace(symbol, pair) for symbol, pair in private.items()]
+    steps += rewriting
+    steps += [normalizers.Replace(pair, symbol) for symbol, pair in private.items()]
+    if rules.remove_extra_whitespaces:
+        steps += [
+            normalizers.Replace(Regex(' {2,}'), ' '),
+            normalizers.Replace(Regex(r'\A '), ''),
+            normalizers.Replace(Regex(rf'[ {_SPACE}]+\z'), ''),
+        ]
+    if rules.add_dummy_prefix:
+        steps.append(normalizers.Prepend(_SPACE))
+    return normalizers.Sequence([*steps, normalizers.Replace(' ', _SPACE)])
+
+
+def _unigram(
+    proto: Any, symbols: list[str]
+) -> tuple[models.Model, pre_tokenizers.PreTokenizer | None]:
+    """The model, with scores that make it choose as SentencePiece does."""
+    scores = [piece.score for piece in proto.pieces if piece.type == _NORMAL]
+    special = [p.piece for p in proto.pieces if p.type not in (_NORMAL, _USER_DEFINED)]
+    # Worse than spelling such a token, at which SentencePiece does not even look.
+    never = (min(scores) - _UNKNOWN_PENALTY) * (1 + max(map(len, special), default=0))
+
+    def score(piece: Any) -> float:
+        if piece.type == _USER_DEFINED:
+            return len(piece.piece.encode()) * max(scores) - 0.1
+        return piece.score if piece.type == _NORMAL else never
+
+    vocab = [(piece.piece, score(piece)) for piece in proto.pieces]
+    model = models.Unigram(vocab, proto.trainer_spec.unk_id, proto.trainer_spec.byte_fallback)
+    # An unknown character is worse still, so that a token with one has to be cut before: between
+    # it and one that is known, which no piece and no run of unknown characters has in common.
+    known = {piece.piece for piece in proto.pieces if piece.type == _NORMAL}
+    places = [
+        f'(?<={re.escape(token[:i])})(?={re.escape(token[i:])})'
+        for token in special
+        for i in range(1, len(token))
+        if (token[i - 1] in known) != (token[i] in known)
+    ]
+    if not places:
+        return model, None
+    return model, pre_tokenizers.Split(Regex('|'.join(places)), 'isolated')
+
+
+def _bpe(proto: Any, symbols: list[str]) -> tuple[models.Model, pre_tokenizers.PreTokenizer | None]:
+    """The model with every pair that makes a piece, the best piece first."""
+    vocab = {piece.piece: i for i, piece in enumerate(proto.pieces)}
+    normal = {piece.piece: piece.score for piece in proto.pieces if piece.type == _NORMAL}
+    merges = [
+        (text[:i], text[i:])
+        for text, _ in sorted(normal.items(), key=lambda item: -item[1])
+        for i in range(1, len(text))
+        if text[:i] in normal and text[i:] in normal
+    ]
+    trainer = proto.trainer_spec
+    model = models.BPE(
+        vocab,
+        merges,
+        unk_token=proto.pieces[trainer.unk_id].piece,
+        fuse_unk=True,
+        byte_fallback=trainer.byte_fallback,
+        ignore_merges=bool(symbols),  # A symbol is cut out whole, and is a piece.
+    )
+    if not symbols:
+        return model, None
+    pattern = Regex('|'.join(map(re.escape, symbols)))
+    return model, pre_tokenizers.Split(pattern, 'isolated')
+
+
+def _decoder(proto: Any) -> decoders.Decoder:
+    trainer, rules = proto.trainer_spec, proto.normalizer_spec
+    steps = [
+        decoders.Replace(Regex(rf'\A{re.escape(proto.pieces[trainer.unk_id].piece)}\z'), _UNKNOWN),
+        decoders.Replace(_SPACE, ' '),
+        *([decoders.ByteFallback()] if trainer.byte_fallback else []),
+        decoders.Fuse(),
+    ]
+    if rules.remove_extra_whitespaces:
+        steps.append(decoders.Strip(' ', 1 << 20, 0))
+    elif rules.add_dummy_prefix:
+        steps.append(decoders.Strip(' ', 1, 0))
+    return decoders.Sequence([*steps, decoders.Replace(_UNKNOWN, trainer.unk_surface)])
