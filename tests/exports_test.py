@@ -3,13 +3,18 @@
 import functools
 import importlib.util
 import json
+import re
+import shutil
 import unicodedata
 
 import numpy as np
 import pytest
+import tiny_replies
 import tokenizer_files
+from flax import traverse_util
 
 from xlbench import checkpoints, config as config_lib, convert, predict, runs, tokenizers
+from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint
 
 needs_torch = pytest.mark.skipif(
@@ -81,6 +86,8 @@ def write_run(folder, kind, family=None, langs=LANGS, **fields):
     if kind == 'xlm-roberta':
         fields |= dict(position_offset=2, type_vocab_size=1)
     block = {'family': family, 'size': 'sample', **sizes, 'vocab_size': 0, **fields}
+    if family == 'marian':
+        block['vocab_size'] = tokenizer.num_pieces  # transformers' class decodes no others.
     if family == 'marian' and not tokenizer.languages():
         langs = ('de',)
     tasks = {
@@ -119,8 +126,6 @@ def write_run(folder, kind, family=None, langs=LANGS, **fields):
             params[path] = np.ones_like(params[path])
         if path == 'final_logits_bias':
             params[path] *= 0
-    from flax import traverse_util
-
     checkpoints.save_params(str(workdir), 0, traverse_util.unflatten_dict(params, sep='/'))
     return workdir
 
@@ -225,4 +230,60 @@ def test_texts_are_those_of_the_run(tmp_path, kind, family):
         [before + text for text in texts], return_tensors='pt', padding=True, truncation=True
     )
     found = tokenizer.batch_decode(model.generate(**inputs, **forced), skip_special_tokens=True)
+    if family == 'marian':  # No special tokens there, which no trained model writes.
+        found = [re.sub('>>.*?<<', '', text) for text in found]
     assert [a if text.strip() else '' for a, text in zip(found, texts, strict=True)] == expected
+
+
+@pytest.mark.parametrize('kind, family', [('unigram', 'mt5'), ('bert-cased', 'encoder_decoder')])
+def test_predict_opens_the_folder(tmp_path, kind, family):
+    """With the marks of languages, lengths and decoding of the run, which has to be nowhere."""
+    workdir = write_run(tmp_path, kind, family)
+    folder = export(workdir)
+    texts = [*SENTENCES.values()][::8]
+    expected = predict.load(str(workdir), batch_size=8).generate(texts, target_lang='fr')
+    shutil.rmtree(workdir)
+    model = predict.load(str(folder), batch_size=8)
+    assert model.generate(texts, target_lang='fr') == expected
+    with pytest.raises(UserError, match="does not know target language 'es'; allowed: de, fr"):
+        model.generate(texts, target_lang='es')
+    before, _, _ = mark_of(folder, 'fr')
+    assert before == {'unigram': '<fr> ', 'bert-cased': '[unused16] '}[kind]
+    for content in ('{', '{"objective": 1}', '{"objective": {}, "lengths": {"inputs": -1}}'):
+        (folder / 'xlbench.json').write_text(content)
+        with pytest.raises(UserError, match=r'xlbench\.json'):
+            predict.load(str(folder))
+
+
+@pytest.mark.parametrize('shared', [True, False])
+def test_sentence_encoders(tmp_path, replies_root, shared):
+    """A retriever suggests the same from its exported folder; vectors are those of the card."""
+    config = tiny_replies.tiny_config(replies_root, model__shared=shared)
+    tiny_replies.write_run(tmp_path / 'run', config)
+    runs.copy_inputs(config, runs.build(config), str(tmp_path / 'run'))
+    folder = export(tmp_path / 'run')
+    messages, replies = ['magst du Tee', 'wie ist es heute mit Regen'], ['ich liebe Tee', 'kein']
+    ours, again = (predict.load(str(p), batch_size=8) for p in (tmp_path / 'run', folder))
+    for lang in tiny_replies.LANGS:
+        assert again.suggest(messages, lang) == ours.suggest(messages, lang)
+    relevance = ours.relevance(messages, replies)
+    np.testing.assert_allclose(again.relevance(messages, replies), relevance, rtol=1e-6)
+    sides = ('', '') if shared else ('left', 'right')
+    tokenizer = tokenizers.load('sample', str(replies_root))
+    for side, texts in zip(sides, (messages, replies), strict=True):
+        found = auto_tokenizer(folder / side)(texts).input_ids
+        assert found == [ids.tolist() for ids in tokenizer.encode_inputs(texts)]
+    if importlib.util.find_spec('torch') is None:
+        return
+    vectors = []
+    for side, texts in zip(sides, (messages, replies), strict=True):
+        code = (folder / 'README.md').read_text().partition('```python\n')[2].partition('```')[0]
+        place = next(line for line in code.splitlines() if line.startswith('folder = '))
+        code = code.replace(place, f'folder = {str(folder / side)!r}')
+        names: dict = {}
+        exec(code.replace("['A text.']", repr(texts)), names)
+        vectors.append(names['vectors'].detach().numpy())
+    scale = ours._found.objective.scale
+    np.testing.assert_allclose(
+        scale * np.einsum('nd,nd->n', *vectors), relevance, rtol=1e-4, atol=1e-5
+    )

@@ -6,7 +6,8 @@ r"""Converts between Hugging Face checkpoints and workdirs; which way follows fr
   python -m xlbench.convert RUNS/adapted adapter --lora=separate    # LoRA alone, for PEFT
 
 The workdir holds the parameters in float32 as checkpoint 0, config.json, and the tokenizer's files
-in tokenizer/. The folder loads in transformers, with weights as safetensors.
+in tokenizer/. The folder loads in transformers, with weights as safetensors, and gives the answers
+of the run there: its README.md says how. xlbench.predict opens it as well.
 """
 
 import dataclasses

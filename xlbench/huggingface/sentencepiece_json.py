@@ -6,8 +6,8 @@ the file holds follows google/sentencepiece: normalizer.cc, unigram_model.cc, bp
 sentencepiece_processor.cc.
 
 Known differences: sums of scores are rounded to 64 bits in place of 32, so that of two ways to cut
-a run of one character, which are equally likely, another may be taken; and bytes that are no UTF-8
-are decoded to one U+FFFD each even where some of their neighbours would make a character.
+a run of one character, which are equally likely, another may be taken; and where a model writes
+bytes that are no UTF-8, the characters that their neighbours make are lost with them.
 """
 
 import re
@@ -146,12 +146,18 @@ def _bpe(proto: Any, symbols: list[str]) -> tuple[models.Model, pre_tokenizers.P
     return model, pre_tokenizers.Split(pattern, 'isolated')
 
 
+def _bytes() -> list[decoders.Decoder]:
+    """From <0x41> to A; the library takes one byte that is no UTF-8 for all that it stands with."""
+    ascii_bytes = (decoders.Replace(f'<0x{i:02X}>', chr(i)) for i in range(128))
+    return [*ascii_bytes, decoders.ByteFallback()]
+
+
 def _decoder(proto: Any) -> decoders.Decoder:
     trainer, rules = proto.trainer_spec, proto.normalizer_spec
     steps = [
         decoders.Replace(Regex(rf'\A{re.escape(proto.pieces[trainer.unk_id].piece)}\z'), _UNKNOWN),
         decoders.Replace(_SPACE, ' '),
-        *([decoders.ByteFallback()] if trainer.byte_fallback else []),
+        *(_bytes() if trainer.byte_fallback else []),
         decoders.Fuse(),
     ]
     if rules.remove_extra_whitespaces:
