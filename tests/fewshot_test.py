@@ -464,7 +464,7 @@ def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_p
 
 
 def run_config(run) -> ml_collections.ConfigDict:
-    return config_lib.read_config(str(run[1]))
+    return ml_collections.ConfigDict(config_lib.read_about(str(run[1]))['config'])
 
 
 # ----------------------------------------------------------------------------------- user mistakes
@@ -530,7 +530,7 @@ def test_mistakes_in_a_config(refuse, root, view, changes, message):
 def test_source_models_that_do_not_fit(refuse, run, root, tmp_path):
     _, workdir = run
     copy = tmp_path / 'source'
-    copy.mkdir()
+    (copy / 'checkpoints' / '24').mkdir(parents=True)
     about = json.loads((workdir / 'source' / 'config.json').read_text())
     config = small_sweep(run, root, source_workdir=str(copy))
     (copy / 'config.json').write_text(json.dumps(about))

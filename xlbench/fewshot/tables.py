@@ -889,7 +889,7 @@ def _group_notes(system: System, **wanted: str) -> list[str]:
     """What to know about the means of the groups with these fields."""
     groups = _groups(system, wanted)
     if not groups:
-        return ['No adaptation is finished: zero-shot scores alone.']
+        return ['No adaptation of this kind is finished: zero-shot scores alone.']
     lines = [f'{system.metric}, 0 to 100: mean ± standard deviation (sample, n - 1) over buckets.']
     for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
         rates: dict[float, list[str]] = {}
