@@ -1796,7 +1796,14 @@ def _registered(name: str) -> seqio.Task | seqio.Mixture | None:
 
 def user_task_file(task: str) -> str | None:
     """The file that declares a task outside this repository, None for the tasks that come along."""
-    return _user_files.get(task) or _user_files.get(task.split('_')[0])
+    word = task.split('_')[0]
+    if known := _user_files.get(task) or _user_files.get(word):
+        return known
+    if (task_files.REPOSITORY / f'{word}.py').is_file():
+        return None
+    # Another part of the program has imported the file, for a metric that stands in it.
+    found = [path for path in task_files.registries(word) if task_files.is_loaded(path)]
+    return str(found[0]) if found else None
 
 
 def _load_tasks(word: str) -> None:

@@ -110,6 +110,11 @@ def load(path: pathlib.Path) -> types.ModuleType:
     return module
 
 
+def is_loaded(path: pathlib.Path) -> bool:
+    """Whether a file of the user's has been imported."""
+    return getattr(sys.modules.get(f'{PACKAGE}.{path.stem}'), '__file__', None) == str(path)
+
+
 def imported_modules(path: pathlib.Path) -> set[str]:
     """The modules that the import statements of a file name, found without running it.
 
