@@ -173,6 +173,13 @@ def test_modules_that_the_user_names(folder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv('XLBENCH_METRICS', 'json, module_mine')
         assert metrics.Suite('talk_a', [spec]).score(['a'], [['b']])[0] == {'length': 1}
+    # With a package goes what is inside it, and not what is only called alike.
+    (folder / 'package_mine').mkdir()
+    write(folder / 'package_mine' / 'inner.py', 'def length(targets, predictions): return {"n": 1}')
+    inner = {'metric': 'package_mine.inner:length', 'kwargs': {}}
+    assert metrics.from_spec(inner, ['package_mine'])(['a'], ['b']) == {'n': 1}
+    with pytest.raises(UserError, match='may not be loaded'):
+        metrics.from_spec(inner, ['package', 'package_mine.inner.more', 'inner'])
     # Or in a task file, which is not run for that.
     write(folder / 'tasks' / 'talk.py', 'from module_mine import length\nraise RuntimeError')
     assert metrics.Suite('talk_a', [spec]).score(['a'], [['b']])[0] == {'length': 1}

@@ -78,7 +78,7 @@ class System:
     def count(self, tasks: Sequence[str]) -> str:
         """How many examples the tasks have together; '-' if that is not known of one of them."""
         counts = [self.examples.get(task, (0,)) for task in tasks]
-        if not all(min(found, default=0) for found in counts):
+        if not all(min(numbers, default=0) for numbers in counts):
             return '-'
         low, high = (sum(map(choose, counts)) for choose in (min, max))
         return str(low) if low == high else f'{low}-{high}'
@@ -261,7 +261,7 @@ def grid(section: Section, score: str) -> Grid:
     for number, system in enumerate(section.systems):
         cells = tuple(system.show(score, c.tasks, section.decimals) for c in section.columns)
         if set(cells) != {'-'}:
-            best |= {(len(rows), i) for i, found in enumerate(winners) if number in found}
+            best |= {(len(rows), i) for i, best_ones in enumerate(winners) if number in best_ones}
             rows.append((system.name, system.kind, cells))
     if score == section.scores[0] and _HIGHER.fullmatch(score):
         runs = [system for system in section.systems if system.kind == 'run']
@@ -496,11 +496,11 @@ def _runs(picks: list[Pick]) -> list[System]:
 
 def _examples(picks: Sequence[Pick]) -> dict[str, tuple[int, ...]]:
     """Task -> the numbers of examples that runs were scored on."""
-    found: dict[str, set[int]] = {}
+    counts: dict[str, set[int]] = {}
     for pick in picks:
         for task, result in pick.results.items():
-            found.setdefault(task, set()).add(result.num_examples)
-    return {task: tuple(sorted(counts)) for task, counts in found.items()}
+            counts.setdefault(task, set()).add(result.num_examples)
+    return {task: tuple(sorted(numbers)) for task, numbers in counts.items()}
 
 
 def _settings(picks: list[Pick]) -> tuple[list[System], list[str]]:

@@ -130,8 +130,8 @@ class GenerationEvaluator(loop.Evaluator):
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
             targets = [record['targets_pretokenized'] for record in records]
             compared = postprocess.Postprocess(task.prepared)(records, n_best)
-            found, per_example = task.metrics.score(*compared, _SCORES)
-            scores |= found
+            of_metrics, per_example = task.metrics.score(*compared, _SCORES)
+            scores |= of_metrics
             signatures = task.metrics.signatures
             written = [
                 {

@@ -110,17 +110,18 @@ class LabelEvaluator(loop.Evaluator):
             float(loss / max(weight, 1))
             for loss, weight in zip(rows['loss'], rows['weight'], strict=True)
         ]
-        found, per_example = task.metrics.score(targets, [[text] for text in predictions], _SCORES)
-        scores |= found
+        n_best = [[text] for text in predictions]
+        of_metrics, per_example = task.metrics.score(targets, n_best, _SCORES)
+        scores |= of_metrics
         written = [
             {
                 'id': i,
                 'input': record['inputs_pretokenized'],
                 'target': record['targets_pretokenized'],
                 'prediction': prediction,
-                'scores': {'loss': loss, **own},
+                'scores': {'loss': loss, **values},
             }
-            for i, (record, prediction, loss, own) in enumerate(
+            for i, (record, prediction, loss, values) in enumerate(
                 zip(records, predictions, losses, per_example, strict=True)
             )
         ]

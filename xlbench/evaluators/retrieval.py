@@ -231,8 +231,8 @@ class RetrievalEvaluator(loop.Evaluator):
             for own, values, ids in zip(chosen, found.values, found.ids, strict=True)
         ]
         n_best = [[suggestion['text'] for suggestion in row] for row in rows.suggestions]
-        found, per_example = task.metrics.score(rows.targets, n_best, _SCORES)
-        rows.scores = found | rows.scores  # The metrics come first, see Result.main_score.
+        of_metrics, per_example = task.metrics.score(rows.targets, n_best, _SCORES)
+        rows.scores = of_metrics | rows.scores  # The metrics come first, see Result.main_score.
         rows.add({}, per_example)
         gold = ranking.gold_ids(responses.texts, rows.targets)
         inside = np.flatnonzero(gold >= 0)

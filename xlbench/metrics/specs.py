@@ -73,8 +73,8 @@ def from_spec(spec: Mapping[str, Any], allow: Sequence[str] = ()) -> Any:
 
     Args:
         spec: {'metric': 'module:name' or 'tasks/FILE.py:name', 'kwargs': {...}}.
-        allow: Names of modules that may be imported beside xlbench.metrics and the user's own task
-            files; see `trusted`.
+        allow: Names of modules that may be imported, with what is inside them, beside
+            xlbench.metrics and the user's own task files; see `trusted`.
 
     Returns:
         An instance of a class; a function, or a partial of one where there are arguments.
@@ -176,7 +176,7 @@ def _module(place: str, path: str, allow: Sequence[str]) -> types.ModuleType:
                 'XLBENCH_TASKS to the folder that has it'
             )
         return _imported(lambda: task_files.load(file), path, str(file))
-    if not _in_package(place) and place not in allow:
+    if not _in_package(place) and not any(f'{place}.'.startswith(f'{name}.') for name in allow):
         raise errors.UserError(
             f'metric {path!r} is in a module that may not be loaded, because only a file names '
             f'it; set XLBENCH_METRICS={place} if you trust it, import it in a task file of yours, '

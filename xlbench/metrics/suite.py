@@ -36,9 +36,9 @@ class _Member:
         """What decides the numbers, where examples have so many references each."""
         if max(counts) > 1 and hasattr(self.metric, 'signature_of'):
             return self.metric.signature_of(counts)
-        own = getattr(self.metric, 'signature', None)
-        if isinstance(own, str):
-            return own
+        signature = getattr(self.metric, 'signature', None)
+        if isinstance(signature, str):
+            return signature
         kwargs = specs.to_spec(self.metric)['kwargs']
         arguments = [f'{name}:{value}' for name, value in kwargs.items()]
         return '|'.join([self.source, *arguments, specs.fingerprint(self.metric)])
@@ -128,13 +128,13 @@ class Suite:
         used, scores = set(taken), {}
         examples: list[Scores] = [{} for _ in targets]
         for member in self._members:
-            found, rows = self._run(member, targets, n_best)
+            values, rows = self._run(member, targets, n_best)
             names = {}
-            for name in dict.fromkeys([*found, *(name for row in rows for name in row)]):
-                own = f'{name}{member.suffix}'
-                names[name] = f'{own}_{member.label}' if own in used else own
+            for name in dict.fromkeys([*values, *(name for row in rows for name in row)]):
+                full = f'{name}{member.suffix}'
+                names[name] = f'{full}_{member.label}' if full in used else full
             used |= set(names.values())
-            scores |= {names[name]: value for name, value in found.items()}
+            scores |= {names[name]: value for name, value in values.items()}
             for all_own, row in zip(examples, rows, strict=True):
                 all_own.update({names[name]: value for name, value in row.items()})
         return scores, examples
@@ -161,17 +161,17 @@ class Suite:
         used = dict.fromkeys(taken, 'the evaluation itself')
         for member in self._members:
             for name in self._check(member, read, num_predictions, any_text):
-                if (own := f'{name}{member.suffix}') in used:
+                if (full := f'{name}{member.suffix}') in used:
                     raise errors.UserError(
-                        f'metric {member.source} of task {self._task} gives the score {own!r}, and '
-                        f'so does {used[own]}; give it another name'
+                        f'metric {member.source} of task {self._task} gives the score {full!r}, '
+                        f'and so does {used[full]}; give it another name'
                     )
-                used[own] = member.source
+                used[full] = member.source
 
     def _check(
         self, member: _Member, read: Callable[[int], Sequence[str]], count: int, any_text: bool
     ) -> Scores:
-        found = {}
+        scores = {}
         for size in (2, _MORE):
             targets = read(size)
             # A right prediction, then others that are as good as any.
@@ -179,7 +179,7 @@ class Suite:
                 [targets[(i + j) % len(targets)] for j in range(count)] for i in range(len(targets))
             ]
             try:
-                found, _ = self._run(member, targets, n_best)
+                scores, _ = self._run(member, targets, n_best)
                 break
             except errors.UserError as error:
                 if size == _MORE:
@@ -201,7 +201,7 @@ class Suite:
                     f'{error}; the predictions were {" and ".join(map(repr, texts))}, and a model '
                     'that has not learnt much may write anything'
                 ) from error
-        return found
+        return scores
 
     def _run(
         self, member: _Member, targets: Sequence[str], n_best: Sequence[Sequence[str]]
@@ -244,25 +244,25 @@ def score(
     else:
         predictions = [texts[0] if texts else '' for texts in n_best]
     if hasattr(metric, 'with_examples'):
-        found, rows = metric.with_examples(targets, predictions)
+        scores, rows = metric.with_examples(targets, predictions)
     else:
-        found = metric(targets, predictions)
+        scores = metric(targets, predictions)
         of_each = getattr(metric, 'per_example', None)
         rows = of_each(targets, predictions) if of_each else [{} for _ in targets]
     if len(rows) != len(targets):
         raise errors.UserError(f'{name} scores {len(rows)} of {len(targets)} examples')
-    return _numbers(found, name), [_numbers(row, name) for row in rows]
+    return _numbers(scores, name), [_numbers(row, name) for row in rows]
 
 
-def _numbers(found: Any, name: str) -> Scores:
+def _numbers(values: Any, name: str) -> Scores:
     """Scores as floats, also those that are arrays of one number or SeqIO's Scalar."""
-    if not isinstance(found, Mapping):
+    if not isinstance(values, Mapping):
         raise errors.UserError(
-            f'{name} returns {type(found).__name__}; it has to return a dictionary of numbers, '
+            f'{name} returns {type(values).__name__}; it has to return a dictionary of numbers, '
             "such as {'length': 12.5}"
         )
     scores = {}
-    for key, value in found.items():
+    for key, value in values.items():
         value = getattr(value, 'value', value)
         value = value.item() if getattr(value, 'size', None) == 1 else value
         if not isinstance(key, str) or not isinstance(value, numbers.Real):
@@ -274,7 +274,7 @@ def _numbers(found: Any, name: str) -> Scores:
 def _suffixes(task: str, written: Sequence[Mapping[str, Any]]) -> list[str]:
     """What stands behind the names of each metric's scores; see `Suite`."""
     firsts: dict[str, Mapping[str, Any]] = {}
-    found, seen = [], set()
+    suffixes, seen = [], set()
     for spec in written:
         path, kwargs = spec['metric'], spec['kwargs']
         first = firsts.setdefault(path, kwargs)
@@ -285,8 +285,8 @@ def _suffixes(task: str, written: Sequence[Mapping[str, Any]]) -> list[str]:
                 f'task {task} has the metric {path} twice, with {kwargs}; take one of them out'
             )
         seen.add((path, suffix))
-        found.append(suffix)
-    return found
+        suffixes.append(suffix)
+    return suffixes
 
 
 def _word(name: str, value: Any) -> str:
