@@ -467,8 +467,8 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
         hashes = [(content.get('vocabulary') or {}).get('sha256') for content in (began, about)]
         if all(hashes) and hashes[0] != hashes[1]:
             raise UserError(
-                f'{workdir} was begun with another vocabulary than {config.data.vocabulary!r} is '
-                'now; put it back, or choose another --workdir'
+                f'{workdir} was begun with another vocabulary than {about["vocabulary"]["name"]!r} '
+                'is now; put it back, or choose another --workdir'
             )
         before = began.get('contents', {})
         for name, content in about.get('contents', {}).items():

@@ -23,6 +23,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -303,9 +304,12 @@ class Sweep:
             prepared.NotPrepared: They are not there any more.
         """
         data = (self.config.get('source') or {}).get('data') or {}
-        place = str(data.get('root', '')), str(data.get('vocabulary', ''))
+        root, vocabulary = str(data.get('root', '')), str(data.get('vocabulary', ''))
+        # A relative one starts where the sweep was run, whatever folder this is.
+        begun = os.path.join(str(self.info.get('cwd') or ''), root)
+        root = begun if os.path.isdir(begun) else root
         content = self.contents.get(f'{name}/{split}')
-        return prepared.open_recorded(*place, name, split, content)
+        return prepared.open_recorded(root, vocabulary, name, split, content)
 
     @functools.cached_property
     def source(self) -> str:

@@ -17,6 +17,8 @@ from xlbench.errors import UserError
 # The keys of config.adapt of which a later command may name others.
 GROWING = ('languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'seeds')
 
+_PLACES = ('root', 'vocabulary')  # Of config.source.data.
+
 
 def check_workdir(workdir: str, config: ConfigDict) -> bool:
     """Whether a sweep was begun in the workdir that this config continues, or adds to.
@@ -57,7 +59,8 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
         known = [{key: adapt[key] for key in GROWING if key in adapt}]
     # What is said of data that was there before stays as it was.
     new = {
-        'config': before['config'] | {'source_workdir': config.source_workdir},
+        'config': before['config'] | _places(before['config'], config_lib.to_dict(config)),
+        'cwd': about.get('cwd'),
         'asked': known if asked in known else [*known, asked],
         'source_model': about['source_model'],
     }
@@ -69,10 +72,18 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
         files.write(pathlib.Path(workdir) / 'config.json', text + '\n')
 
 
+def _places(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Those keys of the config that say where data and the source model lie, as they do now."""
+    data = {key: now['source']['data'][key] for key in _PLACES}
+    source = dict(before['source'], data=before['source']['data'] | data)
+    return {'source': source, 'source_workdir': now['source_workdir']}
+
+
 def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
     """The config with what may change as the sweep in the workdir was begun with it.
 
-    That is what may grow, and where a finished source model lies, as long as it is the same one.
+    That is what may grow, and where data and a finished source model lie: whether they are the same
+    ones is compared by their contents.
     """
     if not (pathlib.Path(workdir) / 'config.json').is_file():
         return config
@@ -80,6 +91,7 @@ def _as_begun(workdir: str, config: ConfigDict) -> ConfigDict:
     try:
         before = config_lib.read_about(workdir)
         adapt, source = dict(before['config']['adapt']), before['config']['source_workdir']
+        now['source']['data'] |= {key: before['config']['source']['data'][key] for key in _PLACES}
     except (ValueError, KeyError, TypeError):
         return config  # Whoever compares it says what is wrong.
     for key in GROWING:
