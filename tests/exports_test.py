@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import json
+import math
 import re
 import shutil
 import unicodedata
@@ -163,7 +164,7 @@ def mark_of(folder, lang):
 
 @pytest.mark.parametrize(
     'kind',
-    ['unigram', 'bpe', 'plain bpe', 'spm nmt_nfkc_cf', 'spm nfkc bytes', 'pegasus', 'bert-mrs'],
+    ['unigram', 'bpe', 'spm nmt_nfkc_cf', 'spm nfkc bytes', 'pegasus', 'bert-mrs'],
 )
 def test_ids_are_those_of_training(tmp_path, kind):
     workdir = write_run(tmp_path, kind, 't5')
@@ -173,9 +174,13 @@ def test_ids_are_those_of_training(tmp_path, kind):
     differing = [
         text for text in TEXTS if theirs(text).input_ids != ours.encode_inputs([text])[0].tolist()
     ]
-    # Equal scores, of which SentencePiece's rounding to 32 bits makes a winner.
-    ties = [text for text in differing if 'پران' in text or 'पुर' in text]
-    assert differing == ties and len(ties) <= 2
+    for text in differing:  # Ties: SentencePiece sums in 32 bits, so that rounding decides.
+        one, other = (
+            math.fsum(ours._processor.get_score(i) for i in ids)
+            for ids in (ours.encode(text).tolist(), theirs(text).input_ids[:-1])
+        )
+        assert one == pytest.approx(other, rel=1e-7)
+    assert len({unicodedata.normalize('NFKC', text) for text in differing}) <= 1
     same = [text for text in TEXTS if text not in differing]
     for one, other in zip(ours.encode_batch(same), again.encode_batch(same), strict=True):
         np.testing.assert_array_equal(one, other)
