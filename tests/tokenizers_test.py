@@ -13,7 +13,7 @@ import pytest
 import tokenizer_files
 import tokenizers as hf
 
-from xlbench import errors, languages, tokenizers
+from xlbench import errors, exported, languages, tokenizers
 from xlbench.metrics import words
 
 TEXTS = ['die alte Brücke', 'el río', '老桥横跨', '<de> Leute <answer> Regen', 'x', 'Ω≈ \U0001f600']
@@ -584,6 +584,10 @@ def test_bytes_are_those_of_byt5(tmp_path):
     folder, named = tokenizers.load(str(tmp_path), ''), tokenizers.load('bytes', '')
     assert folder.manifest() == named.manifest() | {'name': str(tmp_path)}
     assert named.encode('aß').tolist() == [100, 198, 162]
+    (tmp_path / 'out').mkdir()
+    exported.write_tokenizer(tmp_path, named, tmp_path / 'out', tasks={}, max_length=32)
+    assert tokenizers.load(str(tmp_path / 'out'), '').sha256 == named.sha256
+    assert named.vocab_size == 384
     for text in TEXTS:
         assert named.decode([*named.encode(text), 1, 100]) == text
     # Special ids, sentinels and bytes that are no text.

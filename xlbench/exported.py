@@ -89,6 +89,11 @@ def write_tokenizer(
     """
     if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
         return _write_sentencepiece(path, tokenizer, folder, max_length)
+    if isinstance(tokenizer, tokenizers.ByteTokenizer):
+        about = {'tokenizer_class': tokenizers.BYTES_CLASS, 'extra_ids': tokenizers.BYTES_SENTINELS}
+        about |= {'model_max_length': max_length} if max_length else {}
+        tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, about)
+        return []
     for file in hub.tokenizer_files(path) if path.is_dir() else [path]:
         shutil.copy(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
     config = folder / vocabularies.TOKENIZER_CONFIG

@@ -42,6 +42,7 @@ HUB_NAMES = {
     't5': 'google/t5-v1_1-base',
 }
 BYTES = 'bytes'  # The name of the vocabulary that needs no file.
+BYTES_CLASS, BYTES_SENTINELS = 'ByT5Tokenizer', 125  # As google/byt5-small has them.
 _FIRST_BYTE = 3  # Behind padding, end and unknown.
 # The vocabularies of the sample corpora, in the data root.
 SAMPLE_FILES = {
@@ -345,7 +346,7 @@ class ByteTokenizer(Tokenizer):
         self.pad_id, self.eos_id, self.unk_id, self.decoder_start_id = 0, 1, 2, 0
         self._silent = (2,)
         self.num_pieces = _FIRST_BYTE + 256
-        self.vocab_size = 384  # With ByT5's 125 sentinels (google/byt5-small, config.json).
+        self.vocab_size = self.num_pieces + BYTES_SENTINELS
         self.sha256 = hashlib.sha256(b'bytes behind 3 special ids').hexdigest()
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
@@ -585,7 +586,7 @@ def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
 
 def _is_bytes(files: vocabularies.Files) -> bool:
     """Whether a folder is of ByT5, which has no vocabulary files."""
-    return files.setting('tokenizer_class') == 'ByT5Tokenizer'
+    return files.setting('tokenizer_class') == BYTES_CLASS
 
 
 def _from_hub(spec: str) -> str:
