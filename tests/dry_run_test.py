@@ -102,7 +102,7 @@ def config(*overrides: str, file: str = 'mtg_mt5') -> ConfigDict:
     'overrides, message',
     [
         (['--config.model.emb_dim=10000000'], 'parameters with its optimizer state takes 164GB of'),
-        (['--config.model.num_encoder_layers=1000000'], 'config.model has 1,000,002 layers; 2,000'),
+        (['--config.model.num_encoder_layers=1000000'], 'config.model has 1,000,002 layers; 256'),
         (['--config.model.vocab_size=90000000000'], 'a model of 11.5T parameters'),
         (['--config.lora.rank=1000000000'], 'LoRA of rank 1000000000 takes'),
         (['--config.batches.batch_size=1000000000'], 'a batch of 1,000,000,000 rows of 192 tokens'),

@@ -222,9 +222,9 @@ def test_told_while_it_prepares(config, tmp_path, monkeypatch, capsys):
     """Nothing was begun; the process that prepares in its place was told, too."""
     build = train.runs.build
 
-    def build_and_be_told(config):
+    def build_and_be_told(config, workdir):
         tell()
-        return build(config)
+        return build(config, workdir)
 
     monkeypatch.setattr(train.runs, 'build', build_and_be_told)
     workdir = tmp_path / 'run'

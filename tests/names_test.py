@@ -4,14 +4,16 @@ import dataclasses
 import importlib
 import inspect
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
 import pytest
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, models, names, signatures
+from xlbench import commands, config as config_lib, errors, models, names, signatures
 from xlbench.errors import UserError
 
 PROJECT = pathlib.Path(__file__).parent.parent
@@ -139,6 +141,23 @@ def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
             assert SLIPS[command] in wrong, wrong
     # Nothing but what Python itself keeps of files that it has compiled.
     assert {path.name for path in tmp_path.iterdir()} == {'pretrained', 'run', 'sweep'}
+
+
+def test_ctrl_c_during_the_imports_is_one_line(monkeypatch, capsys):
+    before, ended = signal.getsignal(signal.SIGINT), []
+    monkeypatch.setattr(os, '_exit', ended.append)
+    try:
+        commands.check_first(lambda argv, doc: None, ['train'], '')
+        os.kill(os.getpid(), signal.SIGINT)
+        assert ended == [130]
+        assert capsys.readouterr().err == 'error: stopped by Ctrl-C; nothing was begun\n'
+
+        def main(argv):
+            raise KeyboardInterrupt if signal.getsignal(signal.SIGINT) is before else AssertionError
+
+        assert errors.run_main(main, []) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ FORMATS = ('text', 'jsonl', 'conll', 'conllu')  # That xlbench.predict reads and
 def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str], doc: str) -> None:
     """Answers --help and what is wrong with a command line, and ends the program; else returns.
 
-    To be called at the top of a program, above the imports of what takes seconds.
+    To be called at the top of a program, above the imports of what takes seconds. Ctrl-C during
+    them is one line as well.
 
     Args:
       check: of a command line and the program's docstring: raises UserError for a slip.
@@ -40,6 +41,7 @@ def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str],
 
     if code := errors.run_main(main, argv):
         raise SystemExit(code)
+    errors.end_on_interrupt()
 
 
 def run(argv: Sequence[str], doc: str) -> config_lib.Command:

@@ -6,6 +6,7 @@ import difflib
 import errno
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -174,12 +175,27 @@ def located(error: BaseException) -> str:
     return f'{type(error).__name__}{f": {said}" if said else ""}{place}'
 
 
+def end_on_interrupt() -> None:
+    """Has Ctrl-C end this process with one line at once, until `run_main` takes over.
+
+    For the time of imports, in which an exception would show the code that was being imported.
+    """
+    signal.signal(signal.SIGINT, _end)
+
+
+def _end(*_: Any) -> None:
+    print('error: stopped by Ctrl-C; nothing was begun', file=sys.stderr, flush=True)
+    os._exit(130)
+
+
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
     """Runs `main(argv)`; what `plain` can say becomes a line on standard error and an exit code.
 
     Ctrl-C is such a line, too, with the code 130 that shells give it; training and sweeps take it
     before and save, see xlbench/interruption.py.
     """
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = main(argv) or 0
         print(end='', flush=True)  # So that a reader that is gone is met here.
