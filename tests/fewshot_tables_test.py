@@ -260,6 +260,18 @@ def test_the_task_has_its_labels_and_languages(tmp_path):
         assert printed['target_training_sets'] == ('Yes' if trains else 'No')
 
 
+def test_a_sweep_without_the_whole_model_has_the_tables_of_its_methods(tmp_path):
+    rows = [zero_shot('de', 40.0), *group('de', 1, [50.0], method='fc')]
+    (system,) = systems(tmp_path, rows)
+    made = {table.title.partition(' (')[0]: table for table in tables.all_tables(system)}
+    scores = made['Scores by language and shots']
+    assert scores.grid.rows == (('de', 'language', ('40.00',)),)
+    said = 'No adaptation of the whole model is finished: zero-shot scores alone.'
+    assert said in scores.notes
+    for title in ('Mean gains by script', 'What mean gains over zero-shot transfer go with'):
+        assert made[title].notes == ('no adaptation of the whole model is finished',)
+
+
 def test_sweeps_of_one_source_model_share_a_table_others_do_not(tmp_path):
     one = tiny_sweep.write(tmp_path / 'one', [zero_shot('de', 1.0), *group('de', 1, [50.0, 60.0])])
     two = tiny_sweep.write(tmp_path / 'two', group('de', 1, [44.0, 46.0], method='fc'))

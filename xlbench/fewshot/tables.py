@@ -663,7 +663,7 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
     found = {}
     for lang in system.languages:
         pairs = [_pair(system, lang, 0, k) for k in every]
-        if all(low and high for low, high in pairs):
+        if pairs and all(low and high for low, high in pairs):
             found[lang] = statistics.fmean(high.mean - low.mean for low, high in pairs)
     return found
 
@@ -889,7 +889,8 @@ def _group_notes(system: System, **wanted: str) -> list[str]:
     """What to know about the means of the groups with these fields."""
     groups = _groups(system, wanted)
     if not groups:
-        return ['No adaptation of this kind is finished: zero-shot scores alone.']
+        of = ' of the whole model' if wanted.get('method') == 'full' else ''
+        return [f'No adaptation{of} is finished: zero-shot scores alone.']
     lines = [f'{system.metric}, 0 to 100: mean ± standard deviation (sample, n - 1) over buckets.']
     for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
         rates: dict[float, list[str]] = {}
