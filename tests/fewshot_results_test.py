@@ -267,6 +267,17 @@ def test_sweeps_of_the_same_source_model_say_so(tmp_path):
     assert Sweep.read(named).source_config == {'seed': 7}
 
 
+def test_folders_of_the_config_start_where_the_sweep_was_run(tmp_path):
+    rows = tiny_sweep.group('de', 1, [1.0])
+    (tmp_path / 'there' / 'runs' / 'source').mkdir(parents=True)
+    config = {'source_workdir': 'runs/source'}
+    info = {'config': config, 'cwd': str(tmp_path / 'there')}
+    sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows, **info))
+    assert sweep.source_workdir == tmp_path / 'there' / 'runs' / 'source'
+    gone = Sweep.read(tiny_sweep.write(tmp_path / 'gone', rows, **info | {'cwd': '/no/such'}))
+    assert str(gone.source_workdir) == 'runs/source'
+
+
 def test_a_folder_without_results_is_refused_with_a_hint(tmp_path):
     tiny_sweep.write(tmp_path / 'runs' / 'sweep', tiny_sweep.group('de', 1, [1.0]))
     with pytest.raises(errors.UserError, match='did you mean its subfolder sweep'):

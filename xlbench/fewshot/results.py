@@ -268,7 +268,9 @@ class Sweep:
     @property
     def source_workdir(self) -> pathlib.Path:
         """Where the source-trained model is, or was."""
-        return pathlib.Path(str(self.config.get('source_workdir') or self.workdir / 'source'))
+        if not (named := self.config.get('source_workdir')):
+            return self.workdir / 'source'
+        return pathlib.Path(self._where(str(named)))
 
     @functools.cached_property
     def source_info(self) -> Mapping[str, Any]:
@@ -304,12 +306,15 @@ class Sweep:
             prepared.NotPrepared: They are not there any more.
         """
         data = (self.config.get('source') or {}).get('data') or {}
-        root, vocabulary = str(data.get('root', '')), str(data.get('vocabulary', ''))
-        # A relative one starts where the sweep was run, whatever folder this is.
-        begun = os.path.join(str(self.info.get('cwd') or ''), root)
-        root = begun if os.path.isdir(begun) else root
+        root = self._where(str(data.get('root', '')))
+        vocabulary = str(data.get('vocabulary', ''))
         content = self.contents.get(f'{name}/{split}')
         return prepared.open_recorded(root, vocabulary, name, split, content)
+
+    def _where(self, folder: str) -> str:
+        """A folder of the config; a relative one starts where the sweep was run, or else here."""
+        begun = os.path.join(str(self.info.get('cwd') or ''), folder)
+        return begun if os.path.isdir(begun) else folder
 
     @functools.cached_property
     def source(self) -> str:
