@@ -513,8 +513,8 @@ def test_splits_that_are_the_same_are_pointed_out(root, capsys):
     run(root, 'mtg_qg_en_en', 'mtg_qg_de_de', splits='train,validation')
     said = [line for line in capsys.readouterr().out.splitlines() if 'WARNING' in line]
     assert said == [
-        'WARNING: mtg_qg_en_en has the very same examples in train and validation: what is scored '
-        'there was learnt by heart'
+        'WARNING: mtg_qg_en_en has the very same examples in train and validation; a model is '
+        'scored on validation with what it was trained on'
     ]
     run(root, 'mtg_qg_en_en', 'mtg_qg_de_de', splits='train,validation')
     assert 'WARNING' not in capsys.readouterr().out

@@ -1158,7 +1158,9 @@ def register_text_task(
       files: split -> path, absolute or below the data root. A path may be a pattern of several
         files (de/train-*.parquet), a folder of `datasets.Dataset.save_to_disk`, or a `Hub`; .gz is
         read too.
-      fields: `inputs`, `targets` and any further text to keep -> JSON key or column.
+      fields: `inputs`, `targets` and any further text to keep -> JSON key or column. An input that
+        is too long for a model loses its end; but where it has ' <answer> ', the end of what stands
+        before that, so that what is asked for stays.
       format: 'jsonl', 'json' (an array of objects), 'csv', 'tsv', 'parquet' or 'arrow'; by default
         what the names of the files end in.
       columns: of csv and tsv, the names of all columns; None if the first line has them.

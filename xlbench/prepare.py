@@ -726,14 +726,11 @@ def _equal_splits(made: Sequence[Done], root: str, vocabulary: str) -> Iterator[
                 same.setdefault(shards, []).append(split)
         for splits in same.values():
             if len(splits) > 1 and any(Job(name, split) in new for split in splits):
-                yield (
-                    f'WARNING: {name} has the very same examples in {" and ".join(splits)}'
-                    + (
-                        ': what is scored there was learnt by heart'
-                        if 'train' in splits
-                        else ': their scores are one'
-                    )
-                )
+                scored = [split for split in splits if 'train' not in split]
+                why = '; their scores will be the same' if len(scored) > 1 else ''
+                if scored and len(scored) < len(splits):
+                    why = f'; a model is scored on {scored[0]} with what it was trained on'
+                yield f'WARNING: {name} has the very same examples in {" and ".join(splits)}{why}'
 
 
 def _names(value: str | Sequence[str], what: str) -> list[str]:
