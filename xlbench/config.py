@@ -2,7 +2,7 @@
 
 A config file is plain Python with one function, `get_config(variant='')`, that returns an
 ml_collections.ConfigDict. Each block of it is the keyword arguments of one function, so that the
-function's signature is the documentation of the block, and `check_block` can name a wrong key
+function's signature is the documentation of the block, and `check_arguments` can name a wrong key
 before a run costs anything.
 """
 
@@ -303,36 +303,6 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def check_block(
-    function: Callable[..., Any], block: Mapping[str, Any], name: str, *given: str
-) -> dict[str, Any]:
-    """The block as keyword arguments, if `function` takes them.
-
-    Args:
-      function: what the block will be passed to.
-      block: keyword arguments.
-      name: how the block is called, for the message: 'config.mesh'.
-      *given: arguments that the caller adds itself, not allowed in the block.
-
-    Raises:
-      UserError: a key that the function does not take, or a missing one.
-    """
-    parameters = inspect.signature(function).parameters
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    allowed = [n for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD and n not in given]
-    for key in block:
-        if key in given or (key not in allowed and not open_ended):
-            raise errors.unknown(f'key in {name}', key, allowed)
-    for key, parameter in parameters.items():
-        needed = parameter.default is parameter.empty and parameter.kind not in (
-            parameter.VAR_KEYWORD,
-            parameter.VAR_POSITIONAL,
-        )
-        if needed and key not in block and key not in given:
-            raise UserError(f'{name} lacks {key!r}, which {function.__name__} needs')
-    return dict(block)
-
-
 def check_arguments(signature: Signature, block: Mapping[str, Any], name: str) -> None:
     """Raises UserError for a key that `signature` does not take, or one that it needs."""
     for key in block:
@@ -427,8 +397,8 @@ def read_about(workdir: str) -> dict[str, Any]:
     path = pathlib.Path(workdir) / 'config.json'
     if not path.is_file():
         raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
-    about = json.loads(path.read_text(encoding='utf-8'))
-    languages.restore(about.get('languages') if isinstance(about, dict) else None)
+    about = files.read_json(path, dict[str, Any])
+    languages.restore(about.get('languages'))
     return about
 
 
@@ -440,7 +410,8 @@ def read_config(workdir: str) -> ConfigDict:
 
 def refuse_sweep(workdir: str) -> None:
     """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
-    config = read_about(workdir).get('config')
+    path = pathlib.Path(workdir) / 'config.json'
+    config = files.read_json(path, dict[str, Any]).get('config') if path.is_file() else None
     if isinstance(config, dict) and 'adapt' in config and 'stages' not in config:
         source = config.get('source_workdir') or os.path.join(workdir, 'source')
         raise UserError(

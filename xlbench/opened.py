@@ -147,6 +147,8 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) ->
     folder, step = _split_step(spec)
     if (folder / 'checkpoints').is_dir():
         return _open_workdir(folder, step or 'best', mesh, fields)
+    if (folder / 'config.json').is_file():
+        config_lib.refuse_sweep(str(folder))
     return _open_checkpoint(str(folder) if step else spec, mesh, fields)  # @REVISION is the hub's.
 
 
