@@ -438,11 +438,11 @@ def test_every_size_can_be_built():
     'family, fields, message',
     [
         ('bert', {'dropuot_rate': 0.1}, "'dropuot_rate'; nearest: dropout_rate"),
-        ('bert', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate=1.0; allowed: 0 up to'),
-        ('sequence_classifier', {'num_labels': 0}, 'num_labels=0; a classifier has 1 or more'),
+        ('bert', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must be 0 or more, below 1'),
+        ('sequence_classifier', {'num_labels': 0}, 'num_labels is 0; it must be 1 to 2**20'),
         ('dual_encoder', {'pooling': 'maen'}, "unknown pooling 'maen'; nearest: mean"),
         ('dual_encoder', {'pooling': 'pooler', 'has_pooler': False}, 'needs has_pooler=True'),
-        ('dual_encoder', {'projection_dim': -1}, 'projection_dim=-1; allowed: 0 and above'),
+        ('dual_encoder', {'projection_dim': -1}, 'projection_dim is -1; it must be 0 to 2**20'),
     ],
 )
 def test_mistakes_are_named(family, fields, message):

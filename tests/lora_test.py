@@ -133,7 +133,7 @@ def test_a_run_moves_nothing_else_and_can_be_evaluated(tiny_root, tmp_path):
 @pytest.mark.parametrize(
     'options, message',
     [
-        (dict(rank=-1), 'rank -1 is below 0'),
+        (dict(rank=-1), 'config.lora.rank is -1; it must be 0 to 2**16'),
         (dict(rank=2, targets=('(',)), 'config.lora: '),
         (
             dict(rank=2, targets=('encodr/.*',)),

@@ -64,8 +64,8 @@ def test_a_warm_up_is_steps_or_a_share_of_the_stage():
     for steps, message in (
         (41, 'warmup_steps is 41, but the stage has 40 steps and would end within its warm-up'),
         (1.5, 'warmup_steps is 1.5; allowed are whole numbers'),
-        (-3, 'warmup_steps is -3; allowed are whole numbers'),
-        (float('nan'), 'warmup_steps is nan'),
+        (-3, 'warmup_steps is -3; it must be 0 or more'),
+        (float('nan'), 'warmup_steps is nan; it must be finite'),
     ):
         with pytest.raises(UserError, match=message):
             optimizers.build(warmup_steps=steps, **shares)
@@ -89,7 +89,7 @@ def test_the_schedule_of_mrs(golden):
 
 @pytest.mark.parametrize('options', [{'decay_rate': 1.5}, {'decay_rate': 0}, {'decay_steps': 0}])
 def test_an_impossible_decay_is_refused(options):
-    with pytest.raises(UserError, match=r'decay_rate=.* and decay_steps='):
+    with pytest.raises(UserError, match=r'^decay_(rate|steps) is .*; it must be '):
         optimizers.build(schedule='exponential', num_steps=9, **options)
 
 

@@ -385,9 +385,9 @@ def test_the_official_filter(make, tasks, tmp_path, monkeypatch):
         (dict(batch_size=5), 'a batch of 5 rows cannot be split over data x fsdp = 2 devices'),
         (dict(lengths={'inputs': 24}), 'it needs inputs and targets'),
         (dict(num_examples=-1), 'num_examples is -1'),
-        (dict(candidates=1), 'candidates is 1; the own reply and another one make 2'),
+        (dict(candidates=1), 'candidates is 1; it must be 2 to 2**20'),
         (dict(num_suggestions=3, top_k=2), 'num_suggestions is 3 and top_k 2'),
-        (dict(consensus=-1.0), 'consensus is -1.0; a temperature above 0, or 0 for none'),
+        (dict(consensus=-1.0), 'consensus is -1.0; it must be 0 or more'),
         (dict(official_filter=True), 'official_filter leaves none of 33 examples of mtg_qg_en_en'),
     ],
 )

@@ -62,8 +62,9 @@ def test_it_goes_on_exactly_where_it_was(replies_root, run, tmp_path, monkeypatc
 
 def test_chunks_train_the_same(replies_root, run, tmp_path):
     config = tiny_replies.tiny_config(
-        replies_root, objective__chunk_rows=8, stages__stage1__num_steps=4, best__score=''
-    )
+        replies_root, objective__chunk_rows=8, stages__stage1__num_steps=4, best__score='',
+        stages__stage1__optimizer__warmup_steps=4.0,
+    )  # fmt: skip
     config.evals = ml_collections.ConfigDict()
     train.train(config, str(tmp_path / 'run'))
     found, expected = (

@@ -20,7 +20,7 @@ rows are fuller.
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import grain
 import numpy as np
@@ -204,20 +204,20 @@ class TrainBatches:
         prepared: Sequence[Prepared],
         rates: Sequence[float],
         *,
-        batch_size: int,
-        lengths: Mapping[str, int],
+        batch_size: Annotated[int, '1 to 2**24'],
+        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
         packing: bool = True,
-        length_buckets: int = 1,
+        length_buckets: Annotated[int, '1 to 2**10'] = 1,
         equal_rows: bool = False,
-        row_multiple: int | None = None,
+        row_multiple: Annotated[int, '1 to 2**24'] | None = None,
         view: str = 'generation',
         one_task: bool = False,
-        window: int | None = None,
+        window: Annotated[int, '1 to 2**30'] | None = None,
         seed: int,
         position: Mapping[str, int] | None = None,
         process_index: int = 0,
         process_count: int = 1,
-        prefetch: int = 8,
+        prefetch: Annotated[int, '0 to 2**10'] = 8,
     ):
         self._limits = _check_lengths(lengths)
         self._conventions = _check_tasks(prepared)

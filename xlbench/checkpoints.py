@@ -27,7 +27,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ from flax import traverse_util
 from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
-from xlbench import errors, files
+from xlbench import errors, files, ranges
 from xlbench.errors import UserError
 
 FILES = 'files.json'
@@ -63,10 +63,11 @@ class DamagedCheckpoint(UserError):
     exit_code = 75  # START_AGAIN in processes.py, which stands above this file.
 
 
-def check_options(*, every: int = 1000, keep: int = 2) -> None:
+def check_options(
+    *, every: Annotated[int, '1 or more'] = 1000, keep: Annotated[int, '1 or more'] = 2
+) -> None:
     """Raises UserError for options that `Checkpoints` does not take."""
-    if every < 1 or keep < 1:
-        raise UserError(f'config.checkpoints: every {every} and keep {keep} must be 1 or more')
+    ranges.check_own(check_options, dict(every=every, keep=keep), 'config.checkpoints')
 
 
 @dataclasses.dataclass

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
-from xlbench import configs, errors, files, languages
+from xlbench import configs, errors, files, languages, ranges
 from xlbench.errors import UserError
 from xlbench.signatures import Signature
 
@@ -216,7 +216,7 @@ def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields |
 
 def _add(block: ConfigDict, key: str, annotation: str, where: str) -> None:
     """Makes room for a value of an annotation's type; does nothing for an unknown one."""
-    kind = annotation.partition(' |')[0]
+    kind = ranges.plain(annotation).partition(' |')[0]
     if kind not in _TYPES and not kind.startswith(('Sequence', 'Mapping')):
         return
     with block.unlocked():
@@ -304,13 +304,14 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
 
 
 def check_arguments(signature: Signature, block: Mapping[str, Any], name: str) -> None:
-    """Raises UserError for a key that `signature` does not take, or one that it needs."""
+    """Raises UserError for a key or value that `signature` does not take, or a key it needs."""
     for key in block:
         if key not in signature.types and not signature.open_ended:
             raise errors.unknown(f'key in {name}', key, signature.types)
     for key in signature.types:
         if key in signature.needed and key not in block:
             raise UserError(f'{name} lacks {key!r}, which {signature.name} needs')
+    ranges.check_arguments(signature, block, name)
 
 
 def check_keys(block: Mapping[str, Any], allowed: Sequence[str], name: str) -> None:

@@ -11,10 +11,10 @@ from xlbench.errors import UserError
 METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
 # {option: (what is allowed whatever the others are, in words)}.
 _RANGES = {
-    'max_length': (lambda value: value >= 1, '1 or more'),
+    'max_length': (lambda value: 1 <= value <= 2**20, '1 or more, up to 2**20'),
     'min_length': (lambda value: value >= 0, '0 or more'),
-    'num_beams': (lambda value: value >= 1, '1 or more'),
-    'num_return': (lambda value: value >= 1, '1 or more'),
+    'num_beams': (lambda value: 1 <= value <= 2**12, '1 or more, up to 2**12'),
+    'num_return': (lambda value: 1 <= value <= 2**16, '1 or more, up to 2**16'),
     'early_stopping': (lambda value: value in (True, False, 'never'), "True, False, 'never'"),
     'length_penalty': (math.isfinite, 'a finite number'),
     'temperature': (lambda value: 0 < value < math.inf, 'above 0'),

@@ -11,7 +11,7 @@ and a B for each of its parts.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
 
+from xlbench import ranges
 from xlbench.errors import UserError, unknown
 
 LEAVES = ('lora_a', 'lora_b', 'lora_scale')
@@ -41,13 +42,12 @@ class Lora:
 
     def __init__(
         self,
-        rank: int = 0,
-        alpha: float = 16.0,
+        rank: Annotated[int, '0 to 2**16'] = 0,
+        alpha: Annotated[float, 'above 0'] = 16.0,
         targets: Sequence[str] = ('.*attention/.*kernel',),
         also_train: Sequence[str] = (),
     ):
-        if rank < 0 or alpha <= 0:
-            raise UserError(f'config.lora: rank {rank} is below 0, or alpha {alpha} not above it')
+        ranges.check_own(Lora, locals(), 'config.lora')
         self.rank, self.alpha = rank, alpha
         try:
             self._targets = [re.compile(pattern) for pattern in targets]

@@ -14,7 +14,7 @@ import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Protocol
 
 from ml_collections import ConfigDict
 
@@ -24,6 +24,7 @@ from xlbench import (
     errors,
     models,
     prepared,
+    ranges,
     signatures,
     task_files,
 )
@@ -47,14 +48,59 @@ FAMILIES = {
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
 # Ours, too. An evaluation that is `optional` leaves out the tasks that do not have its split.
 EVAL_OPTIONS = ('optional',)
-DATA_KEYS = ('root', 'vocabulary', 'sample')
-# A SentencePiece model that is not there is trained on the training data, with so many pieces.
-DATA_OPTIONS = ('vocabulary_size',)
 
-_STAGE = Signature(
-    'stage',
-    dict(mixture='str', split='str', num_steps='int', optimizer='Mapping', start_from='str'),
-    frozenset({'mixture', 'split', 'num_steps', 'optimizer'}),
+
+class Run(Protocol):
+    """What a config holds beside its blocks."""
+
+    seed: Annotated[int, '0 or more, below 2**32']
+    init_from: str
+    trainable: Sequence[str]
+    accumulate: Annotated[int, '1 or more, below 2**31']
+    log_every: Annotated[int, '1 or more']
+    baselines: Sequence[str]
+    baseline_split: str
+
+
+class Data(Protocol):
+    """The block config.data."""
+
+    root: str
+    vocabulary: str
+    sample: bool
+    # A SentencePiece model that is not there is trained on the training data, with so many pieces.
+    vocabulary_size: Annotated[int, '0 to 2**24'] = 0
+
+
+class Stage(Protocol):
+    """A block of config.stages."""
+
+    mixture: str
+    split: str
+    num_steps: Annotated[int, '1 or more, below 2**31']
+    optimizer: Mapping
+    start_from: str = 'last'
+
+
+class Eval(Protocol):
+    """What a block of config.evals holds beside the arguments of its evaluator."""
+
+    tasks: Sequence[str]
+    split: str
+    every: Annotated[int, '0 or more']
+    optional: bool = False  # Whether tasks without this split are left out.
+
+
+class Best(Protocol):
+    """The block config.best."""
+
+    score: str
+    mode: str
+    patience: Annotated[int, '0 or more']
+
+
+_RUN, _DATA, _STAGE, _EVAL, _BEST = (
+    signatures.of(__name__, name) for name in ('Run', 'Data', 'Stage', 'Eval', 'Best')
 )
 # {block: module and name of what takes it, and the arguments that do not come from the config}.
 _TAKEN_BY = {
@@ -109,8 +155,7 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
     if path[:1] == ('evals',) and len(path) == 2:
         evaluator = signatures.table('xlbench.evaluators', 'EVALUATORS')[_objective(config)]
         signature = evaluator.without(*_GIVEN_TO_EVALUATORS)
-        types = {'tasks': 'Sequence[str]', 'split': 'str', 'every': 'int', **signature.types}
-        types['optional'] = 'bool'
+        types = {**_EVAL.types, **signature.types}
         if 'responses' in types:  # The config names their split.
             types['responses'] = 'str'
         return dataclasses.replace(
@@ -131,8 +176,13 @@ def check_config(config: ConfigDict) -> None:
     check_keys(config, CONFIG_KEYS, 'config')
     for key in ('data', 'model', 'objective', *_TAKEN_BY, 'stages', 'evals', 'best'):
         _check_is_block(config[key], f'config.{key}')
-    there = [key for key in DATA_OPTIONS if key in config.data]
-    check_keys(config.data, (*DATA_KEYS, *there), 'config.data')
+    for signature, block, name in (
+        (_DATA, config.data, 'config.data'), (_BEST, config.best, 'config.best'),
+    ):  # fmt: skip
+        config_lib.check_arguments(signature, block, name)
+    ranges.check_arguments(_RUN, config, 'config')
+    if not config.trainable:
+        raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
     for key in ('objective', 'model', *_TAKEN_BY):
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     kind, family = _objective(config), config.model.get('family')
@@ -153,12 +203,16 @@ def check_config(config: ConfigDict) -> None:
     for name, block in config.evals.items():
         where = f'config.evals.{name}'
         config_lib.check_arguments(taken(config, 'evals', name), block, where)
+        for task in block.tasks:
+            if list(block.tasks).count(task) > 1:
+                raise UserError(f'{where}.tasks has {task} twice; name each task once')
         if block.get('decoding'):
             _check_is_block(block.decoding, f'{where}.decoding')
             signature = taken(config, 'evals', name, 'decoding')
             config_lib.check_arguments(signature, block.decoding, f'{where}.decoding')
+            most = {'max_length': block.lengths['targets']} if 'targets' in block.lengths else {}
             try:
-                Options(**{'max_length': block.lengths['targets'], **block.decoding})
+                Options(**most | dict(block.decoding))
             except UserError as error:
                 raise UserError(f'{where}: {error}') from None
 
@@ -195,7 +249,8 @@ def _with_name(signature: Signature, *more: str) -> Signature:
 
 def _objective(config: Mapping[str, Any]) -> str:
     known = signatures.table('xlbench.objectives', 'OBJECTIVES')
-    name = config['objective'].get('name')
+    name = config['objective'].get('name', '')
+    ranges.check('str', name, 'config.objective.name')
     if name not in known:
         raise errors.unknown('objective in config.objective.name', name, known)
     return name
@@ -203,11 +258,15 @@ def _objective(config: Mapping[str, Any]) -> str:
 
 def _model(block: Mapping[str, Any]) -> Signature:
     """A family's own fields, beside family and size; without a size it needs some of them."""
-    family, size = block.get('family'), block.get('size', '')
+    family, size = block.get('family', ''), block.get('size', '')
+    for key, name in (('family', family), ('size', size)):
+        ranges.check('str', name, f'config.model.{key}')
     models.check_name(family, size)
     module, config_class, _ = models.FAMILIES[family]
     fields = signatures.of(f'xlbench.models.{module}', config_class)
     types = {'family': 'str', 'size': 'str', **fields.types}
+    if 'num_labels' in types:
+        types['num_labels'] = f"Annotated[int, '0 to 0'] | {types['num_labels']}"  # 0: the data's.
     needed = frozenset({'family'}) | (frozenset() if size else fields.needed)
     return Signature(f'a {family} model without a size', types, needed)
 
@@ -215,6 +274,7 @@ def _model(block: Mapping[str, Any]) -> Signature:
 def _optimizer(block: Mapping[str, Any], where: str) -> Signature:
     known = signatures.table('xlbench.optimizers', 'OPTIMIZERS')
     name = block.get('name', 'adamw')
+    ranges.check('str', name, f'{where}.name')
     if name not in known:
         raise errors.unknown(f'optimizer in {where}.name', name, known)
     build = signatures.of('xlbench.optimizers', 'build').without('num_steps')

@@ -14,14 +14,14 @@ and by `view`: which features of features.VIEWS its batches have.
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench import losses, partitioning
-from xlbench.errors import UserError, unknown
+from xlbench import losses, partitioning, ranges
+from xlbench.errors import unknown
 
 Batch = Mapping[str, jax.Array]
 
@@ -73,10 +73,11 @@ class Generation:
 
     def __init__(
         self,
-        label_smoothing: float = 0.0,
-        z_loss: float = 0.0,
-        chunk_size: int | None = None,
+        label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0,
+        z_loss: Annotated[float, '0 or more'] = 0.0,
+        chunk_size: Annotated[int, '1 to 2**30'] | None = None,
     ):
+        ranges.check_own(Generation, locals(), 'config.objective')
         self.label_smoothing = label_smoothing
         self.z_loss = z_loss
         self.chunk_size = chunk_size
@@ -182,16 +183,13 @@ class Retrieval:
     def __init__(
         self,
         loss: str = 'sym_paper',
-        scale: float = 1.0,
+        scale: Annotated[float, 'above 0'] = 1.0,
         mask_duplicates: bool = False,
-        chunk_rows: int = 0,
+        chunk_rows: Annotated[int, '0 to 2**24'] = 0,
     ):
         if loss not in losses.CONTRASTIVE:
             raise unknown('loss in config.objective.loss', loss, losses.CONTRASTIVE)
-        if not scale > 0:
-            raise UserError(f'config.objective.scale is {scale}; it must be above 0')
-        if chunk_rows < 0:
-            raise UserError(f'config.objective.chunk_rows is {chunk_rows}; rows, or 0 for all')
+        ranges.check_own(Retrieval, locals(), 'config.objective')
         self.loss_kind = loss
         self.scale = scale
         self.mask_duplicates = mask_duplicates
@@ -279,11 +277,8 @@ class Classification:
     view = 'classification'
     _weights = 'row_weights'
 
-    def __init__(self, label_smoothing: float = 0.0):
-        if not 0 <= label_smoothing < 1:
-            raise UserError(
-                f'config.objective.label_smoothing is {label_smoothing}; it is from 0 to below 1'
-            )
+    def __init__(self, label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0):
+        ranges.check_own(Classification, locals(), 'config.objective')
         self.label_smoothing = label_smoothing
 
     def example_inputs(self) -> tuple[jax.Array, ...]:

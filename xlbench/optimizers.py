@@ -7,12 +7,13 @@ OPTIMIZERS.
 import inspect
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from xlbench import ranges
 from xlbench.errors import UserError, unknown
 
 # The ends of the names of biases and of the scales of norms.
@@ -22,14 +23,14 @@ _UNDECAYED = re.compile('(^|[/_])(bias|scale)$')
 def build(
     name: str = 'adamw',
     *,
-    learning_rate: float = 1e-3,
+    learning_rate: Annotated[float, 'above 0'] = 1e-3,
     schedule: str = 'linear',
-    warmup_steps: float = 0,
-    num_steps: int,
-    final_fraction: float = 0.0,
-    decay_rate: float = 0.999,
-    decay_steps: int = 5000,
-    clip_norm: float = 0.0,
+    warmup_steps: Annotated[float, '0 or more'] = 0,
+    num_steps: Annotated[int, '1 or more'],
+    final_fraction: Annotated[float, '0 to 1'] = 0.0,
+    decay_rate: Annotated[float, 'above 0, up to 1'] = 0.999,
+    decay_steps: Annotated[int, '1 or more'] = 5000,
+    clip_norm: Annotated[float, '0 or more'] = 0.0,
     **options: Any,
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
     """The gradient transformation and the learning rate per step.
@@ -52,8 +53,11 @@ def build(
     Returns:
       (tx, schedule): `schedule(step)` is what `tx` multiplies with at that step, from 0.
     """
+    given = locals()
     if name not in OPTIMIZERS:
         raise unknown('optimizer', name, OPTIMIZERS)
+    ranges.check_own(build, given)
+    ranges.check_own(OPTIMIZERS[name], options)
     warmup = count_warmup_steps(warmup_steps, num_steps)
     rate = make_schedule(
         schedule, learning_rate, warmup, num_steps, final_fraction, decay_rate, decay_steps
@@ -100,11 +104,6 @@ def make_schedule(
     decay_steps: int = 5000,
 ) -> optax.Schedule:
     """The learning rate by step; see `build`."""
-    if not 0 < decay_rate <= 1 or decay_steps < 1:
-        raise UserError(
-            f'decay_rate={decay_rate} and decay_steps={decay_steps}; allowed are rates above 0, up '
-            'to 1, and 1 step or more'
-        )
     left_steps = max(1, num_steps - warmup_steps)
     schedules = {
         'constant': lambda: optax.constant_schedule(peak),
@@ -133,10 +132,10 @@ def make_schedule(
 def adamw(
     learning_rate: optax.Schedule,
     *,
-    b1: float = 0.9,
-    b2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
+    b1: Annotated[float, '0 or more, below 1'] = 0.9,
+    b2: Annotated[float, '0 or more, below 1'] = 0.999,
+    eps: Annotated[float, 'above 0'] = 1e-8,
+    weight_decay: Annotated[float, '0 or more'] = 0.01,
     moments_dtype: str = 'float32',
 ) -> optax.GradientTransformation:
     """AdamW (arXiv:1711.05101); biases and the scales of norms are not decayed, see `decayed`.
@@ -154,9 +153,9 @@ def adamw(
 def adam(
     learning_rate: optax.Schedule,
     *,
-    b1: float = 0.9,
-    b2: float = 0.999,
-    eps: float = 1e-8,
+    b1: Annotated[float, '0 or more, below 1'] = 0.9,
+    b2: Annotated[float, '0 or more, below 1'] = 0.999,
+    eps: Annotated[float, 'above 0'] = 1e-8,
     moments_dtype: str = 'float32',
 ) -> optax.GradientTransformation:
     """Adam (arXiv:1412.6980); moments_dtype as for AdamW."""
@@ -166,12 +165,12 @@ def adam(
 def adafactor(
     learning_rate: optax.Schedule,
     *,
-    decay_exponent: float = 0.8,
-    clipping_threshold: float = 1.0,
+    decay_exponent: Annotated[float, 'above 0, up to 1'] = 0.8,
+    clipping_threshold: Annotated[float, 'above 0'] | None = 1.0,
     multiply_by_parameter_scale: bool = True,
-    momentum: float | None = None,
-    weight_decay_rate: float | None = None,
-    min_dim_size_to_factor: int = 128,
+    momentum: Annotated[float, '0 or more, below 1'] | None = None,
+    weight_decay_rate: Annotated[float, '0 or more, below 1'] | None = None,
+    min_dim_size_to_factor: Annotated[int, '1 or more'] = 128,
     moments_dtype: str = 'float32',
 ) -> optax.GradientTransformation:
     """Adafactor (arXiv:1804.04235) as T5 uses it: relative steps, no momentum (arXiv:1910.10683).
@@ -205,7 +204,9 @@ def adafactor(
     )
 
 
-def sgd(learning_rate: optax.Schedule, *, momentum: float = 0.0) -> optax.GradientTransformation:
+def sgd(
+    learning_rate: optax.Schedule, *, momentum: Annotated[float, '0 or more, below 1'] = 0.0
+) -> optax.GradientTransformation:
     """Gradient descent, for tests and for the textbook."""
     return optax.sgd(learning_rate, momentum or None)
 

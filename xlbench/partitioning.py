@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -55,11 +55,11 @@ MIB = 1 << 20
 
 
 def make_mesh(
-    data: int = -1,
-    fsdp: int = 1,
-    tensor: int = 1,
-    sequence: int = 1,
-    replica: int = 1,
+    data: Annotated[int, '-1 or more'] = -1,
+    fsdp: Annotated[int, '-1 or more'] = 1,
+    tensor: Annotated[int, '-1 or more'] = 1,
+    sequence: Annotated[int, '-1 or more'] = 1,
+    replica: Annotated[int, '-1 or more'] = 1,
     *,
     devices: Sequence[Any] | None = None,
 ) -> Mesh:

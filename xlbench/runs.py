@@ -15,7 +15,6 @@ from ml_collections import ConfigDict
 from xlbench import (
     baselines,
     batches,
-    checkpoints,
     config as config_lib,
     errors,
     evaluators,
@@ -29,7 +28,6 @@ from xlbench import (
     tokenizers,
     train_step,
 )
-from xlbench.config import check_keys
 from xlbench.errors import UserError
 from xlbench.lora import Lora
 from xlbench.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
@@ -126,6 +124,7 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
             config.objective.name, tasks, model, objective, mesh, tokenizer, **options
         )
         evals[name] = (evaluator, block.every)
+    _check_score(config.best.score, evals)
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
     return Parts(mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals)
 
@@ -135,6 +134,17 @@ def evaluated(block: Mapping[str, Any], data: Data) -> list[Prepared]:
     pairs = [(name, block['split']) for name in block['tasks']]
     found = (task for pair in pairs if pair in data for task in data[pair][0])
     return list({task.name: task for task in found}.values())
+
+
+def _check_score(name: str, evals: Mapping[str, tuple[Any, int]]) -> None:
+    """Raises UserError for a config.best.score that its evaluation does not make."""
+    chosen, _, rest = name.partition('/')
+    if chosen not in evals or not evals[chosen][1]:  # Checked before, where a run is trained.
+        return
+    task, _, score = rest.partition('/')
+    given = evals[chosen][0].score_names(task)
+    if given and score not in (*given, 'headline'):
+        raise errors.unknown('score in config.best.score', score, given)
 
 
 def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> None:
@@ -291,14 +301,10 @@ def num_texts(task: Prepared) -> dict[str, int]:
 def check_config(config: ConfigDict) -> None:
     """Raises UserError for a key or a value that cannot be right, in any block."""
     names.check_config(config)
-    checkpoints.check_options(**config.checkpoints)
-    train_step.check_nonfinite(**config.nonfinite)
-    if not isinstance(config.init_from, str):
-        raise UserError(f"config.init_from is {config.init_from!r}; '' or a checkpoint's name")
     Lora(**config.lora)
-    for key in ('accumulate', 'log_every'):
-        if config[key] < 1:
-            raise UserError(f'config.{key} is {config[key]}; it must be 1 or more')
+    objectives.build(**config.objective)
+    labels = {'num_labels': config.model.num_labels or 1} if 'num_labels' in config.model else {}
+    models.config(**dict(config.model) | labels)
     for name in config.baselines:
         if name not in baselines.NAMES:
             raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
@@ -319,16 +325,12 @@ def check_config(config: ConfigDict) -> None:
         _check_stage(f'config.stages.{name}', stage)
     for name, block in config.evals.items():
         where = f'config.evals.{name}'
-        if block.every < 0:
-            raise UserError(f'{where}.every is {block.every}; steps, or 0 for the end of the run')
         if not block.tasks:
             raise UserError(f'{where}.tasks is empty; name a task, or remove {where}')
     _check_best(config)
 
 
 def _check_stage(where: str, stage: Mapping[str, Any]) -> None:
-    if stage.num_steps < 1:
-        raise UserError(f'{where}.num_steps is {stage.num_steps}; it must be 1 or more')
     if stage.get('start_from', 'last') not in ('last', 'best'):
         raise errors.unknown(f'{where}.start_from', stage.start_from, ('last', 'best'))
     optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
@@ -336,7 +338,6 @@ def _check_stage(where: str, stage: Mapping[str, Any]) -> None:
 
 def _check_best(config: ConfigDict) -> None:
     """Raises UserError unless config.best names a score that some periodic evaluation gives."""
-    check_keys(config.best, ('score', 'mode', 'patience'), 'config.best')
     if config.best.mode not in ('max', 'min'):
         raise UserError(f"config.best.mode is {config.best.mode!r}; allowed: 'max', 'min'")
     score = config.best.score

@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -13,8 +13,7 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import Mesh
 
-from xlbench import partitioning
-from xlbench.errors import UserError
+from xlbench import partitioning, ranges
 from xlbench.lora import Lora
 
 Batch = Mapping[str, jax.Array]
@@ -84,15 +83,14 @@ class Skipping(NamedTuple):
     skipped: jax.Array
 
 
-def check_nonfinite(*, skip: int = 0) -> None:
+def check_nonfinite(*, skip: Annotated[int, '0 or more'] = 0) -> None:
     """Raises UserError for a block that says nothing possible about steps that are not finite.
 
     Args:
       skip: so many steps of a run whose loss or gradient norm is not finite are left out; one more
         ends the run.
     """
-    if skip < 0:
-        raise UserError(f'config.nonfinite.skip is {skip}; so many steps may be left out, or 0')
+    ranges.check_own(check_nonfinite, dict(skip=skip), 'config.nonfinite')
 
 
 def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransformation:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -18,6 +18,7 @@ from xlbench import (
     metrics,
     partitioning,
     postprocess,
+    ranges,
 )
 from xlbench.evaluators import loop
 from xlbench.prepared import Prepared
@@ -51,12 +52,13 @@ class GenerationEvaluator(loop.Evaluator):
         mesh: Mesh,
         tokenizer: Tokenizer,
         *,
-        batch_size: int,
-        lengths: Mapping[str, int],
+        batch_size: Annotated[int, '1 to 2**24'],
+        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
         decode: bool = True,
         decoding: Mapping[str, Any] | None = None,
-        num_examples: int = 0,
+        num_examples: Annotated[int, '0 or more'] = 0,
     ):
+        ranges.check_own(GenerationEvaluator, locals())
         partitioning.check_batch_size(batch_size, mesh)
         share, shares = partitioning.row_share(mesh)
         self._mesh = mesh
@@ -94,6 +96,11 @@ class GenerationEvaluator(loop.Evaluator):
             )
 
         self._decode_batch = jax.jit(decode_batch)
+
+    _own_scores = ('loss', 'perplexity')
+
+    def _has_texts(self, task: loop.Task) -> bool:
+        return self._decode
 
     @property
     def num_programs(self) -> int:

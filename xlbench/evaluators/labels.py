@@ -6,7 +6,7 @@ metrics.tagging.CUT.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import batches as batches_lib, features, metrics, partitioning
+from xlbench import batches as batches_lib, features, metrics, partitioning, ranges
 from xlbench.evaluators import loop
 from xlbench.metrics import tagging
 from xlbench.prepared import Prepared
@@ -45,10 +45,11 @@ class LabelEvaluator(loop.Evaluator):
         mesh: Mesh,
         tokenizer: Tokenizer | None,
         *,
-        batch_size: int,
-        lengths: Mapping[str, int],
-        num_examples: int = 0,
+        batch_size: Annotated[int, '1 to 2**24'],
+        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
+        num_examples: Annotated[int, '0 or more'] = 0,
     ):
+        ranges.check_own(LabelEvaluator, locals())
         del tokenizer
         partitioning.check_batch_size(batch_size, mesh)
         share, shares = partitioning.row_share(mesh)

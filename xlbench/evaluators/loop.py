@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -48,9 +48,11 @@ class Evaluator:
 
     Attributes:
       _tasks: what is scored, each with its preparation as `prepared`.
+      _own_scores: the scores beside those of the tasks' metrics.
     """
 
     _tasks: Sequence[Any]
+    _own_scores: Collection[str] = ('loss',)
 
     @functools.cached_property
     def notes(self) -> dict[str, str]:
@@ -134,6 +136,32 @@ class Evaluator:
                     result['note'] = note
                 write_result(workdir, str(step), task.prepared, result, predictions, split)
         return scores | {'mean': means(scores)}
+
+    def score_names(self, task: str) -> set[str]:
+        """The scores that `run` gives of a task, or of any for 'mean', found without the model.
+
+        The metrics are asked about two targets as if they were predicted. None at all where one
+        of them cannot say.
+        """
+        given = set(self._own_scores)
+        for one in self._tasks:
+            if not self._has_texts(one) or task not in (one.prepared.name, 'mean'):
+                continue
+            records = one.prepared.read(range(min(2, len(one.prepared))))
+            targets = [record['targets_pretokenized'] for record in records]
+            compared = targets, [[text] for text in targets]
+            if process := postprocess.Postprocess(one.prepared):
+                compared = process(records, compared[1])
+            try:
+                given |= one.metrics.score(*compared, given)[0].keys()
+            except errors.UserError:  # It needs more examples.
+                return set()
+        return given
+
+    def _has_texts(self, task: Any) -> bool:
+        """Whether there are predictions for the metrics of a task."""
+        del task
+        return True
 
     def headline(self, scores: Mapping[str, Mapping[str, float]], task: str) -> float:
         """The score that stands for a task, see pipeline.headline; of 'mean' their average.

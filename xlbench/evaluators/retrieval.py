@@ -13,13 +13,13 @@ predictions.jsonl has `suggestions`, too.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import flax.linen as nn
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import batches as batches_lib, features, metrics, search
+from xlbench import batches as batches_lib, features, metrics, ranges, search
 from xlbench.consensus import Choose, chooser
 from xlbench.encoder import TextEncoder
 from xlbench.errors import UserError
@@ -82,27 +82,24 @@ class RetrievalEvaluator(loop.Evaluator):
         mesh: Mesh,
         tokenizer: Tokenizer | None,
         *,
-        batch_size: int,
-        lengths: Mapping[str, int],
+        batch_size: Annotated[int, '1 to 2**24'],
+        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
         responses: Sequence[Prepared] | None = None,
-        candidates: int = 500,
-        top_k: int = 15,
-        num_suggestions: int = 3,
+        candidates: Annotated[int, '2 to 2**20'] = 500,
+        top_k: Annotated[int, '1 to 2**24'] = 15,
+        num_suggestions: Annotated[int, '1 to 2**20'] = 3,
         lm_weight: float = 0.0,
-        consensus: float = 0.0,
+        consensus: Annotated[float, '0 or more'] = 0.0,
         official_filter: bool = False,
-        num_examples: int = 0,
+        num_examples: Annotated[int, '0 or more'] = 0,
     ):
+        ranges.check_own(RetrievalEvaluator, locals())
         del tokenizer
-        if candidates < 2:
-            raise UserError(f'candidates is {candidates}; the own reply and another one make 2')
         if not 1 <= num_suggestions <= top_k:
             raise UserError(
                 f'num_suggestions is {num_suggestions} and top_k {top_k}; suggestions are chosen '
                 'among the top_k best, so that 1 <= num_suggestions <= top_k'
             )
-        if consensus < 0:
-            raise UserError(f'consensus is {consensus}; a temperature above 0, or 0 for none')
         self._mesh, self._scale, self._consensus = mesh, objective.scale, consensus
         self._top_k, self._num_suggestions, self._lm_weight = top_k, num_suggestions, lm_weight
         self._choosers: dict[tuple[str, str | None], Choose] = {}
@@ -155,6 +152,19 @@ class RetrievalEvaluator(loop.Evaluator):
         """At most so many programs are compiled: of encoding, and two searches for each task."""
         searches = sum(2 for task in self._tasks if task.responses)
         return self._left.max_programs + self._right.max_programs + searches
+
+    _own_scores = ('loss', 'mrr', 'p_at_1', 'recall_10')
+
+    def score_names(self, task: str) -> set[str]:
+        """Those of the metrics, and of ranks among the candidates and in the response set."""
+        given = super().score_names(task)
+        if given and self._sets:
+            given |= ranking.textbook([1], [0]).keys()
+            given |= ranking.official([0], [[0, 0, 0]], set_size=1).keys()
+        return given
+
+    def _has_texts(self, task: '_Task') -> bool:
+        return task.responses is not None
 
     def _numbers(self, task: '_Task') -> Sequence[int]:
         return task.numbers.tolist()

@@ -13,7 +13,7 @@ no gradient reaches it.
 """
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -52,23 +52,23 @@ class BartConfig:
       remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
     """
 
-    vocab_size: int
-    emb_dim: int
-    num_heads: int
-    head_dim: int
-    mlp_dim: int
-    num_encoder_layers: int
-    num_decoder_layers: int
-    max_positions: int
+    vocab_size: Annotated[int, '0 to 2**26']
+    emb_dim: Annotated[int, '1 to 2**20']
+    num_heads: Annotated[int, '1 to 2**20']
+    head_dim: Annotated[int, '1 to 2**20']
+    mlp_dim: Annotated[int, '1 to 2**20']
+    num_encoder_layers: Annotated[int, '1 to 2**10']
+    num_decoder_layers: Annotated[int, '1 to 2**10']
+    max_positions: Annotated[int, '1 to 2**24']
     pre_norm: bool
     learned_positions: bool
     embedding_norm: bool
     scaled_embeddings: bool
     activation: str
-    init_std: float = 0.02
-    dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.0
-    activation_dropout_rate: float = 0.0
+    init_std: Annotated[float, '0 or more'] = 0.02
+    dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
+    attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.0
+    activation_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.0
     shared_dropout: bool = True
     dtype: str = 'float32'
     matmul_dtype: str | None = None

@@ -7,7 +7,7 @@ rows. Segment 0 is padding; without segments every token is seen.
 """
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -40,19 +40,19 @@ class BertConfig:
       remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
     """
 
-    vocab_size: int
-    emb_dim: int
-    num_heads: int
-    head_dim: int
-    mlp_dim: int
-    num_layers: int
-    max_positions: int
-    position_offset: int = 0
-    type_vocab_size: int = 2
-    norm_epsilon: float = 1e-12
+    vocab_size: Annotated[int, '0 to 2**26']
+    emb_dim: Annotated[int, '1 to 2**20']
+    num_heads: Annotated[int, '1 to 2**20']
+    head_dim: Annotated[int, '1 to 2**20']
+    mlp_dim: Annotated[int, '1 to 2**20']
+    num_layers: Annotated[int, '0 to 2**10']
+    max_positions: Annotated[int, '1 to 2**24']
+    position_offset: Annotated[int, '0 to 2**20'] = 0
+    type_vocab_size: Annotated[int, '1 to 2**20'] = 2
+    norm_epsilon: Annotated[float, '0 to 1'] = 1e-12
     has_pooler: bool = True
-    dropout_rate: float = 0.1
-    attention_dropout_rate: float = 0.1
+    dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
+    attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
     shared_dropout: bool = True
     dtype: str = 'float32'
     matmul_dtype: str | None = None

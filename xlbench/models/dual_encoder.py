@@ -5,6 +5,7 @@ a projection, then the length 1, where the config has them.
 """
 
 import dataclasses
+from typing import Annotated
 
 import flax.linen as nn
 import jax
@@ -30,7 +31,7 @@ class DualEncoderConfig(bert.BertConfig):
 
     shared: bool = True
     pooling: str = 'mean'
-    projection_dim: int = 0
+    projection_dim: Annotated[int, '0 to 2**20'] = 0
     normalize: bool = True
 
     def __post_init__(self):
@@ -41,8 +42,6 @@ class DualEncoderConfig(bert.BertConfig):
             raise errors.UserError(
                 "pooling='pooler' needs has_pooler=True; otherwise pool by 'mean' or 'first'"
             )
-        if self.projection_dim < 0:
-            raise errors.UserError(f'projection_dim={self.projection_dim}; allowed: 0 and above')
 
 
 SIZES = {'dual_encoder': bert.SIZES['bert']}

@@ -10,12 +10,13 @@ gives it, `label` what it makes of that.
 """
 
 import dataclasses
+from typing import Annotated
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.errors import UserError, unknown
+from xlbench.errors import unknown
 from xlbench.models import bert, layers
 
 HEADS = ('linear', 'cosine')
@@ -35,19 +36,15 @@ class HeadConfig(bert.BertConfig):
         none, and TokenClassifier never reads it.
     """
 
-    num_labels: int = 2
-    classifier_dropout_rate: float = 0.1
+    num_labels: Annotated[int, '1 to 2**20'] = 2
+    classifier_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
     head: str = 'linear'
-    scale: float = 10.0
+    scale: Annotated[float, 'above 0'] = 10.0
 
     def __post_init__(self):
         super().__post_init__()
         if self.head not in HEADS:
             raise unknown('head', self.head, HEADS)
-        if not self.scale > 0:
-            raise UserError(f'scale={self.scale}; what cosines are multiplied by is above 0')
-        if self.num_labels < 1:
-            raise UserError(f'num_labels={self.num_labels}; a classifier has 1 or more')
 
 
 def _sizes(pooled: bool) -> dict[str, dict]:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 
+from xlbench import ranges
 from xlbench.errors import UserError
 
 Dtype = Any
@@ -40,16 +41,14 @@ _kept = functools.partial(checkpoint_name, name='kept')
 
 
 def check_config(config: Any) -> None:
-    """Raises UserError for a model config with an impossible type, remat or dropout rate."""
+    """Raises UserError for a model config with an impossible type, remat, size or rate."""
     allowed = ('float32', 'bfloat16')
     for name in ('dtype', 'matmul_dtype'):
         if getattr(config, name) not in (*allowed, *([None] if name == 'matmul_dtype' else [])):
             raise UserError(f'{name}={getattr(config, name)!r}; allowed: {", ".join(allowed)}')
     if config.remat not in ('none', *REMAT):
         raise UserError(f'remat={config.remat!r}; allowed: none, {", ".join(REMAT)}')
-    for name, rate in vars(config).items():
-        if name.endswith('dropout_rate') and not 0.0 <= rate < 1.0:
-            raise UserError(f'{name}={rate}; allowed: 0 up to below 1')
+    ranges.check_own(type(config), vars(config))
 
 
 def checkpointed(layer: type[nn.Module], remat: str, train_argument: int) -> type[nn.Module]:

@@ -8,7 +8,7 @@ is seen.
 """
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import flax.linen as nn
 import jax
@@ -34,18 +34,18 @@ class T5Config:
       remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
     """
 
-    vocab_size: int
-    emb_dim: int
-    num_heads: int
-    head_dim: int
-    mlp_dim: int
-    num_encoder_layers: int
-    num_decoder_layers: int
+    vocab_size: Annotated[int, '0 to 2**26']
+    emb_dim: Annotated[int, '1 to 2**20']
+    num_heads: Annotated[int, '1 to 2**20']
+    head_dim: Annotated[int, '1 to 2**20']
+    mlp_dim: Annotated[int, '1 to 2**20']
+    num_encoder_layers: Annotated[int, '1 to 2**10']
+    num_decoder_layers: Annotated[int, '1 to 2**10']
     gated_mlp: bool
     tied_embeddings: bool
-    relpos_buckets: int = 32
-    relpos_max_distance: int = 128
-    dropout_rate: float = 0.1
+    relpos_buckets: Annotated[int, '2 to 2**20'] = 32
+    relpos_max_distance: Annotated[int, '1 to 2**30'] = 128
+    dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
     shared_dropout: bool = True
     dtype: str = 'float32'
     matmul_dtype: str | None = None
