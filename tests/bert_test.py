@@ -438,7 +438,7 @@ def test_every_size_can_be_built():
     'family, fields, message',
     [
         ('bert', {'dropuot_rate': 0.1}, "'dropuot_rate'; nearest: dropout_rate"),
-        ('bert', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must be 0 or more, below 1'),
+        ('bert', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must be 0'),
         ('sequence_classifier', {'num_labels': 0}, 'num_labels is 0; it must be 1 to 2**20'),
         ('dual_encoder', {'pooling': 'maen'}, "unknown pooling 'maen'; nearest: mean"),
         ('dual_encoder', {'pooling': 'pooler', 'has_pooler': False}, 'needs has_pooler=True'),
