@@ -116,12 +116,16 @@ def _load(argument: str) -> ConfigDict:
     path, colon, variant = argument.partition(':')
     spec = importlib.util.spec_from_file_location('xlbench_config', path)
     module = importlib.util.module_from_spec(spec)
+    # A file that is edited twice within a second would be taken for what was compiled of it.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         spec.loader.exec_module(module)
     except UserError:
         raise
     except Exception as error:
         raise _bug(path, error) from error
+    finally:
+        sys.dont_write_bytecode = before
     get_config = getattr(module, 'get_config', None)
     if not callable(get_config):
         raise UserError(f'{path} has no function get_config(variant=\'\'), which makes the config')

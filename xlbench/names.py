@@ -183,8 +183,6 @@ def check_config(config: ConfigDict) -> None:
     ranges.check_arguments(_RUN, config, 'config')
     if not config.trainable:
         raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
-    for key in ('objective', 'model', *_TAKEN_BY):
-        config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     kind, family = _objective(config), config.model.get('family')
     if FAMILIES.get(kind) != (family if family in FAMILIES.values() else None):
         pairs = ', '.join(f'{name} trains a {own}' for name, own in FAMILIES.items())
@@ -192,6 +190,8 @@ def check_config(config: ConfigDict) -> None:
             f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
             'no other objective does'
         )
+    for key in ('objective', 'model', *_TAKEN_BY):
+        config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     for name, block in (*config.stages.items(), *config.evals.items()):
         _check_is_block(block, f'config.{"stages" if name in config.stages else "evals"}.{name}')
     for name, stage in config.stages.items():
