@@ -1,7 +1,8 @@
 r"""mT5 on MTG: story endings, questions and titles in English, German, French and Spanish.
 
 The paper is arXiv:2108.07140. Training has its two stages (appendix A): the rough, machine
-translated data first, then the annotated data, from the best checkpoint of the first stage.
+translated data first, then the annotated data, from the best checkpoint of the first stage. Both
+stages are scored on the test set.
 
   python -m xlbench.train --config=configs/mtg_mt5.py
 
