@@ -8,6 +8,11 @@ import sys
 
 import pytest
 
+from xlbench import names
+from xlbench.configs import fewshot_any
+from xlbench.errors import UserError
+from xlbench.fewshot import results, tables
+
 TASKS = """
 from xlbench import pipeline
 
@@ -18,6 +23,7 @@ for lang, splits in (('de', ('train', 'validation', 'test')), ('fr', ('train', '
         label='mood',
         lang=lang,
         headline='macro_f1',
+        shots=pipeline.Shots((1,), buckets=2),
     )
 pipeline.add_mixture('mood_both', ['mood_de', 'mood_fr'])
 """
@@ -86,3 +92,39 @@ def test_baselines_are_scored_on_every_task_of_a_mixture(run):
     _, workdir = run
     found = workdir.glob('eval/baselines/most_frequent/test/*/metrics.json')
     assert {path.parent.name for path in found} == {'mood_de', 'mood_fr'}
+
+
+def test_a_sweep_over_shots_of_the_same_tasks(run):
+    _, workdir = run
+    folder = workdir.parent.parent
+    command = [sys.executable, '-m', 'xlbench.fewshot', '--workdir=runs/sweep']
+    config = 'fewshot_any:tiny,task=mood,source=de,languages=fr,shots=1,buckets=2,methods=fc'
+    command += [f'--config={config}']
+    command += ['--config.source_workdir=runs/mood', '--config.adapt.learning_rates=(0.01,)']
+    command += ['--config.source.data.vocabulary=data/mood_both.model']
+    command += ['--config.adapt.dev=none', '--config.adapt.epochs=2']
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr[-2000:]
+    sweep = results.Sweep.read(folder / 'runs' / 'sweep')
+    assert [(row.task, row.language, row.shots, row.bucket) for row in sweep.rows] == [
+        ('mood', 'fr', 0, None), ('mood', 'fr', 1, 0), ('mood', 'fr', 1, 1),
+    ]  # fmt: skip
+    assert all(row.metric == 'accuracy' and row.score > 80 for row in sweep.rows)
+    (system,) = tables.systems([sweep])
+    made = {table.title: table for table in tables.all_tables(system)}
+    assert system.title == 'mood (mood)'
+    assert any('mood is no task of the paper' in note for t in made.values() for note in t.notes)
+
+
+def test_a_sweep_of_a_task_that_is_nowhere_is_refused(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    config = fewshot_any.get_config('tiny,task=mod,languages=fr')
+    with pytest.raises(UserError, match=r"unknown task in config.task 'mod'.* mood of tasks/mood"):
+        names.check_sweep(config)
+    for variant, message in (
+        ('tiny,task=mood', 'needs a task and the languages'),
+        ('tiny,task=mood,languages=de,shots=x', 'are no whole numbers'),
+        ('tiny,task=mood,languages=de,objective=retrieval', "unknown objective of a sweep 'retri"),
+    ):
+        with pytest.raises(UserError, match=message):
+            fewshot_any.get_config(variant)

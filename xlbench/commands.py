@@ -14,9 +14,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding_flags, errors, names, signatures
-from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
-from xlbench.fewshot import workdir as fewshot_workdir
+from xlbench.fewshot import topics, workdir as fewshot_workdir
 from xlbench.fewshot.results import Sweep
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
@@ -205,7 +204,7 @@ def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
     args = parser.parse_args(argv[1:])
     config = Sweep.read(args.workdir).config
     task = config.get('task')
-    if task in FEWSHOT.tagging:
+    if topics.is_tagging(task):
         raise UserError(f'{args.workdir} is about {task}, which labels words and not [CLS]')
     return args
 

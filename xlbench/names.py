@@ -31,6 +31,7 @@ from xlbench import (
 from xlbench.config import check_keys
 from xlbench.decoding_options import Options
 from xlbench.errors import UserError
+from xlbench.fewshot import topics
 from xlbench.signatures import Signature
 
 CONFIG_KEYS = (
@@ -227,8 +228,11 @@ def check_sweep(config: ConfigDict) -> None:
     check_keys(config, SWEEP_KEYS, 'config')
     for key in ('source', 'mesh', 'adapt'):
         _check_is_block(config[key], f'config.{key}')
-    if config.task not in benchmarks.FEWSHOT.tasks:
-        raise errors.unknown('task in config.task', config.task, benchmarks.FEWSHOT.tasks)
+    topics.add(config)
+    theirs = topics.is_known(config.task) and task_file(f'{config.task}_')
+    if config.task not in benchmarks.FEWSHOT.tasks and not theirs:
+        hint = 'A task of your own is named as its file is: mood of tasks/mood.py'
+        raise errors.unknown('task in config.task', config.task, benchmarks.FEWSHOT.tasks, hint)
     try:
         check_config(config.source)
     except UserError as error:

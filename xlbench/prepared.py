@@ -858,6 +858,7 @@ def ensure(
     to_stderr: bool = False,
     optional: Sequence[tuple[str, str]] = (),
     vocabulary_size: int = 0,
+    texts: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
 
@@ -869,8 +870,9 @@ def ensure(
       to_stderr: whether all that is said about it goes to standard error, and not to standard
         output.
       optional: more such pairs, of which only the tasks are meant that have the split.
-      vocabulary_size: above 0, a SentencePiece model that is not there is trained on the first of
-        `needed`, with so many pieces at most.
+      vocabulary_size: above 0, a SentencePiece model that is not there is trained, with so many
+        pieces at most.
+      texts: pairs whose texts it is trained on; by default the first of `needed`.
 
     Raises:
       SystemExit: the child failed; it has said why.
@@ -878,9 +880,10 @@ def ensure(
     command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
     out = 2 if to_stderr else None
     if vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(vocabulary):
-        line = f'training the vocabulary {vocabulary} on {":".join(needed[0])}'
+        named = ','.join(dict.fromkeys(map(':'.join, texts or needed[:1])))
+        line = f'training the vocabulary {vocabulary} on {named}'
         print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
-        more = [f'--mixture={":".join(needed[0])}', f'--new_vocabulary={vocabulary}']
+        more = [f'--mixture={named}', f'--new_vocabulary={vocabulary}']
         more += [f'--vocabulary_size={vocabulary_size}']
         if code := subprocess.run(command + more, check=False, stdout=out).returncode:
             raise SystemExit(code)

@@ -43,8 +43,8 @@ from xlbench import (
     runs,
     tokenizers,
 )
-from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
+from xlbench.fewshot import topics
 from xlbench.fewshot.results import Row, Sweep
 from xlbench.models import bert
 
@@ -240,7 +240,7 @@ def compare(
         UserError: the prepared test set is not the one that the sweep predicted.
     """
     data, limit = sweep.config['source']['data'], sweep.config['adapt']['lengths']['inputs']
-    name = FEWSHOT.task_name(task, language)
+    name = topics.task_name(task, language)
     prepared.ensure([(name, 'test')], **data)
     test = prepared.open_task(data['root'], data['vocabulary'], name, 'test')
     gold = sweep.gold(task, language)

@@ -21,9 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from xlbench import features, files, grids, prepared
-from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
-from xlbench.fewshot import tables
+from xlbench.fewshot import tables, topics
 from xlbench.fewshot.results import SEPARATOR, Row, Sweep
 from xlbench.metrics import tagging
 
@@ -95,7 +94,7 @@ def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]
 
 
 def _kind(task: str) -> str:
-    return 'tagging' if task in FEWSHOT.tagging else 'classification'
+    return 'tagging' if topics.is_tagging(task) else 'classification'
 
 
 # ---------------------------------------------------------------------------------------------
@@ -475,7 +474,7 @@ def read_words(group: Group) -> Words:
 def _records(group: Group, split: str) -> list[dict[str, Any]]:
     """The prepared examples of a split of the group's task."""
     data = group.sweep.config['source']['data']
-    name = FEWSHOT.task_name(group.task, group.language)
+    name = topics.task_name(group.task, group.language)
     try:
         examples = group.sweep.open_prepared(name, split)
     except prepared.NotPrepared as error:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from xlbench import errors, prepared
 from xlbench.benchmarks import FEWSHOT
+from xlbench.fewshot import topics
 
 UNITS = ('wordpiece', 'word')
 MIN_LANGUAGES = 3  # Two points always lie on a line.
@@ -66,7 +67,7 @@ def overlaps(
     """
 
     def vocabularies(lang: str, split: str) -> dict[str, frozenset]:
-        found = open_prepared(FEWSHOT.task_name(task, lang), split)
+        found = open_prepared(topics.task_name(task, lang), split)
         if found.content not in _kept:
             _kept[found.content] = _vocabularies(found)
         return _kept[found.content]

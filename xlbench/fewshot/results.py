@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from xlbench import errors, files, grids, prepared
+from xlbench.fewshot import topics
 
 SEPARATOR = 255
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
@@ -231,6 +232,8 @@ class Sweep:
                 f'adaptation of it is finished{hint}'
             )
         info = _read_json(folder / 'config.json')
+        if isinstance(info.get('config'), dict):
+            topics.add(info['config'])
         found, _, dropped = _read_rows(folder / 'results.jsonl')
         if not found:
             raise errors.UserError(f'no adaptation of {workdir} is finished; continue the sweep')

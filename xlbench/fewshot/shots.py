@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from xlbench import batches as batches_lib, errors, features, packing, prepared
-from xlbench.benchmarks import FEWSHOT
 from xlbench.errors import UserError
+from xlbench.fewshot import topics
 from xlbench.metrics import pairs, tagging
 
 Record = Mapping[str, Any]  # Of a prepared split.
@@ -67,14 +67,14 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
     """What `Corpus.open` reads: pairs of task and split, as prepared.ensure takes them.
 
     Args:
-        task: One of FEWSHOT.tasks.
+        task: Of the benchmark, or a user's own; see topics.py.
         lang: ISO code.
         shots: Numbers of shots.
         dev: One of DEV_SETS.
     """
     if dev not in DEV_SETS:
         raise errors.unknown('dev set', dev, DEV_SETS)
-    allowed = FEWSHOT.shots(task)
+    allowed = topics.shots(task) or tuple(shots)
     for number in shots:
         if number not in allowed:
             listed = ', '.join(map(str, allowed))
@@ -83,7 +83,7 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
     numbers = allowed if dev == 'other_shots' else shots
     splits = ['test', *(f'shots_{number}' for number in sorted({*numbers}))]
     splits += ['validation'] if dev == 'validation' else []
-    return [(FEWSHOT.task_name(task, lang), split) for split in splits]
+    return [(topics.task_name(task, lang), split) for split in splits]
 
 
 class Corpus:
@@ -155,7 +155,7 @@ class Corpus:
         Args:
             root: The data root.
             vocabulary: As `xlbench.prepare --vocabulary` takes it.
-            task: One of FEWSHOT.tasks.
+            task: Of the benchmark, or a user's own; see topics.py.
             lang: ISO code.
             shots: Numbers of shots, K.
             buckets: The numbers of the buckets of each K that are asked for.

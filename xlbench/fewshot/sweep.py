@@ -48,7 +48,6 @@ from xlbench import (
     train,
     train_step,
 )
-from xlbench.benchmarks import FEWSHOT
 from xlbench.config import check_keys
 from xlbench.errors import UserError
 from xlbench.fewshot import (
@@ -56,6 +55,7 @@ from xlbench.fewshot import (
     report,
     results,
     shots as shots_lib,
+    topics,
     workdir as workdir_lib,
 )
 from xlbench.fewshot.adaptation import Lane
@@ -115,8 +115,8 @@ class Adapt:
     def check(self, task: str) -> None:
         """Raises UserError for a value that is not allowed, or not for this task."""
         allowed = {
-            'languages': FEWSHOT.task_languages[task],
-            'shots': FEWSHOT.shots(task),
+            'languages': topics.languages(task),
+            'shots': topics.shots(task) or self.shots,
             'starts': STARTS,
             'methods': adaptation.TAGGING_METHODS if is_tagging(task) else adaptation.METHODS,
         }
@@ -197,7 +197,7 @@ class Group:
             start=self.start,
             learning_rate=lane and lane.learning_rate,
             seed=lane and lane.seed,
-            metric=FEWSHOT.main_score(task),
+            metric=topics.main_score(task),
             **empty | {'status': 'done'} | values,
         )
 
@@ -213,7 +213,7 @@ def zero_shot(language: str, start: str) -> Group:
 
 def is_tagging(task: str) -> bool:
     """Whether words are labelled."""
-    return task in FEWSHOT.tagging
+    return topics.is_tagging(task)
 
 
 def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
@@ -267,7 +267,15 @@ def open_data(config: ConfigDict, adapt: Adapt) -> runs.Data:
     """What the sweep reads, and its source training learns from; makes what is not prepared."""
     root, vocabulary = config.source.data.root, config.source.data.vocabulary
     pairs = needed_data(config, adapt)
-    prepared.ensure(pairs, root=root, vocabulary=vocabulary, sample=config.source.data.sample)
+    trained = [(stage.mixture, stage.split) for stage in config.source.stages.values()]
+    prepared.ensure(
+        pairs,
+        root=root,
+        vocabulary=vocabulary,
+        sample=config.source.data.sample,
+        vocabulary_size=config.source.data.get('vocabulary_size') or 0,
+        texts=[*trained, *(pair for pair in pairs if pair[1].startswith('shots_'))],
+    )
     return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}
 
 
@@ -280,7 +288,7 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
     ]
     if not config.source_workdir:
         pairs += [(stage.mixture, stage.split) for stage in config.source.stages.values()]
-        blocks = config.source.evals.values()
+        blocks = [b for b in config.source.evals.values() if not b.get('optional')]
         pairs += [(task, block.split) for block in blocks for task in block.tasks]
     return list(dict.fromkeys(pairs))
 
@@ -474,7 +482,7 @@ def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
 
     def place(row: results.Row) -> tuple:
         named = (
-            (row.language, FEWSHOT.task_languages.get(row.task, ())),
+            (row.language, topics.languages(row.task)),
             (row.start, STARTS),
             (row.method, methods),
         )
@@ -638,7 +646,7 @@ class Runner:
         self._journal.add(group.row(self._task, score=found), predicted)
         self.log.line(
             f'{group.language}, start {group.start}, without adaptation: '
-            f'{FEWSHOT.main_score(self._task)} {found:.2f} on {corpus.test.num_examples} examples'
+            f'{topics.main_score(self._task)} {found:.2f} on {corpus.test.num_examples} examples'
         )
         self._check()
 
@@ -699,7 +707,7 @@ class Runner:
         """How far all is, and the scores of the group that is running."""
         done, total = self._done, len(self._keys)
         rate = (done - self._before) / (time.monotonic() - self._began)
-        name = FEWSHOT.main_score(self._task)
+        name = topics.main_score(self._task)
         return (
             f'  {done}/{total} | {60 * rate:.1f} a minute | {len(scores)} of this group: {name} '
             f'{min(scores):.2f} to {max(scores):.2f} | {logs.duration((total - done) / rate)} left'

@@ -33,7 +33,7 @@ from xlbench import (
     tables as tables_lib,
 )
 from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import lexical, paper
+from xlbench.fewshot import lexical, paper, topics
 from xlbench.fewshot.results import ZERO_SHOT, Row, Sweep
 from xlbench.metrics import classification, tagging
 from xlbench.tables import Column, Grid
@@ -115,17 +115,17 @@ class System:
     @property
     def title(self) -> str:
         """The task, and the system where there are others."""
-        return f'{FEWSHOT.task_titles[self.task]} ({self.task}{self.name and ", " + self.name})'
+        return f'{topics.title(self.task)} ({self.task}{self.name and ", " + self.name})'
 
     @property
     def metric(self) -> str:
         """The name of the score."""
-        return FEWSHOT.main_score(self.task)
+        return topics.main_score(self.task)
 
     @property
     def signature(self) -> str:
         """What decides the score."""
-        is_tagging = self.task in FEWSHOT.tagging
+        is_tagging = topics.is_tagging(self.task)
         return (tagging.ChunkF1() if is_tagging else classification.Classification()).signature
 
     @functools.cached_property
@@ -203,6 +203,8 @@ class System:
     @functools.cached_property
     def _reason(self) -> str:
         """Why no language compares with the paper; '' if some may."""
+        if self.task not in FEWSHOT.tasks:
+            return f'{self.task} is no task of the paper'
         for sweep in self.sweeps:
             if sweep.info.get('data') != 'files':
                 return f'{_folder(sweep)} does not say where its data is from'
@@ -304,7 +306,7 @@ def _source_training(workdir: pathlib.Path, task: str) -> SourceTraining | str:
         run = runs_results.read_run(workdir)
     except errors.UserError as error:
         return str(error)
-    name, metric = FEWSHOT.task_name(task, FEWSHOT.pivot), FEWSHOT.main_score(task)
+    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
 
     def score(split: str) -> tuple[float, int] | str:
         try:
@@ -350,7 +352,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
     found: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
         for task in dict.fromkeys(row.task for row in sweep.rows):
-            if task not in FEWSHOT.tasks:
+            if not topics.is_known(task):
                 raise errors.unknown(f'task in {sweep.workdir}', task, FEWSHOT.tasks)
             found.setdefault((task, sweep.source), []).append(sweep)
     number = collections.Counter(task for task, _ in found)
@@ -376,7 +378,8 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
         )
         for name, ((task, _), members) in zip(names, found.items(), strict=True)
     ]
-    return sorted(made, key=lambda system: FEWSHOT.tasks.index(system.task))
+    order = (*FEWSHOT.tasks, *number)
+    return sorted(made, key=lambda system: order.index(system.task))
 
 
 def all_tables(system: System, overlaps: 'Overlaps | None' = None) -> list[Table]:
@@ -395,7 +398,7 @@ def about(system: System) -> Table:
     """Table 1: the task, its metric, labels and languages."""
     title = 'The task (paper: table 1)'
     labels = {len(s.labels(system.task, lang)) for s in system.sweeps for lang in system.languages}
-    train = [lang in FEWSHOT.train_languages(system.task) for lang in system.languages]
+    train = [lang in topics.train_languages(system.task) for lang in system.languages]
     facts = {
         'metric': system.metric,
         'labels': str(max(labels)) if max(labels, default=0) else '-',

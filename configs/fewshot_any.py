@@ -1,0 +1,95 @@
+r"""Few-shot transfer of a task of one's own: a source model, adapted to shots of other languages.
+
+  python -m xlbench.fewshot --workdir=RUNS/mood \
+      --config=configs/fewshot_any.py:mbert,task=mood,source=en,languages=de+fr
+
+All that it needs is a file tasks/mood.py, whose tasks have the language at the end of their names,
+and shots that are drawn from their training data:
+
+  from xlbench import pipeline
+
+  for lang in ('en', 'de', 'fr'):
+      pipeline.register_classification_task(
+          f'mood_{lang}',
+          files={split: f'mood/{lang}.{split}.csv' for split in ('train', 'validation', 'test')},
+          labels=('bad', 'good'),
+          lang=lang,
+          shots=pipeline.Shots(numbers=(1, 2, 4), buckets=40),
+      )
+
+The source model is trained as configs/finetune.py does, here on mood_en; adaptations are stopped by
+the split 'validation' of their language and scored on 'test', by accuracy, or chunk F1 of tags.
+
+Keys after the colon: size (tiny, mbert, xlmr_base, xlmr_large), task, source, objective
+(classification, tagging), steps (of source training), buckets, root; and, with + between several,
+languages, shots, methods (full, fc; of classifiers also fc_pooler, cos_pooler, fc_reset_pooler).
+"""
+
+import ml_collections
+
+from xlbench import config as config_lib, errors
+from xlbench.configs import finetune
+
+
+def get_config(variant: str = '') -> ml_collections.ConfigDict:
+    """The config of one model on one task."""
+    chosen = config_lib.variant(
+        variant,
+        ('tiny', 'mbert', 'xlmr_base', 'xlmr_large'),
+        task='',
+        source='en',
+        languages='',
+        objective='classification',
+        shots='1+2+4',
+        buckets='40',
+        methods='full',
+        steps='',
+        root='data',
+    )
+    size, task = chosen['size'], chosen['task']
+    languages, methods = (
+        tuple(filter(None, chosen[key].split('+'))) for key in ('languages', 'methods')
+    )
+    if not task or not languages:
+        raise errors.UserError(
+            'configs/fewshot_any.py needs a task and the languages to adapt to after the colon: '
+            f'--config=configs/fewshot_any.py:{size},task=NAME,languages=de+fr'
+        )
+    if chosen['objective'] not in ('classification', 'tagging'):
+        allowed = ('classification', 'tagging')
+        raise errors.unknown('objective of a sweep', chosen['objective'], allowed)
+    numbers = [chosen['buckets'], *chosen['shots'].split('+')]
+    if not all(text.isdecimal() and int(text) for text in numbers):
+        raise errors.UserError(
+            f'buckets={chosen["buckets"]} and shots={chosen["shots"]} after the colon are no whole '
+            'numbers above 0, with a + between several shots'
+        )
+    buckets, *shots = map(int, numbers)
+    trained = f'{size},mixture={task}_{chosen["source"]},objective={chosen["objective"]}'
+    for key in ('steps', 'root'):
+        trained += f',{key}={chosen[key]}' if chosen[key] else ''
+    c = ml_collections.ConfigDict()
+    c.task = task
+    c.source = finetune.get_config(trained)
+    c.source_workdir = ''  # Train `source` in this workdir; or a finished run of xlbench.train.
+    c.mesh = dict(data=-1, fsdp=1, tensor=1)  # Adaptations are shared out over `data`.
+    c.adapt = dict(
+        languages=languages,
+        shots=tuple(shots),
+        buckets=(0, buckets),  # Of each K those from 0 on.
+        starts=('source',),
+        methods=methods,
+        learning_rates=(3e-4, 1e-3) if size == 'tiny' else (1e-5, 3e-5, 5e-5, 7e-5),
+        seeds=(42,),
+        epochs=50,
+        patience=10,
+        batch_size=0,  # The whole bucket.
+        adam=dict(b1=0.9, b2=0.999, eps=1e-8),
+        dev='validation',
+        dev_examples=0,  # All.
+        lengths=dict(inputs=c.source.batches.lengths.inputs),
+        eval_batch_size=64,
+        at_once=0,  # As many adaptations as memory and cores are good for.
+        keep_params=0,
+    )
+    return c
