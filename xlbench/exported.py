@@ -278,7 +278,8 @@ def card(
         lines += ['', *_TIES]
     first = next(iter(marks), None)
     flag = f' --target_lang={first}' if first else ''
-    lines += ['', 'With xlbench, which writes the mark itself:', '', '```sh']
+    itself = ', which writes the mark itself' if marks else ''
+    lines += ['', f'With xlbench{itself}:', '', '```sh']
     lines += [f'python -m xlbench.predict .{flag} < texts.txt', '```', '']
     return '\n'.join(lines)
 
