@@ -80,7 +80,8 @@ def short(german):
 
 def evaluated(tiny_run, task):
     """(inputs without the tag, predictions, log-probabilities) that the final evaluation wrote."""
-    (folder,) = tiny_run.glob(f'eval/*/test/{task}')
+    folders = tiny_run.glob(f'eval/*/test/{task}')  # Of both stages.
+    folder = max(folders, key=lambda folder: int(folder.parts[-3]))
     rows = [json.loads(line) for line in (folder / 'predictions.jsonl').read_text().splitlines()]
     assert len(rows) == tiny.SIZES['test']
     return (
