@@ -14,7 +14,10 @@ from xlbench import config as config_lib, memory, models, names, optimizers, par
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 
-NEEDED = {'finetune': ':tiny,objective=generation,mixture=mtg_multi_qg'}
+NEEDED = {
+    'finetune': ':tiny,objective=generation,mixture=mtg_multi_qg',
+    'fewshot_any': ':tiny,objective=tagging,task=udpos,languages=de+fr',
+}
 FILES = [
     path.stem + NEEDED.get(path.stem, '')
     for path in sorted(pathlib.Path(configs.__file__).parent.glob('[a-z]*.py'))
