@@ -1,8 +1,11 @@
 """Classifiers and taggers that answer new texts: what the evaluator wrote, formats, refusals."""
 
+import functools
 import json
 import pathlib
 import random
+import re
+import shutil
 from typing import NamedTuple
 
 import jax
@@ -337,3 +340,38 @@ def test_formats_by_name():
     assert [answer_lines.format_of(f'x.{s}') for s in ('jsonl.gz', 'conll', 'conllu', 'tsv')] == [
         'jsonl', 'conll', 'conllu', 'text'
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    'place, value, message',
+    [
+        (('config',), 5, 'has no config, so .* is no workdir of xlbench.train'),
+        (('config', 'data'), [1], r'Expected `object`, got `array` - at `\$.config.data`'),
+        (('config', 'data', 'root'), 7, r'Expected `str`, got `int` - at `\$.config.data.root`'),
+        (('config', 'objective'), 'x', 'got `str`'),
+        (('config', 'lora', 'rank'), '²', r'Expected `int`, got `str` - at `\$.config.lora.rank`'),
+        (('config', 'evals', 'test', 'lengths', 'inputs'), 10**30, r'lengths.inputs'),
+        (('tasks', 'fewshot_mldoc_en_en', 'texts'), {'a': 1}, '`int | null`, got `object`'),
+        (('labels',), 'abc', 'Expected `array | null`'),
+        (('vocabulary',), [1], 'Expected `object | null`, got `array`'),
+        (('seed',), functools.reduce(lambda x, _: [x], range(80), 1), 'is nested too deeply'),
+    ],
+)  # fmt: skip
+def test_a_strange_config_json_is_one_line(made, tmp_path, place, value, message):
+    workdir = tmp_path / 'run'
+    shutil.copytree(made['texts'].workdir, workdir, ignore=shutil.ignore_patterns('eval'))
+    about = json.loads((workdir / 'config.json').read_text())
+    block = about
+    for key in place[:-1]:
+        block = block[key]
+    block[place[-1]] = value
+    (workdir / 'config.json').write_text(json.dumps(about))
+    for call in (
+        lambda: predict.load(str(workdir)),
+        lambda: evaluate.main(['evaluate', f'--workdir={workdir}', '--step=last']),
+        lambda: convert.main(['convert', str(workdir), str(tmp_path / 'out')]),
+    ):
+        with pytest.raises(UserError) as error:
+            call()
+        assert '\n' not in str(error.value)
+        assert re.search(message.replace('|', r'\|'), str(error.value)), str(error.value)

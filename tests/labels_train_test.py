@@ -107,6 +107,6 @@ def test_other_labels_are_not_evaluated(run, monkeypatch):
     _, workdir = run
     about = json.loads((workdir / 'config.json').read_text())
     others = about | {'labels': about['labels'][::-1]}
-    monkeypatch.setattr(evaluate, 'read_about', lambda _: others)
+    monkeypatch.setattr(evaluate, 'read_run', lambda *_: others)
     with pytest.raises(UserError, match='was trained with the labels'):
         evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test'])

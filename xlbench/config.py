@@ -21,8 +21,9 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
@@ -403,14 +404,105 @@ def read_about(workdir: str) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
     about = files.read_json(path, dict[str, Any])
+    files.check_depth(about, str(path))
     languages.restore(about.get('languages'))
     return about
 
 
-def read_config(workdir: str) -> ConfigDict:
-    """The config that a run was started with; UserError for a workdir of a sweep."""
+def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Any]:
+    """`read_about` of one run, or of xlbench.convert, whose parts have the types that they need.
+
+    Args:
+      workdir: of the run.
+      needed: keys that its config must have.
+
+    Raises:
+      UserError: a part has another type, or the workdir is one of a sweep.
+    """
     refuse_sweep(workdir)
-    return ConfigDict(read_about(workdir)['config'])
+    about, path = read_about(workdir), pathlib.Path(workdir) / 'config.json'
+    if not isinstance(about.get('config'), dict):
+        raise UserError(f'{path} has no config, so {workdir} is no workdir of xlbench.train')
+    files.check_type(about, _About, str(path))
+    for key in needed:
+        if key not in about['config']:
+            raise UserError(f'{path}: its config lacks {key!r}')
+    return about
+
+
+# What those need who open a run to use its model.
+RUN_KEYS = ('data', 'model', 'objective', 'lora', 'stages', 'evals')
+
+
+_Size = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+
+
+class _Lengths(msgspec.Struct):
+    inputs: _Size
+    targets: _Size | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Eval(msgspec.Struct):
+    tasks: list[str]
+    split: str
+    every: Annotated[int, msgspec.Meta(ge=0)]
+    batch_size: _Size | msgspec.UnsetType = msgspec.UNSET
+    lengths: _Lengths | msgspec.UnsetType = msgspec.UNSET
+    num_examples: Annotated[int, msgspec.Meta(ge=0)] = 0
+    decoding: dict[str, Any] | None = None
+    responses: str = ''
+
+
+class _Data(msgspec.Struct):
+    root: str
+    vocabulary: str
+    sample: bool = False
+
+
+class _Model(msgspec.Struct):
+    family: str
+
+
+class _Objective(msgspec.Struct):
+    name: str
+
+
+class _Lora(msgspec.Struct):
+    rank: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class _Config(msgspec.Struct):
+    data: _Data | msgspec.UnsetType = msgspec.UNSET
+    model: _Model | msgspec.UnsetType = msgspec.UNSET
+    objective: _Objective | msgspec.UnsetType = msgspec.UNSET
+    lora: _Lora | msgspec.UnsetType = msgspec.UNSET
+    stages: dict[str, dict[str, Any]] = {}
+    evals: dict[str, _Eval] = {}
+
+
+class _Task(msgspec.Struct):
+    source_lang: str | None
+    target_lang: str | None
+    trained: bool
+    texts: int | None = None
+
+
+class _Vocabulary(msgspec.Struct):
+    sha256: str | None = None
+
+
+class _About(msgspec.Struct):
+    """What those who open a run read of its config.json."""
+
+    config: _Config
+    tasks: dict[str, _Task] = {}
+    labels: list[str] | None = None
+    vocabulary: _Vocabulary | None = None
+
+
+def read_config(workdir: str) -> ConfigDict:
+    """The config that a run was started with; see `read_run`."""
+    return ConfigDict(read_run(workdir)['config'])
 
 
 def refuse_sweep(workdir: str) -> None:

@@ -246,7 +246,7 @@ def to_folder(
     Returns:
       What there is to say.
     """
-    about = config_lib.read_about(workdir)
+    about = config_lib.read_run(workdir)
     config, labels = ConfigDict(about['config']), about.get('labels') or ()
     vocabulary = Vocabulary(workdir, about)
     model = runs.build_model(config.model, vocabulary.size, labels)

@@ -38,7 +38,7 @@ from ml_collections import ConfigDict
 
 from xlbench import checkpoints as checkpoints_lib, errors, partitioning, processes, report, runs
 from xlbench.checkpoints import find_step
-from xlbench.config import data_root, read_about
+from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> None:
     args = commands.evaluate(argv, __doc__)
     processes.join()
     processes.keep_programs()
-    about = read_about(args.workdir)
+    about = read_run(args.workdir, RUN_KEYS)
     config = ConfigDict(about['config'])
     step = find_step(args.workdir, args.step)
     name = _eval_name(config, args.like)

@@ -103,6 +103,29 @@ def read_json(path: str | os.PathLike, kind: type[T] | Any, limit: int = JSON_BY
     return parse_json(data, kind, os.fspath(path))
 
 
+def check_type(value: Any, kind: type[T] | Any, name: str) -> T:
+    """What was read already, checked against a type; see `parse_json`."""
+    try:
+        return msgspec.convert(value, type=kind)
+    except msgspec.ValidationError as error:
+        raise UserError(f'{name}: {error}') from None
+
+
+def check_depth(value: Any, name: str, most: int = 64) -> None:
+    """Raises UserError for a value of more nested levels; what is deeper breaks whoever follows."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise UserError(f'{name} is nested too deeply')
+
+
 def parse_json(data: bytes | str, kind: type[T] | Any, name: str) -> T:
     """The value of a JSON text, checked against a type.
 

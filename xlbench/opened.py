@@ -170,7 +170,7 @@ def _split_step(spec: str) -> tuple[pathlib.Path, str]:
 def _open_workdir(
     workdir: pathlib.Path, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
 ) -> Opened:
-    about = config_lib.read_about(str(workdir))
+    about = config_lib.read_run(str(workdir), config_lib.RUN_KEYS)
     config = ConfigDict(about['config'])
     tokenizer = tokenizers.of_workdir(workdir, about)
     objective = objectives.build(**config.objective)
@@ -186,7 +186,7 @@ def _open_workdir(
         params = jax.jit(lora.merge, out_shardings=plain)(params)
     # What xlbench.convert writes has neither evals nor tasks.
     block = next(iter(eval_blocks(config)), {})
-    lengths = block.get('lengths', {'inputs': _input_limit(model), 'targets': 128})
+    lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})
     tasks = about.get('tasks', {})
     known = Languages.of(tokenizer, tasks)
     if config.stages and 'tasks' not in about and not known.allowed:

@@ -327,17 +327,11 @@ def _parse(text: str | bytes) -> Any:
         value = json.loads(text, parse_int=_whole)
     except RecursionError:
         raise ValueError('nested too deeply') from None
-    level = [value]
-    for _ in range(_MOST_LEVELS):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return value
-    raise ValueError('nested too deeply')
+    try:
+        files.check_depth(value, 'it')
+    except errors.UserError:
+        raise ValueError('nested too deeply') from None
+    return value
 
 
 def _whole(digits: str) -> int:
