@@ -377,7 +377,7 @@ def test_a_checksum_sees_one_bit_and_two_rows_that_changed_places(dtype):
 
 @pytest.mark.parametrize(
     'options, message',
-    [(dict(every=0), 'every 0'), (dict(keep=0), 'keep 0')],
+    [(dict(every=0), 'every is 0; it must be 1'), (dict(keep=0), 'keep is 0; it must be 1')],
 )
 def test_options_that_are_refused(tmp_path, options, message):
     with pytest.raises(UserError, match=message):

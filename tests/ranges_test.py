@@ -147,7 +147,7 @@ NOTHING = {
 NEVER_ZERO = {
     'batches.batch_size', 'batches.length_buckets', 'checkpoints.every', 'checkpoints.keep',
     'log_every', 'accumulate', 'lora.alpha', 'model.emb_dim', 'model.num_heads',
-    'model.num_encoder_layers', 'stages.num_steps', 'stages.optimizer.learning_rate',
+    'model.num_encoder_layers', 'stages.num_steps',
     'evals.batch_size', 'evals.top_k', 'evals.candidates', 'objective.scale',
 }  # fmt: skip
 

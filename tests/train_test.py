@@ -480,7 +480,7 @@ def test_mistakes_on_the_command_line(refuse, argument, message):
         ({'stages': {}}, 'config.stages is empty'),
         (
             {'stages__stage1__optimizer__learning_rate': -0.01},
-            'config.stages.stage1.optimizer.learning_rate is -0.01; it must be above 0',
+            'config.stages.stage1.optimizer.learning_rate is -0.01; it must be 0 or more',
         ),
         ({'stages__stage2__optimizer__clip_norm': -1.0}, 'optimizer.clip_norm is -1.0; it must be'),
         ({'stages__stage2__optimizer__warmup_steps': -3.0}, 'warmup_steps is -3.0; it must be 0'),

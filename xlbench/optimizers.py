@@ -23,7 +23,7 @@ _UNDECAYED = re.compile('(^|[/_])(bias|scale)$')
 def build(
     name: str = 'adamw',
     *,
-    learning_rate: Annotated[float, 'above 0'] = 1e-3,
+    learning_rate: Annotated[float, '0 or more'] = 1e-3,
     schedule: str = 'linear',
     warmup_steps: Annotated[float, '0 or more'] = 0,
     num_steps: Annotated[int, '1 or more'],

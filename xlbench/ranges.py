@@ -1,6 +1,6 @@
 """Which values a setting takes: its annotation says it, beside the default, and nowhere else.
 
-  learning_rate: Annotated[float, 'above 0'] = 1e-3
+  alpha: Annotated[float, 'above 0'] = 16.0
   dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
   batch_size: Annotated[int, '1 to 2**24']
   row_multiple: Annotated[int, '1 to 2**24'] | None = None
