@@ -78,6 +78,11 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     lines = say(fewshot, capsys, '--config=fewshot', '--config.adapt.languages=de')
     assert any(line.startswith('udpos: 6 groups of 12 adaptations = 72; ') for line in lines)
     assert any(line.startswith('to prepare: 10 of 10 inputs') for line in lines)
+    own = '--config=finetune:tiny,objective=generation,mixture=mtg_qg_de_de'
+    lines = say(train, capsys, own)
+    assert f'  {"mtg_qg_de_de":<28} train, validation, test' in lines
+    assert any('is made of the training data)' in line for line in lines)
+    assert not any('to download' in line for line in lines)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -49,8 +49,8 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     yield from settings(config)
     yield workdir_line(workdir, begun)
     yield f'mesh {partitioning.describe(mesh)}'
-    pairs = names.needed(config)
-    data = yield from data_lines(config.data, pairs)
+    pairs = names.needed(config) + names.optional(config)
+    data = yield from data_lines(config.data, list(dict.fromkeys(pairs)))
     yield from _stages(config, data, mesh)
     for name, block in config.evals.items():
         when = f'every {block.every} steps' if block.every else 'at the end'
@@ -165,6 +165,8 @@ def _vocabulary_size(config: ConfigDict, data: runs.Data) -> tuple[int, str]:
         return tokenizers.load(spec, root).vocab_size, spec
     if config.model.get('vocab_size'):
         return config.model.vocab_size, 'config.model.vocab_size'
+    if size := config.data.get('vocabulary_size'):
+        return size, f'at most; {spec} is made of the training data'
     # Zeros are what the data decides.
     block = {k: v for k, v in config.model.items() if v or k not in ('vocab_size', 'num_labels')}
     family = config.model.family
@@ -181,7 +183,8 @@ def download_lines(config: ConfigDict) -> Iterator[str]:
     spec = config.data.vocabulary
     vocabulary = tokenizers.HUB_NAMES.get(spec, spec)
     for what, name in (('checkpoint', config.init_from), ('vocabulary', vocabulary)):
-        if hub.is_name(name) and not hub.is_cached(name):
+        is_path = what == 'vocabulary' and name.endswith(('.model', '.json'))
+        if not is_path and hub.is_name(name) and not hub.is_cached(name):
             yield f'to download: {what} {name}, from the Hugging Face hub'
         elif what == 'checkpoint' and name:
             yield f'parameters from {name}'
