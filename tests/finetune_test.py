@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from xlbench import names
-from xlbench.configs import fewshot_any
+from xlbench import dry_run, names
+from xlbench.configs import fewshot_any, finetune
 from xlbench.errors import UserError
 from xlbench.fewshot import results, tables
 
@@ -92,6 +92,16 @@ def test_baselines_are_scored_on_every_task_of_a_mixture(run):
     _, workdir = run
     found = workdir.glob('eval/baselines/most_frequent/test/*/metrics.json')
     assert {path.parent.name for path in found} == {'mood_de', 'mood_fr'}
+
+
+def test_a_dry_run_knows_of_the_vocabulary_that_will_be_trained(run, monkeypatch):
+    monkeypatch.chdir(run[1].parent.parent)
+    new, made = (
+        finetune.get_config(f'tiny,objective=tagging,mixture={name}') for name in ('x', 'mood_both')
+    )
+    assert [names.new_vocabulary_size(config) for config in (new, made)] == [8000, 0]
+    assert dry_run._vocabulary_size(new, {})[0] == 8000
+    assert not [*dry_run.download_lines(new), *dry_run.download_lines(made)]
 
 
 def test_a_sweep_over_shots_of_the_same_tasks(run):

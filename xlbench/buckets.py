@@ -30,6 +30,9 @@ and .iob2 are read as such). The same files, options and seed give the same buck
 takes K examples of each label, and no example into two buckets. Tagging takes sentences until each
 tag is on K words, and then leaves out what is not needed (appendix C, Minimum-Including); different
 buckets may share sentences. A label that is too rare is reported and taken as often as it is there.
+
+Tasks of a user's own need no such files: pipeline.Shots draws their buckets from their training
+data, by the same rules, and configs/fewshot_any.py is a sweep over them.
 """
 
 import argparse

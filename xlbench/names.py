@@ -298,10 +298,17 @@ def check_places(config: ConfigDict) -> None:
     for name, block in config.evals.items():
         for task in block.tasks:
             check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
-    if not (config.data.get('vocabulary_size') and str(vocabulary).endswith('.model')):
+    if not new_vocabulary_size(config):
         check_vocabulary(vocabulary)
     if config.init_from:
         check_source(config.init_from, 'config.init_from')
+
+
+def new_vocabulary_size(config: ConfigDict) -> int:
+    """Of a vocabulary that a run trains on its data first, pieces at most; 0 if it trains none."""
+    path = str(config.data.vocabulary)
+    is_new = path.endswith('.model') and not os.path.isfile(os.path.expanduser(path))
+    return (config.data.get('vocabulary_size') or 0) if is_new else 0
 
 
 def check_sweep_places(config: ConfigDict) -> None:
