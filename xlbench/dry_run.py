@@ -163,8 +163,6 @@ def _vocabulary_size(config: ConfigDict, data: runs.Data) -> tuple[int, str]:
     spec, root = config.data.vocabulary, config.data.root
     if pathlib.Path(tokenizers.SAMPLE_FILES.get(spec, spec)).expanduser().exists():
         return tokenizers.load(spec, root).vocab_size, spec
-    if size := names.new_vocabulary_size(config):
-        return size, 'at most; it is trained on the data first'
     if config.model.get('vocab_size'):
         return config.model.vocab_size, 'config.model.vocab_size'
     if size := config.data.get('vocabulary_size'):
@@ -183,8 +181,7 @@ def _vocabulary_size(config: ConfigDict, data: runs.Data) -> tuple[int, str]:
 def download_lines(config: ConfigDict) -> Iterator[str]:
     """What would be fetched from the Hugging Face hub."""
     spec = config.data.vocabulary
-    is_file = names.new_vocabulary_size(config) or pathlib.Path(spec).expanduser().exists()
-    vocabulary = '' if is_file else tokenizers.HUB_NAMES.get(spec, spec)
+    vocabulary = tokenizers.HUB_NAMES.get(spec, spec)
     for what, name in (('checkpoint', config.init_from), ('vocabulary', vocabulary)):
         is_path = what == 'vocabulary' and name.endswith(('.model', '.json'))
         if not is_path and hub.is_name(name) and not hub.is_cached(name):
