@@ -352,6 +352,8 @@ def test_formats_by_name():
         (('config', 'lora', 'rank'), '²', r'Expected `int`, got `str` - at `\$.config.lora.rank`'),
         (('config', 'evals', 'test', 'lengths', 'inputs'), 10**30, r'lengths.inputs'),
         (('tasks', 'fewshot_mldoc_en_en', 'texts'), {'a': 1}, '`int | null`, got `object`'),
+        (('config', 'model', 'emb_dim'), ['x'], 'emb_dim is '),
+        (('config', 'model', 'num_heads'), -1, 'num_heads is -1'),
         (('labels',), 'abc', 'Expected `array | null`'),
         (('vocabulary',), [1], 'Expected `object | null`, got `array`'),
         (('seed',), functools.reduce(lambda x, _: [x], range(80), 1), 'is nested too deeply'),

@@ -443,9 +443,9 @@ class _Lengths(msgspec.Struct):
 
 
 class _Eval(msgspec.Struct):
-    tasks: list[str]
-    split: str
     every: Annotated[int, msgspec.Meta(ge=0)]
+    tasks: list[str] = []
+    split: str = ''
     batch_size: _Size | msgspec.UnsetType = msgspec.UNSET
     lengths: _Lengths | msgspec.UnsetType = msgspec.UNSET
     num_examples: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -481,9 +481,9 @@ class _Config(msgspec.Struct):
 
 
 class _Task(msgspec.Struct):
-    source_lang: str | None
-    target_lang: str | None
     trained: bool
+    source_lang: str | None = None
+    target_lang: str | None = None
     texts: int | None = None
 
 

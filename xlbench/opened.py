@@ -20,6 +20,7 @@ from xlbench import (
     languages,
     lora,
     models,
+    names,
     objectives,
     runs,
     tokenizers,
@@ -172,6 +173,9 @@ def _open_workdir(
 ) -> Opened:
     about = config_lib.read_run(str(workdir), config_lib.RUN_KEYS)
     config = ConfigDict(about['config'])
+    for key in ('model', 'objective', 'lora'):
+        where = f'{workdir}/config.json: config.{key}'
+        config_lib.check_arguments(names.taken(config, key), config[key], where)
     tokenizer = tokenizers.of_workdir(workdir, about)
     objective = objectives.build(**config.objective)
     labels = _labels(workdir, about) if objective.view in _HEADS.values() else ()
