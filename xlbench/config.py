@@ -443,7 +443,7 @@ class _Lengths(msgspec.Struct):
 
 
 class _Eval(msgspec.Struct):
-    every: Annotated[int, msgspec.Meta(ge=0)]
+    every: Annotated[int, msgspec.Meta(ge=0)] = 0
     tasks: list[str] = []
     split: str = ''
     batch_size: _Size | msgspec.UnsetType = msgspec.UNSET

@@ -155,7 +155,7 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) ->
 
 def eval_blocks(config: ConfigDict) -> list[dict[str, Any]]:
     """The blocks of config.evals, the final evaluation first; xlbench.convert writes none."""
-    return sorted(config.evals.to_dict().values(), key=lambda block: bool(block['every']))
+    return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
 
 
 def _split_step(spec: str) -> tuple[pathlib.Path, str]:
