@@ -47,6 +47,8 @@ def forget(root):
         # Not those that come along: their files are imported once.
         if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
             seqio.TaskRegistry.remove(name)
+    for code in set(languages.LANGUAGES) - set(languages.TABLE):
+        del languages.LANGUAGES[code]
 
 
 def put(root, name, text):
@@ -241,7 +243,7 @@ def test_the_headline_is_a_score_of_the_task(root):
     assert [pipeline.headline(pipeline.get(name)) for name in names] == ['bleu', 'mrs_rouge']
 
 
-def test_a_registered_language_goes_with_what_is_prepared(root, monkeypatch):
+def test_a_registered_language_goes_with_what_is_prepared(root):
     """The process that evaluates never imports the task file."""
     put(root, 'lo.jsonl', '{"a": "ສະບາຍດີ", "b": "ດີ"}\n')
     languages.register('lo', 'lao', 'lao', segmenter='characters')
@@ -251,7 +253,7 @@ def test_a_registered_language_goes_with_what_is_prepared(root, monkeypatch):
     mtg_files.write_vocabulary(root)  # BERT's has tokens of languages, and none of this one.
     prepare.prepare('lo_x', 'train', root=str(root), vocabulary='sample')
     pipeline.use_vocabulary(str(root / 'bert'), str(root))
-    monkeypatch.delitem(languages.LANGUAGES, 'lo')
+    del languages.LANGUAGES['lo']
     task = prepared.open_task(str(root), 'sample', 'lo_x', 'train')
     assert languages.get('lo').segmenter == 'characters'
     rouge = from_spec(task.manifest['metrics'][0])
