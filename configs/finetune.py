@@ -116,7 +116,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             mixture=mixture,
             split=chosen['split'],
             num_steps=steps,
-            optimizer=optimizer(size, steps),
+            optimizer=optimizer(size),
         ),
     )
     tasks = tuple(filter(None, chosen['evaluate'].split('+'))) or (mixture,)
@@ -185,22 +185,21 @@ def model(size: str, objective: str) -> dict[str, object]:
     return block | dict(num_labels=0, classifier_dropout_rate=0.1)  # Those of the data.
 
 
-def optimizer(size: str, steps: int) -> dict[str, object]:
+def optimizer(size: str) -> dict[str, object]:
     """What the models are fine-tuned with, in the papers of most of them."""
-    warmup = max(steps // 10, 1)
     if size == 'tiny':
         return dict(
-            name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=warmup, clip_norm=1.0
+            name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=0.1, clip_norm=1.0
         )
     if size.startswith(('mt5', 't5')):  # arXiv:2010.11934, section 4.1.
-        return dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0)
+        return dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
     # arXiv:2001.08210, section 4.1, and of encoders arXiv:1810.04805, appendix A.3.
     writes = MODELS[size][0] != 'encoder'
     return dict(
         name='adamw',
         learning_rate=3e-5 if writes else 2e-5,
         schedule='linear',
-        warmup_steps=warmup,
+        warmup_steps=0.1,  # A share of the steps.
         weight_decay=0.0 if writes else 0.01,
         clip_norm=1.0,
     )

@@ -52,7 +52,11 @@ def local_folder(spec: str) -> pathlib.Path:
         if fetch(repository, name, revision):
             break
     else:
-        raise UserError(f'hub repository {spec} has no {" and no ".join(tensors.WEIGHT_FILES)}')
+        import huggingface_hub
+
+        place = 'the cache' if huggingface_hub.constants.HF_HUB_OFFLINE else 'the hub'
+        names = ' and no '.join(tensors.WEIGHT_FILES)
+        raise UserError(f'repository {spec} has no {names} in {place}')
     for name in (GENERATION_CONFIG, *TOKENIZER_FILES):
         fetch(repository, name, revision)
     return folder
@@ -130,8 +134,20 @@ def fetch_tokenizer(spec: str) -> list[pathlib.Path]:
     return [path for path in found if path]
 
 
+def _is_known(repository: str, revision: str) -> bool:
+    """Whether the cache has what tells a repository's model or tokenizer."""
+    import huggingface_hub as hub
+
+    return any(
+        isinstance(hub.try_to_load_from_cache(repository, name, revision=revision or None), str)
+        for name in (CONFIG, 'tokenizer_config.json', 'tokenizer.json')
+    )
+
+
 def fetch(repository: str, file: str, revision: str = '') -> pathlib.Path | None:
     """The local path of a repository's file; None if the repository does not have it.
+
+    With HF_HUB_OFFLINE, a file that the cache lacks counts as one that the repository lacks.
 
     Raises:
       UserError: there is no such repository or revision, or no connection to ask.
@@ -150,6 +166,8 @@ def fetch(repository: str, file: str, revision: str = '') -> pathlib.Path | None
     except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):
         raise _no_repository(spec) from None
     except hub_errors.LocalEntryNotFoundError:  # A kind of EntryNotFoundError: no connection.
+        if file != CONFIG and hub.constants.HF_HUB_OFFLINE and _is_known(repository, revision):
+            return None  # Other programs fetch fewer files, and note less about absent ones.
         raise UserError(
             f'{file} of {spec!r} is not in the Hugging Face cache and the hub cannot be reached '
             '(HF_HUB_OFFLINE set, or no connection); give a folder with its files'

@@ -1,0 +1,417 @@
+"""What the README says works: each of its commands and Python blocks, run by a newcomer.
+
+The commands run as they are written, in a fresh clone and an empty folder beside it, with relative
+paths. What takes minutes, or what the machine cannot have, is made small by flags behind the
+command (`flags`), or by files of the right form that are there before (`prepare`). Whatever is not
+run has its reason beside it (`skip`); a command that is not in PLAN fails the test.
+"""
+
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+
+import huggingface_test
+import pytest
+import tokenizer_files
+from newcomer import PROJECT, Newcomer
+
+README = (PROJECT / 'README.md').read_text(encoding='utf-8')
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """How one command is run.
+
+    Attributes:
+      flags: what is added to it.
+      prepare: what is done before.
+      prints: a text that it prints.
+      leaves: a file that is there afterwards.
+      skip: why it is not run.
+      in_clone: it is run in the clone, as the README says of it.
+    """
+
+    flags: str = ''
+    prepare: Callable[[Newcomer], None] | None = None
+    prints: str = ''
+    leaves: str = ''
+    skip: str = ''
+    in_clone: bool = False
+
+
+# ---------------------------------------------------------------------------------------------
+# What makes runs short.
+
+
+def steps(*counts: int) -> str:
+    """Flags for stages of so many steps."""
+    return ' '.join(
+        f'--config.stages.stage{i}.num_steps={count} '
+        f'--config.stages.stage{i}.optimizer.warmup_steps=1'
+        for i, count in enumerate(counts, 1)
+    )
+
+
+_SCORE_FEW = '--config.evals.dev.num_examples=8 --config.evals.test.num_examples=8'
+_TINY = '--config.model.size=sample --config.model.vocab_size=0 --config.model.dtype=float32'
+MTG_SHORT = f'{steps(6, 4)} {_SCORE_FEW}'
+MTG_TINY = f'{MTG_SHORT} {_TINY} --config.data.vocabulary=data/sample/sample.model'
+MTG_FRESH = f'{MTG_TINY} --config.init_from='
+REPLIES_SHORT = steps(6)
+REPLIES_TINY = (
+    f'{steps(2)} {_TINY} --config.init_from= '
+    '--config.data.vocabulary=data/sample/sample_mrs.model'
+)
+SWEEP_SHORT = (
+    f'{steps(4).replace("config.", "config.source.")} --config.adapt.buckets=2 '
+    "--config.adapt.epochs=1 --config.adapt.shots='(1, 4)' --config.adapt.learning_rates='(1e-3,)'"
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# Files that a newcomer would have.
+
+
+def official_mtg(newcomer: Newcomer) -> None:
+    """The official files of MTG in small: lines of the sample corpora, which have that form."""
+    _heads(newcomer, 'mtg', ('*.src', '*.trg'), 40)
+
+
+def official_mrs(newcomer: Newcomer) -> None:
+    """The official files of MRS in small."""
+    _heads(newcomer, 'mrs', ('*.tsv*', '*.txt'), 60)
+
+
+def _heads(newcomer: Newcomer, name: str, patterns: tuple[str, ...], count: int) -> None:
+    source = newcomer.home / 'data' / 'sample'
+    if not (source / name).exists():
+        newcomer.run('python -m xlbench.prepare --sample')
+    for pattern in patterns:
+        for path in (source / name).rglob(pattern):
+            lines = path.read_text(encoding='utf-8').splitlines(keepends=True)
+            newcomer.write(f'data/{path.relative_to(source)}', ''.join(lines[:count]))
+
+
+def xquad(newcomer: Newcomer) -> None:
+    """Files of XQuAD's form: an article of one passage and two questions, twenty times."""
+    words = {'en': 'The house of {} stands at a lake.', 'de': 'Das Haus von {} steht an einem See.'}
+    words |= {'es': 'La casa de {} está junto a un lago.', 'zh': '{} 的房子在湖边。'}
+    names = 'Ann Ben Carl Dora Emil Fay Gus Hana Ian Jo Kim Leo Mia Ned Ola Pia Rex Sam Tim Una'
+    for lang, sentence in words.items():
+        articles = []
+        for i, name in enumerate(names.split()):
+            context = sentence.format(name)
+            answers = [{'text': name, 'answer_start': context.index(name)}]
+            qas = [
+                {'id': f'{i}-{j}', 'question': f'{question} {name}?', 'answers': answers}
+                for j, question in enumerate(('Where', 'Who'))
+            ]
+            articles.append({'paragraphs': [{'context': context, 'qas': qas}]})
+        newcomer.write(f'data/xquad/xquad.{lang}.json', json.dumps({'data': articles}))
+
+
+def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
+    """Puts a repository into the cache of the Hugging Face hub, as a download would leave it."""
+
+    def fill(newcomer: Newcomer) -> None:
+        folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
+        snapshot = folder / 'snapshots' / ('0' * 40)
+        tokenizer_files.write(snapshot, tokenizer)
+        huggingface_test.save(folder / 'weights', family)
+        for path in (folder / 'weights').iterdir():
+            shutil.copy(path, snapshot)
+        (folder / 'refs').mkdir()
+        (folder / 'refs' / 'main').write_text('0' * 40)
+        newcomer.write('english.txt', 'The house stands at a lake.\n')
+
+    return fill
+
+
+def texts(newcomer: Newcomer) -> None:
+    """Articles, as lines and as JSON."""
+    lines = ['Rome is an old city. <answer> Rome', 'The bridge is closed. <answer> bridge']
+    newcomer.write('articles.txt', ''.join(f'{line}\n' for line in lines))
+    newcomer.write('articles.jsonl', ''.join(json.dumps({'text': line}) + '\n' for line in lines))
+
+
+def answers(newcomer: Newcomer) -> None:
+    """What another system wrote for a test split, and two references of each."""
+    count = len((newcomer.home / 'data/sample/mtg/qg/de/test.trg').read_text().splitlines())
+    for name in ('answers', 'ref1', 'ref2'):
+        newcomer.write(f'{name}.txt', ''.join(f'Wo ist Haus {i}?\n' for i in range(count)))
+
+
+def labellers(newcomer: Newcomer) -> None:
+    """A classifier of pairs and a tagger, and what they shall answer."""
+    for task, name in (('xnli', 'xnli'), ('udpos', 'ner')):
+        newcomer.run(
+            f'python -m xlbench.train --config=configs/fewshot_source.py:sample,task={task} '
+            f'--workdir=RUNS/{name} {steps(4)}'
+        )
+    pair = {'premise': 'Es regnet.', 'hypothesis': 'Es ist nass.'}
+    newcomer.write('pairs.jsonl', json.dumps(pair) + '\n')
+    newcomer.write('test.conll', 'Paul\t_\nlives\t_\n\nHere\t_\n')
+
+
+def own_data(newcomer: Newcomer) -> None:
+    """The files of a user's own that the README's task files read."""
+    names = ['Anna', 'Bernd', 'Clara', 'Dirk', 'Emma', 'Frank', 'Greta', 'Hans']
+    for i, split in enumerate(('train', 'dev', 'test')):
+        rows = [
+            {'text': f'{name} fährt {i} Tage.', 'headline': f'{name} fährt', 'lead': f'{name} {i}'}
+            for name in names
+        ]
+        lines = ''.join(json.dumps(row) + '\n' for row in rows)
+        newcomer.write(f'data/news/de.{split}.jsonl', lines)
+        stars = ''.join(f'"{name}, {i}",{"good" if name < "D" else "bad"}\n' for name in names)
+        newcomer.write(f'data/reviews/{split}.csv', f'review,stars\n{stars}')
+        words = ''.join(f'{name} B-PER\ngoes{i} O\n\n' for name in names)
+        newcomer.write(f'data/reviews/{split}.conll', words)
+        turns = ''.join(f'Wo ist {name}? __eou__ Am See {i}.\n' for name in names)
+        newcomer.write(f'data/chat/{split}.txt', turns)
+
+
+def treebank(newcomer: Newcomer) -> None:
+    """Published buckets, and a training set to draw others from."""
+    sample = newcomer.home / 'data' / 'sample' / 'fewshot'
+    shutil.copytree(sample / 'buckets', newcomer.home / 'data' / 'fewshot' / 'buckets')
+    shutil.copy(sample / 'udpos' / 'train-de.tsv', newcomer.home)
+
+
+# ---------------------------------------------------------------------------------------------
+# The README's commands, by heading.
+
+_CI = 'what .ci/run does'
+_RENTED = 'needs machines that are rented'
+_ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
+_VENV = '.venv/bin/python -m '
+_MTG = 'python -m xlbench.train --config=configs/mtg_mt5.py'
+_MRS = 'python -m xlbench.train --config=configs/mrs_retriever.py'
+_SWEEP = 'python -m xlbench.fewshot --config=configs/fewshot.py'
+_FINETUNE = 'python -m xlbench.train --config=configs/finetune.py'
+_PREDICT = 'python -m xlbench.predict RUNS'
+PLAN: dict[str, Step] = {
+    'make train': Step(skip=_CI),
+    'make test': Step(skip=_CI),
+    'python3 -m venv .venv': Step(skip=_CI),
+    f'{_VENV}pip install uv==0.13.8': Step(skip=_CI),
+    f'{_VENV}uv pip install --require-hashes --requirement requirements.lock': Step(skip=_CI),
+    f'{_VENV}uv pip install --no-deps --editable .': Step(skip=_CI),
+    f'{_VENV}ruff check . && .venv/bin/lint-imports': Step(skip=_CI),
+    f'{_VENV}pytest -q --numprocesses=auto --maxprocesses=4 --dist=worksteal': Step(skip=_CI),
+    f'{_VENV}xlbench.train --config=configs/mtg_mt5.py': Step(
+        skip='runs below, with --workdir=RUNS/mtg'
+    ),
+    # MTG.
+    f'{_MTG} --workdir=RUNS/mtg': Step(MTG_SHORT, prints='nearest_input', leaves='RUNS/mtg/DONE'),
+    'python -m xlbench.report RUNS/mtg --output=report': Step(leaves='report/report.html'),
+    'python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de': Step(prints='on 1 tasks'),
+    'python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg '
+    '--workdir=RUNS/other_system': Step(prepare=answers, leaves='RUNS/other_system/config.json'),
+    'python -m xlbench.score answers.txt --references=ref1.txt,ref2.txt --lang=de '
+    '--metrics=sacrebleu,chrf': Step(prints='bleu'),
+    f'{_MTG}:base': Step(f'{MTG_FRESH} --dry_run', official_mtg, prints='mtg_tg_fr_fr'),
+    f'{_MTG}:base,scenario=mono,task=qg,source=de': Step(MTG_FRESH, prints='nearest_input'),
+    f'{_MTG}:base,scenario=cross,task=qg,source=en': Step(
+        f'{MTG_FRESH} --dry_run', prints='mtg_qg_en_de'
+    ),
+    f'{_MTG}:base,scenario=zero_shot,task=tg': Step(
+        f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
+    ),
+    f'{_MTG}:base --config.init_from=google/mt5-base@main': Step(
+        f'{MTG_TINY} --dry_run',
+        hub('google/mt5-base', 'mt5', 'mt5'),
+        prints='google/mt5-base',
+    ),
+    f'{_MTG} --config.init_from=RUNS/mtg': Step(f'{MTG_SHORT} --dry_run', prints='RUNS/mtg'),
+    "python -m xlbench.convert facebook/mbart-large-50 RUNS/mbart --extra_tokens='[summarize]'": (
+        Step(
+            '',
+            hub('facebook/mbart-large-50', 'mbart', 'mbart50'),
+            leaves='RUNS/mbart/config.json',
+        )
+    ),
+    'python -m xlbench.convert RUNS/mtg exported/mtg --dtype=bfloat16': Step(
+        leaves='exported/mtg/model.safetensors'
+    ),
+    f'{_PREDICT}/mtg --target_lang=de < articles.txt > titles.txt': Step(
+        prepare=texts, leaves='titles.txt'
+    ),
+    f'{_PREDICT}/mtg --input=articles.jsonl --field=text --output=titles.jsonl --target_lang=de '
+    '--num_beams=5 --num_return=3 --scores': Step(leaves='titles.jsonl'),
+    'python -m xlbench.predict Helsinki-NLP/opus-mt-en-de < english.txt': Step(
+        prepare=hub('Helsinki-NLP/opus-mt-en-de', 'marian', 'marian'), prints='1 texts'
+    ),
+    f'{_PREDICT}/xnli --input=pairs.jsonl --field=premise,hypothesis --scores': Step(
+        prepare=labellers, prints='entailment'
+    ),
+    f'{_PREDICT}/ner --input=test.conll --output=tagged.conll': Step(leaves='tagged.conll'),
+    # Own tasks.
+    f'{_FINETUNE}:mt5_base,mixture=news_title_de': Step(
+        f'{_TINY} --config.data.vocabulary=google/mt5-base --dry_run',
+        hub('google/mt5-base', 'mt5', 'mt5'),
+        prints='news_title_de',
+    ),
+    f'{_FINETUNE}:tiny,objective=generation,mixture=news_title_de': Step(
+        '--config.stages.train.num_steps=4 --workdir=RUNS/news', leaves='RUNS/news/DONE'
+    ),
+    # Corpora.
+    'python -m xlbench.data list': Step(prints='xquad'),
+    'python -m xlbench.data list mrs': Step(prints='https://github.com/zhangmozhi/mrs'),
+    'python -m xlbench.data get xquad --root=data': Step(
+        skip='needs a connection; tests/data_test.py downloads from a server of this machine'
+    ),
+    'python -m xlbench.data verify xquad --root=data': Step(
+        skip='the published files are needed; tests/data_test.py verifies made-up ones'
+    ),
+    'python -m xlbench.prepare --root=data --mixture=xquad_multi_qg --split=train '
+    '--new_vocabulary=data/xquad/xquad.model --vocabulary_size=8000': Step(
+        '--vocabulary_size=400', xquad, leaves='data/xquad/xquad.model'
+    ),
+    'python -m xlbench.train --config=configs/xquad_mt5.py:sample,scenario=multi': Step(
+        steps(4), prints='nearest_input'
+    ),
+    # MRS.
+    f'{_MRS} --workdir=RUNS/replies': Step(
+        REPLIES_SHORT, prints='nearest_input', leaves='RUNS/replies/DONE'
+    ),
+    f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
+        REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
+    ),
+    f'{_MRS}:mbert,scenario=zero_shot --workdir=RUNS/zero_shot': Step(
+        REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
+    ),
+    'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
+    # Few-shot transfer.
+    f'{_SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
+    f'{_SWEEP}:mbert,task=panx --workdir=RUNS/panx': Step(
+        skip='needs mBERT and the official files; its blocks are those of the sample'
+    ),
+    'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
+    'languages=de+fr --workdir=RUNS/mood': Step(
+        skip='needs mBERT; tests/finetune_test.py sweeps over a task of its own'
+    ),
+    'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
+        leaves='RUNS/fewshot_report/report.md'
+    ),
+    'python -m xlbench.buckets check data/fewshot/buckets': Step(prepare=treebank, prints='udpos'),
+    'python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 '
+    '--output=data/fewshot/buckets train-de.tsv': Step(
+        skip='the folder of the line before holds them; tests/buckets_test.py draws them'
+    ),
+    # Many devices.
+    f'{_MTG.replace("train", "plan")} --topology=cpu:8 --config.mesh.fsdp=2': Step(
+        f'{_TINY}', prints='GiB'
+    ),
+    'python -m xlbench.plan --config=configs/mtg_mbart.py:large_v5e_4x4 --topology=v5e:4x4': Step(
+        skip="needs pip install -e '.[tpu]', and minutes"
+    ),
+    'launch/local.sh 2 --config=configs/mtg_mt5.py': Step(
+        skip='needs .venv in the clone; tests/launch_test.py runs the script'
+    ),
+    'sbatch --nodes=2 --gpus-per-node=8 launch/slurm.sbatch --config=configs/mtg_mt5.py:base '
+    '--workdir=RUNS/qg': Step(skip=_RENTED),
+    'NAME=xl ZONE=... TYPE=... launch/tpu_vm.sh --config=configs/mtg_mt5.py:base': Step(
+        skip=_RENTED
+    ),
+    'MODULE=xlbench.evaluate launch/local.sh 2 --workdir=RUNS/mtg': Step(
+        skip='needs .venv in the clone; tests/launch_test.py runs the script'
+    ),
+    f"{_VENV}uv pip install --editable '.[beam]'": Step(skip='would change this environment'),
+    'python -m xlbench.prepare --beam --mixture=mrs_multi --root=/mnt/data -- '
+    '--runner=FlinkRunner --flink_master=HOST:8081': Step(skip=_RENTED),
+    **{
+        f'python tests/speed/{line}': Step(skip=_ELSEWHERE)
+        for line in (
+            'dual_encoder.py --torch_python=TORCH_ENV/bin/python',
+            'search.py --faiss_python=FAISS_ENV/bin/python',
+            'fewshot.py --torch_python=TORCH_ENV/bin/python --method=fc_pooler',
+            'beam_search.py --torch_python=TORCH_ENV/bin/python --vocab_size=250112',
+        )
+    },
+}
+
+
+def fences(language: str) -> Iterator[tuple[str, str]]:
+    """(heading, text) of each block of a language."""
+    heading = ''
+    for part in re.split(r'^(## .*)$', README, flags=re.MULTILINE):
+        if part.startswith('## '):
+            heading = part[3:].strip()
+        for match in re.finditer(rf'^```{language}\n(.*?)^```$', part, re.DOTALL | re.MULTILINE):
+            yield heading, match[1]
+
+
+def commands(text: str) -> list[str]:
+    """The commands of a block: comments and line continuations are gone."""
+    text = re.sub(r'\\\n\s*', '', text)
+    lines = (re.sub(r'(^|\s+)# .*$', '', line).strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+COMMANDS = [(heading, command) for heading, text in fences('sh') for command in commands(text)]
+
+
+def test_every_command_of_the_readme_has_a_plan():
+    written = [command for _, command in COMMANDS]
+    assert len(written) == len(set(written))
+    assert set(written) == set(PLAN)
+    assert all(step.skip or step.prints or step.leaves for step in PLAN.values())
+
+
+# One newcomer follows the headings of a group, one after another.
+GROUPS = (
+    (
+        'Two commands',
+        'What you see',
+        'The official MTG',
+        'Public checkpoints, both ways',
+        'Texts from a model',
+        'Many devices, many machines',
+    ),
+    ('Corpora', 'Replies: MRS', 'Few-shot transfer'),
+    ('Your own tasks, metrics and models',),
+)
+
+
+@pytest.mark.parametrize('headings', GROUPS, ids=lambda headings: headings[-1].split()[0])
+def test_the_commands_work(headings: Sequence[str], tmp_path):
+    newcomer = Newcomer(tmp_path)
+    programs = {heading: [] for heading in headings}
+    for heading, text in fences('python'):
+        if match := re.match(r'# (tasks/\w+\.py)\n', text):
+            own_data(newcomer)
+            before = newcomer.home / match[1]
+            newcomer.write(match[1], (before.read_text() if before.exists() else '') + text)
+        elif heading in headings:
+            programs[heading].append(text)
+    for heading, command in COMMANDS:
+        step = PLAN[command]
+        if heading not in headings or step.skip:
+            continue
+        if step.prepare:
+            step.prepare(newcomer)
+        head, redirect, target = command.partition(' < ')
+        printed = newcomer.run(
+            f'{head} {step.flags}{redirect}{target}', HF_HOME=str(newcomer.home / 'hub')
+        )
+        assert step.prints in printed, f'{command} printed\n{printed}'
+        assert not step.leaves or (newcomer.home / step.leaves).exists(), printed
+    for program in filter(None, programs.values()):  # The blocks under a heading are one program.
+        newcomer.write('block.py', '\n'.join(program))
+        newcomer.run('python block.py')
+    if (newcomer.home / 'RUNS' / 'news').exists():
+        names = (
+            'news_lead_de,reviews_stars_en:test,reviews_places_en:test,chat_retrieval_de_de:test'
+        )
+        newcomer.run(
+            f'python -m xlbench.prepare --mixture={names} --split=train '
+            '--vocabulary=data/news_title_de.model'
+        )
+
+
+def test_every_heading_with_commands_is_followed():
+    followed = {heading for headings in GROUPS for heading in headings}
+    assert {heading for heading, _ in COMMANDS} == followed
