@@ -184,7 +184,7 @@ def as_imported(function):
         ('xlbench.optimizers', 'build'),
         ('xlbench.fewshot.sweep', 'Adapt'),
         ('xlbench.decoding_options', 'Options'),
-        *{(f'xlbench.models.{module}', name) for module, name, _ in models.FAMILIES.values()},
+        *sorted({(f'xlbench.models.{m}', name) for m, name, _ in models.FAMILIES.values()}),
     ],
 )
 def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
