@@ -127,6 +127,12 @@ def test_an_own_config_file_with_a_bug_is_one_line(tmp_path, content, variant, m
     assert '\n' not in str(error.value)
 
 
+def test_a_file_that_is_no_python_is_no_config(tmp_path):
+    (tmp_path / 'notes.txt').write_text('a = 1')
+    with pytest.raises(UserError, match=r'notes\.txt is no config file; it is Python'):
+        parse(str(tmp_path / 'notes.txt'))
+
+
 def test_lists_and_tuples_are_one_thing(tmp_path):
     path = tmp_path / 'mine.py'
     given = '{"a": ["x", ["y"]], "b": {"c": ("z",), "d": []}}'
@@ -273,10 +279,27 @@ def test_somebody_else_s_folder_is_left_alone(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ['.config.json.tmp', 'thesis.tex']
 
 
-def test_a_broken_config_json_is_named(tmp_path):
-    (tmp_path / 'config.json').write_text('{"config": ')
-    with pytest.raises(UserError, match=r'config\.json'):
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{"config": ',
+        '[]',
+        '{"config": 3}',
+        '{"config": ' + '{"a": ' * 100 + '1' + '}' * 101,
+        '{"config": ' + '{"a": ' * 5000 + '1' + '}' * 5001,
+    ],
+)
+def test_a_broken_config_json_is_named(tmp_path, text):
+    (tmp_path / 'config.json').write_text(text)
+    with pytest.raises(UserError, match=r'config\.json') as error:
         config_lib.check_workdir(str(tmp_path), config())
+    assert '\n' not in str(error.value)
+
+
+def test_a_workdir_is_no_file(tmp_path):
+    (tmp_path / 'notes.txt').write_text('mine')
+    with pytest.raises(UserError, match=r'notes\.txt is a file and no folder; choose another'):
+        config_lib.check_workdir(str(tmp_path / 'notes.txt'), config())
 
 
 def test_where_a_result_comes_from():

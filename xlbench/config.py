@@ -116,6 +116,8 @@ def _load(argument: str) -> ConfigDict:
     """
     path, colon, variant = argument.partition(':')
     spec = importlib.util.spec_from_file_location('xlbench_config', path)
+    if spec is None:
+        raise UserError(f'{path} is no config file; it is Python, and its name ends in .py')
     module = importlib.util.module_from_spec(spec)
     # A file that is edited twice within a second would be taken for what was compiled of it.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -337,6 +339,8 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     """
     folder = pathlib.Path(workdir)
     path = folder / 'config.json'
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f'{workdir} is a file and no folder; choose another --workdir')
     if not path.exists():
         if folder.exists() and any(not e.name.startswith('.config') for e in folder.iterdir()):
             raise UserError(
@@ -345,9 +349,10 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
             )
         return False
     try:
-        before = dict(json.loads(path.read_text(encoding='utf-8'))['config'])
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f'{path} is broken ({error}); choose another --workdir') from None
+        before = files.read_json(path, _Begun).config
+        files.check_depth(before, str(path))
+    except UserError as error:
+        raise UserError(f'{error}; this is no workdir to go on in, choose another') from None
     now = to_dict(config)
     if difference := [line for line in _difference(before, now) if not _is_elastic(line)]:
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''
@@ -388,7 +393,7 @@ def data_root(about: Mapping[str, Any], given: str = '') -> str:
     """
     data = about['config']['data']
     root = given or data['root']
-    begun = os.path.join(about.get('cwd') or '', root)
+    begun = os.path.join(str(about.get('cwd') or ''), root)
     root = begun if not given and os.path.isdir(begun) else root
     if not os.path.isdir(root) and not data['sample']:
         raise UserError(
@@ -498,6 +503,12 @@ class _About(msgspec.Struct):
     tasks: dict[str, _Task] = {}
     labels: list[str] | None = None
     vocabulary: _Vocabulary | None = None
+
+
+class _Begun(msgspec.Struct):
+    """What is read of a config.json, a sweep's too, to compare it with the config of now."""
+
+    config: dict[str, Any]
 
 
 def read_config(workdir: str) -> ConfigDict:
