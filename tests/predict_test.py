@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import types
+import zlib
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ import tiny
 import tokenizer_files
 
 from xlbench import (
+    answer_lines,
     checkpoints,
     commands,
     convert,
@@ -635,3 +637,15 @@ def test_standard_input_is_answered_line_by_line(run, german):
         out, err = child.communicate(b'\xff\n')
     assert (child.returncode, out) == (2, b'')
     assert err.decode().splitlines()[-1] == 'error: stdin:4: not UTF-8: byte 0xff at byte 0'
+
+
+def test_a_packed_input_that_is_damaged_is_one_line():
+    def broken():
+        yield b'one\n'
+        raise zlib.error('Error -3 while decompressing data')
+
+    inputs = answer_lines.Inputs(broken(), 'in.txt.gz', 'text', lambda text: ({}, text), 2)
+    assert [text for text in inputs if text] == ['one']
+    assert str(inputs.error) == (
+        'in.txt.gz:2: cannot be read: Error -3 while decompressing data'
+    )

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from xlbench import conllu, errors
+from xlbench import conllu, errors, readers
 from xlbench.answers import CHUNK_BATCHES, Classified, Example, Prediction, Suggestion, Tagged
 from xlbench.commands import FORMATS
 from xlbench.errors import UserError
@@ -75,7 +75,7 @@ class Inputs:
             for number, unit in self._units:
                 self._read_ahead.put((number, unit))
             self._read_ahead.put(None)
-        except (OSError, EOFError) as error:
+        except readers.BROKEN as error:
             self._read_ahead.put((number + 1, error))
 
     def __iter__(self) -> Iterator[Any]:
@@ -152,13 +152,13 @@ def parser(
       UserError: the model cannot take inputs of that format.
     """
     if isinstance(model, Tagger):
-        readers = {
+        parsers = {
             'text': lambda text: ({'tokens': text.split()}, model.example(text)),
             'jsonl': lambda text: _labelled_record(model, text, [field or 'tokens']),
             'conll': lambda text: _conll(model, text),
             'conllu': lambda text: _conllu(model, text),
         }
-        return readers[format]
+        return parsers[format]
     if format in _BLOCKS:
         raise UserError(f'{format} is for taggers, and {model.name} is none; give text or JSONL')
     if isinstance(model, Classifier):
@@ -233,9 +233,9 @@ def _conll(model: Tagger, text: str) -> Parsed:
     """Lines whose first column is a word; columns have TABs between them, or white space."""
     lines = _split(text)
     start = max((i + 1 for i, line in enumerate(lines) if not line.strip()), default=0)
-    found = conllu.conll_words(lines[start:])
-    places = [start + place for place, _ in found]
-    return {'lines': lines, 'places': places}, model.example([row[0].strip() for _, row in found])
+    words = conllu.conll_words(lines[start:])
+    places = [start + place for place, _ in words]
+    return {'lines': lines, 'places': places}, model.example([row[0].strip() for _, row in words])
 
 
 def _split(block: str) -> list[str]:

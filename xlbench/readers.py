@@ -126,7 +126,7 @@ def _raw_lines(path: str) -> Iterator[bytes]:
             yield raw.removesuffix(b'\n').removesuffix(b'\r')
 
 
-_BROKEN = (OSError, EOFError, zlib.error)
+BROKEN = (OSError, EOFError, zlib.error)  # What a file that cannot be read raises, packed or not.
 
 
 def lines(path: str) -> Iterator[str | BadRecord]:
@@ -141,7 +141,7 @@ def lines(path: str) -> Iterator[str | BadRecord]:
                 yield BadRecord(
                     path, number, f'not UTF-8: byte 0x{raw[error.start]:02x} at byte {error.start}'
                 )
-    except _BROKEN as error:
+    except BROKEN as error:
         yield BadRecord(path, number + 1, f'cannot be read: {error}', fatal=True)
 
 
@@ -153,7 +153,7 @@ def count_lines(path: str) -> int:
             while block := file.read(2**20):
                 count += block.count(b'\n')
                 last = block[-1:]
-        except _BROKEN as error:
+        except BROKEN as error:
             raise errors.UserError(f'{path} cannot be read: {error}') from error
     return count + (last != b'\n')
 
@@ -396,7 +396,7 @@ def json_document(path: str) -> Any:
     try:
         with open_binary(path) as file:
             data = file.read(MAX_JSON_BYTES + 1)
-    except _BROKEN as error:
+    except BROKEN as error:
         raise ValueError(f'cannot be read: {error}') from error
     if len(data) > MAX_JSON_BYTES:
         raise ValueError(f'larger than {MAX_JSON_BYTES} bytes')
