@@ -130,6 +130,11 @@ def test_a_prepared_split_and_its_own_metrics(tiny_root, tmp_path, capsys):
     (tmp_path / 'run').mkdir()
     write(tmp_path / 'run' / 'config.json', about)
     run(capsys, outputs, f'--task={TASK}', f'--like={tmp_path / "run"}')
+    # A relative root starts where the run was begun.
+    data = about['config']['data'] | {'root': tiny_root.name}
+    about = {'config': {'data': data}, 'cwd': str(tiny_root.parent)}
+    write(tmp_path / 'run' / 'config.json', about)
+    run(capsys, outputs, f'--task={TASK}', f'--like={tmp_path / "run"}')
     with pytest.raises(UserError, match=r'mtg_qg_de_de/dev is not prepared in .*; name a vocabul'):
         run(capsys, outputs, f'--task={TASK}', f'--root={tiny_root}', '--split=dev')
 
@@ -273,6 +278,7 @@ def test_mistakes(texts, tmp_path, capsys):
         ((outputs, *mixed, f'--workdir={run_folder}'), 'is the workdir of a run; name another'),
         ((outputs, *mixed, f'--workdir={tmp_path}'), 'is there and holds no scores of xlbench.sco'),
         ((outputs, *mixed, '--num_examples=9'), '--num_examples=9; .* has 4 examples'),
+        ((outputs, '--references=,'), '--references=, names no file'),
         ((tmp_path / 'none.txt', *mixed), 'there is no file .*none.txt'),
         ((outputs, '--references=none.de', '--lang=de'), 'there is no file none.de'),
         (

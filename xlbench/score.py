@@ -149,6 +149,8 @@ def _of_files(args: argparse.Namespace) -> _Asked:
         if getattr(args, name):
             raise UserError(f'--{name} is for prepared data; leave it out, or --references')
     paths = [path for path in args.references.split(',') if path]
+    if not paths:
+        raise UserError(f'--references={args.references} names no file')
     chosen = [name for name in args.metrics.split(',') if name]
     tags = outputs.format_of(paths[0]) in _TAG_FORMATS
     tags |= bool(chosen) and set(chosen) <= set(_TAG_METRICS)
@@ -192,7 +194,10 @@ def _open(args: argparse.Namespace) -> prepared.Prepared:
         data = config.get('data') if isinstance(config, dict) else None
         if not isinstance(data, dict) or not isinstance(data.get('root'), str):
             raise UserError(f'--like={args.like}: its config.json names no data; give --root')
-        root, sample = root or data['root'], sample or bool(data.get('sample'))
+        from xlbench import config as config_lib  # It loads for longer than a slip may wait.
+
+        sample = sample or bool(data.get('sample'))
+        root = config_lib.data_root({**about, 'config': {'data': data | {'sample': sample}}}, root)
         vocabulary = vocabulary or str(data.get('vocabulary') or '')
     root = root or os.environ.get('XLBENCH_DATA') or 'data'
     pair = args.task, args.split
