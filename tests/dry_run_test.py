@@ -16,6 +16,8 @@ from xlbench import (
     partitioning,
     prepared,
     runs,
+    signatures,
+    tokenizers,
     train,
 )
 from xlbench.errors import UserError
@@ -186,3 +188,19 @@ def test_the_config_is_said_whole():
     keys = {line.partition(' = ')[0] for line in lines}
     assert {'config.stages.stage1.optimizer.name', 'config.evals.test.lengths.inputs'} <= keys
     assert json.dumps(config_lib.to_dict(config()))
+
+
+def test_a_vocabulary_that_is_there_is_read(tiny_root):
+    """That of the samples lies in the data root, and bytes need no file."""
+    asked = tiny.tiny_config(tiny_root)
+    size = tokenizers.load('sample', str(tiny_root)).vocab_size
+    assert dry_run._vocabulary_size(asked, {}) == (size, 'sample')
+    asked.data.vocabulary = 'bytes'
+    assert dry_run._vocabulary_size(asked, {}) == (384, 'bytes')
+
+
+def test_one_limit_of_layers():
+    for module, name in (('t5', 'T5Config'), ('bart', 'BartConfig'), ('bert', 'BertConfig')):
+        types = signatures.of(f'xlbench.models.{module}', name).types
+        limits = [kind for key, kind in types.items() if key.endswith('_layers')]
+        assert limits and all(f'to 2**{memory.MOST_LAYERS.bit_length() - 1}' in x for x in limits)

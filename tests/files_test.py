@@ -142,6 +142,12 @@ def test_json_is_read_into_its_type(tmp_path):
         files.read_json(tmp_path, dict)
 
 
+def test_names_of_steps():
+    for name, expected in (('0', True), ('12', True), ('²', False), ('٣', False), ('-1', False),
+                           ('', False), ('tmp', False), ('9' * 19, False)):  # fmt: skip
+        assert files.is_step(name) is expected, name
+
+
 def test_what_a_kill_leaves_goes_at_the_next_start(tmp_path):
     """Of this machine's writers that are dead; not of those that write at this moment."""
     done = subprocess.run([sys.executable, '-c', 'import os; print(os.getpid())'],

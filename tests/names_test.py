@@ -270,8 +270,32 @@ def test_names_of_tasks(tmp_path, monkeypatch):
         check('my_task')
 
 
+def test_a_stage_and_an_evaluation_of_one_name_are_told_apart():
+    config = config_lib.parse_flags(['train', '--config=mtg_mt5'], doc='')[0]
+    with config.unlocked():
+        config.evals = {'stage1': 3}
+    with pytest.raises(UserError, match=r'^config\.evals\.stage1 is 3; it must be a block'):
+        names.check_config(config)
+
+
+def test_checkpoints_have_numbers(tmp_path):
+    (tmp_path / 'config.json').write_text('{"config": {"stages": {}}}')
+    for name in ('8', '12', '²', '٣', 'tmp'):
+        (tmp_path / 'checkpoints' / name).mkdir(parents=True)
+    names.check_run(str(tmp_path), '--workdir', '12')
+    for step in ('²', '٣', '7'):
+        with pytest.raises(UserError, match=r'it has best, last, 8, 12$'):
+            names.check_run(str(tmp_path), '--workdir', step)
+
+
 # ---------------------------------------------------------------------------------------------
 # Workdirs where another thing is meant.
+
+
+def test_a_home_that_nobody_has_is_no_folder():
+    for check in (names.check_run, names.check_source):
+        with pytest.raises(UserError, match='there is no folder ~nobody-has-this/run'):
+            check('~nobody-has-this/run', 'model')
 
 
 def test_a_sweep_s_workdir_is_no_run(tmp_path):

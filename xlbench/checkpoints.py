@@ -589,7 +589,7 @@ def find_step(workdir: str, wanted: str) -> int:
     if wanted == 'best':
         best = read_progress(workdir, there[-1])['best']
         return best['step'] if best else there[-1]
-    if not wanted.isdigit() or int(wanted) not in there:
+    if not files.is_step(wanted) or int(wanted) not in there:
         raise UserError(
             f'{workdir} has no checkpoint {wanted!r}; it has best, last, '
             f'{", ".join(map(str, there))}'
@@ -600,7 +600,7 @@ def find_step(workdir: str, wanted: str) -> int:
 def steps(workdir: str) -> list[int]:
     """The steps of a workdir's complete checkpoints, in order."""
     folder = pathlib.Path(workdir) / 'checkpoints'
-    return sorted(int(entry.name) for entry in folder.glob('*') if entry.name.isdigit())
+    return sorted(int(entry.name) for entry in folder.glob('*') if files.is_step(entry.name))
 
 
 def read_progress(workdir: str, step: int) -> dict[str, Any]:

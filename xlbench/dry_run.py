@@ -3,6 +3,7 @@
 `python -m xlbench.train --dry_run ...` and `python -m xlbench.fewshot --dry_run ...` end with it.
 """
 
+import os
 import pathlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from ml_collections import ConfigDict
 
 from xlbench import (
     batches,
+    checkpoints,
     config as config_lib,
     logs,
     memory,
@@ -161,7 +163,10 @@ def _vocabulary_size(config: ConfigDict, data: runs.Data) -> tuple[int, str]:
     if data:
         return next(iter(data.values()))[0][0].manifest['vocabulary']['size'], 'as prepared'
     spec, root = config.data.vocabulary, config.data.root
-    if pathlib.Path(tokenizers.SAMPLE_FILES.get(spec, spec)).expanduser().exists():
+    path = spec
+    if spec in tokenizers.SAMPLE_FILES:
+        path = os.path.join(root, tokenizers.SAMPLE_FILES[spec])
+    if spec == tokenizers.BYTES or os.path.exists(os.path.expanduser(path)):
         return tokenizers.load(spec, root).vocab_size, spec
     if config.model.get('vocab_size'):
         return config.model.vocab_size, 'config.model.vocab_size'
@@ -196,6 +201,6 @@ def workdir_line(workdir: str, begun: bool) -> str:
     if begun and (folder / 'DONE').exists():
         state = 'finished; its tables would be printed again'
     elif begun:
-        steps = [int(e.name) for e in (folder / 'checkpoints').glob('*') if e.name.isdigit()]
+        steps = checkpoints.steps(workdir)
         state = f'begun; goes on{f" from step {max(steps)}" if steps else ""}'
     return f'workdir {workdir}: {state}'

@@ -81,6 +81,12 @@ def naming(path: str | os.PathLike) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+def is_step(name: str) -> bool:
+    """Whether the name of a folder, in checkpoints/ or eval/, is the number of a step."""
+    # isdigit alone is true of ² and of other alphabets' digits, too.
+    return name.isascii() and name.isdigit() and len(name) < 19
+
+
 def read_json(path: str | os.PathLike, kind: type[T] | Any, limit: int = JSON_BYTES) -> T:
     """The content of a JSON file, checked against a type.
 

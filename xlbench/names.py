@@ -22,6 +22,7 @@ from xlbench import (
     benchmarks,
     config as config_lib,
     errors,
+    files,
     models,
     prepared,
     ranges,
@@ -186,23 +187,23 @@ def check_config(config: ConfigDict) -> None:
         raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
     kind, family = _objective(config), config.model.get('family')
     if FAMILIES.get(kind) != (family if family in FAMILIES.values() else None):
-        pairs = ', '.join(f'{name} trains a {own}' for name, own in FAMILIES.items())
+        pairs = ', '.join(f'{name} trains a {trained}' for name, trained in FAMILIES.items())
         raise UserError(
             f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
             'no other objective does'
         )
     for key in ('objective', 'model', *_TAKEN_BY):
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
-    for name, block in (*config.stages.items(), *config.evals.items()):
-        _check_is_block(block, f'config.{"stages" if name in config.stages else "evals"}.{name}')
     for name, stage in config.stages.items():
         where = f'config.stages.{name}'
+        _check_is_block(stage, where)
         config_lib.check_arguments(_STAGE, stage, where)
         _check_is_block(stage.optimizer, f'{where}.optimizer')
         signature = taken(config, 'stages', name, 'optimizer')
         config_lib.check_arguments(signature, stage.optimizer, f'{where}.optimizer')
     for name, block in config.evals.items():
         where = f'config.evals.{name}'
+        _check_is_block(block, where)
         config_lib.check_arguments(taken(config, 'evals', name), block, where)
         for task in block.tasks:
             if list(block.tasks).count(task) > 1:
@@ -378,9 +379,9 @@ def check_source(spec: Any, kind: str) -> None:
     """
     if not isinstance(spec, str):
         raise UserError(f"{kind} is {spec!r}; '' or a checkpoint's name")
-    path = pathlib.Path(spec).expanduser()
+    path = pathlib.Path(os.path.expanduser(spec))
     before, at, step = spec.rpartition('@')
-    workdir = pathlib.Path(before).expanduser()
+    workdir = pathlib.Path(os.path.expanduser(before))
     if at and not path.is_dir() and workdir.is_dir():
         check_run(str(workdir), kind, step)
         return
@@ -406,11 +407,11 @@ def check_source(spec: Any, kind: str) -> None:
 
 def check_run(workdir: str, kind: str, step: str = '') -> None:
     """Raises UserError unless a folder is the workdir of a run with that checkpoint."""
-    folder = pathlib.Path(workdir).expanduser()
+    folder = pathlib.Path(os.path.expanduser(workdir))
     if not folder.is_dir():
         raise _no_folder(workdir, kind)
     config_lib.read_config(str(folder))
-    steps = [e.name for e in (folder / 'checkpoints').glob('*') if e.name.isdigit()]
+    steps = [e.name for e in (folder / 'checkpoints').glob('*') if files.is_step(e.name)]
     if not steps:
         raise UserError(f'{workdir} has no checkpoint yet')
     if step not in ('', 'best', 'last', *steps):
@@ -420,7 +421,7 @@ def check_run(workdir: str, kind: str, step: str = '') -> None:
 
 def _no_folder(spec: str, kind: str) -> UserError:
     """The error for a folder that is not there."""
-    near = _nearest(pathlib.Path(spec).expanduser())
+    near = _nearest(pathlib.Path(os.path.expanduser(spec)))
     return UserError(f'{kind}: there is no folder {spec}{near}')
 
 

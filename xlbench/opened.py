@@ -4,6 +4,7 @@ A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, 
 """
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -160,9 +161,9 @@ def eval_blocks(config: ConfigDict) -> list[dict[str, Any]]:
 
 def _split_step(spec: str) -> tuple[pathlib.Path, str]:
     """WORKDIR@STEP -> (WORKDIR, STEP); anything else -> (it, '')."""
-    path = pathlib.Path(spec).expanduser()
+    path = pathlib.Path(os.path.expanduser(spec))
     before, at, step = spec.rpartition('@')
-    folder = pathlib.Path(before).expanduser()
+    folder = pathlib.Path(os.path.expanduser(before))
     if at and not path.is_dir() and (folder / 'config.json').is_file():
         return folder, step
     return path, ''

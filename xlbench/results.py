@@ -177,7 +177,7 @@ class Run:
             newest = self.stage_of(steps[-1])
             steps = [step for step in steps if self.stage_of(step) == newest]
             return max(steps, key=lambda step: self._rank(step, split, score))
-        if not _is_step(str(wanted)) or int(wanted) not in steps:
+        if not files.is_step(str(wanted)) or int(wanted) not in steps:
             raise errors.UserError(
                 f'{self.workdir} has no results at step {wanted!r}; allowed: best, last, '
                 f'{", ".join(map(str, [*self.stages, *steps]))}'
@@ -210,7 +210,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
         )
     evaluations = {}
     for path in sorted(folder.glob('eval/*')):
-        if _is_step(path.name) and (results := _read_results(path)):
+        if files.is_step(path.name) and (results := _read_results(path)):
             evaluations[int(path.name)] = results
     if not evaluations and (folder / 'results.jsonl').is_file():
         raise errors.UserError(
@@ -339,11 +339,6 @@ def _whole(digits: str) -> int:
     if not -(2**63) <= number < 2**63:
         raise ValueError(f'a whole number of {len(digits)} digits')
     return number
-
-
-def _is_step(name: str) -> bool:
-    # isdigit alone is true of ² and of other alphabets' digits, too.
-    return name.isascii() and name.isdigit() and len(name) < 19
 
 
 def _read_log(path: pathlib.Path) -> tuple[tuple[dict[str, Any], ...], int]:

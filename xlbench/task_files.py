@@ -28,7 +28,7 @@ def user_paths() -> list[pathlib.Path]:
     """The task files of the user, those that XLBENCH_TASKS names first."""
     paths = []
     if named := os.environ.get('XLBENCH_TASKS'):
-        place = pathlib.Path(named).expanduser().resolve()
+        place = pathlib.Path(os.path.expanduser(named)).resolve()
         if not place.is_dir() and not (place.is_file() and place.suffix == '.py'):
             raise errors.UserError(
                 f'XLBENCH_TASKS={named} is not a folder of task files, nor one of them (.py)'

@@ -9,6 +9,7 @@ pytorch_model.bin, which `tensors` reads without running it. An interrupted down
 it stopped, and with HF_HUB_OFFLINE=1 nothing is asked for that is in the cache.
 """
 
+import os
 import pathlib
 import re
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ def local_folder(spec: str) -> pathlib.Path:
     Raises:
       UserError: there is none, the hub cannot be reached, or the repository has no weights.
     """
-    folder = pathlib.Path(spec).expanduser()
+    folder = pathlib.Path(os.path.expanduser(spec))
     if spec and folder.is_dir():
         return folder
     _check_form(spec)

@@ -57,8 +57,8 @@ class BartConfig:
     num_heads: Annotated[int, '1 to 2**20']
     head_dim: Annotated[int, '1 to 2**20']
     mlp_dim: Annotated[int, '1 to 2**20']
-    num_encoder_layers: Annotated[int, '1 to 2**10']
-    num_decoder_layers: Annotated[int, '1 to 2**10']
+    num_encoder_layers: Annotated[int, '1 to 2**8']
+    num_decoder_layers: Annotated[int, '1 to 2**8']
     max_positions: Annotated[int, '1 to 2**24']
     pre_norm: bool
     learned_positions: bool

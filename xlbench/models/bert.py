@@ -45,7 +45,7 @@ class BertConfig:
     num_heads: Annotated[int, '1 to 2**20']
     head_dim: Annotated[int, '1 to 2**20']
     mlp_dim: Annotated[int, '1 to 2**20']
-    num_layers: Annotated[int, '0 to 2**10']
+    num_layers: Annotated[int, '0 to 2**8']
     max_positions: Annotated[int, '1 to 2**24']
     position_offset: Annotated[int, '0 to 2**20'] = 0
     type_vocab_size: Annotated[int, '1 to 2**20'] = 2

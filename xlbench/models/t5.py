@@ -39,8 +39,8 @@ class T5Config:
     num_heads: Annotated[int, '1 to 2**20']
     head_dim: Annotated[int, '1 to 2**20']
     mlp_dim: Annotated[int, '1 to 2**20']
-    num_encoder_layers: Annotated[int, '1 to 2**10']
-    num_decoder_layers: Annotated[int, '1 to 2**10']
+    num_encoder_layers: Annotated[int, '1 to 2**8']
+    num_decoder_layers: Annotated[int, '1 to 2**8']
     gated_mlp: bool
     tied_embeddings: bool
     relpos_buckets: Annotated[int, '2 to 2**20'] = 32
