@@ -277,8 +277,8 @@ def grid(section: Section, score: str) -> Grid:
 def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
     """The places of the systems with the best score, as it is shown, of runs and baselines.
 
-    None where fewer than two have it, where they were scored on different numbers of examples, or
-    where the score is a user's own.
+    There is none where fewer than two have it, where they were scored on different numbers of
+    examples, or where the score is a user's own.
     """
     if score not in LOSSES and not _HIGHER.fullmatch(score):
         return set()

@@ -36,7 +36,7 @@ class Archive:
       address: of the archive.
       member: pattern of the members to unpack, matched against their whole names.
       path: where a member belongs, below the data root, with the groups of `member`.
-      bytes: how much the members may hold together.
+      bytes: how much one member may hold.
     """
 
     address: str
