@@ -21,7 +21,7 @@ from xlbench import (
     train,
 )
 from xlbench.errors import UserError
-from xlbench.fewshot import __main__ as fewshot
+from xlbench.fewshot import __main__ as fewshot, workdir as fewshot_workdir
 
 
 def everything(*folders: pathlib.Path) -> set[tuple[pathlib.Path, int]]:
@@ -86,6 +86,21 @@ def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):
     assert any('is made of the training data)' in line for line in lines)
     assert not any('to download' in line for line in lines)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_that_would_grow(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prepared, 'ensure', None)
+    command = ['--config=fewshot', '--config.adapt.languages=de', '--workdir=sweep']
+    begun = config_lib.parse_flags(['fewshot', *command], doc='')[0]
+    about = {'source_model': '', 'manifests': {}, 'contents': {}, 'examples': {}}
+    fewshot_workdir.claim_workdir('sweep', begun, about)
+    (tmp_path / 'sweep' / 'DONE').write_text('0\n')  # Of what was asked for then.
+    before = everything(tmp_path)
+    lines = say(fewshot, capsys, *command, '--config.adapt.buckets=(0, 7)')
+    assert 'workdir sweep: begun; goes on' in lines
+    assert any(line.startswith('udpos: 6 groups of 14 adaptations = 84; ') for line in lines)
+    assert everything(tmp_path) == before
 
 
 def test_a_run_that_was_begun(tiny_root, tiny_run, tmp_path, capsys):

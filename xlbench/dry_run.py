@@ -49,7 +49,7 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     memory.check(config, mesh)
     begun = config_lib.check_workdir(workdir, config)
     yield from settings(config)
-    yield workdir_line(workdir, begun)
+    yield workdir_line(workdir, begun, begun and (pathlib.Path(workdir) / 'DONE').exists())
     yield f'mesh {partitioning.describe(mesh)}'
     pairs = names.needed(config) + names.optional(config)
     data = yield from data_lines(config.data, list(dict.fromkeys(pairs)))
@@ -195,10 +195,16 @@ def download_lines(config: ConfigDict) -> Iterator[str]:
             yield f'parameters from {name}'
 
 
-def workdir_line(workdir: str, begun: bool) -> str:
-    """How far a workdir is."""
-    folder, state = pathlib.Path(workdir), 'new'
-    if begun and (folder / 'DONE').exists():
+def workdir_line(workdir: str, begun: bool, finished: bool) -> str:
+    """How far a workdir is.
+
+    Args:
+      workdir: of a run or a sweep.
+      begun: whether it holds one of this config.
+      finished: whether all that the config asks for is done.
+    """
+    state = 'new'
+    if finished:
         state = 'finished; its tables would be printed again'
     elif begun:
         steps = checkpoints.steps(workdir)
