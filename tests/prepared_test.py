@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import msgpack
 import numpy as np
@@ -448,3 +449,23 @@ def test_whoever_waits_sees_all_or_nothing(tmp_path):
     assert not waiting.is_alive()
     tasks, found = prepared.open_mixture(str(tmp_path), 'v', 'demo_both', 'train')
     assert [len(task) for task in tasks] == [5, 5] and found == [1.0, 2.0]
+
+
+def test_a_vocabulary_in_the_home_folder_is_trained_once(tmp_path, monkeypatch):
+    commands = []
+
+    def run(command, **_):
+        commands.append(command)
+        return types.SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(prepared.subprocess, 'run', run)
+    monkeypatch.setenv('HOME', str(tmp_path))
+    needed, root = [('news_title_de', 'train')], str(tmp_path / 'data')
+    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    trained, made = commands
+    assert f'--new_vocabulary={tmp_path}/news.model' in trained
+    assert '--vocabulary=~/news.model' in made
+    commands.clear()
+    (tmp_path / 'news.model').write_bytes(b'')
+    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    assert commands == [made]

@@ -879,11 +879,12 @@ def ensure(
     """
     command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
     out = 2 if to_stderr else None
-    if vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(vocabulary):
+    path = os.path.expanduser(vocabulary)
+    if vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path):
         named = ','.join(dict.fromkeys(map(':'.join, texts or needed[:1])))
         line = f'training the vocabulary {vocabulary} on {named}'
         print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
-        more = [f'--mixture={named}', f'--new_vocabulary={vocabulary}']
+        more = [f'--mixture={named}', f'--new_vocabulary={path}']
         more += [f'--vocabulary_size={vocabulary_size}']
         if code := subprocess.run(command + more, check=False, stdout=out).returncode:
             raise SystemExit(code)
