@@ -214,6 +214,8 @@ def test_labels_that_training_does_not_have_are_named(root):
         ('tagging', {'format': 'xml'}, "unknown format 'xml'"),
         ('tagging', {'files': {'train': 'a.conll', 'test': 'a.conllu'}}, 'have the formats'),
         ('tagging', {'files': {'train': 'a.iob2'}, 'tag_column': 3}, 'columns of iob2'),
+        ('tagging', {'files': {'train': 'a.conllu'}, 'tag_column': 10}, 'is 10; .* conllu has 10'),
+        ('tagging', {'files': {'train': 'a.conll'}, 'word_column': -5}, 'word_column is -5; col'),
     ],
 )
 def test_mistakes_are_refused_when_a_task_is_registered(kind, change, message):

@@ -24,7 +24,6 @@ PAUSE = 0.05
 _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that are no word's.
 # Lines of CoNLL that are no words: the first of a document, and comments like '# id = 7'.
 _NO_WORD = re.compile(rb'-DOCSTART-|#\s*\S+\s*=')
-_COLUMNS = 10  # Of CoNLL-U: number, word, ..., UPOS is the fourth, MISC the last.
 
 Record = dict[str, Any]
 Parsed = tuple[Record, Any]  # What was read, and the example that a model takes.
@@ -251,10 +250,10 @@ def _conllu(model: Tagger, text: str) -> Parsed:
         columns = line.split('\t')
         if not line or line.startswith('#') or _SPLIT_WORD.fullmatch(columns[0]):
             continue
-        if len(columns) != _COLUMNS:
+        if len(columns) != conllu.COLUMNS:
             raise ValueError(
                 f'line {place + 1} of the sentence has {len(columns)} TAB-separated columns '
-                f'instead of {_COLUMNS}'
+                f'instead of {conllu.COLUMNS}'
             )
         places.append(place)
         words.append(columns[1].replace('\u200c', ''))  # As conllu.py reads treebanks.

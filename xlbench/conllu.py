@@ -23,6 +23,7 @@ _NUMBER = re.compile(r'[1-9][0-9]*')
 _SKIPPED = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')
 _NON_JOINER = '\u200c'
 _NOTHING = '_'
+COLUMNS = 10  # Of CoNLL-U: number, word, ..., UPOS is the fourth, MISC the last.
 _ATTRIBUTE = re.compile(r'#\s*\S+\s+=\s')
 _DOCUMENT = '-DOCSTART-'  # A document begins.
 
@@ -150,7 +151,7 @@ class _BadLine(Exception):
 
 def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Word]:
     """The words of one sentence."""
-    for number, columns in _numbered_words(block, 10):
+    for number, columns in _numbered_words(block, COLUMNS):
         yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
 
 

@@ -1364,12 +1364,7 @@ def register_tagging_task(
     (kind,) = formats or {None}
     if kind in _TAGGED:
         _check_new(name, files, rows.Layout('jsonl'))  # Whose names are not looked at.
-        options: dict[str, int] = {} if tag_column is None else {'tag_column': tag_column}
-        if kind == 'conll':
-            options['word_column'] = word_column
-        if kind == 'iob2' and options:
-            raise errors.UserError(f'task {name}: the columns of iob2 are what they are')
-        read: Read = functools.partial(_TAGGED[kind], **options)
+        read = _tagged_reader(name, kind, word_column, tag_column)
     else:
         if format is not None and format not in rows.FORMATS:
             raise errors.unknown('format', format, (*_TAGGED, *rows.FORMATS))
@@ -1412,6 +1407,23 @@ def _tagged_format(place: str | Hub) -> str | None:
     if isinstance(place, Hub):
         return None
     return _TAGGED_ENDINGS.get(os.path.splitext(place.removesuffix('.gz'))[1])
+
+
+def _tagged_reader(name: str, kind: str, word_column: int, tag_column: int | None) -> Read:
+    """The reader of a format of tagged words; UserError for columns that it does not have."""
+    columns = {} if tag_column is None else {'tag_column': tag_column}
+    if kind == 'conll':
+        columns['word_column'] = word_column
+    if kind == 'iob2' and columns:
+        raise errors.UserError(f'task {name}: the columns of iob2 are what they are')
+    allowed = range(-1, 1000) if kind == 'conll' else range(conllu.COLUMNS)
+    for argument, column in columns.items():
+        if column not in allowed:
+            raise errors.UserError(
+                f'task {name}: {argument} is {column}; columns are counted from 0'
+                + (f', and conllu has {conllu.COLUMNS}' if kind == 'conllu' else '')
+            )
+    return functools.partial(_TAGGED[kind], **columns)
 
 
 def _tagged(row: Mapping[str, Any], words: str, tags: str) -> readers.Record:
