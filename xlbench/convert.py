@@ -310,7 +310,7 @@ def _write_beside(
     blocks = opened.eval_blocks(config) if 'evals' in config else []
     block = blocks[0] if blocks else {}
     lengths = block.get('lengths') or {}
-    said = exported.write_tokenizer(
+    remarks = exported.write_tokenizer(
         vocabulary.path,
         vocabulary.tokenizer,
         folder,
@@ -318,7 +318,7 @@ def _write_beside(
         max_length=lengths.get('inputs'),
     )
     if not lengths:  # Of xlbench.convert, which has not trained it.
-        return said, {}
+        return remarks, {}
     objective = config.objective.to_dict()
     fields, evaluation, decoding, generation = {}, {}, {}, {}
     if config.model.family == 'dual_encoder':
@@ -334,7 +334,7 @@ def _write_beside(
         decoding = dataclasses.asdict(options)
         generation = exported.generation(vocabulary.tokenizer, options, tasks)
     exported.Notes(objective, lengths, decoding, tasks, fields, evaluation).write(folder)
-    return said, generation
+    return remarks, generation
 
 
 def _copy_responses(workdir: str, block: Mapping[str, Any], folder: pathlib.Path) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from xlbench.errors import UserError
 from xlbench.huggingface import hub, sentencepiece_json, tensors
 
 NOTES, CARD = 'xlbench.json', 'README.md'
-TRANSFORMERS = '[transformers](https://github.com/huggingface/transformers)'
 # Families whose class in transformers gives the ids that we give, from the files as they are; the
 # others get a tokenizer.json. PEGASUS: see vocabularies.py.
 _AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'marian')
@@ -81,7 +80,7 @@ def write_tokenizer(
       path: the vocabulary's file or folder, see tokenizers.path_of_workdir.
       tokenizer: the same, loaded.
       folder: where to.
-      tasks: of the run; they say which languages it was told.
+      tasks: of the run; they name its languages.
       max_length: tokens of an input, for texts that are longer; None if that is not known.
 
     Returns:
@@ -128,20 +127,20 @@ def _write_sentencepiece(
     }
     if max_length:
         content['model_max_length'] = max_length
-    said = []
+    remarks = []
     if fast := sentencepiece_json.from_proto(proto):
         (folder / hub.TOKENIZER_JSON).write_text(fast.to_str(), encoding='utf-8')
         content |= {'tokenizer_class': 'PreTrainedTokenizerFast', 'split_special_tokens': True}
     else:
         content |= {'tokenizer_class': 'T5Tokenizer', 'extra_ids': 0}
-        said = [
+        remarks = [
             'AutoTokenizer may cut texts into other ids: a tokenizer.json is written for unigram '
             'and BPE models only; encode texts with the package sentencepiece'
         ]
     tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, content)
     tokens = {key: content[key] for key in ('eos_token', 'pad_token')}
     tensors.write_json(folder / vocabularies.SPECIAL_TOKENS, tokens)
-    return said
+    return remarks
 
 
 def _write_json(tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path) -> dict[str, Any]:
@@ -158,10 +157,10 @@ def _write_json(tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path
 def _languages(
     tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What tokenizer_config.json says of the languages that a run was told."""
+    """The keys of tokenizer_config.json that name the languages of a run."""
     known = tokenizer.language_tokens()
     if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.
-        tokens = [known[lang] for lang in told_languages(tasks) if lang in known]
+        tokens = [known[lang] for lang in target_languages(tasks) if lang in known]
         return {'additional_special_tokens': tokens} if tokens else {}
     if tokenizer.family == 'mbart50':
         sources = {task['source_lang'] for task in tasks.values() if task['trained']}
@@ -170,7 +169,7 @@ def _languages(
     return {}
 
 
-def told_languages(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def target_languages(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The target languages of a run's tasks, those that it was trained on first."""
     ordered = sorted(tasks.values(), key=lambda task: not task['trained'])
     return list(dict.fromkeys(task['target_lang'] for task in ordered if task['target_lang']))
@@ -204,8 +203,8 @@ def generation(
         content['bad_words_ids'] = [list(ids) for ids in options.banned]
     if options.forced_last:
         content['forced_eos_token_id'] = tokenizer.eos_id
-    told = told_languages(tasks)
-    lang = told[0] if len(told) == 1 else None
+    targets = target_languages(tasks)
+    lang = targets[0] if len(targets) == 1 else None
     if (first := forced_first(tokenizer, lang)) is not None:
         content['forced_bos_token_id'] = first
     return content
@@ -256,7 +255,7 @@ def card(
         return '\n'.join([*lines, *_code(_ENCODER), ''])
     marks = {
         lang: mark
-        for lang in told_languages(notes.tasks)
+        for lang in target_languages(notes.tasks)
         if (mark := _mark(tokenizer, lang, notes.tasks))
     }
     before, forced, more = next(iter(marks.values()), ('', '', ''))

@@ -169,8 +169,8 @@ class _Labeller(Generic[Answer]):
         """Waits for the answers to a chunk; in order."""
         answers: dict[int, Answer] = {}
         for places, probabilities in batches:
-            found = np.asarray(probabilities)
-            for place, row in zip(places, found, strict=False):  # Padding rows come last.
+            values = np.asarray(probabilities)
+            for place, row in zip(places, values, strict=False):  # Padding rows come last.
                 answers[place] = self._answer(chunk[place], encoded[place], row)
         return [answers[i] for i in range(len(chunk))]
 
@@ -182,7 +182,7 @@ class _Labeller(Generic[Answer]):
                 'diverged. Try a lower learning_rate, or clip_norm=1.0'
             )
 
-    def _answer(self, texts: Texts, example: features.Example, found: np.ndarray) -> Answer:
+    def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Answer:
         """From the probabilities of a row, [labels] or [width, labels]."""
         raise NotImplementedError
 
@@ -238,11 +238,11 @@ class Classifier(_Labeller[Classified]):
             encoded.append({'inputs': inputs, 'targets': [0], 'piece_counts': counts})
         return encoded
 
-    def _answer(self, texts: Texts, example: features.Example, found: np.ndarray) -> Classified:
+    def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Classified:
         del texts, example
-        self._check(found)
-        order = np.argsort(-found, kind='stable').tolist()  # Of equal ones the first, as argmax.
-        probabilities = {self.labels[i]: float(found[i]) for i in order}
+        self._check(row)
+        order = np.argsort(-row, kind='stable').tolist()  # Of equal ones the first, as argmax.
+        probabilities = {self.labels[i]: float(row[i]) for i in order}
         label = self.labels[order[0]]
         return Classified(label, probabilities[label], probabilities)
 
@@ -289,9 +289,9 @@ class Tagger(_Labeller[Tagged]):
             encoded.append({'inputs': inputs, 'targets': targets, 'piece_counts': counts})
         return encoded
 
-    def _answer(self, texts: Texts, example: features.Example, found: np.ndarray) -> Tagged:
+    def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Tagged:
         places = features.tag_places(example, self.max_input_length)
-        rows = found[places]  # [words that fit, labels]
+        rows = row[places]  # [words that fit, labels]
         self._check(rows)
         tags = [self.labels[i] for i in rows.argmax(axis=-1).tolist()]
         lost = len(texts) - len(tags)

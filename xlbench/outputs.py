@@ -201,16 +201,16 @@ def read_references(
     ids: Sequence[str] | None = None
     inputs: Sequence[str] = ()
     for path in paths:
-        rows, own_ids, own_inputs = _references(path, field, id_field, tags)
+        rows, file_ids, file_inputs = _references(path, field, id_field, tags)
         if targets and len(rows) != len(targets):
             raise UserError(
                 f'{path} has {len(rows):,} references, and {paths[0]} has {len(targets):,}; '
                 'files of references have a line for each example'
             )
-        if ids is not None and own_ids is not None and own_ids != ids:
+        if ids is not None and file_ids is not None and file_ids != ids:
             raise UserError(f'{path} has other ids than {paths[0]}, or another order of them')
-        ids = own_ids if ids is None else ids
-        inputs = inputs or own_inputs
+        ids = file_ids if ids is None else ids
+        inputs = inputs or file_inputs
         targets = [a + b for a, b in zip(targets or [[] for _ in rows], rows, strict=True)]
     if not targets:
         raise UserError(f'{paths[0]} has no references; is it empty?')
@@ -288,13 +288,13 @@ def _records(path: str) -> list[dict[str, Any]]:
 
 def _tags(path: str, format: str) -> list[str]:
     """The tags of each sentence, with spaces between them."""
-    found = []
+    tags = []
     for record in _TAGGED[format](path):
         if isinstance(record, readers.BadRecord):
             raise UserError(str(record))
         if not isinstance(record, readers.LeftOut):
-            found.append(record['tags'])
-    return found
+            tags.append(record['tags'])
+    return tags
 
 
 def _texts(place: str, value: Any) -> list[str]:

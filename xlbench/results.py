@@ -18,7 +18,6 @@ from typing import Any
 
 from xlbench import benchmarks, errors, files
 
-_MOST_LEVELS = 64  # Of nested JSON; configs have five.
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
 

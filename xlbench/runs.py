@@ -132,8 +132,8 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
 def evaluated(block: Mapping[str, Any], data: Data) -> list[Prepared]:
     """What an evaluation scores: its tasks, and those of its mixtures, each once."""
     pairs = [(name, block['split']) for name in block['tasks']]
-    found = (task for pair in pairs if pair in data for task in data[pair][0])
-    return list({task.name: task for task in found}.values())
+    tasks = (task for pair in pairs if pair in data for task in data[pair][0])
+    return list({task.name: task for task in tasks}.values())
 
 
 def _check_score(name: str, evals: Mapping[str, tuple[Any, int]]) -> None:

@@ -172,16 +172,16 @@ def _of_task(args: argparse.Namespace) -> _Asked:
         raise UserError('name the references: --task=NAME of a prepared task, or --references=FILE')
     if args.reference_field != 'target':
         raise UserError('--reference_field is for --references; a prepared task has one target')
-    found = _open(args)
-    manifest = found.manifest
+    task = _open(args)
+    manifest = task.manifest
     return _Asked(
         args.task,
-        outputs.prepared_references(found, args.id_field),
+        outputs.prepared_references(task, args.id_field),
         manifest.get('metrics'),
         args.lang or manifest.get('target_lang'),
         manifest.get('view') == 'tagging',
         str(manifest.get('headline') or ''),
-        found,
+        task,
     )
 
 

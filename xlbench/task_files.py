@@ -73,12 +73,12 @@ def registries(word: str = '') -> list[pathlib.Path]:
     Args:
         word: The first word of a task's name, which stands in the file somewhere.
     """
-    found = []
+    paths = []
     for path in user_paths():
         text = path.read_text(encoding='utf-8', errors='replace')
         if ('seqio' in text or 'xlbench' in text) and word in text:
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def name_of(file: str | None) -> str | None:

@@ -99,13 +99,8 @@ def is_name(spec: str) -> bool:
 
 def is_cached(spec: str) -> bool:
     """Whether the cache has the weights, or the tokenizer, of a hub name."""
-    import huggingface_hub as hub
-
     repository, _, revision = spec.partition('@')
-    return any(
-        isinstance(hub.try_to_load_from_cache(repository, name, revision=revision or None), str)
-        for name in (*tensors.WEIGHT_FILES, *TOKENIZER_FILES)
-    )
+    return _has_cached(repository, revision, (*tensors.WEIGHT_FILES, *TOKENIZER_FILES))
 
 
 def _check_form(spec: str) -> None:
@@ -128,20 +123,13 @@ def tokenizer_files(folder: pathlib.Path) -> Sequence[pathlib.Path]:
     return [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
 
 
-def fetch_tokenizer(spec: str) -> list[pathlib.Path]:
-    """The tokenizer's files alone of a hub name."""
-    repository, _, revision = spec.partition('@')
-    found = (fetch(repository, name, revision) for name in TOKENIZER_FILES)
-    return [path for path in found if path]
-
-
-def _is_known(repository: str, revision: str) -> bool:
-    """Whether the cache has what tells a repository's model or tokenizer."""
+def _has_cached(repository: str, revision: str, files: Sequence[str]) -> bool:
+    """Whether the cache has one of these files of a repository."""
     import huggingface_hub as hub
 
     return any(
-        isinstance(hub.try_to_load_from_cache(repository, name, revision=revision or None), str)
-        for name in (CONFIG, 'tokenizer_config.json', 'tokenizer.json')
+        isinstance(hub.try_to_load_from_cache(repository, file, revision=revision or None), str)
+        for file in files
     )
 
 
@@ -167,7 +155,9 @@ def fetch(repository: str, file: str, revision: str = '') -> pathlib.Path | None
     except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):
         raise _no_repository(spec) from None
     except hub_errors.LocalEntryNotFoundError:  # A kind of EntryNotFoundError: no connection.
-        if file != CONFIG and hub.constants.HF_HUB_OFFLINE and _is_known(repository, revision):
+        known_by = CONFIG, 'tokenizer_config.json', TOKENIZER_JSON
+        is_offline = file != CONFIG and hub.constants.HF_HUB_OFFLINE
+        if is_offline and _has_cached(repository, revision, known_by):
             return None  # Other programs fetch fewer files, and note less about absent ones.
         raise UserError(
             f'{file} of {spec!r} is not in the Hugging Face cache and the hub cannot be reached '

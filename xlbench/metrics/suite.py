@@ -135,8 +135,8 @@ class Suite:
                 names[name] = f'{full}_{member.label}' if full in used else full
             used |= set(names.values())
             scores |= {names[name]: value for name, value in values.items()}
-            for all_own, row in zip(examples, rows, strict=True):
-                all_own.update({names[name]: value for name, value in row.items()})
+            for example, row in zip(examples, rows, strict=True):
+                example.update({names[name]: value for name, value in row.items()})
         return scores, examples
 
     def check(
