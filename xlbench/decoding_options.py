@@ -1,4 +1,4 @@
-"""What a decoder is told: the keyword arguments of a `decoding` block, checked."""
+"""The options of a decoder: the keyword arguments of a `decoding` block, checked."""
 
 import dataclasses
 import math

@@ -68,7 +68,7 @@ def main(argv: Sequence[str]) -> None:
     }
     if args.tasks or args.split:  # What is asked for by name must be there.
         changes['optional'] = False
-    # What a file allows counts no longer: see xlbench/metrics/specs.py.
+    # Workdirs of earlier versions have this key; metrics/specs.py says what is allowed now.
     kept = {key: value for key, value in block.items() if key != 'allow_metrics'}
     config.evals = {name: kept | changes | decoding}
     config.stages = {}

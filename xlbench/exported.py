@@ -84,7 +84,7 @@ def write_tokenizer(
       max_length: tokens of an input, for texts that are longer; None if that is not known.
 
     Returns:
-      What there is to say.
+      Remarks for the user, a line each.
     """
     if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
         return _write_sentencepiece(path, tokenizer, folder, max_length)

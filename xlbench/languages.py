@@ -193,8 +193,8 @@ WALS: dict[str, tuple[str, ...]] = {
 def shared_features(code: str, other: str = 'en') -> int | None:
     """How many of the six WALS features two languages have in common; None if none is known.
 
-    Features that are unknown of one of the two do not count. So do they not in arXiv:2012.15682:
-    its tables 9, 12 and 13 give the correlations of its table 3 in this way only.
+    A feature that is unknown of one of the two does not count. arXiv:2012.15682 counts in the same
+    way: only so do its tables 9, 12 and 13 give the correlations of its table 3.
     """
     pairs = list(zip(WALS.get(code, ()), WALS.get(other, ()), strict=False))
     known = [pair for pair in pairs if '-' not in pair]

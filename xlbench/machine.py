@@ -1,4 +1,4 @@
-"""What this machine has, asked with nothing but Python: xlbench.doctor runs where packages lack."""
+"""What this machine has; needs Python alone, as xlbench.doctor runs where packages are missing."""
 
 import os
 import pathlib

@@ -1,7 +1,7 @@
-"""Whether what a config asks for can be, by its sizes alone: before data is read or a model built.
+"""Refuses configs whose sizes alone show that they cannot run, before data is read.
 
-What is counted is held at once by any program of ours, so that what is refused could not run; what
-is let through may still be too large, which the compiler says: see `python -m xlbench.plan`.
+Only what every program of ours holds at once is counted: a config that is refused could not have
+run. One that passes may still be too large; `python -m xlbench.plan` asks the compiler.
 """
 
 import math
@@ -15,8 +15,8 @@ from xlbench import logs, machine, models, partitioning
 from xlbench.decoding_options import Options
 from xlbench.errors import UserError
 
-# Layers of both stacks together: twice as many as any public model has. To trace a step of 1,000
-# takes two minutes, to compile it hours.
+# Layers of both stacks together: twice as many as any public model has. Tracing a step of 1,000
+# layers takes two minutes, and compiling it takes hours.
 MOST_LAYERS = 256
 
 

@@ -1,4 +1,4 @@
-"""Whether the names exist that a config or a command line gives, before anything costs.
+"""Checks that the names in a config or a command line exist, before anything costs time.
 
 Keys of a config, model families and sizes, tasks and mixtures, checkpoints and vocabularies. What
 is checked here needs neither jax nor TensorFlow, whose imports take seconds: the programs do it

@@ -236,7 +236,7 @@ class Labels(seqio.PassThroughVocabulary):
 
 
 class LabelsOfData(Labels):
-    """Labels that are read from training data when they are first needed, as the data root is.
+    """Labels that are read from the training data when they are first needed.
 
     Args:
       read: gives them.
@@ -288,8 +288,8 @@ def headline(task: seqio.Task) -> str:
 
     It is the one that was named when the task was registered. Else a task that has the metrics of
     its kind has rouge_l (texts), mrs_rouge (replies), accuracy (labels), chunk_f1 (tags of spans,
-    B-... and I-...) or tag_accuracy (other tags). Of others it is '': the first score of the first
-    metric.
+    B-... and I-...) or tag_accuracy (other tags). For other tasks it is '', which stands for the
+    first score of the first metric.
     """
     chosen = _headlines.get(task.name, '')
     if chosen == _OF_TAGS:

@@ -87,7 +87,7 @@ def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRe
 
     Args:
         path: The file, .gz or not.
-        keys: What is wanted of each; a row that lacks one is a BadRecord.
+        keys: The values that are needed of each row; one that lacks a key is a BadRecord.
         layout: How the file is written.
 
     Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->

@@ -1,6 +1,6 @@
 """The corpora that the benchmarks read: official address, licence, and the files below a data root.
 
-A corpus is had in one of three ways: single files of a fixed version, whose hashes are known
+There are three ways to get a corpus: single files of a fixed version, whose hashes are known
 (files.csv); an archive; or by hand, where its owner wants an agreement or a form.
 """
 
@@ -76,7 +76,7 @@ class Corpus:
 
     @property
     def way(self) -> str:
-        """How it is had: 'files', 'archive' or 'by hand'."""
+        """The way to get it: 'files', 'archive' or 'by hand'."""
         return 'files' if self.files else 'archive' if self.archives else 'by hand'
 
 

@@ -21,7 +21,7 @@ ARCHIVES = 'downloads'  # Below the data root.
 
 
 def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
-    """Downloads what a data root lacks of a corpus; says each file.
+    """Downloads what a data root lacks of a corpus; yields a line for each file.
 
     Args:
       corpus: with files or archives.
@@ -116,7 +116,7 @@ def _members(path: str) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _place(archive: Archive, member: str, content: IO[bytes], root: str) -> bool:
-    """Writes a member where it belongs, unless it is there; whether it is one that we want."""
+    """Writes a member where it belongs, unless it is there; False if nothing needs it."""
     match = re.fullmatch(archive.member, member)
     if match is None:
         return False

@@ -1,9 +1,9 @@
 """What a sweep can be about: a task of the benchmark, or one of a user's own.
 
-A task of a user's own is called as its task file is, mood of tasks/mood.py, and its SeqIO tasks are
-mood_de, mood_fr, ..., each with the splits shots_1, ... (see pipeline.Shots), 'test' and, for the
-adaptations to be stopped by, 'validation'. Whether it labels texts or words its sweep's config
-says, by the objective of the source training.
+A user's own task has the name of its task file, such as mood of tasks/mood.py. Its SeqIO tasks are
+mood_de, mood_fr, ..., each with the splits shots_1, ... (see pipeline.Shots), 'test' and, to stop
+the adaptations by, 'validation'. The objective of the source training, in the config of the sweep,
+says whether the task labels texts or words.
 """
 
 from collections.abc import Mapping

@@ -103,8 +103,8 @@ def _exceptions(
 def _uncomposed(table: Mapping[str, str], composed: Iterable[str]) -> str:
     """A pattern of the places before a character that NFC might join to what stands before it.
 
-    Not of those where the table does so itself: there, what stands before a character and the
-    character are sequences of the table, because each sequence of it begins with another one.
+    It leaves out the places where the table itself joins them: there, what stands before a
+    character is a sequence of the table, because each of its sequences begins with another one.
     """
     before: dict[str, dict[tuple[str, ...], set[str]]] = collections.defaultdict(
         lambda: collections.defaultdict(set)

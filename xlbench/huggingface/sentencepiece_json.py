@@ -147,7 +147,10 @@ def _bpe(proto: Any, symbols: list[str]) -> tuple[models.Model, pre_tokenizers.P
 
 
 def _bytes() -> list[decoders.Decoder]:
-    """From <0x41> to A; the library takes one byte that is no UTF-8 for all that it stands with."""
+    """From <0x41> to A.
+
+    ASCII has decoders of its own: the library gives up a whole run of bytes for one bad one.
+    """
     ascii_bytes = (decoders.Replace(f'<0x{i:02X}>', chr(i)) for i in range(128))
     return [*ascii_bytes, decoders.ByteFallback()]
 
