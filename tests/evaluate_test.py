@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import signal
 import sys
+from unittest import mock
 
 import children
 import pytest
@@ -13,7 +14,7 @@ import tiny
 import tiny_labels
 import tiny_replies
 
-from xlbench import evaluate, report, train
+from xlbench import evaluate, report, runs, train
 from xlbench.errors import UserError
 from xlbench.evaluators import loop
 
@@ -128,6 +129,19 @@ def test_mistakes(tiny_run, arguments, message):
         call(tiny_run, *arguments)
     assert message in str(error.value) and '\n' not in str(error.value)
     assert tiny.results(tiny_run) == before
+
+
+def test_a_split_that_may_be_missing_and_is(run):
+    path = run / 'config.json'
+    about = json.loads(path.read_text())
+    block = about['config']['evals']['test']
+    about['config']['evals']['dev2'] = block | {'split': 'missing', 'optional': True}
+    path.write_text(json.dumps(about))
+    with (
+        mock.patch.object(runs, 'ensure'),
+        pytest.raises(UserError, match="no task of the run has the split 'missing'"),
+    ):
+        call(run, '--like=dev2')
 
 
 def test_an_unknown_split_is_one_line(tiny_run, tmp_path, monkeypatch):

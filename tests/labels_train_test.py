@@ -110,3 +110,11 @@ def test_other_labels_are_not_evaluated(run, monkeypatch):
     monkeypatch.setattr(evaluate, 'read_run', lambda *_: others)
     with pytest.raises(UserError, match='was trained with the labels'):
         evaluate.main(['evaluate', f'--workdir={workdir}', '--split=test'])
+
+
+def test_a_task_of_another_kind_is_not_evaluated(run):
+    view, workdir = run
+    other = {'classification': 'tagging', 'tagging': 'classification'}[view]
+    task = tiny_labels.TASKS[other][0]
+    with pytest.raises(UserError, match=f'{task} is prepared for {other}, and the objective is'):
+        evaluate.main(['evaluate', f'--workdir={workdir}', f'--tasks={task}', '--split=test'])

@@ -95,7 +95,11 @@ def test_columns_without_a_header_and_without_quotes(tmp_path):
         ('a.csv', 'text;label\na;b\n', 1, "no column 'label'.*try separator=';'"),
         ('a.csv', 'text,label,text\na,b,c\n', 1, "more than one column 'text'"),
         ('a.csv', 'text,label\na,b\na,b,c\n', 3, '3 columns instead of 2'),
-        ('a.csv', 'text,label\n\n', 2, '1 columns instead of 2'),
+        ('a.csv', 'text,label\na\n', 2, '1 column instead of 2'),
+        ('a.csv', 'text,label\n\n', 2, 'the line is empty'),
+        ('a.csv', '', 1, 'the file is empty'),
+        ('a.csv', '"text";"label"\n"a";"b"\n', 1, "inside a cell.*; try separator=';'"),
+        ('a.csv', '"text",a"label"\n', 1, 'inside a cell.*quotes=False'),
         ('a.jsonl', '{"text": "a", "label": "b"}\n{"text": "a"}\n', 2, "no key 'label'"),
         ('a.jsonl', '[1]\n', 1, 'a list, not an object'),
         ('a.jsonl', '{"text\n', 1, 'not JSON'),
@@ -167,6 +171,8 @@ def test_values():
     for value in (3.0, '', None, []):
         with pytest.raises(ValueError, match='stars'):
             rows.label(value, 'stars')
+    with pytest.raises(ValueError, match=r'stars is 3\.0; a label is a text'):
+        rows.label(3.0, 'stars')
 
 
 def test_mistakes_in_a_layout():

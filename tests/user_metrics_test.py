@@ -66,6 +66,19 @@ PLAIN = """
     def loss(targets, predictions):
         return {'loss': 1.0}
 
+    def numbered(targets, predictions):
+        return {1: 1.0}
+
+    def nothing(targets, predictions):
+        return {}
+
+    def leaves(targets, predictions):
+        raise SystemExit(3)
+
+    def empties(targets, predictions):
+        targets.clear()
+        return {'emptied': 1.0}
+
     @dataclasses.dataclass
     class Share:
         letter: str = 'a'
@@ -334,6 +347,9 @@ def test_labels_and_tags(view, plain, tmp_path):
         ('words_alone', r"IndexError: list index out of range .*predictions were '' and '\?!'"),
         ('text', "gives 'text': '.*', which is not a number"),
         ('loss', "gives the score 'loss', and so does the evaluation itself"),
+        ('numbered', "gives a score the name 1; a name is a text, such as '1'"),
+        ('nothing', 'gives no score; it has to return a dictionary'),
+        ('leaves', 'ended with SystemExit: 3'),
     ],
 )
 def test_a_run_does_not_begin_with_a_metric_that_fails(tiny_root, task, plain, name, message):
@@ -344,6 +360,12 @@ def test_a_run_does_not_begin_with_a_metric_that_fails(tiny_root, task, plain, n
     assert f'metric tasks/plain.py:{name} of task {task.name}' in str(raised.value)
     if name != 'loss':  # Nor is anything scored with it where nothing is decoded.
         generation(tiny_root, mine, decode=False)
+
+
+def test_a_metric_cannot_take_the_targets_from_the_next(plain):
+    suite = metrics.Suite('t', [specs.to_spec(f) for f in (plain.empties, plain.right)])
+    scores, _ = suite.score(['a', 'b'], [['a'], ['b']])
+    assert scores == {'emptied': 1.0, 'right': 2.0}
 
 
 def test_manifests_of_strangers_are_one_line(task, folder):

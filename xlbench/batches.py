@@ -79,8 +79,8 @@ def _check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
     return features.Conventions.of(prepared[0].manifest)
 
 
-def _check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> Any:
-    """The function of features.VIEWS that makes the batches."""
+def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> Any:
+    """The function of features.VIEWS that makes the batches; UserError for tasks of other views."""
     if view not in features.VIEWS:
         raise unknown('view', view, features.VIEWS)
     for task in prepared:
@@ -221,7 +221,7 @@ class TrainBatches:
     ):
         self._limits = _check_lengths(lengths)
         self._conventions = _check_tasks(prepared)
-        self._features = _check_view(view, prepared, packing)
+        self._features = check_view(view, prepared, packing)
         self._rates = _check_rates(prepared, rates)
         _check_processes(batch_size, process_index, process_count, 'batch_size')
         _check_numbers(length_buckets=length_buckets, seed=seed, prefetch=prefetch)
@@ -438,7 +438,7 @@ class EvalBatches:
     ):
         self._limits = _check_lengths(lengths)
         self._conventions = _check_tasks([prepared])
-        self._features = _check_view(view, [prepared])
+        self._features = check_view(view, [prepared])
         _check_processes(batch_size, process_index, process_count, 'batch_size')
         _check_numbers(widths=widths, prefetch=prefetch, num_examples=num_examples or 1)
         self._prepared = prepared

@@ -1467,8 +1467,9 @@ def _known_labels(
             raise errors.UserError(
                 f'{bad}'
                 if bad
-                else f"task {name}: the split 'train' has {len(there) or 'no'} label"
-                f'{" " if there else ""}{", ".join(there)}: there is nothing to tell apart'
+                else f"task {name}: the split 'train' has "
+                f'{"only the label " if there else "no label"}{", ".join(there)}: there is nothing '
+                'to tell apart'
             )
         is_number = all(re.fullmatch('-?[0-9]+', label) for label in there)
         return tuple(sorted(there, key=int if is_number else None))

@@ -133,6 +133,8 @@ def label(value: Any, key: str) -> str:
     """A value that must be the name of a label: a text, a whole number, true or false."""
     if isinstance(value, bool):
         return json.dumps(value)
+    if isinstance(value, float):
+        raise ValueError(f'{key} is {value}; a label is a text or a whole number')
     return str(value) if isinstance(value, int) else text(value, key).strip()
 
 
@@ -197,10 +199,13 @@ _UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
 def _read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Row | BadRecord]:
     separator, names, numbered = layout.between(path), layout.columns, _lines(path, layout)
     if names is None:
-        number, head = next(numbered, (1, ''))
+        number, head = next(numbered, (1, BadRecord(path, 1, 'the file is empty')))
         names = head if isinstance(head, BadRecord) else _cells(head, separator, layout.quotes)
         if names is None:
-            names = BadRecord(path, number, f'a quote inside a cell of the header; {_UNQUOTED}')
+            # As of "text";"label", where no cell ends behind its quote.
+            other = _other_separator([head]) if separator not in head else ''
+            reason = f'a quote inside a cell of the header; {other[2:] or _UNQUOTED}'
+            names = BadRecord(path, number, reason)
         if isinstance(names, BadRecord):
             yield dataclasses.replace(names, fatal=True)
             return
@@ -219,7 +224,9 @@ def _read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Ro
         if cells is None:
             yield BadRecord(path, number, f'a quote where none can be; {_UNQUOTED}')
         elif len(cells) != len(names):
-            yield BadRecord(path, number, f'{len(cells)} columns instead of {len(names)}')
+            columns = '1 column' if len(cells) == 1 else f'{len(cells)} columns'
+            reason = f'{columns} instead of {len(names)}' if line.strip() else 'the line is empty'
+            yield BadRecord(path, number, reason)
         else:
             yield Row(number, {key: cells[place] for key, place in places.items()})
 

@@ -97,6 +97,11 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
     memory.check(config, mesh)
     data = _open_data(config)
     objective = objectives.build(**config.objective)
+    if not data:  # Of a run that is scored again, on a split that is optional.
+        splits = ' or '.join(sorted({repr(block.split) for block in config.evals.values()}))
+        raise UserError(f'no task of the run has the split {splits}; name another one with --split')
+    for tasks, _ in data.values():
+        batches.check_view(objective.view, tasks)
     _check_batches(config, data, mesh, objective.view)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
     model = build_model(config.model, vocabulary['size'], labels_of(data))

@@ -488,7 +488,9 @@ class Trainer:
             self.log.write(step, 'eval', f'{name}/{task}', values)
         took = logs.duration(time.monotonic() - started)
         mean = train_words.headline(scores, self.config.best.score)
-        self.log.line(f'{name} at step {step}, mean of {len(scores) - 1} tasks: {mean} ({took})')
+        count = len(scores) - 1
+        of = f', mean of {count} tasks' if count > 1 else ''
+        self.log.line(f'{name} at step {step}{of}: {mean} ({took})')
         return scores
 
     def _after_batch(self) -> None:

@@ -179,8 +179,14 @@ class Suite:
                 [targets[(i + j) % len(targets)] for j in range(count)] for i in range(len(targets))
             ]
             try:
-                scores, _ = self._run(member, targets, n_best)
-                break
+                scores, rows = self._run(member, targets, n_best)
+                if scores or any(rows):
+                    break
+                if size == _MORE and member.is_foreign:
+                    raise errors.UserError(
+                        f'metric {member.source} of task {self._task} gives no score; it has to '
+                        "return a dictionary of numbers, such as {'length': 12.5}"
+                    )
             except errors.UserError as error:
                 if size == _MORE:
                     raise errors.UserError(
@@ -213,7 +219,7 @@ class Suite:
             return score(member.metric, targets, n_best, name)
         except errors.UserError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise errors.UserError(f'{name} ended with {errors.located(error)}') from error
 
 
@@ -246,7 +252,8 @@ def score(
     if hasattr(metric, 'with_examples'):
         scores, rows = metric.with_examples(targets, predictions)
     else:
-        scores = metric(targets, predictions)
+        # Copies, which it may sort or empty: others read the texts after it.
+        scores = metric(list(targets), list(predictions))
         of_each = getattr(metric, 'per_example', None)
         rows = of_each(targets, predictions) if of_each else [{} for _ in targets]
     if len(rows) != len(targets):
@@ -265,7 +272,11 @@ def _numbers(values: Any, name: str) -> Scores:
     for key, value in values.items():
         value = getattr(value, 'value', value)
         value = value.item() if getattr(value, 'size', None) == 1 else value
-        if not isinstance(key, str) or not isinstance(value, numbers.Real):
+        if not isinstance(key, str):
+            raise errors.UserError(
+                f'{name} gives a score the name {key!r}; a name is a text, such as {str(key)!r}'
+            )
+        if not isinstance(value, numbers.Real):
             raise errors.UserError(f'{name} gives {key!r}: {value!r}, which is not a number')
         scores[key] = float(value)
     return scores
