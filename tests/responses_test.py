@@ -90,6 +90,17 @@ def test_plain_text(tokenizer, tmp_path):
     assert found.lm_scores.tolist() == [0, 0, 0]
 
 
+def test_a_copy_has_the_same_texts(tokenizer, tmp_path):
+    """Whatever characters they hold that Unicode takes for ends of lines."""
+    texts = ['two\u2028lines', 'a\x85b', 'plain']
+    ids = tokenizer.encode_inputs(texts)
+    responses = ResponseSet(texts, np.array([-1.5, 0.0, -2.0], np.float32), list('aab'), texts, ids)
+    responses.save(tmp_path / 'copy.jsonl')
+    copy = ResponseSet.of_copy(tmp_path / 'copy.jsonl', tokenizer)
+    assert list(copy.texts) == texts and list(copy.display) == texts
+    assert copy.lm_scores.tolist() == [-1.5, 0.0, -2.0] and list(copy.clusters) == list('aab')
+
+
 def test_ids_are_those_of_preparation(tiny_root, tokenizer, tmp_path):
     pairs = tiny.examples(tiny.QUESTIONS[0], 'test')
     path = tmp_path / 'replies.txt'

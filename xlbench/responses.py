@@ -132,7 +132,8 @@ class ResponseSet:
           UserError: the file is no such copy.
         """
         try:
-            lines = pathlib.Path(path).read_text(encoding='utf-8').splitlines()
+            # Not splitlines: a text may hold characters that Unicode takes for ends of lines.
+            lines = pathlib.Path(path).read_text(encoding='utf-8').removesuffix('\n').split('\n')
             rows = [[json.loads(line)[key] for key in _KEYS] for line in lines]
             texts, scores, clusters, display = map(list, zip(*rows, strict=True))
             strings = all(isinstance(text, str) for text in (*texts, *clusters, *display))
