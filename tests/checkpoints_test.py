@@ -97,6 +97,22 @@ def test_progress_keeps_whole_numbers_and_nothing(tmp_path):
     assert checkpoints.read_progress(str(tmp_path), 5)['best'] is None
 
 
+@pytest.mark.parametrize(
+    'text', ['[]', '{}', '3', '{"best": 7}', '{"best": {"step": "7"}}', '[' * 100_000]
+)
+def test_a_strange_progress_is_one_line(tmp_path, text):
+    place = tmp_path / 'checkpoints' / '4' / 'progress' / 'metadata'
+    place.parent.mkdir(parents=True)
+    place.write_text(text)
+    for read in (
+        lambda: checkpoints.read_progress(str(tmp_path), 4),
+        lambda: checkpoints.find_step(str(tmp_path), 'best'),
+    ):
+        with pytest.raises(UserError, match='its progress cannot be read') as error:
+            read()
+        assert '\n' not in str(error.value)
+
+
 def test_the_arrays_may_be_overwritten_while_they_are_written(tmp_path):
     """The next step reuses the memory of the state as soon as `save` has returned."""
     consume = jax.jit(lambda state: jax.tree.map(lambda x: x * 0 - 1, state), donate_argnums=0)

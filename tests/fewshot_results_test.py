@@ -75,6 +75,18 @@ def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path):
         Sweep.read(folder)
 
 
+def test_strange_json_is_one_line(tmp_path):
+    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
+    lines = (folder / 'results.jsonl').read_text().splitlines()
+    for line in ('[' * 100_000, lines[0].replace('"shots": 1', f'"shots": {10**400}')):
+        (folder / 'results.jsonl').write_text(f'{line}\n{lines[1]}\n')
+        with pytest.raises(errors.UserError, match=r'results\.jsonl:1 is no result'):
+            Sweep.read(folder)
+    (folder / 'config.json').write_text('{"config": ' + '[' * 5000 + ']' * 5000 + '}')
+    with pytest.raises(errors.UserError, match=r'config\.json.* nested too deeply'):
+        Sweep.read(folder)
+
+
 @pytest.mark.parametrize(
     'change',
     [

@@ -370,7 +370,7 @@ def damage(workdir: str, step: int) -> str:
     folder = _folder(workdir, step)
     try:
         if (folder / FILES).exists():
-            for name, size in json.loads((folder / FILES).read_text(encoding='utf-8')).items():
+            for name, size in _parse((folder / FILES).read_text(encoding='utf-8')).items():
                 if (found := (folder / name).stat().st_size) != size:
                     return f'{name} has {found} bytes instead of {size}'
         _read_json(workdir, step, 'progress')
@@ -606,14 +606,25 @@ def steps(workdir: str) -> list[int]:
 def read_progress(workdir: str, step: int) -> dict[str, Any]:
     """The progress that was saved with a step."""
     try:
-        return _read_json(workdir, step, 'progress')
-    except (FileNotFoundError, ValueError) as error:
+        progress = _read_json(workdir, step, 'progress')
+        if (best := progress['best']) is not None and not isinstance(best['step'], int):
+            raise ValueError(f'the step of its best is {best["step"]!r}')
+        return progress
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise _damaged(workdir, step, f'its progress cannot be read ({error})') from error
 
 
 def _read_json(workdir: str, step: int, item: str) -> dict[str, Any]:
     # Not with Orbax, with which all processes would have to read it together.
-    return json.loads(_json_path(workdir, step, item).read_text('utf-8'))
+    return _parse(_json_path(workdir, step, item).read_text('utf-8'))
+
+
+def _parse(text: str) -> Any:
+    """json.loads of which every failure is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError('nested too deeply') from None
 
 
 def _json_path(workdir: str, step: int, item: str) -> pathlib.Path:

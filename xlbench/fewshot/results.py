@@ -473,7 +473,7 @@ def _read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, s
     for number, line in enumerate(data[:size].splitlines(), 1):
         try:
             found.append(_parse(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise errors.UserError(
                 f'{path}:{number} is no result ({error}); delete that line, and the sweep makes it '
                 'again'
@@ -507,14 +507,8 @@ def _parse(record: Any) -> tuple[Row, int | None]:
 
 
 def _read_json(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise errors.UserError(f'cannot read {path}: {error.strerror}') from None
-    except ValueError as error:
-        raise errors.UserError(f'{path} is not JSON ({error})') from None
-    if not isinstance(content, dict):
-        raise errors.UserError(f'{path} holds {type(content).__name__}, not a JSON object')
+    content = files.read_json(path, dict[str, Any])
+    files.check_depth(content, str(path))
     return content
 
 
