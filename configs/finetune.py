@@ -73,7 +73,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             f'--config=configs/finetune.py:{size},mixture=NAME'
         )
     objective = _objective(size, chosen['objective'])
-    tiny, generates = size == 'tiny', objective == 'generation'
+    tiny = size == 'tiny'
     steps = _number(chosen, 'steps', 1000 if tiny else 3000)
     batch_size = _number(chosen, 'batch_size', 64 if objective == 'retrieval' else 32)
     longest = (TINY_LENGTHS if tiny else LENGTHS).get(objective, (128, 128))
@@ -120,41 +120,8 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         ),
     )
     tasks = tuple(filter(None, chosen['evaluate'].split('+'))) or (mixture,)
-    evaluate = dict(batch_size=64, lengths=lengths)
-    # Retrieval chooses among other messages' replies; its test suggests those of training, too.
-    dev, test = {
-        'generation': (dict(decode=False), dict(decode=True)),
-        'retrieval': (dict(responses='', candidates=500), dict(responses=chosen['split'])),
-    }.get(objective, ({}, {}))
-    c.evals = {}
-    if chosen['validation'] != '':
-        # One that is named must be there; others are scored where they are.
-        c.evals.dev = dict(
-            tasks=tasks,
-            split=chosen['validation'] or 'validation',
-            every=every,
-            optional=chosen['validation'] is None,
-            **evaluate,
-            **dev,
-        )
-    if chosen['test'] != '':
-        c.evals.test = dict(
-            tasks=tasks,
-            split=chosen['test'] or 'test',
-            every=0,
-            optional=chosen['test'] is None,
-            **evaluate,
-            **test,
-        )
-    c.best = dict(
-        score='dev/mean/loss' if generates else 'dev/mean/headline',
-        mode='min' if generates else 'max',
-        patience=0,
-    )
-    if objective == 'retrieval':
-        c.best.score = 'dev/mean/mrr'  # Suggestions, which the headline scores, are made for test.
-    if 'dev' not in c.evals:
-        c.best.score = ''  # The last step.
+    c.evals = evals(chosen, objective, tasks, lengths, every)
+    c.best = best(objective, 'dev' in c.evals)
     c.checkpoints = dict(every=every, keep=2)
     c.log_every = 50
     # What the tasks to score learn from must be there; a baseline has no tag for each word.
@@ -183,6 +150,60 @@ def model(size: str, objective: str) -> dict[str, object]:
             shared=True, pooling='mean', projection_dim=0, normalize=True, has_pooler=False
         )
     return block | dict(num_labels=0, classifier_dropout_rate=0.1)  # Those of the data.
+
+
+def evals(
+    chosen: dict[str, str],
+    objective: str,
+    tasks: tuple[str, ...],
+    lengths: dict[str, int],
+    every: int,
+) -> dict[str, dict[str, object]]:
+    """The blocks of evaluations, of the splits that are not left out.
+
+    Args:
+      chosen: what stands after the colon.
+      objective: of the run.
+      tasks: tasks or mixtures to score.
+      lengths: most tokens of inputs and targets.
+      every: steps between two evaluations on the development split.
+    """
+    # Retrieval chooses among other messages' replies; its test suggests those of training, too.
+    dev, test = {
+        'generation': (dict(decode=False), dict(decode=True)),
+        'retrieval': (dict(responses='', candidates=500), dict(responses=chosen['split'])),
+    }.get(objective, ({}, {}))
+    blocks = {}
+    for name, split, steps, options in (
+        ('dev', 'validation', every, dev),
+        ('test', 'test', 0, test),
+    ):
+        if chosen[split] == '':
+            continue
+        blocks[name] = dict(
+            tasks=tasks,
+            split=chosen[split] or split,
+            every=steps,
+            # One that is named must be there; others are scored where they are.
+            optional=chosen[split] is None,
+            batch_size=64,
+            lengths=lengths,
+            **options,
+        )
+    return blocks
+
+
+def best(objective: str, is_evaluated: bool) -> dict[str, object]:
+    """What chooses the best checkpoint; without an evaluation in training the last one is taken."""
+    score = {
+        'generation': 'dev/mean/loss',
+        'retrieval': 'dev/mean/mrr',  # Suggestions, which the headline scores, are made for test.
+    }.get(objective, 'dev/mean/headline')
+    return dict(
+        score=score if is_evaluated else '',
+        mode='min' if objective == 'generation' else 'max',
+        patience=0,
+    )
 
 
 def optimizer(size: str) -> dict[str, object]:
