@@ -222,6 +222,23 @@ def test_tokens_are_no_formulas_of_a_spreadsheet_and_numbers_stay_numbers(tmp_pa
     )
 
 
+def test_a_relative_root_starts_where_the_sweep_was_run(workdir, capsys, monkeypatch, tmp_path):
+    folder, *_ = workdir
+    path = folder / 'config.json'
+    before = path.read_text()
+    about = json.loads(before)
+    data = about['config']['source']['data']
+    root = pathlib.Path(data['root'])
+    data['root'] = root.name
+    monkeypatch.chdir(tmp_path)
+    try:
+        path.write_text(json.dumps(about | {'cwd': str(root.parent)}))
+        run(folder, '--lang=de', '--bucket=3')
+    finally:
+        path.write_text(before)
+    assert ' test examples' in capsys.readouterr().out
+
+
 def test_all_labels_count_by_default(workdir, capsys):
     folder, *_, gold = workdir
     run(folder, '--lang=de', '--bucket=3')

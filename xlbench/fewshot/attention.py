@@ -16,7 +16,6 @@ Without --from and --to, examples of all labels count. Attention is computed in 
 
 import collections
 import dataclasses
-import json
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -133,8 +132,10 @@ def kept(sweep: Sweep) -> dict[tuple, pathlib.Path]:
     """`Row.key` of each adaptation whose parameters are there -> their workdir."""
     paths = {}
     for path in sorted(sweep.workdir.glob('adapted/*/*/config.json')):
-        about = json.loads(path.read_text(encoding='utf-8'))['adapted']
-        paths[tuple(about[name] for name in _KEY)] = path.parent
+        about = files.read_json(path, dict[str, Any]).get('adapted')
+        values = [about.get(name) for name in _KEY] if isinstance(about, dict) else [None]
+        if all(isinstance(value, str | int | float) for value in values):
+            paths[tuple(values)] = path.parent
     return {row.key: paths[row.key[1:]] for row in sweep.rows if row.key[1:] in paths}
 
 
@@ -239,7 +240,7 @@ def compare(
     Raises:
         UserError: the prepared test set is not the one that the sweep predicted.
     """
-    data, limit = sweep.config['source']['data'], sweep.config['adapt']['lengths']['inputs']
+    data, limit = sweep.source_data, sweep.config['adapt']['lengths']['inputs']
     name = topics.task_name(task, language)
     prepared.ensure([(name, 'test')], **data)
     test = prepared.open_task(data['root'], data['vocabulary'], name, 'test')
@@ -247,7 +248,7 @@ def compare(
     examples = test.read(numbers)
     if len(test) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
         raise UserError(f'the prepared test set {test.folder} is not that of the results')
-    source = sweep.config['source_workdir'] or sweep.workdir / 'source'
+    source = sweep.source_workdir
     vocabulary = test.manifest['vocabulary']['size']
     block = dict(config_lib.read_config(str(source)).model) | {'dtype': 'float32'}
     model = runs.build_model(block, vocabulary, test.manifest['labels'])
@@ -269,7 +270,7 @@ def compare(
         np.concatenate([batch[f'encoder_{key}'] for batch in batches])[: len(examples)]
         for key in ('input_tokens', 'segment_ids')
     )
-    tokenizer = tokenizers.load(data['vocabulary'], data['root'])
+    tokenizer = tokenizers.of_workdir(source, config_lib.read_about(str(source)))
     return changes(np.where(segments > 0, tokens, -1), before, after), tokenizer
 
 

@@ -275,6 +275,13 @@ class Sweep:
             return self.workdir / 'source'
         return pathlib.Path(self._where(str(named)))
 
+    @property
+    def source_data(self) -> dict[str, Any]:
+        """config.source.data, with the root as it is found from the current folder."""
+        data = (self.config.get('source') or {}).get('data') or {}
+        root, vocabulary = (str(data.get(key, '')) for key in ('root', 'vocabulary'))
+        return {**data, 'root': self._where(root), 'vocabulary': vocabulary}
+
     @functools.cached_property
     def source_info(self) -> Mapping[str, Any]:
         """config.json of the source-trained model; empty if its workdir is not there any more."""
@@ -308,11 +315,9 @@ class Sweep:
         Raises:
             prepared.NotPrepared: They are not there any more.
         """
-        data = (self.config.get('source') or {}).get('data') or {}
-        root = self._where(str(data.get('root', '')))
-        vocabulary = str(data.get('vocabulary', ''))
+        data = self.source_data
         content = self.contents.get(f'{name}/{split}')
-        return prepared.open_recorded(root, vocabulary, name, split, content)
+        return prepared.open_recorded(data['root'], data['vocabulary'], name, split, content)
 
     def _where(self, folder: str) -> str:
         """A folder of the config; a relative one starts where the sweep was run, or else here."""
