@@ -14,7 +14,15 @@ import tiny_replies
 import tokenizer_files
 from flax import traverse_util
 
-from xlbench import checkpoints, config as config_lib, convert, predict, runs, tokenizers
+from xlbench import (
+    checkpoints,
+    config as config_lib,
+    convert,
+    exported,
+    predict,
+    runs,
+    tokenizers,
+)
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint
 
@@ -292,3 +300,36 @@ def test_sentence_encoders(tmp_path, replies_root, shared):
     np.testing.assert_allclose(
         scale * np.einsum('nd,nd->n', *vectors), relevance, rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        {'objective': {'name': 'generation', 'colour': 3}},
+        {'objective': {'name': 'painting'}},
+        {'objective': {'name': 'generation', 'z_loss': 'much'}},
+        {'objective': {'name': []}},
+        {'lengths': {'inputs': 8}},
+        {'lengths': {'inputs': 8, 'targets': 0}},
+        {'decoding': {'num_beam': 4}},
+        {'decoding': {'num_beams': '4'}},
+        {'tasks': {'a': {}}},
+        {'tasks': {'a': {'trained': True, 'target_lang': 7}}},
+        {'evaluation': {'tasks': 'a'}},
+        {'evaluation': {'lengths': []}},
+        {'model': []},
+    ],
+)
+def test_strange_notes_are_one_line(tmp_path, change):
+    notes = exported.Notes(
+        {'name': 'generation', 'z_loss': 0.1}, {'inputs': 8, 'targets': 8}, {'num_beams': 4},
+        {'a': {'trained': True, 'source_lang': 'de', 'target_lang': None, 'texts': 1}},
+        evaluation={'tasks': ['a'], 'split': 'test', 'responses': 'responses'},
+    )  # fmt: skip
+    notes.write(tmp_path)
+    assert exported.Notes.read(tmp_path) == notes
+    path = tmp_path / exported.NOTES
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(UserError, match=r'xlbench\.json|config\.objective') as error:
+        exported.Notes.read(tmp_path)
+    assert '\n' not in str(error.value)

@@ -151,7 +151,8 @@ def test_a_registered_language_is_kept_as_json_and_comes_back(forget):
     # What a file says does not replace what this process has registered.
     languages.restore([kept[0] | {'segmenter': 'spaces'}])
     assert languages.get('lo') == before
-    for strange in ([{'code': 'xx'}], [kept[0] | {'code': 'xx', 'segmenter': 'os:system()'}], [3]):
+    unsafe = kept[0] | {'code': 'xx', 'segmenter': 'os:system()'}
+    for strange in ([{'code': 'xx'}], [unsafe], [3], [kept[0] | {'code': []}]):
         with pytest.raises(errors.UserError, match=r'of a language|is no language'):
             languages.restore(strange)
     # A function that only a file names is not imported.

@@ -447,7 +447,9 @@ class _Lengths(msgspec.Struct):
     targets: _Size | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Eval(msgspec.Struct):
+class RunEval(msgspec.Struct):
+    """What is read of a block of config.evals."""
+
     every: Annotated[int, msgspec.Meta(ge=0)] = 0
     tasks: list[str] = []
     split: str = ''
@@ -482,10 +484,12 @@ class _Config(msgspec.Struct):
     objective: _Objective | msgspec.UnsetType = msgspec.UNSET
     lora: _Lora | msgspec.UnsetType = msgspec.UNSET
     stages: dict[str, dict[str, Any]] = {}
-    evals: dict[str, _Eval] = {}
+    evals: dict[str, RunEval] = {}
 
 
-class _Task(msgspec.Struct):
+class RunTask(msgspec.Struct):
+    """What a run notes of a task."""
+
     trained: bool
     source_lang: str | None = None
     target_lang: str | None = None
@@ -500,7 +504,7 @@ class _About(msgspec.Struct):
     """What those who open a run read of its config.json."""
 
     config: _Config
-    tasks: dict[str, _Task] = {}
+    tasks: dict[str, RunTask] = {}
     labels: list[str] | None = None
     vocabulary: _Vocabulary | None = None
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xlbench
-from xlbench import files, tokenizers, vocabularies
+from xlbench import config as config_lib, files, names, signatures, tokenizers, vocabularies
 from xlbench.decoding_options import Options
 from xlbench.errors import UserError
 from xlbench.huggingface import hub, sentencepiece_json, tensors
@@ -59,6 +59,13 @@ class Notes:
         for key in ('inputs', 'targets'):
             if notes.lengths.get(key, 0) < 1:
                 raise UserError(f'{path}: lengths.{key} is not 1 or more')
+        for key, signature in (
+            ('objective', names.taken({'objective': notes.objective}, 'objective')),
+            ('decoding', signatures.of('xlbench.decoding_options', 'Options')),
+        ):
+            config_lib.check_arguments(signature, getattr(notes, key), f'{path}: {key}')
+        files.check_type(notes.tasks, dict[str, config_lib.RunTask], f'{path}: tasks')
+        files.check_type(notes.evaluation, config_lib.RunEval, f'{path}: evaluation')
         return notes
 
     def write(self, folder: pathlib.Path) -> None:
@@ -184,7 +191,7 @@ def generation(
         'num_beams': options.num_beams,
         'do_sample': options.method == 'sample',
     }
-    names = {
+    keys = {
         'min_length': 'min_new_tokens',
         'length_penalty': 'length_penalty',
         'temperature': 'temperature',
@@ -194,7 +201,7 @@ def generation(
         'early_stopping': 'early_stopping',
     }
     default = Options()
-    for ours, theirs in names.items():
+    for ours, theirs in keys.items():
         if getattr(options, ours) != getattr(default, ours):
             content[theirs] = getattr(options, ours)
     if options.method == 'sample':

@@ -295,7 +295,8 @@ def restore(kept: Any) -> None:
     The value is read from a file: UserError for one that is no such list.
     """
     for row in kept if isinstance(kept, list) else ():
-        if not isinstance(row, Mapping) or set(row) != {*_KEPT}:
+        is_row = isinstance(row, Mapping) and set(row) == {*_KEPT}
+        if not is_row or not all(isinstance(value, str) for value in row.values()):
             raise errors.UserError(f'{row!r} is no language that languages.register has made')
         if row['code'] not in LANGUAGES:
             _add(*(row[key] for key in _KEPT))
