@@ -1,5 +1,6 @@
 """A registry file as T5X's users have it: prepared as it stands, or refused in one line."""
 
+import functools
 import json
 import sys
 import textwrap
@@ -381,4 +382,10 @@ def test_rates_count_what_a_source_does_not(made, registry):
     mixture = pipeline.add_mixture('counted', ['trivia_v001'], ['proportional'])[0]
     count = len(seqio_examples('trivia_v001', 'validation'))
     assert pipeline.mixture_rates(mixture, 'validation') == {'trivia_v001': count}
+    seqio.MixtureRegistry.remove('counted')
+    rate = functools.partial(seqio.mixing_rate_num_examples, maximum=1000)
+    of_seqio = seqio.MixtureRegistry.add('counted', ['trivia_v001'], default_rate=rate)
+    count = len(seqio_examples('trivia_v001', 'train'))  # Whatever the split, as in SeqIO.
+    assert pipeline.mixture_rates(of_seqio, 'validation') == {'trivia_v001': count}
+    assert 'num_input_examples' not in vars(seqio.TaskRegistry.get('trivia_v001'))
     seqio.MixtureRegistry.remove('counted')

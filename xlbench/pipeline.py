@@ -1747,12 +1747,36 @@ def add_mixture(
     return added
 
 
+@contextlib.contextmanager
+def _all_counted(tasks: Iterable[seqio.Task]) -> Iterator[None]:
+    """Within the block every task knows its number of examples, for SeqIO's own rate functions.
+
+    They read it from SeqIO's cache, which does not exist here, or from the source, which need not
+    know it.
+    """
+
+    def number(task: seqio.Task, split: str) -> int:
+        known = task.source.num_input_examples(split)
+        return _count(task, split) if known is None else known
+
+    tasks = list(tasks)
+    for task in tasks:  # An attribute of the instance stands before the method of its class.
+        task.num_input_examples = functools.partial(number, task)
+    try:
+        yield
+    finally:
+        for task in tasks:
+            del task.num_input_examples
+
+
 def mixture_rates(mixture: seqio.Mixture, split: str) -> dict[str, float]:
     """The rate of each task of a mixture on one split."""
     token = _split.set(split)
     try:
-        rates = {task.name: float(mixture.get_rate(task)) for task in mixture.tasks}
-    except (TypeError, ValueError, KeyError) as error:  # A function of the user's, or of SeqIO.
+        with _all_counted(mixture.tasks):
+            rates = {task.name: float(mixture.get_rate(task)) for task in mixture.tasks}
+    # A function of the user's, or of SeqIO, or a source without the split that it counts.
+    except (TypeError, ValueError, KeyError, tf.errors.OpError) as error:
         raise errors.UserError(
             f'a rate of mixture {mixture.name} on split {split!r} cannot be computed '
             f'({" ".join(str(error).split())[:200]}); give numbers, or pipeline.mixing_rate(...)'
