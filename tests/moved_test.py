@@ -7,7 +7,7 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import convert, evaluate, predict, tokenizers, train
+from xlbench import convert, evaluate, predict, prepared, tokenizers, train
 from xlbench.errors import UserError
 
 
@@ -48,6 +48,23 @@ def test_it_is_evaluated(moved):
     before.unlink()
     evaluate.main([*command, f'--root={root}'])
     assert json.loads(before.read_text())['scores'] == scores
+
+
+def test_a_vocabulary_of_the_data_is_not_trained_again(moved, tmp_path):
+    """As configs/finetune.py:tiny has it; an evaluation needs no training split."""
+    workdir, root, _ = moved
+    shutil.copytree(workdir, tmp_path / 'run')
+    about = json.loads((tmp_path / 'run' / 'config.json').read_text())
+    folder = root / 'prepared' / 'data--new.model'
+    shutil.copytree(root / 'prepared' / 'sample', folder)
+    about['config']['data'] |= {'vocabulary': 'data/new.model', 'vocabulary_size': 100}
+    for block in about['config']['evals'].values():
+        block['optional'] = True
+    (tmp_path / 'run' / 'config.json').write_text(json.dumps(about))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared.subprocess, 'run', lambda *_, **__: pytest.fail('a child started'))
+        evaluate.main(['evaluate', f'--workdir={tmp_path / "run"}', f'--root={root}'])
+    shutil.rmtree(folder)
 
 
 def test_it_is_converted(moved, tmp_path):

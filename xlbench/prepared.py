@@ -849,6 +849,15 @@ def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
     )
 
 
+def _all_prepared(root: str, vocabulary: str, needed: Sequence[tuple[str, str]]) -> bool:
+    try:
+        for name, split in needed:
+            open_mixture(root, vocabulary, name, split)
+    except NotPrepared:
+        return False
+    return True
+
+
 def ensure(
     needed: Sequence[tuple[str, str]],
     *,
@@ -859,6 +868,7 @@ def ensure(
     optional: Sequence[tuple[str, str]] = (),
     vocabulary_size: int = 0,
     texts: Sequence[tuple[str, str]] = (),
+    has_copy: bool = False,
 ) -> None:
     """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
 
@@ -873,6 +883,8 @@ def ensure(
       vocabulary_size: above 0, a SentencePiece model that is not there is trained, with so many
         pieces at most.
       texts: pairs whose texts it is trained on; by default the first of `needed`.
+      has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if
+        there is something to prepare with it.
 
     Raises:
       SystemExit: the child failed; it has said why.
@@ -880,7 +892,8 @@ def ensure(
     command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
     out = 2 if to_stderr else None
     path = os.path.expanduser(vocabulary)
-    if vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path):
+    is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
+    if is_new and not (has_copy and _all_prepared(root, vocabulary, needed)):
         named = ','.join(dict.fromkeys(map(':'.join, texts or needed[:1])))
         line = f'training the vocabulary {vocabulary} on {named}'
         print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)

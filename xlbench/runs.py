@@ -95,7 +95,7 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     memory.check(config, mesh)
-    data = _open_data(config)
+    data = _open_data(config, bool(workdir))
     objective = objectives.build(**config.objective)
     if not data:  # Of a run that is scored again, on a split that is optional.
         splits = ' or '.join(sorted({repr(block.split) for block in config.evals.values()}))
@@ -212,8 +212,13 @@ def build_model(
     return models.build(**options)
 
 
-def _open_data(config: ConfigDict) -> Data:
-    """Opens every preparation that the config names; process 0 makes what is missing first."""
+def _open_data(config: ConfigDict, has_copy: bool) -> Data:
+    """Opens every preparation that the config names; process 0 makes what is missing first.
+
+    Args:
+      config: checked.
+      has_copy: whether there is a workdir, with a copy of the vocabulary.
+    """
     needed, optional = names.needed(config), names.optional(config)
     root, vocabulary = config.data.root, config.data.vocabulary
     if jax.process_index() == 0:
@@ -224,6 +229,7 @@ def _open_data(config: ConfigDict) -> Data:
             sample=config.data.sample,
             optional=optional,
             vocabulary_size=config.data.get('vocabulary_size') or 0,
+            has_copy=has_copy,
         )
     else:
         wait_for(needed, root=root, vocabulary=vocabulary, optional=optional)
