@@ -158,6 +158,16 @@ def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
     assert {(row['kind'], row['examples']) for row in lines} == {('run', '16'), ('baseline', '300')}
 
 
+def test_a_result_without_any_score_is_no_trace(tmp_path):
+    """As of a run that diverged before its first evaluation: its loss is null."""
+    _result(tmp_path / 'run' / 'eval' / '1' / 'test', 'mtg_qg_de_de', {'loss': None}, step=1)
+    (tmp_path / 'run' / 'config.json').write_text('{"config": {}}')
+    assert 'SAMPLE DATA' in report.table(str(tmp_path / 'run'))
+    (tmp_path / 'run' / 'config.json').write_text('{"config": {}, "data": ["files"]}')
+    with pytest.raises(errors.UserError, match=r"data is \['files'\], not a text"):
+        report.table(str(tmp_path / 'run'))
+
+
 def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
     path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
     for file in (path / 'eval' / '10').rglob('metrics.json'):

@@ -60,7 +60,7 @@ def table(
         made = tables.grids(section)
         if section.tables:
             blocks += [grids.plain(grid, max_width) for grid in made]
-        else:  # A table a score would be long: of the other scores, averages.
+        elif made:  # A table a score would be long: of the other scores, averages.
             blocks += [grids.plain(made[0], max_width), _averages(section, max_width)]
         lines = {line for score in section.scores for line in tables.signatures(section, score)}
         said = [textwrap.fill(line, max_width) for line in (*section.notes, *sorted(lines))]

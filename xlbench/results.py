@@ -228,6 +228,8 @@ def read_run(workdir: str | pathlib.Path) -> Run:
     }
     log, bad = _read_log(folder / 'metrics.jsonl')
     info = _read_json(folder / 'config.json')
+    if not isinstance(data := info.get('data'), str | None):
+        raise errors.UserError(f'{folder / "config.json"}: data is {data!r:.60}, not a text')
     return Run(folder, info, evaluations, baselines, log, bad)
 
 
