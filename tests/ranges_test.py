@@ -51,6 +51,7 @@ def test_words_that_are_no_range_are_our_own_slip():
         ('bool', 1, 'it must be True or False'),
         ('str | None', None, ''),
         ('str', None, 'it must be a text'),
+        ('str', ml_collections.ConfigDict({'a': 1}), '^key is a: 1; it must be a text'),
         ("Annotated[int, '1 or more'] | None", None, ''),
         ("Annotated[int, '1 or more'] | None", 0, 'it must be 1 or more'),
         ('Sequence[str]', 'x', 'it must be a tuple'),

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xlbench import signatures
+from xlbench import errors, signatures
 from xlbench.errors import UserError
 from xlbench.signatures import Signature
 
@@ -158,6 +158,4 @@ def _alternatives(node: ast.expr) -> list[ast.expr]:
 
 
 def _wrong(value: Any, where: str, words: str) -> UserError:
-    text = repr(value)
-    text = text if len(text) <= 100 else f'{text[:100]}...'
-    return UserError(f'{where} is {text}; it must be {words}')
+    return UserError(f'{where} is {errors.shortened(value, 100)}; it must be {words}')
