@@ -503,6 +503,9 @@ def _parse(record: Any) -> tuple[Row, int | None]:
         raise ValueError(f'status is {values["status"]!r}')
     if (values['status'] == 'done') != (values['score'] is not None):
         raise ValueError(f'a row that is {values["status"]} with the score {values["score"]!r}')
+    for name in ('bucket', 'learning_rate', 'seed') if values['shots'] else ():
+        if values[name] is None:
+            raise ValueError(f'a row with shots has no {name}')
     _name(*(values[name] for name in ('task', 'language', 'method', 'start')))
     values['curve'] = tuple(float(value) for value in values['curve'])
     lane = record.get('lane')
