@@ -223,6 +223,9 @@ def test_a_workdir_belongs_to_one_config(tmp_path):
     assert config_lib.check_workdir(workdir, config()) is True
     (path.parent / 'log.txt').write_text('hello')
     assert config_lib.check_workdir(workdir, config()) is True
+    path.write_text(json.dumps({'config': {'system': 'other'}, 'scored': {}}))
+    with pytest.raises(UserError, match="holds a system's scores of"):
+        config_lib.check_workdir(workdir, config())
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_a_registered_language_is_kept_as_json_and_comes_back(forget):
     [
         (('de', 'deutsch', 'latin'), 'de is in the table already'),
         (('xx', 'german', 'latin'), 'german is the language de already'),
-        (('lao', 'Lao', 'lao'), "name 'Lao' of a language; an example is"),
+        (('lao', 'Lao', 'lao'), "name 'Lao' of a language is empty or not in small letters"),
         (('Lao', 'lao', 'lao'), "code 'Lao' of a language"),
     ],
 )

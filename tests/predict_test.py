@@ -252,6 +252,12 @@ def test_checkpoints(run, tmp_path):
             predict.load(spec)
     with pytest.raises(UserError, match='batch_size is 12; it must be a multiple of 8'):
         predict.load(str(run), batch_size=12)
+    with pytest.raises(UserError, match='batch_size is 0; it must be '):
+        predict.load(str(run), batch_size=0)
+    for name in ('rows.csv', 'rows.json.gz'):  # Neither is a text; the latter may be JSONL.
+        with pytest.raises(UserError, match=f'--input={name} does not look like a text or JSONL'):
+            commands.predict_flags(['predict', 'model', f'--input={name}'], '')
+    assert commands.predict_flags(['predict', 'model', '--input=rows.json', '--field=a'], '').field
     with pytest.raises(UserError, match='max_input_length is 1; 2 or more'):
         predict.load(str(run), max_input_length=1)
     for name, value in (('responses', 'file.txt'), ('lm_weight', 0.0)):

@@ -21,6 +21,8 @@ from xlbench.fewshot.results import Sweep
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
 DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.
 FORMATS = ('text', 'jsonl', 'conll', 'conllu')  # That xlbench.predict reads and writes.
+# Endings of files whose lines are no inputs: of headers, cells and brackets.
+_NO_TEXTS = ('.csv', '.json', '.parquet', '.arrow', '.xlsx', '.zip')
 
 
 def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str], doc: str) -> None:
@@ -157,7 +159,14 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
         '--lm_weight', type=float, help="of a response's log-likelihood; default: the run's"
     )
     decoding_flags.add_flags(parser)
-    return parser.parse_args(argv[1:])
+    args = parser.parse_args(argv[1:])
+    ending = os.path.splitext(args.input.removesuffix('.gz'))[1]
+    if ending in _NO_TEXTS and args.field is None and not args.input_format:
+        raise UserError(
+            f'--input={args.input} does not look like a text or JSONL, with an input on each line; '
+            'if it is one, say so with --input_format=text or jsonl'
+        )
+    return args
 
 
 def predict(argv: Sequence[str], doc: str) -> argparse.Namespace:

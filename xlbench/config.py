@@ -349,10 +349,15 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
             )
         return False
     try:
-        before = files.read_json(path, _Begun).config
-        files.check_depth(before, str(path))
+        begun = files.read_json(path, _Begun)
+        files.check_depth(before := begun.config, str(path))
     except UserError as error:
         raise UserError(f'{error}; this is no workdir to go on in, choose another') from None
+    if begun.scored is not None:
+        raise UserError(
+            f"{workdir} holds a system's scores of xlbench.score and no run; choose another "
+            '--workdir'
+        )
     now = to_dict(config)
     if difference := [line for line in _difference(before, now) if not _is_elastic(line)]:
         more = f' and {len(difference) - 5} more' if len(difference) > 5 else ''
@@ -513,6 +518,7 @@ class _Begun(msgspec.Struct):
     """What is read of a config.json, a sweep's too, to compare it with the config of now."""
 
     config: dict[str, Any]
+    scored: Any = None  # Of xlbench.score alone.
 
 
 def read_config(workdir: str) -> ConfigDict:

@@ -56,10 +56,8 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     yield from _stages(config, data, mesh)
     for name, block in config.evals.items():
         when = f'every {block.every} steps' if block.every else 'at the end'
-        yield (
-            f'{name}: {len(block.tasks)} tasks, split {block.split}, {when}, '
-            f'batches of {block.batch_size} rows'
-        )
+        tasks = '1 task' if len(block.tasks) == 1 else f'{len(block.tasks)} tasks'
+        yield f'{name}: {tasks}, split {block.split}, {when}, batches of {block.batch_size} rows'
     yield from size_lines(config, data, mesh)
     if not begun:
         yield from download_lines(config)

@@ -190,6 +190,12 @@ WALS: dict[str, tuple[str, ...]] = {
 }
 
 
+HOW_TO_ADD = (
+    'another language is added in a task file: '
+    "languages.register('lo', 'lao', 'lao', segmenter='characters')"
+)
+
+
 def shared_features(code: str, other: str = 'en') -> int | None:
     """How many of the six WALS features two languages have in common; None if none is known.
 
@@ -204,10 +210,7 @@ def shared_features(code: str, other: str = 'en') -> int | None:
 def get(code: str) -> Language:
     """The language of an ISO code; a UserError names the nearest ones if there is no such row."""
     if code not in LANGUAGES:
-        hint = (
-            'A code, such as de, not a name; another language is added in a task file: '
-            "languages.register('lo', 'lao', 'lao', segmenter='characters')"
-        )
+        hint = f'A code, such as de, not a name; {HOW_TO_ADD}'
         raise errors.unknown('language', code, LANGUAGES, hint=hint)
     return LANGUAGES[code]
 
@@ -260,7 +263,10 @@ def _add(code: str, name: str, script: str, segmenter: str, family: str, alpha3:
     ):
         if not isinstance(value, str) or not re.fullmatch(form, value):
             example = "register('lo', 'lao', 'lao', segmenter='characters')"
-            raise errors.UserError(f'{what} {value!r} of a language; an example is {example}')
+            form = 'not what a function may be' if what == 'segmenter' else 'not in small letters'
+            raise errors.UserError(
+                f'{what} {value!r} of a language is empty or {form}; an example is {example}'
+            )
     if code in TABLE:
         raise errors.UserError(f'language {code} is in the table already: {LANGUAGES[code].name}')
     for other in LANGUAGES.values():

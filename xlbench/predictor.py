@@ -404,10 +404,10 @@ def load(
     devices = partitioning.make_mesh(**mesh or {})
     shards = partitioning.batch_shards(devices)
     if batch_size < 1 or batch_size % shards:
-        raise UserError(
-            f'batch_size is {batch_size}; it must be a multiple of {shards}, the devices '
-            '(replica x data x fsdp) that share the rows'
-        )
+        needed = '1 or more'
+        if shards > 1:
+            needed = f'a multiple of {shards}, the devices (replica x data x fsdp) that share rows'
+        raise UserError(f'batch_size is {batch_size}; it must be {needed}')
     if max_input_length and max_input_length < 2:
         raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
     found = opened.open_model(spec, devices, {'dtype': dtype} if dtype else {})

@@ -259,7 +259,8 @@ def _scorer_name(lang: str | None) -> str | None:
     if lang is None or lang in names or lang in _ALIASES:
         return lang
     if lang not in languages.LANGUAGES:
-        raise errors.unknown('language', lang, [*languages.LANGUAGES, *names])
+        hint = f'A{languages.HOW_TO_ADD[1:]}'
+        raise errors.unknown('language', lang, [*languages.LANGUAGES, *names], hint)
     return languages.LANGUAGES[lang].name
 
 
