@@ -158,10 +158,10 @@ def test_tagging_reads_conll_conllu_and_lists(root):
 @pytest.mark.parametrize(
     ('name', 'text', 'reason'),
     [
-        ('a.csv', 'text,label\nJa,gut\n', "'train' has 1 label gut: there is nothing to tell"),
+        ('a.csv', 'text,label\nJa,gut\n', "'train' has only the label gut: there is nothing to tell"),
         ('a.csv', 'text,sort\nJa,gut\n', "a.csv:1: no column 'label'; the columns are"),
         ('a.csv', 'text,label\nJa,gut\nNein,\n', 'a.csv:3: label is empty'),
-        ('a.jsonl', '{"text": "Ja", "label": 1.5}\n', 'a.jsonl:1: label is a number, not a text'),
+        ('a.jsonl', '{"text": "Ja", "label": 1.5}\n', 'a.jsonl:1: label is 1.5; a label is a text'),
         ('a.jsonl', '{"text": 3, "label": "x"}\n', 'a.jsonl:1: text is a number, not a text'),
         ('a.conll', 'EU B-ORG\nrejects\n', 'a.conll:1: 2 columns instead of 1'),
         ('b.conll', 'EU B-ORG\nsays  \n\n', 'b.conll:1: 2 columns instead of 1'),

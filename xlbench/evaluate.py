@@ -85,9 +85,7 @@ def main(argv: Sequence[str]) -> None:
     filed = '-'.join([split, *counted, *decoded])
     first = jax.process_index() == 0
     if first:
-        count = len(changes['tasks'])
-        tasks = '1 task' if count == 1 else f'{count} tasks'
-        print(f'step {step} of {args.workdir} on {tasks}, {filed}')
+        print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
         for note in evaluator.notes.values():
             print(note)
     with Interruption([signal.SIGTERM]) as interruption:  # Ctrl-C ends it at once: code 130.

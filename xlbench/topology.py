@@ -77,7 +77,7 @@ def devices_of(topology: str) -> Sequence[Any]:
     if match := _TPU.fullmatch(topology):
         return _tpu_devices(match[2], int(match[1] or 1))
     hint = (
-        'a TPU is NAME:AxB or NAME:AxBxC of its chips, several slices 2xNAME:AxBxC, and a CPU '
+        'A TPU is NAME:AxB or NAME:AxBxC of its chips, several slices 2xNAME:AxBxC, and a CPU '
         'cpu:DEVICES'
     )
     raise errors.unknown('topology', topology, EXAMPLES, hint)
