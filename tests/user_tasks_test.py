@@ -158,7 +158,7 @@ def test_tagging_reads_conll_conllu_and_lists(root):
 @pytest.mark.parametrize(
     ('name', 'text', 'reason'),
     [
-        ('a.csv', 'text,label\nJa,gut\n', "'train' has only the label gut: there is nothing to tell"),
+        ('a.csv', 'text,label\nJa,gut\n', "'train' has only the label gut: there"),
         ('a.csv', 'text,sort\nJa,gut\n', "a.csv:1: no column 'label'; the columns are"),
         ('a.csv', 'text,label\nJa,gut\nNein,\n', 'a.csv:3: label is empty'),
         ('a.jsonl', '{"text": "Ja", "label": 1.5}\n', 'a.jsonl:1: label is 1.5; a label is a text'),
