@@ -124,7 +124,8 @@ def config(*overrides: str, file: str = 'mtg_mt5') -> ConfigDict:
     'overrides, message',
     [
         (['--config.model.emb_dim=1000000'], 'parameters with its optimizer state takes 16.4GB of'),
-        (['--config.model.num_encoder_layers=1000'], 'config.model has 1,002 layers; 256 are'),
+        (['--config.model.num_encoder_layers=256'], 'config.model has 258 layers; 256 are'),
+        (['--config.model.num_encoder_layers=1000'], 'num_encoder_layers is 1000; it must be 1 to'),
         (['--config.model.vocab_size=60000000'], 'a model of 7.68G parameters'),
         (['--config.lora.rank=1000000000'], 'LoRA of rank 1000000000 takes'),
         (['--config.batches.batch_size=1000000000'], 'a batch of 1,000,000,000 rows of 192 tokens'),
