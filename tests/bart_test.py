@@ -449,7 +449,7 @@ def test_what_old_configs_leave_out_is_filled_in():
     'overrides, message',
     [
         ({'activation': 'mish'}, "unknown activation 'mish'; nearest: swish"),
-        ({'attention_dropout_rate': 1.0}, 'attention_dropout_rate=1.0; allowed: 0 up to below 1'),
+        ({'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must be 0 or more'),
         ({'remat': 'all'}, "remat='all'; allowed: none, full, dots"),
     ],
 )
