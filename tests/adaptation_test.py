@@ -506,7 +506,7 @@ def test_models_with_a_head_of_cosines():
     assert np.abs(logits).max() <= 10.0
     with pytest.raises(errors.UserError, match='allowed: cosine, linear'):
         model_of('classification', head='round')
-    with pytest.raises(errors.UserError, match='scale=0'):
+    with pytest.raises(errors.UserError, match='scale is 0'):
         model_of('classification', head='cosine', scale=0)
     with pytest.raises(errors.UserError, match='cannot be written for transformers'):
         bert_names.names('sequence_classifier', model.config)

@@ -82,23 +82,23 @@ def test_files_are_downloaded_checked_and_kept(capsys, monkeypatch, mirror, tmp_
     file = published('xquad/xquad.de.json', squad(20))
     add(monkeypatch, file, tasks=[f'xquad_qg_de_de:{split}' for split in ('train', 'test')])
     flags = '--root', tmp_path / 'data'
-    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
     assert code == 2 and 'cannot be downloaded: 404' in text and text.count('\n') == 2
     (folder / 'xquad.de.json').write_bytes(squad(19))
-    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
     assert code == 2 and 'has other content than the published file' in text
     assert not list((tmp_path / 'data').rglob('*.json')), 'a file with other content stayed'
     (folder / 'xquad.de.json').write_bytes(squad(20))
-    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
     assert code == 0 and 'xquad/xquad.de.json: downloaded' in text
     (folder / 'xquad.de.json').unlink()
-    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
     assert code == 0 and 'was there' in text
     code, text = run(capsys, 'verify', 'made_up', *flags)
     assert code == 0, text
     assert 'the published content' in text and 'xquad_qg_de_de:train: 16 records' in text
     (tmp_path / 'data' / 'xquad' / 'xquad.de.json').write_bytes(squad(3))
-    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror', address)
+    code, text = run(capsys, 'get', 'made_up', *flags, '--mirror_url', address)
     assert code == 2 and 'is not the published file' in text
     code, text = run(capsys, 'verify', 'made_up', *flags)
     assert code == 1 and 'made_up is not complete' in text
@@ -148,7 +148,7 @@ def test_archives_are_unpacked_where_their_files_belong(
                 file.writestr(name, text)
         content = packed.getvalue()
     (folder / f'all.{suffix}').write_bytes(content)
-    flags = 'get', 'made_up', '--root', tmp_path / 'data', '--mirror', address
+    flags = 'get', 'made_up', '--root', tmp_path / 'data', '--mirror_url', address
     code, text = run(capsys, *flags)
     assert code == 0 and '1 files unpacked; sha256' in text
     written = sorted(p.relative_to(tmp_path / 'data') for p in (tmp_path / 'data').rglob('*.*'))

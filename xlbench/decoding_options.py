@@ -32,7 +32,8 @@ def check_value(name: str, value: Any) -> None:
     """Raises UserError for a value of an option that is wrong whatever the other options are."""
     allowed, words = _RANGES.get(name, (lambda value: True, ''))
     try:
-        if allowed(value):
+        # A number that jax traces has no value yet: one program serves several penalties.
+        if hasattr(value, 'aval') or allowed(value):
             return
     except TypeError:  # A text where a number is meant.
         pass

@@ -12,10 +12,16 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 
+import flax.linen as nn
 import huggingface_test
+import jax
+import jax.numpy as jnp
 import pytest
 import tokenizer_files
 from newcomer import PROJECT, Newcomer
+
+from xlbench import models, tokenizers
+from xlbench.huggingface import checkpoint
 
 README = (PROJECT / 'README.md').read_text(encoding='utf-8')
 
@@ -30,7 +36,6 @@ class Step:
       prints: a text that it prints.
       leaves: a file that is there afterwards.
       skip: why it is not run.
-      in_clone: it is run in the clone, as the README says of it.
     """
 
     flags: str = ''
@@ -38,7 +43,6 @@ class Step:
     prints: str = ''
     leaves: str = ''
     skip: str = ''
-    in_clone: bool = False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -62,7 +66,7 @@ MTG_FRESH = f'{MTG_TINY} --config.init_from='
 REPLIES_SHORT = steps(6)
 REPLIES_TINY = (
     f'{steps(2)} {_TINY} --config.init_from= '
-    '--config.data.vocabulary=data/sample/sample_mrs.model'
+    '--config.data.vocabulary=data/sample/sample_mrs.model --config.trainable="(\'.*\',)"'
 )
 SWEEP_SHORT = (
     f'{steps(4).replace("config.", "config.source.")} --config.adapt.buckets=2 '
@@ -118,8 +122,14 @@ def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
     def fill(newcomer: Newcomer) -> None:
         folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
         snapshot = folder / 'snapshots' / ('0' * 40)
-        tokenizer_files.write(snapshot, tokenizer)
-        huggingface_test.save(folder / 'weights', family)
+        chosen = tokenizers.load(tokenizer_files.write(snapshot, tokenizer), '.')
+        sizes = huggingface_test.SIZES | {'vocab_size': chosen.vocab_size}
+        model = models.build(family, 'sample', **sizes)
+        tokens = jnp.zeros((1, 4), jnp.int32)
+        params = nn.unbox(model.init(jax.random.key(0), tokens, tokens))['params']
+        ids = {'pad_id': chosen.pad_id, 'eos_id': chosen.eos_id, 'bos_id': chosen.pad_id}
+        ids['decoder_start_id'] = chosen.pad_id
+        checkpoint.save(folder / 'weights', family, model.config, params, ids, ())
         for path in (folder / 'weights').iterdir():
             shutil.copy(path, snapshot)
         (folder / 'refs').mkdir()

@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     corpus = _corpus(flags.corpus)
     if flags.command == 'get':
         print(f'{corpus.name}: {corpus.title}; licence: {corpus.licence}')
-        for line in download.get(corpus, root, flags.mirror):
+        for line in download.get(corpus, root, flags.mirror_url):
             print(line, flush=True)
         return 0
     complete = True
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name == 'get':
             command.add_argument(
-                '--mirror',
+                '--mirror_url',
                 metavar='ADDRESS',
                 default='',
                 help='has HOST/PATH of each address, for machines that reach no other host',

@@ -89,7 +89,7 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
     except ValueError as error:
         raise UserError(
             f'{address} has other content than the published file (sha256 {sha256}); try later, or '
-            'another --mirror'
+            'another --mirror_url'
         ) from error
     except OSError as error:  # requests' errors are kinds of it.
         reason = ' '.join(str(error).split())[-160:]
