@@ -68,8 +68,9 @@ REPLIES_TINY = (
     f'{steps(2)} {_TINY} --config.init_from= '
     '--config.data.vocabulary=data/sample/sample_mrs.model --config.trainable="(\'.*\',)"'
 )
+SOURCE_SHORT = steps(4).replace('stage1', 'source')
 SWEEP_SHORT = (
-    f'{steps(4).replace("config.", "config.source.")} --config.adapt.buckets=2 '
+    f'{SOURCE_SHORT.replace("config.", "config.source.")} --config.adapt.buckets=2 '
     "--config.adapt.epochs=1 --config.adapt.shots='(1, 4)' --config.adapt.learning_rates='(1e-3,)'"
 )
 
@@ -158,7 +159,7 @@ def labellers(newcomer: Newcomer) -> None:
     for task, name in (('xnli', 'xnli'), ('udpos', 'ner')):
         newcomer.run(
             f'python -m xlbench.train --config=configs/fewshot_source.py:sample,task={task} '
-            f'--workdir=RUNS/{name} {steps(4)}'
+            f'--workdir=RUNS/{name} {SOURCE_SHORT}'
         )
     pair = {'premise': 'Es regnet.', 'hypothesis': 'Es ist nass.'}
     newcomer.write('pairs.jsonl', json.dumps(pair) + '\n')
@@ -255,7 +256,7 @@ PLAN: dict[str, Step] = {
         prepare=hub('Helsinki-NLP/opus-mt-en-de', 'marian', 'marian'), prints='1 texts'
     ),
     f'{_PREDICT}/xnli --input=pairs.jsonl --field=premise,hypothesis --scores': Step(
-        prepare=labellers, prints='entailment'
+        prepare=labellers, prints='"score"'
     ),
     f'{_PREDICT}/ner --input=test.conll --output=tagged.conll': Step(leaves='tagged.conll'),
     # Own tasks.
@@ -313,7 +314,7 @@ PLAN: dict[str, Step] = {
     ),
     # Many devices.
     f'{_MTG.replace("train", "plan")} --topology=cpu:8 --config.mesh.fsdp=2': Step(
-        f'{_TINY}', prints='GiB'
+        f'{_TINY}', prints='all-gather'
     ),
     'python -m xlbench.plan --config=configs/mtg_mbart.py:large_v5e_4x4 --topology=v5e:4x4': Step(
         skip="needs pip install -e '.[tpu]', and minutes"
