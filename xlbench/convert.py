@@ -41,6 +41,7 @@ from xlbench import (
     logs,
     lora as lora_lib,
     models,
+    names,
     opened,
     runs,
     tokenizers,
@@ -60,11 +61,7 @@ IDS = {
     'forced_bos_token_id': 'forced_bos_id',
     'forced_eos_token_id': 'forced_eos_id',
 }
-_OBJECTIVES = {
-    'dual_encoder': 'retrieval',
-    'sequence_classifier': 'classification',
-    'token_classifier': 'tagging',
-}
+_OBJECTIVES = {family: objective for objective, family in names.FAMILIES.items()}
 
 
 def main(argv: Sequence[str]) -> None:

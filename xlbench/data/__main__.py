@@ -1,9 +1,9 @@
 """Says where the benchmarks' corpora are, downloads those that a machine may, and checks them.
 
-python -m xlbench.data list                       every corpus; what of it is in the data root
-python -m xlbench.data list mrs                   one of them: address, licence, how to get it
-python -m xlbench.data get xquad --root=data      downloads what is missing, with checksums
-python -m xlbench.data verify xquad --root=data   reads all of it: checksums, records, counts
+  python -m xlbench.data list                       every corpus; what of it is in the data root
+  python -m xlbench.data list mrs                   one of them: address, licence, how to get it
+  python -m xlbench.data get xquad --root=data      downloads what is missing, with checksums
+  python -m xlbench.data verify xquad --root=data   reads all of it: checksums, records, counts
 """
 
 import argparse
