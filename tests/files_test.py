@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from xlbench import files
+from xlbench import files, limits
 from xlbench.errors import UserError
 
 
@@ -118,14 +118,14 @@ class Part:
         ('{"step": ' + '9' * 5_000 + '}', 'out of range'),
         ('{"step": 1, "name": "\\ud800"}', 'file.json: '),
         (b'{"step": 1, "name": "\xff"}', 'file.json: '),
-        ('{"step": 1, "name": "' + 'x' * 100 + '"}', 'more than 100 bytes'),
+        ('{"step": 1, "name": "' + 'x' * 100 + '"}', 'at most 100 bytes'),
         ('', 'truncated'),
     ],
 )
 def test_strange_json_is_one_line(tmp_path, text, message):
     path = tmp_path / 'file.json'
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    limit = 100 if 'x' * 100 in str(text) else files.JSON_BYTES
+    limit = limits.Limit('XLBENCH_TEST', 100) if 'x' * 100 in str(text) else limits.CONFIG_BYTES
     with pytest.raises(UserError, match=message) as caught:
         files.read_json(path, Part, limit)
     assert '\n' not in str(caught.value) and str(path) in str(caught.value)

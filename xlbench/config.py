@@ -350,7 +350,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
         return False
     try:
         begun = files.read_json(path, _Begun)
-        files.check_depth(before := begun.config, str(path))
+        before = begun.config
     except UserError as error:
         raise UserError(f'{error}; this is no workdir to go on in, choose another') from None
     if begun.scored is not None:
@@ -414,7 +414,6 @@ def read_about(workdir: str) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
     about = files.read_json(path, dict[str, Any])
-    files.check_depth(about, str(path))
     languages.restore(about.get('languages'))
     return about
 

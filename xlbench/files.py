@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from xlbench import limits
 from xlbench.errors import UserError
-
-JSON_BYTES = 64 << 20  # No JSON file of a run or a checkpoint comes near this.
 
 T = TypeVar('T')
 
@@ -87,26 +86,21 @@ def is_step(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) < 19
 
 
-def read_json(path: str | os.PathLike, kind: type[T] | Any, limit: int = JSON_BYTES) -> T:
+def read_json(
+    path: str | os.PathLike, kind: type[T] | Any, limit: limits.Limit = limits.CONFIG_BYTES
+) -> T:
     """The content of a JSON file, checked against a type.
 
     Args:
         path: Of the file.
         kind: What it shall hold: `dict[str, float]`, a dataclass, a msgspec.Struct or any other
             type that msgspec knows. Keys that a dataclass lacks are left out.
-        limit: Bytes that it may have.
+        limit: On the bytes that it may have.
 
     Raises:
         UserError: It is not there or too large, it is not JSON, or it holds something else.
     """
-    try:
-        with open(path, 'rb') as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None
-    if len(data) > limit:
-        raise UserError(f'{path} has more than {limit:,} bytes, too many for a file of its kind')
-    return parse_json(data, kind, os.fspath(path))
+    return parse_json(limits.read_bytes(path, limit), kind, os.fspath(path))
 
 
 def check_type(value: Any, kind: type[T] | Any, name: str) -> T:
@@ -117,22 +111,7 @@ def check_type(value: Any, kind: type[T] | Any, name: str) -> T:
         raise UserError(f'{name}: {error}') from None
 
 
-def check_depth(value: Any, name: str, most: int = 64) -> None:
-    """Raises UserError for a value of more nested levels; what is deeper breaks whoever follows."""
-    level = [value]
-    for _ in range(most):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return
-    raise UserError(f'{name} is nested too deeply')
-
-
-def parse_json(data: bytes | str, kind: type[T] | Any, name: str) -> T:
+def parse_json(data: bytes | str | msgspec.Raw, kind: type[T] | Any, name: str) -> T:
     """The value of a JSON text, checked against a type.
 
     Args:
@@ -147,7 +126,11 @@ def parse_json(data: bytes | str, kind: type[T] | Any, name: str) -> T:
       about.json: Expected `int`, got `str` - at `$[...]`
     """
     try:
-        return msgspec.json.decode(data, type=kind)
+        data = data.encode() if isinstance(data, str) else bytes(data)
+        value = msgspec.json.decode(data, type=kind)
+        if data.count(b'[') + data.count(b'{') > limits.JSON_DEPTH.value:
+            limits.check_depth(msgspec.json.decode(data), name)
+        return value
     except RecursionError:
         raise UserError(f'{name} is nested too deeply') from None
     except (msgspec.DecodeError, UnicodeError) as error:

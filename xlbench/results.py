@@ -16,7 +16,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from xlbench import benchmarks, errors, files
+from xlbench import benchmarks, errors, files, limits
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
@@ -329,7 +329,7 @@ def _parse(text: str | bytes) -> Any:
     except RecursionError:
         raise ValueError('nested too deeply') from None
     try:
-        files.check_depth(value, 'it')
+        limits.check_depth(value, 'it')
     except errors.UserError:
         raise ValueError('nested too deeply') from None
     return value
