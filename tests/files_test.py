@@ -138,7 +138,7 @@ def test_json_is_read_into_its_type(tmp_path):
     assert files.read_json(path, dict) == {'step': 3, 'unknown': [], 'name': 'Übung'}
     with pytest.raises(UserError, match='cannot be read: No such file'):
         files.read_json(tmp_path / 'nothing', dict)
-    with pytest.raises(UserError, match='cannot be read: Is a directory'):
+    with pytest.raises(UserError, match='cannot be read: it is a folder, not a file'):
         files.read_json(tmp_path, dict)
 
 

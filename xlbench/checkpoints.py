@@ -37,7 +37,7 @@ from flax import traverse_util
 from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
-from xlbench import errors, files, ranges
+from xlbench import errors, files, foreign, ranges
 from xlbench.errors import UserError
 
 FILES = 'files.json'
@@ -366,8 +366,12 @@ def damage(workdir: str, step: int) -> str:
     """What is wrong with the files of a checkpoint, in words; '' if they are as they were written.
 
     Their names and sizes are compared; a checkpoint without a list of them is not doubted.
+
+    Raises:
+      UserError: one of them is a link that leads out of the workdir, or no file.
     """
     folder = _folder(workdir, step)
+    foreign.check_tree(workdir, folder)
     try:
         if (folder / FILES).exists():
             for name, size in _parse((folder / FILES).read_text(encoding='utf-8')).items():
@@ -616,7 +620,10 @@ def read_progress(workdir: str, step: int) -> dict[str, Any]:
 
 def _read_json(workdir: str, step: int, item: str) -> dict[str, Any]:
     # Not with Orbax, with which all processes would have to read it together.
-    return _parse(_json_path(workdir, step, item).read_text('utf-8'))
+    path = _json_path(workdir, step, item)
+    if not foreign.file(workdir, path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return _parse(path.read_text('utf-8'))
 
 
 def _parse(text: str) -> Any:

@@ -27,7 +27,7 @@ import msgspec
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
 
-from xlbench import configs, errors, files, languages, ranges
+from xlbench import configs, errors, files, foreign, languages, ranges
 from xlbench.errors import UserError
 from xlbench.signatures import Signature
 
@@ -410,8 +410,8 @@ def data_root(about: Mapping[str, Any], given: str = '') -> str:
 
 def read_about(workdir: str) -> dict[str, Any]:
     """All that config.json says about a run: its config, versions, data, labels, ..."""
-    path = pathlib.Path(workdir) / 'config.json'
-    if not path.is_file():
+    path = foreign.file(workdir, 'config.json')
+    if not path:
         raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
     about = files.read_json(path, dict[str, Any])
     languages.restore(about.get('languages'))
@@ -527,8 +527,8 @@ def read_config(workdir: str) -> ConfigDict:
 
 def refuse_sweep(workdir: str) -> None:
     """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
-    path = pathlib.Path(workdir) / 'config.json'
-    config = files.read_json(path, dict[str, Any]).get('config') if path.is_file() else None
+    path = foreign.file(workdir, 'config.json')
+    config = files.read_json(path, dict[str, Any]).get('config') if path else None
     if isinstance(config, dict) and 'adapt' in config and 'stages' not in config:
         source = config.get('source_workdir') or os.path.join(workdir, 'source')
         raise UserError(

@@ -37,6 +37,7 @@ from xlbench import (
     config as config_lib,
     errors,
     exported,
+    foreign,
     init_from,
     logs,
     lora as lora_lib,
@@ -115,7 +116,7 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
         vocabulary.mkdir()
         tensors.write_json(vocabulary / hub.CONFIG, checkpoint.config)
         for file in hub.tokenizer_files(checkpoint.folder):
-            shutil.copy(file, vocabulary / file.name)
+            shutil.copyfile(file, vocabulary / file.name)
         add = None
         if extra_tokens:
             first = add_tokens(checkpoint.folder, vocabulary, extra_tokens)
@@ -338,11 +339,11 @@ def _copy_responses(workdir: str, block: Mapping[str, Any], folder: pathlib.Path
     """Copies the response sets that a workdir has; the block of the evaluation with these tasks."""
     split, tasks = block.get('responses', ''), []
     for task in block['tasks'] if split else ():
-        source = runs.response_set_path(workdir, task, split)
-        if source.is_file():
-            target = runs.response_set_path(folder, task, split)
+        place = runs.response_set_path('', task, split)
+        if source := foreign.file(workdir, place):
+            target = folder / place
             target.parent.mkdir(exist_ok=True)
-            shutil.copy(source, target)
+            shutil.copyfile(source, target)
             tasks.append(task)
     return {**block, 'tasks': tasks, 'every': 0}
 
@@ -432,6 +433,7 @@ class Vocabulary:
         config = about['config']
         self.tokenizer = None
         own = pathlib.Path(workdir) / tokenizers.CONVERTED
+        foreign.check_tree(workdir, own)
         if own.is_dir() and not hub.tokenizer_files(own):
             # Converted from a folder without a tokenizer: config.json is all there is.
             content = tensors.read_json(own / hub.CONFIG)

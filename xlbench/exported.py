@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xlbench
-from xlbench import config as config_lib, files, names, signatures, tokenizers, vocabularies
+from xlbench import (
+    config as config_lib,
+    files,
+    foreign,
+    names,
+    signatures,
+    tokenizers,
+    vocabularies,
+)
 from xlbench.decoding_options import Options
 from xlbench.errors import UserError
 from xlbench.huggingface import hub, sentencepiece_json, tensors
@@ -52,8 +60,7 @@ class Notes:
         Raises:
           UserError: the file is broken.
         """
-        path = folder / NOTES
-        if not path.is_file():
+        if not (path := foreign.file(folder, NOTES)):
             return None
         notes = files.read_json(path, cls)
         for key in ('inputs', 'targets'):
@@ -101,7 +108,7 @@ def write_tokenizer(
         tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, about)
         return []
     for file in hub.tokenizer_files(path) if path.is_dir() else [path]:
-        shutil.copy(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
+        shutil.copyfile(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
     config = folder / vocabularies.TOKENIZER_CONFIG
     content = tensors.read_json(config) if config.is_file() else {}
     before = dict(content)
@@ -124,7 +131,7 @@ def _write_sentencepiece(
     max_length: int | None,
 ) -> list[str]:
     proto = vocabularies.read_sentencepiece(str(path))
-    shutil.copy(path, folder / 'spiece.model')
+    shutil.copyfile(path, folder / 'spiece.model')
     content: dict[str, Any] = {
         'eos_token': proto.pieces[tokenizer.eos_id].piece,
         'pad_token': proto.pieces[tokenizer.pad_id].piece,

@@ -25,6 +25,7 @@ import io
 import os
 from typing import IO, Any
 
+from xlbench import foreign
 from xlbench.errors import UserError
 
 _FREE = 4 << 20  # Bytes of expansion: small files may repeat themselves as often as they like.
@@ -89,7 +90,7 @@ def read_bytes(path: str | os.PathLike, limit: Limit = CONFIG_BYTES) -> bytes:
         UserError: It cannot be read, or it has more bytes than the limit allows.
     """
     try:
-        with open(path, 'rb') as file:
+        with foreign.open_regular(path) as file:
             return read_all(file, os.fspath(path), limit)
     except OSError as error:
         raise UserError(f'{path} cannot be read: {error.strerror or error}') from None

@@ -18,6 +18,7 @@ from xlbench import (
     config as config_lib,
     decoding,
     exported,
+    foreign,
     languages,
     lora,
     models,
@@ -149,7 +150,7 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) ->
     folder, step = _split_step(spec)
     if (folder / 'checkpoints').is_dir():
         return _open_workdir(folder, step or 'best', mesh, fields)
-    if (folder / 'config.json').is_file():
+    if foreign.file(folder, 'config.json'):
         config_lib.refuse_sweep(str(folder))
     return _open_checkpoint(str(folder) if step else spec, mesh, fields)  # @REVISION is the hub's.
 
@@ -235,8 +236,8 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, An
     _, shardings = train_step.params_like(model, objective, mesh)
     params = jax.device_put(hf_checkpoint.load_params(found), shardings)
     # Marian says so of its padding; newer versions of transformers put it into the second file.
-    second = found.folder / hub.GENERATION_CONFIG
-    said = found.config | (tensors.read_json(second) if second.is_file() else {})
+    second = foreign.file(found.folder, hub.GENERATION_CONFIG)
+    said = found.config | (tensors.read_json(second) if second else {})
     if notes:
         options = generation.options(notes.lengths, notes.decoding)
         known = Languages.of(tokenizer, notes.tasks)

@@ -35,7 +35,7 @@ import msgpack
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors, files, languages, readers, tasks
+from xlbench import errors, files, foreign, languages, readers, tasks
 
 FORMAT = 1
 MANIFEST = 'manifest.json'
@@ -768,6 +768,7 @@ def open_recorded(
 def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
     """One prepared task, stale or not. Raises NotPrepared if it is missing or broken."""
     place = folder(root, vocabulary, task, split)
+    foreign.check_tree(os.path.join(root, 'prepared'), place)
     path = os.path.join(place, MANIFEST)
     if not os.path.isfile(path):
         raise NotPrepared(f'{task}/{split} is not prepared in {place}')
@@ -787,7 +788,7 @@ def open_mixture(
 ) -> tuple[list[Prepared], list[float]]:
     """The prepared tasks of a mixture and their rates; a task is a mixture of itself alone."""
     path = os.path.join(_vocabulary_path(root, vocabulary), f'{_safe_name(name, "mixture")}.json')
-    if not os.path.isfile(path):
+    if not foreign.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
         return [open_task(root, vocabulary, name, split)], [1.0]
     content = _read_json(path)
     code = code_fingerprint(name)

@@ -16,7 +16,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from xlbench import benchmarks, errors, files, limits
+from xlbench import benchmarks, errors, files, foreign, limits
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
@@ -201,7 +201,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
     folder = pathlib.Path(workdir)
     if not folder.is_dir():
         raise errors.UserError(f'{workdir} is not a folder; give the workdir of a training run')
-    if not (folder / 'config.json').is_file():
+    if not foreign.file(folder, 'config.json'):
         inner = sorted(path.parent.name for path in folder.glob('*/config.json'))
         hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
         raise errors.UserError(
@@ -209,7 +209,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
         )
     evaluations = {}
     for path in sorted(folder.glob('eval/*')):
-        if files.is_step(path.name) and (results := _read_results(path)):
+        if files.is_step(path.name) and (results := _read_results(folder, path)):
             evaluations[int(path.name)] = results
     if not evaluations and (folder / 'results.jsonl').is_file():
         raise errors.UserError(
@@ -224,9 +224,9 @@ def read_run(workdir: str | pathlib.Path) -> Run:
     baselines = {
         path.name: results
         for path in sorted(folder.glob('eval/baselines/*'))
-        if (results := _read_results(path))
+        if (results := _read_results(folder, path))
     }
-    log, bad = _read_log(folder / 'metrics.jsonl')
+    log, bad = _read_log(foreign.file(folder, 'metrics.jsonl'))
     info = _read_json(folder / 'config.json')
     if not isinstance(data := info.get('data'), str | None):
         raise errors.UserError(f'{folder / "config.json"}: data is {data!r:.60}, not a text')
@@ -266,9 +266,9 @@ def write_result(
 
 def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
     """The first lines of the predictions beside a result; none if the file is missing."""
-    path = result.folder / 'predictions.jsonl'
+    path = foreign.file(result.folder, 'predictions.jsonl')
     found = []
-    for line in _lines(path) if path.is_file() else ():
+    for line in _lines(path) if path else ():
         try:
             record = _parse(line)
         except ValueError:
@@ -280,9 +280,11 @@ def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
     return found
 
 
-def _read_results(folder: pathlib.Path) -> dict[tuple[str, str], Result]:
+def _read_results(
+    workdir: pathlib.Path, folder: pathlib.Path
+) -> dict[tuple[str, str], Result]:
     paths = [*folder.glob('*/metrics.json'), *folder.glob('*/*/metrics.json')]
-    results = [_read_result(path) for path in sorted(paths)]
+    results = [_read_result(path) for path in sorted(paths) if foreign.file(workdir, path)]
     return {(result.task, result.split): result for result in results}
 
 
@@ -342,7 +344,7 @@ def _whole(digits: str) -> int:
     return number
 
 
-def _read_log(path: pathlib.Path) -> tuple[tuple[dict[str, Any], ...], int]:
+def _read_log(path: pathlib.Path | None) -> tuple[tuple[dict[str, Any], ...], int]:
     """Lines of metrics.jsonl by step, and how many could not be read.
 
     A run that was killed and resumed logs some steps twice: the later line holds. Its last line
@@ -350,7 +352,7 @@ def _read_log(path: pathlib.Path) -> tuple[tuple[dict[str, Any], ...], int]:
     """
     latest: dict[tuple, dict[str, Any]] = {}
     bad = 0
-    for line in _lines(path) if path.is_file() else ():
+    for line in _lines(path) if path else ():
         try:
             record = _parse(line)
             key = (int(record['step']), str(record['kind']), str(record.get('name', '')))

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from xlbench import config as config_lib, features, opened, prepared, runs, search
+from xlbench import config as config_lib, features, foreign, opened, prepared, runs, search
 from xlbench.answers import Example, Prediction, Reranker, Suggestion, chunks
 from xlbench.consensus import Choose, chooser
 from xlbench.encoder import TextEncoder
@@ -249,8 +249,8 @@ class Suggester:
 
     def _of_run(self, task: str, split: str) -> ResponseSet:
         """A response set that the workdir has a copy of, else as it is prepared."""
-        path = runs.response_set_path(self._found.workdir, task, split)
-        if path.is_file():
+        place = runs.response_set_path('', task, split)
+        if path := foreign.file(self._found.workdir, place):
             return ResponseSet.of_copy(path, self._found.tokenizer)
         return ResponseSet.of_prepared(self._prepared(task, split))
 

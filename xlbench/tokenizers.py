@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, languages, vocabularies
+from xlbench import errors, foreign, languages, vocabularies
 
 # In an input of question generation, between the passage and the answer that is to be asked for.
 ANSWER_SEPARATOR = ' <answer> '
@@ -479,7 +479,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
             )
         paths = [files.path(file) for file in vocabularies.FAMILIES['marian'].files]
         self.name = name
-        self._vocab = vocabularies.read_json(paths[2]) | dict(files.added)
+        self._vocab = vocabularies.read_json(files.folder, 'vocab.json') | dict(files.added)
         added = files.tokenizer.get('added_tokens_decoder') or {}
         self._vocab |= {vocabularies.content(token): int(n) for n, token in added.items()}
         named = vocabularies.FAMILIES['marian'].named
@@ -689,7 +689,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     names = [*vocabularies.CONFIG_FILES, vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES]
     if path.is_file() and path.suffix != '.json':
         names = [vocabularies.MODEL_CONFIG]
-    files = {name: folder / name for name in names if (folder / name).is_file()}
+    files = {name: file for name in names if (file := foreign.file(folder, name))}
     if path.is_file():
         name = vocabularies.TOKENIZER_FILE if path.suffix == '.json' else SENTENCEPIECE_COPY
         files[name] = path
@@ -714,8 +714,8 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> str
     """
     for folder in (pathlib.Path(workdir) / CONVERTED, pathlib.Path(workdir) / COPY):
         if folder.is_dir():
-            model = folder / SENTENCEPIECE_COPY
-            return str(model if model.is_file() else folder)
+            foreign.check_tree(workdir, folder)
+            return str(foreign.file(folder, SENTENCEPIECE_COPY) or folder)
     data = about['config']['data']
     try:
         return _find(data['vocabulary'], data['root'])

@@ -28,7 +28,6 @@ by lengths.
 
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,7 +35,7 @@ from typing import Any
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from xlbench import errors
+from xlbench import errors, files as files_lib, foreign
 
 TOKENIZER_FILE = 'tokenizer.json'
 MODEL_CONFIG, TOKENIZER_CONFIG = 'config.json', 'tokenizer_config.json'
@@ -77,7 +76,7 @@ class Files:
     def read(cls, folder: str) -> 'Files':
         """Reads the JSON files; UserError if one is broken."""
         names = (MODEL_CONFIG, TOKENIZER_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
-        return cls(folder, *(read_json(os.path.join(folder, name)) for name in names))
+        return cls(folder, *(read_json(folder, name) for name in names))
 
     def path(self, name: str) -> str:
         """The path of a file in the folder."""
@@ -85,7 +84,7 @@ class Files:
 
     def has(self, *names: str) -> bool:
         """Whether all these files are there."""
-        return all(os.path.isfile(self.path(name)) for name in names)
+        return all(foreign.file(self.folder, name) for name in names)
 
     def setting(self, key: str, default: Any = None) -> Any:
         """From the tokeniser's own files, else the model's; null is as good as not there."""
@@ -95,18 +94,10 @@ class Files:
         return default
 
 
-def read_json(path: str) -> dict[str, Any]:
-    """A JSON object; empty if there is no such file."""
-    if not os.path.isfile(path):
-        return {}
-    try:
-        with open(path, encoding='utf-8') as file:
-            content = json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise errors.UserError(f'{path} is not JSON: {error}') from error
-    if not isinstance(content, dict):
-        raise errors.UserError(f'{path} is not a JSON object')
-    return content
+def read_json(folder: str, name: str) -> dict[str, Any]:
+    """A JSON object in a folder; empty if there is no such file."""
+    path = foreign.file(folder, name)
+    return files_lib.read_json(path, dict[str, Any]) if path else {}
 
 
 def read_sentencepiece(path: str) -> Any:

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, files, grids, prepared
+from xlbench import errors, files, foreign, grids, prepared
 from xlbench.fewshot import topics
 
 SEPARATOR = 255
@@ -174,7 +174,7 @@ class Journal:
         gold = _as_bytes(gold)
         if path.is_file() and about.is_file():
             there = np.load(path, allow_pickle=False)
-            if not np.array_equal(there, gold) or _read_json(about) != content:
+            if not np.array_equal(there, gold) or _read_json(self._workdir, about) != content:
                 raise errors.UserError(
                     f'the test set of {task} in {language} is another than when {self._workdir} '
                     'was begun; choose another --workdir'
@@ -224,14 +224,14 @@ class Sweep:
     def read(cls, workdir: str | pathlib.Path) -> 'Sweep':
         """Reads a workdir; UserError if it is none, or if nothing in it is finished yet."""
         folder = pathlib.Path(workdir)
-        if not (folder / 'results.jsonl').is_file():
+        if not foreign.file(folder, 'results.jsonl'):
             inner = sorted(path.parent.name for path in folder.glob('*/results.jsonl'))
             hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
             raise errors.UserError(
                 f'{workdir} has no results.jsonl, so it is no workdir of xlbench.fewshot, or no '
                 f'adaptation of it is finished{hint}'
             )
-        info = _read_json(folder / 'config.json')
+        info = _read_json(folder, 'config.json')
         if isinstance(info.get('config'), dict):
             topics.add(info['config'])
         found, _, dropped = _read_rows(folder / 'results.jsonl')
@@ -286,7 +286,7 @@ class Sweep:
     def source_info(self) -> Mapping[str, Any]:
         """config.json of the source-trained model; empty if its workdir is not there any more."""
         path = self.source_workdir
-        return _read_json(path / 'config.json') if (path / 'config.json').is_file() else {}
+        return _read_json(path, 'config.json') if foreign.file(path, 'config.json') else {}
 
     @property
     def source_config(self) -> Mapping[str, Any]:
@@ -343,7 +343,9 @@ class Sweep:
 
     def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
         """[W] uint8: predictions of the model without adaptation."""
-        return _load(predictions_path(self.workdir, task, language, ZERO_SHOT, start))
+        return _load(
+            self.workdir, predictions_path(self.workdir, task, language, ZERO_SHOT, start)
+        )
 
     def predicted(self, row: Row) -> np.ndarray:
         """[W] uint8: predictions of an adapted model."""
@@ -352,7 +354,7 @@ class Sweep:
             path, lane = _path_of(self.workdir, row), row.bucket
         else:
             path = predictions_path(self.workdir, *_place(row))
-        table = _load(path)
+        table = _load(self.workdir, path)
         if table.ndim == 1:
             return table
         if lane is None or lane >= len(table):
@@ -361,7 +363,7 @@ class Sweep:
 
     def gold(self, task: str, language: str) -> np.ndarray:
         """[W] uint8: the right labels of the test set."""
-        return _load(predictions_path(self.workdir, task, language, 'gold'))
+        return _load(self.workdir, predictions_path(self.workdir, task, language, 'gold'))
 
     def labels(self, task: str, language: str) -> list[str]:
         """The name of each label."""
@@ -388,7 +390,7 @@ class Sweep:
     def _about(self, task: str, language: str) -> dict[str, Any]:
         path = predictions_path(self.workdir, task, language, 'gold')
         path = path.with_name(_name(task, language) + '.json')
-        return _read_json(path) if path.is_file() else {}
+        return _read_json(self.workdir, path) if foreign.file(self.workdir, path) else {}
 
 
 def bucket_numbers(asked: Any) -> range:
@@ -427,7 +429,8 @@ def _path_of(workdir: str | pathlib.Path, row: Row) -> pathlib.Path:
     return path.with_suffix('') / f'{row.learning_rate}-{row.seed}.npy'
 
 
-def _load(path: pathlib.Path) -> np.ndarray:
+def _load(workdir: pathlib.Path, path: pathlib.Path) -> np.ndarray:
+    foreign.file(workdir, path)
     try:
         # The header decides how much is read, and only what is asked for is.
         table = np.load(path, mmap_mode='r', allow_pickle=False)
@@ -514,7 +517,8 @@ def _parse(record: Any) -> tuple[Row, int | None]:
     return Row(**values), lane
 
 
-def _read_json(path: pathlib.Path) -> dict[str, Any]:
+def _read_json(folder: str | pathlib.Path, name: str | pathlib.Path) -> dict[str, Any]:
+    path = foreign.file(folder, name) or pathlib.Path(folder, name)
     return files.read_json(path, dict[str, Any])
 
 

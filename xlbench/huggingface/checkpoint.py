@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 from flax import traverse_util
 
-from xlbench import errors, models
+from xlbench import errors, foreign, models
 from xlbench.errors import UserError
 from xlbench.huggingface import bert, declared, hub, tensors
 from xlbench.huggingface.mapping import Entry
@@ -65,7 +65,7 @@ class Checkpoint:
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
-        if not (folder / hub.CONFIG).is_file():
+        if not foreign.file(folder, hub.CONFIG):
             raise UserError(f'{folder} has no {hub.CONFIG}, so it holds no Hugging Face checkpoint')
         self.config = declared.read(folder / hub.CONFIG)
         if self.config.get('model_type') is None:
@@ -261,7 +261,7 @@ def open(spec: str, dual_encoder: Mapping[str, Any] | None = None) -> Checkpoint
       dual_encoder: fields of the config of the dual encoder that it is known to be, see Pair.
     """
     folder = hub.local_folder(spec)
-    pair = all((folder / side / hub.CONFIG).is_file() for side in _SIDES)
+    pair = all(foreign.file(folder, f'{side}/{hub.CONFIG}') for side in _SIDES)
     return Pair(folder, dual_encoder) if pair or dual_encoder else Checkpoint(folder)
 
 
@@ -329,11 +329,11 @@ def save(
                 _write(temporary / place, 'bert', encoder, params[side], ids, dtype, max_shard)
                 for file in tokenizer_files:
                     if file.name in hub.TOKENIZER_FILES:
-                        shutil.copy(file, temporary / place / file.name)
+                        shutil.copyfile(file, temporary / place / file.name)
         else:
             _write(temporary, family, config, params, ids, dtype, max_shard, generation or {})
         for file in tokenizer_files:
-            copy = shutil.copytree if file.is_dir() else shutil.copy
+            copy = shutil.copytree if file.is_dir() else shutil.copyfile
             copy(file, temporary / file.name)
     return sorted(file.name for file in folder.iterdir())
 

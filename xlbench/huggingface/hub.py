@@ -14,6 +14,7 @@ import pathlib
 import re
 from collections.abc import Sequence
 
+from xlbench import foreign
 from xlbench.errors import UserError
 from xlbench.huggingface import tensors
 
@@ -120,7 +121,7 @@ def _no_repository(spec: str) -> UserError:
 
 def tokenizer_files(folder: pathlib.Path) -> Sequence[pathlib.Path]:
     """Those of a folder's files that its tokenizer is made of."""
-    return [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    return [path for name in TOKENIZER_FILES if (path := foreign.file(folder, name))]
 
 
 def _has_cached(repository: str, revision: str, files: Sequence[str]) -> bool:

@@ -28,7 +28,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 
-from xlbench import files as files_lib
+from xlbench import files as files_lib, foreign
 from xlbench.errors import UserError
 
 SAFETENSORS, BIN = 'model.safetensors', 'pytorch_model.bin'
@@ -134,9 +134,9 @@ def find(folder: pathlib.Path) -> dict[str, Stored]:
       UserError: no weights, an index that lies, or a broken or hostile file.
     """
     for name in WEIGHT_FILES:
-        if (index := folder / f'{name}.index.json').is_file():
+        if index := foreign.file(folder, f'{name}.index.json'):
             return _find_sharded(index)
-        if (file := folder / name).is_file():
+        if file := foreign.file(folder, name):
             return _find_in_file(file)
     raise UserError(f'{folder} has no weights: neither {" nor ".join(WEIGHT_FILES)} nor an index')
 
@@ -168,7 +168,7 @@ def _find_sharded(index: pathlib.Path) -> dict[str, Stored]:
     shards = index_shards(index)
     tensors: dict[str, Stored] = {}
     for file in sorted(set(shards.values())):
-        if not (index.parent / file).is_file():
+        if not foreign.file(index.parent, file):
             raise UserError(f'{index} names the shard {file}, which is not beside it')
         tensors |= _find_in_file(index.parent / file)
     for name, file in shards.items():

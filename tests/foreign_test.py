@@ -1,0 +1,284 @@
+"""Links and other things than files in folders that came from elsewhere."""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import threading
+
+import numpy as np
+import pytest
+import tokenizer_files
+from flax import traverse_util
+
+from xlbench import convert, exported, files, foreign, models, prepared, results, tokenizers
+from xlbench.errors import UserError
+from xlbench.fewshot import results as fewshot_results
+from xlbench.huggingface import checkpoint, hub, tensors
+
+
+def refused(match, call, *args):
+    """The call ends in one line; the test does not wait for a FIFO that it opens."""
+    ends = []
+
+    def run():
+        with pytest.raises(UserError, match=match) as caught:
+            call(*args)
+        assert '\n' not in str(caught.value)
+        ends.append(str(caught.value))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert ends, f'no line like {match!r}'
+    return ends[0]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder in which somebody has put more than files."""
+    folder = tmp_path / 'folder'
+    (folder / 'inner').mkdir(parents=True)
+    (tmp_path / 'secret').mkdir()
+    (tmp_path / 'secret' / 'key.json').write_text('{"secret": 1}')
+    (folder / 'plain').write_text('x')
+    (folder / 'inner' / 'plain').write_text('x')
+    (folder / 'inside').symlink_to('inner/plain')
+    (folder / 'link').symlink_to(tmp_path / 'secret' / 'key.json')
+    (folder / 'relative').symlink_to('../secret/key.json')
+    (folder / 'twice').symlink_to('link')
+    (folder / 'out').symlink_to(tmp_path / 'secret')
+    (folder / 'dangling').symlink_to('nothing')
+    (folder / 'loop').symlink_to('loop')
+    (folder / 'null').symlink_to('/dev/null')
+    os.mkfifo(folder / 'fifo')
+    return folder
+
+
+@pytest.mark.parametrize(
+    'name, match',
+    [
+        ('link', 'link leads to .*key.json, outside of .*XLBENCH_LINKS=follow'),
+        ('relative', 'relative leads to .*, outside of'),
+        ('twice', 'twice leads to .*, outside of'),
+        ('out/key.json', 'key.json leads to .*, outside of'),
+        ('../secret/key.json', 'leads to .*, outside of'),
+        ('/etc/passwd', 'leads to /etc/passwd, outside of'),
+        ('null', 'leads to /dev/null, outside of'),
+        ('dangling', 'dangling is a link that leads nowhere'),
+        ('loop', 'loop is a link that leads nowhere'),
+        ('fifo', 'fifo cannot be read: it is a FIFO, not a file'),
+        ('inner', 'inner cannot be read: it is a folder'),
+        ('x' * 5000, 'xxx.* is no name of a file'),
+        ('a\0b', 'is no name of a file'),
+        ('\ud800', 'is no name of a file'),
+    ],
+)
+def test_what_is_no_file_inside(place, name, match):
+    refused(match, foreign.file, place, name)
+
+
+def test_files_inside(place, tmp_path, monkeypatch):
+    for name in ('plain', 'inside', 'inner/plain', 'inner/../plain'):
+        assert foreign.file(place, name) == place / name
+    for name in ('nothing', 'nothing/x', 'plain/x'):
+        assert foreign.file(place, name) is None
+    (tmp_path / 'named').symlink_to(place)  # The folder itself is the user's word.
+    assert foreign.file(tmp_path / 'named', 'plain') == tmp_path / 'named' / 'plain'
+    monkeypatch.chdir(place)
+    assert foreign.file('', 'plain') and foreign.file('.', 'inside')
+    monkeypatch.setenv('XLBENCH_LINKS', 'follow')
+    assert foreign.file(place, 'link').read_text() == '{"secret": 1}'
+    refused('null cannot be read: it is a device', foreign.file, place, 'null')
+    refused('loop is a link that leads nowhere', foreign.file, place, 'loop')
+
+
+def test_a_socket_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # The path of a socket may have 107 bytes.
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind('socket')
+        refused('it is a socket', foreign.file, tmp_path, 'socket')
+
+
+def test_a_tree(place):
+    foreign.check_tree(place, place / 'inner')
+    foreign.check_tree(place, place / 'nothing')
+    (place / 'inner' / 'circle').symlink_to('.')
+    foreign.check_tree(place, place / 'inner')
+    for name in ('link', 'out', 'fifo', 'dangling'):
+        moved = place / 'inner' / name
+        (place / name).rename(moved)
+        refused(name, foreign.check_tree, place, place / 'inner')
+        moved.unlink()
+
+
+def test_small_files_are_regular(place):
+    refused('it is a FIFO', files.read_json, place / 'fifo', dict)
+    refused('/dev/zero cannot be read: it is a device', files.read_json, '/dev/zero', dict)
+    refused('it is a folder', files.read_json, place / 'inner', dict)
+
+
+def test_the_cache_of_the_hub(tmp_path):
+    """Its files are links to blobs of the same repository; links to anything else are not."""
+    repository = tmp_path / 'models--some--model'
+    folder = repository / 'snapshots' / '0123'
+    folder.mkdir(parents=True)
+    (repository / 'blobs').mkdir()
+    (repository / 'blobs' / 'aaa').write_text('{}')
+    (repository / 'refs').mkdir()
+    (repository / 'refs' / 'main').write_text('0123')
+    (folder / 'config.json').symlink_to('../../blobs/aaa')
+    (folder / 'refs').symlink_to('../../refs/main')
+    assert foreign.file(folder, 'config.json')
+    refused('outside of', foreign.file, folder, 'refs')
+    (tmp_path / 'other').mkdir()
+    folder.rename(tmp_path / 'other' / '0123')
+    refused('leads nowhere', foreign.file, tmp_path / 'other' / '0123', 'config.json')
+
+
+# ------------------------------------------------------------------------ where folders are opened
+
+
+CONFIG = {
+    'model_type': 't5', 'vocab_size': 40, 'd_model': 8, 'd_kv': 4, 'd_ff': 8, 'num_layers': 1,
+    'num_heads': 2, 'feed_forward_proj': 'gated-gelu', 'tie_word_embeddings': False,
+}  # fmt: skip
+
+
+def harms(tmp_path):
+    """Ways to put something else in the place of a file."""
+    secret = tmp_path / 'secret'
+    secret.write_text('{"secret": 1}')
+    yield 'outside of', lambda path: path.symlink_to(secret)
+    yield 'leads nowhere', lambda path: path.symlink_to('gone')
+    yield 'is a FIFO', os.mkfifo
+
+
+@pytest.mark.parametrize(
+    'name', ['config.json', 'model.safetensors', 'model.safetensors.index.json', 'xlbench.json']
+)
+def test_checkpoints(tmp_path, name):
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    (folder / 'config.json').write_text(json.dumps(CONFIG))
+    for match, harm in harms(tmp_path):
+        (folder / name).unlink(missing_ok=True)
+        harm(folder / name)
+        if name == 'xlbench.json':
+            refused(match, exported.Notes.read, folder)
+        else:
+            refused(match, checkpoint.open, str(folder))
+
+
+def test_shards_of_a_checkpoint(tmp_path):
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    index = {'weight_map': {'a': 'x.safetensors'}}
+    (folder / 'model.safetensors.index.json').write_text(json.dumps(index))
+    for match, harm in harms(tmp_path):
+        harm(folder / 'x.safetensors')
+        refused(match, tensors.find, folder)
+        (folder / 'x.safetensors').unlink()
+
+
+@pytest.mark.parametrize('family', ['t5', 'bert-cased', 'bart', 'marian'])
+def test_vocabularies(tmp_path, family):
+    """Neither opened nor copied, as convert and runs copy them."""
+    folder = pathlib.Path(tokenizer_files.write(tmp_path / 'folder', family))
+    whole = {file.name: file.read_bytes() for file in folder.iterdir()}
+    for name in [*whole, 'added_tokens.json', 'tokenizer.json']:
+        for match, harm in harms(tmp_path):
+            (folder / name).unlink(missing_ok=True)
+            harm(folder / name)
+            if (family, name) != ('marian', 'tokenizer.json'):  # Of which it reads nothing.
+                refused(match, tokenizers.load, str(folder), '')
+            refused(match, tokenizers.copy_files, str(folder), '', tmp_path / 'workdir')
+            if name != 'config.json':
+                refused(match, hub.tokenizer_files, folder)
+        (folder / name).unlink()
+        if name in whole:
+            (folder / name).write_bytes(whole[name])
+    assert not (tmp_path / 'workdir' / 'vocabulary').exists()
+
+
+def test_convert_copies_no_link(tmp_path):
+    """What a link points at would be in the copy, for everybody who gets it."""
+    model = models.build(
+        'bert', 'sample', emb_dim=16, num_heads=2, head_dim=8, mlp_dim=16, vocab_size=40
+    )
+    params = traverse_util.unflatten_dict(
+        {
+            path: np.zeros(box.value.shape, np.float32)
+            for path, box in checkpoint.boxed_params(model).items()
+        },
+        sep='/',
+    )
+    source, run = tmp_path / 'source', tmp_path / 'run'
+    checkpoint.save(source, 'bert', model.config, params, dict(pad_id=0, eos_id=1), ())
+    convert.to_workdir(str(source), run)
+    for match, harm in harms(tmp_path):
+        harm(source / 'special_tokens_map.json')
+        refused(match, convert.to_workdir, str(source), tmp_path / 'target')
+        (source / 'special_tokens_map.json').unlink()
+    # The same the other way, for a file, for a checkpoint's file and for a whole folder.
+    vocabulary, checkpoints = run / 'tokenizer', run / 'checkpoints'
+    for match, harm in harms(tmp_path):
+        for folder in (vocabulary, checkpoints / '0' / 'state'):
+            harm(folder / 'vocab.txt')
+            refused(match, convert.to_folder, str(run), tmp_path / 'target', 0)
+            (folder / 'vocab.txt').unlink()
+    for folder in (vocabulary, checkpoints):
+        folder.rename(tmp_path / folder.name)
+        folder.symlink_to(tmp_path / folder.name)
+        refused('outside of', convert.to_folder, str(run), tmp_path / 'target', 0)
+        folder.unlink()
+        (tmp_path / folder.name).rename(folder)
+    assert not list(tmp_path.glob('*target*')) and not list(tmp_path.glob('.*'))
+    convert.to_folder(str(run), tmp_path / 'target', 0)
+
+
+def test_workdirs(tmp_path):
+    folder = tmp_path / 'run'
+    for name, read in (
+        ('config.json', results.read_run),
+        ('results.jsonl', fewshot_results.Sweep.read),
+        ('metrics.jsonl', results.read_run),
+        ('eval/3/test/task/metrics.json', results.read_run),
+    ):
+        for match, harm in harms(tmp_path):
+            path = folder / name
+            shutil.rmtree(folder, ignore_errors=True)
+            path.parent.mkdir(parents=True)
+            if name != 'config.json':
+                (folder / 'config.json').write_text('{}')
+            if name == 'metrics.jsonl':
+                about = folder / 'eval' / '3' / 'test' / 'task' / 'metrics.json'
+                about.parent.mkdir(parents=True)
+                about.write_text('{"task": "t", "scores": {"x": 1}}')
+            harm(path)
+            is_unseen = name.startswith('eval') and match == 'leads nowhere'
+            refused('no evaluation results' if is_unseen else match, read, folder)
+
+
+def test_prepared_data(tmp_path):
+    place = pathlib.Path(prepared.folder(str(tmp_path), 'bytes', 'task', 'train'))
+    place.mkdir(parents=True)
+    for match, harm in harms(tmp_path):
+        harm(place / 'manifest.json')
+        refused(match, prepared.open_task, str(tmp_path), 'bytes', 'task', 'train')
+        (place / 'manifest.json').unlink()
+        harm(place.parent.parent / 'mix.json')
+        refused(match, prepared.open_mixture, str(tmp_path), 'bytes', 'mix', 'train')
+        (place.parent.parent / 'mix.json').unlink()
+
+
+def test_copies_have_modes_of_their_own(tmp_path):
+    """A read-only file of a stranger does not make our copy one that cannot be changed."""
+    folder = tokenizer_files.write(tmp_path / 'folder', 'bert-cased')
+    for file in pathlib.Path(folder).iterdir():
+        file.chmod(0o444)
+    tokenizers.copy_files(folder, '', tmp_path / 'workdir')
+    for file in (tmp_path / 'workdir' / 'vocabulary').iterdir():
+        assert file.stat().st_mode & stat.S_IWUSR, file
