@@ -44,11 +44,12 @@ def test_the_wheel_holds_every_source_file_and_one_top_level_package(wheel):
     expected = {
         f'{inside}/{path.relative_to(PROJECT / folder)}'
         for folder, inside in FOLDERS.items()
-        for pattern in ('*.py', '*.csv')
+        for pattern in ('*.py', '*.csv', '*.txt')
         for path in (PROJECT / folder).rglob(pattern)
     }
     names = {n for n in zipfile.ZipFile(wheel).namelist() if '.dist-info/' not in n}
     assert 'xlbench/tasks/mtg.py' in expected and 'xlbench/configs/mtg_mt5.py' in expected
+    assert 'xlbench/tasks/samples/frames.txt' in expected
     assert names == expected
     assert wheel.name.startswith(f'xlbench-{xlbench.__version__}-')
 

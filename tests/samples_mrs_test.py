@@ -14,7 +14,7 @@ import pytest
 
 from xlbench import baselines, errors, prepare, readers, tokenizers
 from xlbench.tasks import samples
-from xlbench.tasks.samples import frames, mrs, phrases, replies
+from xlbench.tasks.samples import mrs, replies
 
 LANGUAGES = replies.LANGUAGES
 PROJECT = pathlib.Path(samples.__file__).parents[2]
@@ -186,6 +186,14 @@ def test_translated_pairs(root, splits):
     assert not any(english in message for message, _ in pairs(root, 'train', 'de'))
 
 
+def test_the_bytes_of_seed_0_stay(root):
+    """Raise mrs.GENERATOR when code changes them on purpose; texts need no new number."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in (root / 'mrs').rglob('*') if path.is_file()):
+        digest.update(f'{path.relative_to(root / "mrs")}\n'.encode() + path.read_bytes())
+    assert digest.hexdigest() == '35dd24fb8ff1d57d353bc6c563005b820971c3da22f2eca4d1a161f6b915fb3f'
+
+
 def test_same_seed_same_bytes_in_any_process(root, tmp_path):
     again = tmp_path / 'again'
     command = [sys.executable, '-m', 'xlbench.tasks.samples.mrs', f'--root={again}', '--seed=0']
@@ -224,17 +232,12 @@ def test_tables_are_complete():
         assert {len(cells) for cells in by_lang.values()} == {len(by_lang['en'])}, name
         # Two meanings of one spelling would make a reply ambiguous.
         assert all(len({*cells}) == len(cells) for cells in by_lang.values()), name
-    slots = replies._SLOT.findall
     for name, frame in replies.FRAME.items():
         assert tuple(frame.messages) == tuple(frame.replies) == LANGUAGES, name
         for lang in LANGUAGES:
             assert len(frame.replies[lang]) == 2, (name, lang)
-            for part in ('messages', 'replies'):
-                ours, english = getattr(frame, part)[lang], getattr(frame, part)['en']
-                assert [{*slots(t)} for t in ours] == [{*slots(t)} for t in english], (name, lang)
             assert len({*frame.messages[lang]}) == len(frame.messages['en']), (name, lang)
-    assert len(replies.FRAME) == frames.FRAMES.count('\n# ')
-    assert len(replies.PHRASES) == phrases.PHRASES.count('\n# ')
+    assert (len(replies.FRAME), len(replies.PHRASES)) == (57, 13)
 
 
 def test_vocabulary(root):

@@ -21,7 +21,7 @@ _MARK = '.sample'  # In <root>/<name>: a sample, which may be replaced.
 def write(
     root: str,
     name: str,
-    about: dict[str, int],
+    about: dict[str, int | str],
     vocabulary: str,
     fill: Callable[[str], None],
     train: Callable[[str], bytes],
@@ -31,7 +31,7 @@ def write(
     Args:
         root: The data root, made if missing. Official files in it are never replaced.
         name: The corpus, and its folder in the root.
-        about: What its text depends on, such as the seed; it is written anew when that changes.
+        about: What its bytes depend on, such as the seed; it is written anew when that changes.
         vocabulary: Name of the vocabulary's file in the root; another one trains it again.
         fill: Writes the corpus into an empty folder.
         train: Given the folder of the corpus, returns the vocabulary.
@@ -73,7 +73,7 @@ def _replace(folder: str, fill: Callable[[str], None]) -> None:
         os.rename(new, folder)
 
 
-def _corpora(root: str) -> dict[str, dict[str, int]]:
+def _corpora(root: str) -> dict[str, dict[str, int | str]]:
     """The complete corpora of a root; none if the list is missing, broken or of another form."""
     try:
         with open(os.path.join(root, _DESCRIPTION), encoding='utf-8') as file:
@@ -82,7 +82,7 @@ def _corpora(root: str) -> dict[str, dict[str, int]]:
         return {}
 
 
-def _describe(root: str, corpora: dict[str, dict[str, int]]) -> None:
+def _describe(root: str, corpora: dict[str, dict[str, int | str]]) -> None:
     text = json.dumps({'corpora': corpora, 'note': NOTE}, indent=1, sort_keys=True)
     write_text(os.path.join(root, _DESCRIPTION), text + '\n')
 

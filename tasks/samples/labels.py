@@ -18,10 +18,12 @@ from collections.abc import Callable, Sequence
 
 from xlbench import buckets, conllu, errors, readers, tokenizers
 from xlbench.benchmarks import FEWSHOT
-from xlbench.tasks.samples import corpus, lexicon
+from xlbench.tasks.samples import corpus, lexicon, texts
 
-# Raise it when any text or the vocabulary changes: older samples are then written anew.
+# Raise it when this code changes any byte: older samples are then written anew, as they are when
+# one of the texts has changed.
 GENERATOR = 2
+TEXTS = ('lexicon', 'labels')
 
 # Examples of each task in each language. The larger dev set of xnli is what its shots come from,
 # and half of it is left when they are taken out.
@@ -37,52 +39,12 @@ VOCABULARY = tokenizers.SAMPLE_FILES['sample_fewshot']
 _VOCABULARY_PIECES = 3000
 _TAG = re.compile('\t.*\n?')
 
-# Words with their parts of speech; {slots} are filled with phrases of `lexicon.forms`.
+_BLOCKS = texts.read('labels')
+_SLOTS = {*lexicon.SLOTS, 'price', 'did'}
+# Words with their parts of speech; slots are filled with phrases of `lexicon.forms`.
 SENTENCES = {
-    'en': (
-        '{name} lost/VERB {a_object} in/ADP {town} {time} ./PUNCT',
-        '{the_job} laughed/VERB because/SCONJ {name} brought/VERB {number} {things} ./PUNCT',
-        '{animal} slept/VERB quietly/ADV in/ADP the/DET garden/NOUN ./PUNCT',
-        'Did/AUX you/PRON see/VERB {the_object} ,/PUNCT {name} ?/PUNCT',
-        'Oh/INTJ ,/PUNCT {name} and/CCONJ {name2} do/AUX not/PART live/VERB in/ADP {town} !/PUNCT',
-        'She/PRON can/AUX carry/VERB {number} {things} if/SCONJ {name} helps/VERB her/PRON ./PUNCT',
-        '{time} ,/PUNCT {the_job} always/ADV repairs/VERB {a_object} for/ADP {name} ./PUNCT',
-        'They/PRON paid/VERB {price} €/SYM for/ADP {a_object} ./PUNCT',
-    ),
-    'de': (
-        '{name} verlor/VERB {time} {a_object} in/ADP {town} ./PUNCT',
-        '{the_job} lachte/VERB ,/PUNCT weil/SCONJ {name} {number} {things} brachte/VERB ./PUNCT',
-        '{animal} schlief/VERB ruhig/ADV im/ADP Garten/NOUN ./PUNCT',
-        'Hast/AUX du/PRON {the_object} gesehen/VERB ,/PUNCT {name} ?/PUNCT',
-        'Ach/INTJ ,/PUNCT {name} und/CCONJ {name2} wohnen/VERB nicht/PART in/ADP {town} !/PUNCT',
-        'Sie/PRON kann/AUX {number} {things} tragen/VERB ,/PUNCT wenn/SCONJ {name} ihr/PRON '
-        'hilft/VERB ./PUNCT',
-        '{time} repariert/VERB {the_job} immer/ADV {a_object} für/ADP {name} ./PUNCT',
-        'Sie/PRON bezahlten/VERB {price} €/SYM für/ADP {a_object} ./PUNCT',
-    ),
-    'fr': (
-        '{name} a/AUX perdu/VERB {a_object} à/ADP {town} {time} ./PUNCT',
-        '{the_job} a/AUX ri/VERB parce/SCONJ que/SCONJ {name} a/AUX apporté/VERB {number} {things} '
-        './PUNCT',
-        '{animal} dormait/VERB tranquillement/ADV dans/ADP le/DET jardin/NOUN ./PUNCT',
-        'Tu/PRON as/AUX vu/VERB {the_object} ,/PUNCT {name} ?/PUNCT',
-        "Oh/INTJ ,/PUNCT {name} et/CCONJ {name2} n'/ADV habitent/VERB pas/ADV à/ADP {town} !/PUNCT",
-        "Elle/PRON peut/AUX porter/VERB {number} {things} si/SCONJ {name} l'/PRON aide/VERB "
-        './PUNCT',
-        '{time} ,/PUNCT {the_job} répare/VERB toujours/ADV {a_object} pour/ADP {name} ./PUNCT',
-        'Ils/PRON ont/AUX payé/VERB {price} €/SYM pour/ADP {a_object} ./PUNCT',
-    ),
-    'es': (
-        '{name} perdió/VERB {a_object} en/ADP {town} {time} ./PUNCT',
-        '{the_job} rio/VERB porque/SCONJ {name} trajo/VERB {number} {things} ./PUNCT',
-        '{animal} dormía/VERB tranquilamente/ADV en/ADP el/DET jardín/NOUN ./PUNCT',
-        '¿/PUNCT Has/AUX visto/VERB {the_object} ,/PUNCT {name} ?/PUNCT',
-        '¡/PUNCT Oh/INTJ ,/PUNCT {name} y/CCONJ {name2} no/ADV viven/VERB en/ADP {town} !/PUNCT',
-        'Ella/PRON puede/AUX llevar/VERB {number} {things} si/SCONJ {name} la/PRON ayuda/VERB '
-        './PUNCT',
-        '{time} ,/PUNCT {the_job} siempre/ADV repara/VERB {a_object} para/ADP {name} ./PUNCT',
-        'Pagaron/VERB {price} €/SYM por/ADP {a_object} ./PUNCT',
-    ),
+    lang: [sentence for (sentence,) in rows]
+    for lang, rows in _BLOCKS['sentences'].by_language(lexicon.LANGUAGES, _SLOTS).items()
 }
 # Words of phrases that are neither of an open class nor the article that a phrase begins with.
 _CLOSED = {
@@ -94,53 +56,11 @@ _CLOSED = {
 _FRENCH_BEFORE_NOUNS = ('vieille', 'petit', 'gros', 'longue', 'grand')
 _ONE_WORD = {'name': 'PROPN', 'name2': 'PROPN', 'town': 'PROPN', 'number': 'NUM', 'price': 'NUM'}
 
-PREMISES = {
-    'en': (
-        '{name} {did} {a_object} in {town} {time}.',
-        '{time}, {name} {did} {a_object} in {town}.',
-    ),
-    'de': (
-        '{name} {did} {time} {a_object} in {town}.',
-        '{time} {did} {name} {a_object} in {town}.',
-    ),
-    'fr': (
-        '{name} a {did} {a_object} à {town} {time}.',
-        '{time}, {name} a {did} {a_object} à {town}.',
-    ),
-    'es': (
-        '{name} {did} {a_object} en {town} {time}.',
-        '{time}, {name} {did} {a_object} en {town}.',
-    ),
-}
-# In the order of LABELS, wordings that take it up from the object or from the town.
-HYPOTHESES = {
-    'en': (
-        ('{name} {did} {a_object}.', 'This happened in {town}.'),
-        ('{name} {did} {a_object}, and {the_job2} laughed.', '{the_job2} lives in {town}.'),
-        ('{name} never {did} {a_object}.', 'This did not happen in {town}.'),
-    ),
-    'de': (
-        ('{name} {did} {a_object}.', 'Das geschah in {town}.'),
-        ('{name} {did} {a_object}, und {the_job2} lachte.', '{the_job2} wohnt in {town}.'),
-        ('{name} {did} nie {a_object}.', 'Das geschah nicht in {town}.'),
-    ),
-    'fr': (
-        ('{name} a {did} {a_object}.', "Cela s'est passé à {town}."),
-        ('{name} a {did} {a_object} et {the_job2} a ri.', '{the_job2} habite à {town}.'),
-        ("{name} n'a jamais {did} {a_object}.", "Cela ne s'est pas passé à {town}."),
-    ),
-    'es': (
-        ('{name} {did} {a_object}.', 'Esto ocurrió en {town}.'),
-        ('{name} {did} {a_object} y {the_job2} rio.', '{the_job2} vive en {town}.'),
-        ('{name} nunca {did} {a_object}.', 'Esto no ocurrió en {town}.'),
-    ),
-}
-VERBS = {
-    'en': ('lost', 'found', 'sold', 'bought', 'repaired'),
-    'de': ('verlor', 'fand', 'verkaufte', 'kaufte', 'reparierte'),
-    'fr': ('perdu', 'trouvé', 'vendu', 'acheté', 'réparé'),
-    'es': ('perdió', 'encontró', 'vendió', 'compró', 'reparó'),
-}
+PREMISES, VERBS = (
+    _BLOCKS[name].wordings(lexicon.LANGUAGES, _SLOTS) for name in ('premises', 'verbs')
+)
+# Of each label, wordings that take it up from the object or from the town.
+HYPOTHESES = {label: _BLOCKS[label].wordings(lexicon.LANGUAGES, _SLOTS) for label in LABELS}
 
 Example = dict[str, tuple[str, ...]]  # By language: the words and tags, or the columns of a line.
 
@@ -152,7 +72,7 @@ def tagged(rng: random.Random) -> Example:
     """
     meanings = lexicon.sample(rng)
     number, price = rng.randrange(len(SENTENCES['en'])), str(rng.randrange(2, 90))
-    found = {}
+    sides = {}
     for lang in lexicon.LANGUAGES:
         filled = lexicon.forms(lang, meanings) | {'price': price}
         words: list[conllu.Word] = []
@@ -166,8 +86,8 @@ def tagged(rng: random.Random) -> Example:
         first = next(i for i, (_, tag) in enumerate(words) if tag != 'PUNCT')
         word, tag = words[first]
         words[first] = word[0].upper() + word[1:], tag
-        found[lang] = tuple(' '.join(side) for side in zip(*words, strict=True))
-    return found
+        sides[lang] = tuple(' '.join(side) for side in zip(*words, strict=True))
+    return sides
 
 
 def phrase(lang: str, slot: str, text: str) -> list[conllu.Word]:
@@ -201,13 +121,13 @@ def entailment(rng: random.Random) -> Example:
     meanings = lexicon.sample(rng)
     verb, wording = rng.randrange(len(VERBS['en'])), rng.randrange(2)
     label, about = rng.randrange(len(LABELS)), rng.randrange(2)
-    found = {}
+    sides = {}
     for lang in lexicon.LANGUAGES:
         filled = lexicon.forms(lang, meanings) | {'did': VERBS[lang][verb]}
-        templates = PREMISES[lang][wording], HYPOTHESES[lang][label][about]
-        sides = (lexicon.sentence(template, filled) for template in templates)
-        found[lang] = (*sides, LABELS[label])
-    return found
+        templates = PREMISES[lang][wording], HYPOTHESES[LABELS[label]][lang][about]
+        pair = (lexicon.sentence(template, filled) for template in templates)
+        sides[lang] = (*pair, LABELS[label])
+    return sides
 
 
 TASKS: dict[str, Callable[[random.Random], Example]] = {'udpos': tagged, 'xnli': entailment}
@@ -223,7 +143,7 @@ def make_splits(task: str, seed: int) -> dict[str, list[Example]]:
         examples: list[Example] = []
         while len(examples) < size:
             example = TASKS[task](rng)
-            keys = [(lang, texts[0]) for lang, texts in example.items()]
+            keys = [(lang, columns[0]) for lang, columns in example.items()]
             if all(seen.setdefault(key, split) == split for key in keys):
                 examples.append(example)
         splits[split] = examples
@@ -232,7 +152,7 @@ def make_splits(task: str, seed: int) -> dict[str, list[Example]]:
 
 def write(root: str, seed: int = 0) -> bool:
     """Writes the corpora and their vocabulary; False where they are already."""
-    about = {'generator': GENERATOR, 'seed': seed}
+    about = {'generator': GENERATOR, 'seed': seed, 'texts': texts.digest(*TEXTS)}
     return corpus.write(
         root, 'fewshot', about, VOCABULARY, lambda folder: _write_corpora(folder, seed), _train
     )

@@ -10,82 +10,17 @@ what somebody else did, and what animals and weather did.
 
 import random
 
-from xlbench.tasks.samples import lexicon, stories
+from xlbench.tasks.samples import lexicon, stories, texts
 
 ROLES = ('who', 'what', 'where', 'when', 'how_many')
 
-FACTS = {
-    'en': (
-        '{name} {did} {what} in {town} {time}.',
-        'In {town}, {name} {did} {what} {time}.',
-        '{time}, {name} {did} {what} in {town}.',
-    ),
-    'de': (
-        '{name} {did} {time} {what} in {town}.',
-        'In {town} {did} {name} {time} {what}.',
-        '{time} {did} {name} {what} in {town}.',
-    ),
-    'fr': (
-        '{name} a {did} {what} à {town} {time}.',
-        'À {town}, {name} a {did} {what} {time}.',
-        '{time}, {name} a {did} {what} à {town}.',
-    ),
-    'es': (
-        '{name} {did} {what} en {town} {time}.',
-        'En {town}, {name} {did} {what} {time}.',
-        '{time}, {name} {did} {what} en {town}.',
-    ),
-}
-# French: a direct object before the participle makes it agree, hence did_plural.
-QUESTIONS = {
-    'en': {
-        'who': 'Who {did} {the_object} in {town} {time}?',
-        'what': 'What did {name} {do} in {town} {time}?',
-        'where': 'Where did {name} {do} {the_object} {time}?',
-        'when': 'When did {name} {do} {the_object} in {town}?',
-        'how_many': 'How many {things} did {name} {do} in {town} {time}?',
-    },
-    'de': {
-        'who': 'Wer {did} {time} {the_object} in {town}?',
-        'what': 'Was {did} {name} {time} in {town}?',
-        'where': 'Wo {did} {name} {time} {the_object}?',
-        'when': 'Wann {did} {name} {the_object} in {town}?',
-        'how_many': 'Wie viele {things} {did} {name} {time} in {town}?',
-    },
-    'fr': {
-        'who': 'Qui a {did} {the_object} à {town} {time} ?',
-        'what': "Qu'a {did} {name} à {town} {time} ?",
-        'where': 'Où {name} a-t-{pronoun} {did} {the_object} {time} ?',
-        'when': 'Quand {name} a-t-{pronoun} {did} {the_object} à {town} ?',
-        'how_many': 'Combien {of_things} {name} a-t-{pronoun} {did_plural} à {town} {time} ?',
-    },
-    'es': {
-        'who': '¿Quién {did} {the_object} en {town} {time}?',
-        'what': '¿Qué {did} {name} en {town} {time}?',
-        'where': '¿Dónde {did} {name} {the_object} {time}?',
-        'when': '¿Cuándo {did} {name} {the_object} en {town}?',
-        'how_many': '¿{how_many} {things} {did} {name} en {town} {time}?',
-    },
-}
-# en: past, infinitive; de, es: past; fr: participle, its plural.
-VERBS = lexicon.table("""
-bought, buy | kaufte | acheté, achetés | compró
-sold, sell | verkaufte | vendu, vendus | vendió
-found, find | fand | trouvé, trouvés | encontró
-lost, lose | verlor | perdu, perdus | perdió
-hid, hide | versteckte | caché, cachés | escondió
-photographed, photograph | fotografierte | photographié, photographiés | fotografió
-drew, draw | zeichnete | dessiné, dessinés | dibujó
-cleaned, clean | putzte | nettoyé, nettoyés | limpió
-stole, steal | stahl | volé, volés | robó
-""")
-ANSWERS = {
-    'who': '{name}',
-    'what': '{a_object}',
-    'where': {'en': 'in {town}', 'de': 'in {town}', 'fr': 'à {town}', 'es': 'en {town}'},
-    'when': '{time}',
-    'how_many': '{number}',
-}
+_BLOCKS = texts.read('questions')
+_SLOTS = {*lexicon.SLOTS, 'did', 'do', 'did_plural', 'of_things', 'pronoun', 'how_many', 'what'}
+FACTS = _BLOCKS['facts'].wordings(lexicon.LANGUAGES, _SLOTS)
+QUESTIONS = {role: _BLOCKS[role].wordings(lexicon.LANGUAGES, _SLOTS, alike=False) for role in ROLES}
+VERBS = _BLOCKS['verbs'].table('.+, .+', '.+', '.+, .+', '.+')
+ANSWERS = {'who': '{name}', 'what': '{a_object}', 'when': '{time}', 'how_many': '{number}'}
+PLACE = _BLOCKS['place'].wordings(lexicon.LANGUAGES, _SLOTS)  # The answer to where.
 
 
 def _forms(lang: str, meanings: dict[str, int], verb: int, role: str) -> dict[str, str]:
@@ -113,13 +48,13 @@ def example(rng: random.Random) -> dict[str, tuple[str, str]]:
     verb = rng.randrange(len(VERBS))
     fact, other, scene = (rng.randrange(3) for _ in range(3))
     fact_first = rng.random() < 0.5
-    texts = {}
+    sides = {}
     for lang in lexicon.LANGUAGES:
         filled = _forms(lang, meanings, verb, role)
-        told = [FACTS[lang][fact], stories.OTHERS[lang][other]]
-        passage = (*(told if fact_first else told[::-1]), stories.SCENES[lang][scene])
-        answer = ANSWERS[role][lang] if role == 'where' else ANSWERS[role]
+        facts = [FACTS[lang][fact], stories.OTHERS[lang][other]]
+        passage = (*(facts if fact_first else facts[::-1]), stories.SCENES[lang][scene])
+        answer = PLACE[lang][0] if role == 'where' else ANSWERS[role]
         source = ' '.join(lexicon.sentence(template, filled) for template in passage)
-        question = lexicon.sentence(QUESTIONS[lang][role], filled)
-        texts[lang] = f'{source}\t{answer.format_map(filled)}', question
-    return texts
+        question = lexicon.sentence(QUESTIONS[role][lang][0], filled)
+        sides[lang] = f'{source}\t{answer.format_map(filled)}', question
+    return sides

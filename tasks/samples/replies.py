@@ -1,10 +1,10 @@
 """The grammar of the sample replies: a message of what a friend might write, and what one answers.
 
-A frame says one thing in ten languages, in one or two wordings; `frames` holds them, and `phrases`
-what fills their slots:
+A frame says one thing in ten languages, in one or two wordings; frames.txt holds them with their
+replies, a short and a long one, and phrases.txt what fills their slots:
 
-  de Das Treffen ist nicht {hour2}, sondern {hour}.
-   > Okay, {hour}. | Okay, ich bin {hour} da.
+  de: Das Treffen ist nicht {hour2}, sondern {hour}.
+  de: Okay, {hour}. | Okay, ich bin {hour} da.
 
 The meaning alone decides the reply, never the words: {hour} is what holds and {hour2} what does
 not, wherever they stand, and other frames have nearly the same words (who helps whom, the next week
@@ -16,35 +16,15 @@ import dataclasses
 import random
 import re
 
-from xlbench.tasks.samples import frames, phrases
+from xlbench.tasks.samples import texts
 
 LANGUAGES = ('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru')
 
-Blocks = dict[str, dict[str, str]]  # By header and language.
 _SLOT = re.compile(r'{(([a-z]+)\d?)}')
 _SENTENCE = re.compile(r'(?:^|(?<=[.?!] ))[¿¡]?\w')
 # How often a frame is drawn, by whether it tells two of a kind apart, has slots, or has none.
 _PAIR_WEIGHT, _SLOTS_WEIGHT, _PLAIN_WEIGHT = 8, 2, 1
 _SECOND, _HURRY = 0.6, 0.5  # How often a second sentence stands beside, and one of haste.
-
-
-def _blocks(text: str) -> Blocks:
-    """Splits blocks into lines by language; a line that begins with a space goes on the last."""
-    blocks: Blocks = {}
-    lines, lang = {}, ''
-    for line in text.strip().splitlines():
-        if line.startswith('# '):
-            lines = blocks[line[2:]] = {}
-        elif line.startswith(' '):
-            lines[lang] += ' ' + line.strip()
-        elif line:
-            lang, lines[lang] = line.split(' ', 1)
-    return blocks
-
-
-def _cells(text: str) -> tuple[str, ...]:
-    """'ein Haus | zwei Bäume' -> the two phrases."""
-    return tuple(cell.strip() for cell in text.split('|'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,25 +51,33 @@ class Frame:
         return _SLOTS_WEIGHT if self.slots else _PLAIN_WEIGHT
 
 
+def _phrases() -> dict[str, dict[str, texts.Cells]]:
+    blocks = texts.read('phrases')
+    return {name: block.wordings(LANGUAGES, blocks) for name, block in blocks.items()}
+
+
 def _frames() -> dict[str, Frame]:
-    found: dict[str, Frame] = {}
-    for header, lines in _blocks(frames.FRAMES).items():
+    frames: dict[str, Frame] = {}
+    known = {f'{name}{number}' for name in PHRASES for number in ('', '2')}
+    for header, block in texts.read('frames').items():
         name, _, says = header.partition(' = ')
-        parts = {lang: line.split(' > ') for lang, line in lines.items()}
-        messages = {lang: _cells(part[0]) for lang, part in parts.items()}
-        if says:
-            replies = found[says].replies
-        else:
-            replies = {lang: _cells(part[1]) for lang, part in parts.items()}
+        if says and says not in frames:
+            block.error(block.line, f'has the replies of {says}, which is no block above')
+        rows = block.by_language(LANGUAGES, known)
+        if len(rows['en']) != (1 if says else 2) or (not says and len(rows['en'][1]) != 2):
+            block.error(
+                block.line,
+                'needs a row of messages in each language, and a row of the short and the long '
+                'reply; [NAME = OTHER] needs the messages alone',
+            )
+        messages = {lang: own[0] for lang, own in rows.items()}
+        replies = frames[says].replies if says else {lang: own[1] for lang, own in rows.items()}
         slots = dict(_SLOT.findall(' '.join(messages['en'])))
-        found[name] = Frame(messages, replies, says or name, slots)
-    return found
+        frames[name] = Frame(messages, replies, says or name, slots)
+    return frames
 
 
-PHRASES: dict[str, dict[str, tuple[str, ...]]] = {
-    name: {lang: _cells(line) for lang, line in lines.items()}
-    for name, lines in _blocks(phrases.PHRASES).items()
-}
+PHRASES = _phrases()
 FRAME = _frames()
 
 

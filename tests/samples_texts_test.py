@@ -1,0 +1,115 @@
+"""The text files of the sample corpora: what is read, and which line is wrong."""
+
+import pathlib
+
+import pytest
+
+from xlbench import errors
+from xlbench.tasks.samples import corpus, labels, mrs, mtg, texts
+
+GOOD = """
+# A comment.
+[events]
+en: lost | {name} found it.
+de: verlor |
+    {name} fand es.
+
+[numbers]
+three | drei
+"""
+
+
+def read(text: str) -> dict[str, texts.Block]:
+    return texts.parse('a.txt', text)
+
+
+def test_a_block_is_read_by_language_or_as_a_table():
+    blocks = read(GOOD)
+    assert blocks['events'].wordings(('en', 'de'), {'name'}) == {
+        'en': ('lost', '{name} found it.'),
+        'de': ('verlor', '{name} fand es.'),
+    }
+    assert blocks['numbers'].table('.+', '.+') == (('three', 'drei'),)
+    assert [row.line for row in blocks['events'].rows] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ('line', 'wrong', 'message'),
+    [
+        ('de: verlor |', 'es: perdió |', 'a.txt:5: [events] has a row in es; its languages are'),
+        ('de: verlor |', 'de: verlor', 'a.txt:5: [events] has rows of [1] cells in de, and of [2]'),
+        ('de: verlor |', 'de: verlor | |', 'a.txt:5: [events] has an empty cell'),
+        ('{name} fand es.', '{nmae} fand es.', 'a.txt:5: [events] has the slot {nmae}; there are'),
+        ('{name} fand es.', '{name fand es.', 'a.txt:5: [events] has a brace that is part of no'),
+        ('{name} fand es.', 'Man fand es.', 'a.txt:5: [events] has other slots than its English'),
+        ('en: lost', 'lost', 'a.txt:4: [events] has a row in no language; its languages are en'),
+        ('three', 'three | 3', 'a.txt:9: [numbers] has a row of 3 cells; each has 2'),
+        ('drei', 'Drei', "a.txt:9: [numbers] has the cell 'Drei'; write it like 'Drei'"),
+        ('[numbers]', '[events]', 'a.txt:8: [events] stands in line 3, too'),
+        ('[events]', '', 'a.txt:4: [] a row stands before the first block'),
+        ('three | drei', '', 'a.txt:8: [numbers] has no row'),
+        ('[numbers]', '[numbers]\n[others]', 'a.txt:9: [numbers] has no row'),
+    ],
+)
+def test_the_line_that_is_wrong_is_named(line, wrong, message):
+    assert GOOD.count(line) == 1
+    with pytest.raises(errors.UserError) as error:
+        blocks = read(GOOD.replace(line, wrong))
+        blocks['events'].by_language(('en', 'de'), {'name'})
+        blocks['numbers'].table('.+', '[a-z]+')
+    assert str(error.value).startswith(message)
+    assert '\n' not in str(error.value)
+
+
+def test_a_file_that_is_not_in_utf8_is_one_plain_line(tmp_path, monkeypatch):
+    (tmp_path / 'a.txt').write_bytes('[numbers]\nfünf\n'.encode('latin-1'))
+    monkeypatch.setattr(texts, '__file__', str(tmp_path / 'texts.py'))
+    with pytest.raises(errors.UserError, match='not in UTF-8'):
+        texts.read('a')
+
+
+def test_samples_are_written_anew_when_a_text_has_changed(tmp_path, monkeypatch):
+    """A comment changes nothing, a word does; only the corpora that have it are stale."""
+    for name in (*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS):
+        path = pathlib.Path(texts.__file__).with_name(f'{name}.txt')
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    before = {module: texts.digest(*module.TEXTS) for module in (mtg, mrs, labels)}
+    monkeypatch.setattr(texts, '__file__', str(tmp_path / 'texts.py'))
+    texts.read.cache_clear()
+    try:
+        frames = tmp_path / 'frames.txt'
+        content = frames.read_text(encoding='utf-8')
+        frames.write_text('# Checked.\n' + content, encoding='utf-8')
+        assert {module: texts.digest(*module.TEXTS) for module in before} == before
+        texts.read.cache_clear()
+        frames.write_text(content.replace("en: I'm hungry.", 'en: I am hungry.'), encoding='utf-8')
+        after = {module: texts.digest(*module.TEXTS) for module in before}
+        assert [module for module in before if before[module] != after[module]] == [mrs]
+    finally:
+        monkeypatch.undo()
+        texts.read.cache_clear()
+    # The digest is what `corpus.write` compares.
+    root, written = str(tmp_path / 'root'), []
+    for digest in (before[mrs], before[mrs], after[mrs]):
+        about = {'generator': 1, 'seed': 0, 'texts': digest}
+        written.append(
+            corpus.write(root, 'mrs', about, 'a.model', lambda folder: None, lambda folder: b'')
+        )
+    assert written == [True, False, True]
+
+
+def test_each_corpus_says_which_texts_it_has(tmp_path, monkeypatch):
+    """Every text file is of a corpus, and in what `write` records."""
+    records = {}
+    monkeypatch.setattr(
+        corpus, 'write', lambda _, name, about, *rest: records.update({name: about})
+    )
+    for module in (mtg, mrs, labels):
+        module.write(str(tmp_path))
+    assert {name: about['texts'] for name, about in records.items()} == {
+        'mtg': texts.digest('lexicon', 'stories', 'questions', 'titles'),
+        'mrs': texts.digest('frames', 'phrases'),
+        'fewshot': texts.digest('lexicon', 'labels'),
+    }
+    named = {*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS}
+    assert named == {path.stem for path in pathlib.Path(texts.__file__).parent.glob('*.txt')}
