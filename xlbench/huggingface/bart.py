@@ -80,7 +80,7 @@ def _norm(ours: str, theirs: str) -> dict[str, Entry]:
     }
 
 
-# Name in config.json -> in layers.ACTIVATIONS; of several names the first is written.
+# Name in config.json -> in models.dense.ACTIVATIONS; of several names the first is written.
 _ACTIVATIONS = {
     'relu': 'relu',
     'gelu': 'gelu',

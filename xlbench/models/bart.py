@@ -22,7 +22,13 @@ import numpy as np
 from jax import lax
 
 from xlbench import errors
-from xlbench.models import generator, layers
+from xlbench.models import generator
+from xlbench.models.attention import Attention, mask_bias, same_segment
+from xlbench.models.dense import ACTIVATIONS, Dropout, Mlp, positions_shared
+from xlbench.models.embeddings import Embedding, look_up
+from xlbench.models.norms import LayerNorm
+from xlbench.models.placement import place
+from xlbench.models.transformer import check_config, checkpointed
 
 # Rows of a learned table that come before position 0; fairseq kept them for its padding symbol.
 POSITION_OFFSET = 2
@@ -40,7 +46,7 @@ class BartConfig:
       learned_positions: a table (BART, mBART) in place of sines and cosines (PEGASUS, Marian).
       embedding_norm: a norm of the sum of token and position (BART, mBART).
       scaled_embeddings: tokens are multiplied by sqrt(emb_dim) (all but BART).
-      activation: of the MLP; a name in layers.ACTIVATIONS.
+      activation: of the MLP; a name in ACTIVATIONS.
       init_std: standard deviation of fresh kernels and tables.
       dropout_rate: on embeddings and residuals.
       attention_dropout_rate: on attention weights.
@@ -75,9 +81,9 @@ class BartConfig:
     remat: str = 'none'
 
     def __post_init__(self):
-        layers.check_config(self)
-        if self.activation not in layers.ACTIVATIONS:
-            raise errors.unknown('activation', self.activation, layers.ACTIVATIONS)
+        check_config(self)
+        if self.activation not in ACTIVATIONS:
+            raise errors.unknown('activation', self.activation, ACTIVATIONS)
 
     @property
     def operands(self) -> str:
@@ -165,8 +171,8 @@ SIZES = {
 # ---------------------------------------------------------------------------------------- the parts
 
 
-def _attention(cfg: BartConfig, cross: bool = False) -> layers.Attention:
-    return layers.Attention(
+def _attention(cfg: BartConfig, cross: bool = False) -> Attention:
+    return Attention(
         num_heads=cfg.num_heads,
         head_dim=cfg.head_dim,
         out_features=cfg.emb_dim,
@@ -180,8 +186,8 @@ def _attention(cfg: BartConfig, cross: bool = False) -> layers.Attention:
     )
 
 
-def _mlp(cfg: BartConfig) -> layers.Mlp:
-    return layers.Mlp(
+def _mlp(cfg: BartConfig) -> Mlp:
+    return Mlp(
         features=cfg.mlp_dim,
         activation=cfg.activation,
         use_bias=True,
@@ -192,8 +198,8 @@ def _mlp(cfg: BartConfig) -> layers.Mlp:
     )
 
 
-def _dropout(cfg: BartConfig) -> layers.Dropout:
-    return layers.Dropout(cfg.dropout_rate, layers.positions_shared(cfg.shared_dropout))
+def _dropout(cfg: BartConfig) -> Dropout:
+    return Dropout(cfg.dropout_rate, positions_shared(cfg.shared_dropout))
 
 
 def sinusoids(length: int, features: int) -> np.ndarray:
@@ -241,7 +247,7 @@ class Positions(nn.Module):
     def __call__(self, length: int, positions: jax.Array | None) -> jax.Array:
         """[batch or 1, length, emb_dim] at positions [batch, length]; None: 0, 1, 2, ..."""
         table = self.table(length)
-        return table[None] if positions is None else layers.place(layers.look_up(table, positions))
+        return table[None] if positions is None else place(look_up(table, positions))
 
 
 class Residual(nn.Module):
@@ -249,11 +255,11 @@ class Residual(nn.Module):
 
     config: BartConfig
 
-    def before(self, norm: layers.LayerNorm, x: jax.Array) -> jax.Array:
+    def before(self, norm: LayerNorm, x: jax.Array) -> jax.Array:
         """x [batch, length, emb_dim] -> what the part gets."""
         return norm(x) if self.config.pre_norm else x
 
-    def after(self, norm: layers.LayerNorm, x: jax.Array, y: jax.Array) -> jax.Array:
+    def after(self, norm: LayerNorm, x: jax.Array, y: jax.Array) -> jax.Array:
         """x and the part's result y -> what the next part works on."""
         return x + y if self.config.pre_norm else norm(x + y)
 
@@ -265,9 +271,9 @@ class EncoderLayer(Residual):
         """Makes the parts."""
         cfg = self.config
         self.attention = _attention(cfg)
-        self.attention_norm = layers.LayerNorm()
+        self.attention_norm = LayerNorm()
         self.mlp = _mlp(cfg)
-        self.mlp_norm = layers.LayerNorm()
+        self.mlp_norm = LayerNorm()
         self.dropout = _dropout(cfg)
 
     def __call__(
@@ -277,7 +283,7 @@ class EncoderLayer(Residual):
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """One layer of the encoder."""
-        x = layers.place(x)
+        x = place(x)
         y = self.attention(self.before(self.attention_norm, x), mask=mask, train=train)
         x = self.after(self.attention_norm, x, self.dropout(y, train))
         y = self.mlp(self.before(self.mlp_norm, x), train)
@@ -291,11 +297,11 @@ class DecoderLayer(Residual):
         """Makes the parts."""
         cfg = self.config
         self.self_attention = _attention(cfg)
-        self.self_attention_norm = layers.LayerNorm()
+        self.self_attention_norm = LayerNorm()
         self.encoder_decoder_attention = _attention(cfg, cross=True)
-        self.encoder_decoder_attention_norm = layers.LayerNorm()
+        self.encoder_decoder_attention_norm = LayerNorm()
         self.mlp = _mlp(cfg)
-        self.mlp_norm = layers.LayerNorm()
+        self.mlp_norm = LayerNorm()
         self.dropout = _dropout(cfg)
 
     def __call__(
@@ -307,7 +313,7 @@ class DecoderLayer(Residual):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """One layer of the decoder."""
-        x = layers.place(x)
+        x = place(x)
         norm = self.self_attention_norm
         y = self.self_attention(self.before(norm, x), mask=mask, train=train)
         x = self.after(norm, x, self.dropout(y, train))
@@ -350,9 +356,9 @@ class Stack(nn.Module):
         cfg = self.config
         self.position_embedder = Positions(cfg)
         if cfg.embedding_norm:
-            self.embeddings_norm = layers.LayerNorm()
+            self.embeddings_norm = LayerNorm()
         if cfg.pre_norm:
-            self.final_norm = layers.LayerNorm()
+            self.final_norm = LayerNorm()
         self.dropout = _dropout(cfg)
 
     def enter(self, x: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
@@ -372,7 +378,7 @@ class Encoder(Stack):
         """Makes the parts."""
         super().setup()
         cfg = self.config
-        layer = layers.checkpointed(EncoderLayer, cfg.remat, train_argument=3)
+        layer = checkpointed(EncoderLayer, cfg.remat, train_argument=3)
         self.layers = [layer(cfg) for _ in range(cfg.num_encoder_layers)]
 
     def __call__(
@@ -385,7 +391,7 @@ class Encoder(Stack):
         """Embedded tokens -> encoded tokens."""
         mask = None
         if segments is not None:
-            mask = layers.mask_bias(layers.same_segment(segments, segments))
+            mask = mask_bias(same_segment(segments, segments))
         x = self.enter(x, self.position_embedder(x.shape[1], positions), train)
         for layer in self.layers:
             x = layer(x, mask, train)
@@ -399,7 +405,7 @@ class Decoder(Stack):
         """Makes the parts."""
         super().setup()
         cfg = self.config
-        layer = layers.checkpointed(DecoderLayer, cfg.remat, train_argument=5)
+        layer = checkpointed(DecoderLayer, cfg.remat, train_argument=5)
         self.layers = [layer(cfg) for _ in range(cfg.num_decoder_layers)]
 
     def __call__(
@@ -447,7 +453,7 @@ class Bart(generator.Generator):
     def setup(self):
         """Makes the parts."""
         cfg = self.config
-        self.token_embedder = layers.Embedding(
+        self.token_embedder = Embedding(
             cfg.vocab_size, cfg.emb_dim, cfg.dtype, nn.initializers.normal(cfg.init_std)
         )
         self.encoder = Encoder(cfg)

@@ -14,7 +14,12 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.errors import UserError
-from xlbench.models import layers
+from xlbench.models.attention import Attention, mask_bias, same_segment
+from xlbench.models.dense import Dense, Dropout, Mlp, positions_shared
+from xlbench.models.embeddings import Embedding
+from xlbench.models.norms import LayerNorm
+from xlbench.models.placement import place
+from xlbench.models.transformer import check_config, checkpointed
 
 INIT = nn.initializers.normal(0.02)  # arXiv:1810.04805's code: modeling.py, initializer_range.
 
@@ -59,7 +64,7 @@ class BertConfig:
     remat: str = 'none'
 
     def __post_init__(self):
-        layers.check_config(self)
+        check_config(self)
 
     @property
     def operands(self) -> str:
@@ -101,9 +106,9 @@ SIZES = {
 # ---------------------------------------------------------------------------------------- the parts
 
 
-def attention(cfg: BertConfig, cross: bool = False) -> layers.Attention:
+def attention(cfg: BertConfig, cross: bool = False) -> Attention:
     """Attention within a text, or from a decoder's over the source."""
-    return layers.Attention(
+    return Attention(
         num_heads=cfg.num_heads,
         head_dim=cfg.head_dim,
         out_features=cfg.emb_dim,
@@ -117,19 +122,19 @@ def attention(cfg: BertConfig, cross: bool = False) -> layers.Attention:
     )
 
 
-def dropout(cfg: BertConfig) -> layers.Dropout:
+def dropout(cfg: BertConfig) -> Dropout:
     """Dropout of embeddings and residuals."""
-    return layers.Dropout(cfg.dropout_rate, layers.positions_shared(cfg.shared_dropout))
+    return Dropout(cfg.dropout_rate, positions_shared(cfg.shared_dropout))
 
 
-def norm(cfg: BertConfig) -> layers.LayerNorm:
+def norm(cfg: BertConfig) -> LayerNorm:
     """A layer norm with the model's epsilon."""
-    return layers.LayerNorm(cfg.norm_epsilon)
+    return LayerNorm(cfg.norm_epsilon)
 
 
-def dense(cfg: BertConfig, features: int, axis: str = 'features') -> layers.Dense:
+def dense(cfg: BertConfig, features: int, axis: str = 'features') -> Dense:
     """A layer with a bias outside the stack: [features, emb_dim], its rows along `axis`."""
-    return layers.Dense(
+    return Dense(
         features, (axis, 'embed'), use_bias=True, matmul_dtype=cfg.operands, kernel_init=INIT
     )
 
@@ -144,7 +149,7 @@ class Layer(nn.Module):
         cfg = self.config
         self.attention = attention(cfg)
         self.attention_norm = norm(cfg)
-        self.mlp = layers.Mlp(
+        self.mlp = Mlp(
             features=cfg.mlp_dim,
             activation='gelu',
             use_bias=True,
@@ -161,7 +166,7 @@ class Layer(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """One layer of the encoder."""
-        x = layers.place(x)
+        x = place(x)
         y = self.attention(x, mask=mask, train=train)
         x = self.attention_norm(x + self.dropout(y, train))
         return self.mlp_norm(x + self.dropout(self.mlp(x, train), train))
@@ -177,9 +182,9 @@ class Embedded(nn.Module):
         cfg = self.config
         rows = cfg.max_positions + cfg.position_offset
         table = (cfg.emb_dim, cfg.dtype, INIT)
-        self.token_embedder = layers.Embedding(cfg.vocab_size, *table)
-        self.position_embedder = layers.Embedding(rows, *table, rows='positions')
-        self.type_embedder = layers.Embedding(cfg.type_vocab_size, *table, rows='types')
+        self.token_embedder = Embedding(cfg.vocab_size, *table)
+        self.position_embedder = Embedding(rows, *table, rows='positions')
+        self.type_embedder = Embedding(cfg.type_vocab_size, *table, rows='types')
         self.embeddings_norm = norm(cfg)
         self.dropout = dropout(cfg)
 
@@ -231,7 +236,7 @@ class Bert(Embedded):
         """Makes the parts."""
         super().setup()
         cfg = self.config
-        layer = layers.checkpointed(Layer, cfg.remat, train_argument=3)
+        layer = checkpointed(Layer, cfg.remat, train_argument=3)
         self.layers = [layer(cfg) for _ in range(cfg.num_layers)]
         if cfg.has_pooler:
             self.pooler = dense(cfg, cfg.emb_dim)
@@ -270,7 +275,8 @@ class Bert(Embedded):
     ) -> jax.Array:  # [batch, heads, length], float32
         """How the first token shares out its attention in the topmost layer; a sum is 1.
 
-        Computed apart, because `__call__` never divides its weights (layers.dot_product_attention).
+        Computed apart, because `__call__` never divides its weights: see `dot_product_attention`
+        of attention.py.
         """
         mask = _mask(segment_ids)
         x = self.embed(tokens, positions, type_ids)
@@ -286,4 +292,4 @@ def _mask(segment_ids: jax.Array | None) -> jax.Array | None:
     """Segments [batch, length] -> [batch, 1, length, length], 0 or MASKED."""
     if segment_ids is None:
         return None
-    return layers.mask_bias(layers.same_segment(segment_ids, segment_ids))
+    return mask_bias(same_segment(segment_ids, segment_ids))

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from xlbench import errors
-from xlbench.models import bert, layers
+from xlbench.models import bert
+from xlbench.models.dense import Dense
 
 POOLINGS = ('pooler', 'mean', 'first')
 
@@ -109,9 +110,9 @@ class DualEncoder(nn.Module):
         projection = self.right_projection if self.config.projection_dim else None
         return self._vector(self.right, projection, encoded, segment_ids)
 
-    def _projection(self) -> layers.Dense:
+    def _projection(self) -> Dense:
         cfg = self.config
-        return layers.Dense(
+        return Dense(
             cfg.projection_dim,
             ('features', 'embed'),
             matmul_dtype=cfg.operands,
@@ -121,7 +122,7 @@ class DualEncoder(nn.Module):
     def _vector(
         self,
         encoder: bert.Bert,
-        projection: layers.Dense | None,
+        projection: Dense | None,
         encoded: jax.Array,  # [batch, length, emb_dim]
         segment_ids: jax.Array | None,  # [batch, length]
     ) -> jax.Array:  # [batch, dim], float32

@@ -12,7 +12,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.models import bert, generator, layers
+from xlbench.models import bert, generator
+from xlbench.models.dense import ACTIVATIONS
+from xlbench.models.placement import place
+from xlbench.models.transformer import checkpointed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class DecoderLayer(bert.Layer):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """One layer of the decoder."""
-        x = layers.place(x)
+        x = place(x)
         y = self.attention(x, mask=mask, train=train)
         x = self.attention_norm(x + self.dropout(y, train))
         y = self.cross_attention(x, encoded, mask=cross_mask, train=train)
@@ -82,7 +85,7 @@ class Decoder(bert.Embedded):
         """Makes the parts."""
         super().setup()
         cfg = self.config
-        layer = layers.checkpointed(DecoderLayer, cfg.remat, train_argument=5)
+        layer = checkpointed(DecoderLayer, cfg.remat, train_argument=5)
         self.layers = [layer(cfg) for _ in range(cfg.num_layers)]
 
     def __call__(
@@ -136,7 +139,7 @@ class LmHead(nn.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """x [batch, targets, emb_dim] -> the same shape."""
-        return self.norm(layers.ACTIVATIONS['gelu'](self.dense(x)))
+        return self.norm(ACTIVATIONS['gelu'](self.dense(x)))
 
 
 class EncoderDecoder(generator.Generator):

@@ -11,7 +11,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.models import layers
+from xlbench.models.attention import Attention, mask_bias, same_segment
+from xlbench.models.cpu_kernels import product
+from xlbench.models.dense import fan_in_normal
 
 Cache = dict[str, Any]
 
@@ -113,7 +115,7 @@ class Generator(nn.Module):
     def logits(self, hidden: jax.Array) -> jax.Array:
         """Hidden states [..., emb_dim] -> logits [..., vocab], float32."""
         table, bias = self.output_embedding(), self.output_bias()
-        logits = layers.product(hidden.astype(jnp.float32), table, self.config.operands)
+        logits = product(hidden.astype(jnp.float32), table, self.config.operands)
         if bias is not None:
             logits = logits + bias
         axes = ('batch', *(['length'] if hidden.ndim == 3 else []), 'vocab')
@@ -128,7 +130,7 @@ class OutputEmbedding(nn.Module):
 
     def setup(self):
         """Makes the parts."""
-        init = nn.with_logical_partitioning(layers.fan_in_normal(), ('vocab', 'embed'))
+        init = nn.with_logical_partitioning(fan_in_normal(), ('vocab', 'embed'))
         self.kernel = self.param('kernel', init, (self.size, self.features), jnp.float32)
 
     def __call__(self) -> jax.Array:
@@ -151,18 +153,18 @@ def decoder_masks(
     seen = (position[:, None] >= position[None, :])[None, None]
     cross_mask = None
     if segments is not None:
-        seen = seen & layers.same_segment(segments, segments)
+        seen = seen & same_segment(segments, segments)
         if encoder_segments is not None:
-            cross_mask = layers.mask_bias(layers.same_segment(segments, encoder_segments))
+            cross_mask = mask_bias(same_segment(segments, encoder_segments))
     elif encoder_segments is not None:
-        cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
-    return layers.mask_bias(seen), cross_mask
+        cross_mask = mask_bias((encoder_segments > 0)[:, None, None, :])
+    return mask_bias(seen), cross_mask
 
 
 def empty_cache(
     encoded: jax.Array,  # [batch, inputs, emb_dim]
     encoder_segments: jax.Array | None,  # [batch, inputs]
-    cross_attentions: Sequence[layers.Attention],
+    cross_attentions: Sequence[Attention],
     max_length: int,
     beams: int,
 ) -> Cache:
@@ -191,7 +193,7 @@ def empty_cache(
     }
     cross_mask = None
     if encoder_segments is not None:
-        cross_mask = layers.mask_bias((encoder_segments > 0)[:, None, None, :])
+        cross_mask = mask_bias((encoder_segments > 0)[:, None, None, :])
     return {
         'index': jnp.zeros((), jnp.int32),
         'origin': jnp.zeros((batch, beams, max_length), jnp.int32),
@@ -213,5 +215,5 @@ def next_token(cache: Cache) -> tuple[Cache, jax.Array]:
     beam, position = jnp.arange(beams), jnp.arange(max_length)
     origin = jnp.where(position == index, beam[:, None], origin)
     own = (origin[..., None] == beam) & (position <= index)[:, None]
-    mask = layers.mask_bias(own.reshape(len(origin), 1, beams, max_length * beams))
+    mask = mask_bias(own.reshape(len(origin), 1, beams, max_length * beams))
     return {**cache, 'index': index + 1, 'origin': origin}, mask

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.errors import unknown
-from xlbench.models import bert, layers
+from xlbench.models import bert
+from xlbench.models.dense import Dropout, positions_shared
 
 HEADS = ('linear', 'cosine')
 
@@ -96,7 +97,7 @@ class SequenceClassifier(nn.Module):
         if not cfg.has_pooler:
             self.dense = bert.dense(cfg, cfg.emb_dim)
         self.classifier = _classifier(cfg)
-        self.dropout = layers.Dropout(cfg.classifier_dropout_rate)
+        self.dropout = Dropout(cfg.classifier_dropout_rate)
 
     def __call__(
         self,
@@ -141,8 +142,8 @@ class TokenClassifier(nn.Module):
         cfg = self.config
         self.encoder = bert.Bert(cfg)
         self.classifier = _classifier(cfg)
-        shared = layers.positions_shared(cfg.shared_dropout)
-        self.dropout = layers.Dropout(cfg.classifier_dropout_rate, shared)
+        shared = positions_shared(cfg.shared_dropout)
+        self.dropout = Dropout(cfg.classifier_dropout_rate, shared)
 
     def __call__(
         self,

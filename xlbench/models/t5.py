@@ -15,7 +15,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from xlbench.models import generator, layers
+from xlbench.models import generator
+from xlbench.models.attention import Attention, mask_bias, same_segment
+from xlbench.models.dense import Dropout, Mlp, positions_shared
+from xlbench.models.embeddings import Embedding
+from xlbench.models.norms import RMSNorm
+from xlbench.models.placement import place
+from xlbench.models.positions import RelativePositions
+from xlbench.models.transformer import check_config, checkpointed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +59,7 @@ class T5Config:
     remat: str = 'none'
 
     def __post_init__(self):
-        layers.check_config(self)
+        check_config(self)
 
     @property
     def operands(self) -> str:
@@ -102,8 +109,8 @@ SIZES = {
 # ---------------------------------------------------------------------------------------- the model
 
 
-def _attention(cfg: T5Config, cross: bool = False) -> layers.Attention:
-    return layers.Attention(
+def _attention(cfg: T5Config, cross: bool = False) -> Attention:
+    return Attention(
         num_heads=cfg.num_heads,
         head_dim=cfg.head_dim,
         out_features=cfg.emb_dim,
@@ -114,8 +121,8 @@ def _attention(cfg: T5Config, cross: bool = False) -> layers.Attention:
     )
 
 
-def _mlp(cfg: T5Config) -> layers.Mlp:
-    return layers.Mlp(
+def _mlp(cfg: T5Config) -> Mlp:
+    return Mlp(
         features=cfg.mlp_dim,
         activation='gelu_tanh' if cfg.gated_mlp else 'relu',
         gated=cfg.gated_mlp,
@@ -125,12 +132,12 @@ def _mlp(cfg: T5Config) -> layers.Mlp:
     )
 
 
-def _dropout(cfg: T5Config) -> layers.Dropout:
-    return layers.Dropout(cfg.dropout_rate, layers.positions_shared(cfg.shared_dropout))
+def _dropout(cfg: T5Config) -> Dropout:
+    return Dropout(cfg.dropout_rate, positions_shared(cfg.shared_dropout))
 
 
-def _relative_positions(cfg: T5Config, bidirectional: bool) -> layers.RelativePositions:
-    return layers.RelativePositions(
+def _relative_positions(cfg: T5Config, bidirectional: bool) -> RelativePositions:
+    return RelativePositions(
         num_heads=cfg.num_heads,
         num_buckets=cfg.relpos_buckets,
         max_distance=cfg.relpos_max_distance,
@@ -146,9 +153,9 @@ class EncoderLayer(nn.Module):
     def setup(self):
         """Makes the parts."""
         cfg = self.config
-        self.pre_attention_layer_norm = layers.RMSNorm()
+        self.pre_attention_layer_norm = RMSNorm()
         self.attention = _attention(cfg)
-        self.pre_mlp_layer_norm = layers.RMSNorm()
+        self.pre_mlp_layer_norm = RMSNorm()
         self.mlp = _mlp(cfg)
         self.dropout = _dropout(cfg)
 
@@ -160,7 +167,7 @@ class EncoderLayer(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """One layer of the encoder."""
-        x = layers.place(x)
+        x = place(x)
         y = self.attention(self.pre_attention_layer_norm(x), bias=bias, mask=mask, train=train)
         x = x + self.dropout(y, train)
         y = self.mlp(self.pre_mlp_layer_norm(x), train)
@@ -175,11 +182,11 @@ class DecoderLayer(nn.Module):
     def setup(self):
         """Makes the parts."""
         cfg = self.config
-        self.pre_self_attention_layer_norm = layers.RMSNorm()
+        self.pre_self_attention_layer_norm = RMSNorm()
         self.self_attention = _attention(cfg)
-        self.pre_cross_attention_layer_norm = layers.RMSNorm()
+        self.pre_cross_attention_layer_norm = RMSNorm()
         self.encoder_decoder_attention = _attention(cfg, cross=True)
-        self.pre_mlp_layer_norm = layers.RMSNorm()
+        self.pre_mlp_layer_norm = RMSNorm()
         self.mlp = _mlp(cfg)
         self.dropout = _dropout(cfg)
 
@@ -193,7 +200,7 @@ class DecoderLayer(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """One layer of the decoder."""
-        x = layers.place(x)
+        x = place(x)
         y = self.pre_self_attention_layer_norm(x)
         y = self.self_attention(y, bias=bias, mask=mask, train=train)
         x = x + self.dropout(y, train)
@@ -231,9 +238,9 @@ class Encoder(nn.Module):
         """Makes the parts."""
         cfg = self.config
         self.relpos_bias = _relative_positions(cfg, bidirectional=True)
-        layer = layers.checkpointed(EncoderLayer, cfg.remat, train_argument=4)
+        layer = checkpointed(EncoderLayer, cfg.remat, train_argument=4)
         self.layers = [layer(cfg) for _ in range(cfg.num_encoder_layers)]
-        self.encoder_norm = layers.RMSNorm()
+        self.encoder_norm = RMSNorm()
         self.dropout = _dropout(cfg)
 
     def __call__(
@@ -246,7 +253,7 @@ class Encoder(nn.Module):
         bias = self.relpos_bias(x.shape[1], x.shape[1])
         mask = None
         if segments is not None:
-            mask = layers.mask_bias(layers.same_segment(segments, segments))
+            mask = mask_bias(same_segment(segments, segments))
         x = self.dropout(x, train)
         for layer in self.layers:
             x = layer(x, bias, mask, train)
@@ -262,9 +269,9 @@ class Decoder(nn.Module):
         """Makes the parts."""
         cfg = self.config
         self.relpos_bias = _relative_positions(cfg, bidirectional=False)
-        layer = layers.checkpointed(DecoderLayer, cfg.remat, train_argument=6)
+        layer = checkpointed(DecoderLayer, cfg.remat, train_argument=6)
         self.layers = [layer(cfg) for _ in range(cfg.num_decoder_layers)]
-        self.decoder_norm = layers.RMSNorm()
+        self.decoder_norm = RMSNorm()
         self.dropout = _dropout(cfg)
 
     def __call__(
@@ -314,7 +321,7 @@ class T5(generator.Generator):
     def setup(self):
         """Makes the parts."""
         cfg = self.config
-        self.token_embedder = layers.Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype)
+        self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype)
         self.encoder = Encoder(cfg)
         self.decoder = Decoder(cfg)
         if not cfg.tied_embeddings:

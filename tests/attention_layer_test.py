@@ -1,0 +1,41 @@
+import jax
+import numpy as np
+
+from xlbench.models import attention as attention_lib
+
+
+def test_attention_by_the_formula():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 5, 6)).astype(np.float32)
+    bias = rng.normal(size=(1, 2, 5, 5)).astype(np.float32)
+    attention = attention_lib.Attention(num_heads=2, head_dim=3, out_features=6)
+    params = {
+        'qkv': {'kernel': rng.normal(size=(3, 6, 6)).astype(np.float32)},
+        'out': {'kernel': rng.normal(size=(6, 6)).astype(np.float32)},
+    }
+    expected = np.zeros_like(x)
+    q, k, v = (x @ kernel.T for kernel in params['qkv']['kernel'])
+    for row in range(2):
+        heads = []
+        for head in range(2):
+            part = slice(3 * head, 3 * head + 3)
+            logits = q[row][:, part] @ k[row][:, part].T + bias[0, head]
+            weights = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+            heads.append(weights @ v[row][:, part])
+        expected[row] = np.concatenate(heads, -1) @ params['out']['kernel'].T
+    out = jax.jit(attention.apply)({'params': params}, x, bias=bias)
+    np.testing.assert_allclose(out, expected, rtol=2e-4, atol=2e-4)
+
+
+def test_a_query_that_may_see_nothing_gives_numbers():
+    attention = attention_lib.Attention(num_heads=1, head_dim=2, out_features=2)
+    x = np.ones((1, 3, 2), np.float32)
+
+    @jax.jit
+    @jax.value_and_grad
+    def run(params):
+        bias = attention_lib.mask_bias(np.zeros((1, 1, 3, 3), bool))
+        return attention.apply(params, x, bias=bias).sum()
+
+    params = jax.jit(attention.init)(jax.random.key(0), x)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run(params)))

@@ -1,0 +1,91 @@
+"""Products, transposes and sums in the forms that XLA:CPU computes fast.
+
+They are right on every device; the comments say which habit of XLA:CPU asks for each. Two types
+govern a product: its result has the type of activations, its operands have `matmul_dtype`. float32
+activations with bfloat16 operands is the form that pays on a CPU: bf16 x bf16 -> fp32 in all three
+products of a layer's step.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import DTypeLike
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def product(x: jax.Array, kernel: jax.Array, matmul_dtype: DTypeLike) -> jax.Array:
+    """x [..., in] times kernel [*out, in] -> [..., *out] in x's type.
+
+    Autodiff would take the cotangent in float32 and so break the bf16 x bf16 -> fp32 form in the
+    backward pass (XLA:CPU then widens the operands first); here it is rounded to `matmul_dtype`.
+    """
+    if kernel.ndim > 2 and x.size < kernel.size:
+        # A decoding step. With x first, XLA:CPU would write a transposed copy of a stacked kernel
+        # at every step; so the kernel comes first, and the small result is turned.
+        out = _dot(kernel, x, ((kernel.ndim - 1,), (x.ndim - 1,)), matmul_dtype, x.dtype)
+        return jnp.moveaxis(out, range(kernel.ndim - 1), range(1 - kernel.ndim, 0))
+    return _dot(x, kernel, ((x.ndim - 1,), (kernel.ndim - 1,)), matmul_dtype, x.dtype)
+
+
+def _product_fwd(x, kernel, matmul_dtype):
+    saved = (x.astype(matmul_dtype), kernel.astype(matmul_dtype), jnp.zeros((0,), x.dtype))
+    return product(x, kernel, matmul_dtype), saved
+
+
+def _product_bwd(matmul_dtype, saved, g):
+    x, kernel, like = saved
+    if x.ndim == 2:
+        # With two axes summed over, XLA:CPU transposes g first and then multiplies in bfloat16; a
+        # single one it would sum over as it lies, which it can do in float32 only.
+        dx, dkernel = _product_bwd(matmul_dtype, (x[None], kernel, like), g[None])
+        return dx[0], dkernel
+    batch = tuple(range(x.ndim - 1))
+    out = tuple(range(x.ndim - 1, g.ndim))
+    dx = _dot(g, kernel, (out, tuple(range(kernel.ndim - 1))), matmul_dtype, like.dtype)
+    dkernel = _dot(g, x, (batch, batch), matmul_dtype, jnp.float32)
+    return dx, dkernel
+
+
+product.defvjp(_product_fwd, _product_bwd)
+
+
+def _dot(a, b, contract, dtype: DTypeLike, out_dtype: DTypeLike) -> jax.Array:
+    """A product without batch axes, accumulated in float32 whatever the operands' type."""
+    a, b = a.astype(dtype), b.astype(dtype)
+    out = lax.dot_general(a, b, (contract, ((), ())), preferred_element_type=jnp.float32)
+    return out.astype(out_dtype)
+
+
+def dot_heads(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
+    """The product of [batch, heads, ..] and [batch, heads, ..], accumulated in float32."""
+    dims = (((contract[0],), (contract[1],)), ((0, 1), (0, 1)))
+    return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
+
+
+def plain(x: jax.Array) -> jax.Array:
+    """x, on a CPU laid out in the order of its axes before anything reads it.
+
+    XLA turns a transpose into another layout or folds it into the product that reads it, and
+    XLA:CPU multiplies what is not laid out plainly slowly: in float32 even where both operands are
+    bfloat16. The barrier stops the folding, and the added axis makes the layout plain in time for
+    the choice of the kernel.
+    """
+    return lax.platform_dependent(
+        x, cpu=lambda x: lax.optimization_barrier(x[None])[0], default=lambda x: x
+    )
+
+
+def written_transpose(x: jax.Array) -> jax.Array:
+    """[..., m, n] -> [..., n, m]; on a CPU as a copy in memory."""
+    return plain(jnp.swapaxes(x, -1, -2))
+
+
+def sum_of_rows(x: jax.Array) -> jax.Array:
+    """[batch, ...] -> [1, ...]; a product on CPUs, which would sum a leading axis on one thread."""
+    return lax.platform_dependent(
+        x,
+        cpu=lambda x: jnp.einsum('zb,b...->z...', jnp.ones((1, x.shape[0])), x),
+        default=lambda x: jnp.sum(x, axis=0, keepdims=True),
+    )

@@ -1,0 +1,56 @@
+"""Tables whose rows are looked up."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+
+from xlbench.models import placement
+from xlbench.models.dense import Initializer
+
+
+@jax.custom_vjp
+def look_up(table: jax.Array, ids: jax.Array) -> jax.Array:
+    """Rows of table [vocab, emb_dim] at ids [batch, length] -> [batch, length, emb_dim]."""
+    return _as_the_table(jnp.take(table, ids, axis=0))
+
+
+def _as_the_table(x: jax.Array) -> jax.Array:
+    """x [batch, length, emb_dim], its features cut as those of a table.
+
+    So a device looks up, and sums up for the gradient, its own columns for the rows of all that
+    share the table; no table, and nothing of a table's size, is sent for it.
+    """
+    return placement.constrain(x, 'looked_up', 'length', 'embed')
+
+
+def _look_up_fwd(table, ids):
+    return look_up(table, ids), (ids, jnp.zeros((table.shape[0], 0), table.dtype))
+
+
+def _look_up_bwd(saved, g):
+    ids, like = saved
+    table = jnp.zeros((like.shape[0], g.shape[-1]), like.dtype)
+    return table.at[ids].add(_as_the_table(g.astype(like.dtype))), None
+
+
+look_up.defvjp(_look_up_fwd, _look_up_bwd)
+
+
+class Embedding(nn.Module):
+    """A table of `size` rows; called with ids it looks them up."""
+
+    size: int
+    features: int
+    dtype: DTypeLike = jnp.float32
+    embedding_init: Initializer = nn.initializers.normal(1.0)
+    rows: str = 'vocab'  # logical axis of the rows
+
+    def setup(self):
+        """Makes the parts."""
+        init = nn.with_logical_partitioning(self.embedding_init, (self.rows, 'embed'))
+        self.embedding = self.param('embedding', init, (self.size, self.features), jnp.float32)
+
+    def __call__(self, ids: jax.Array) -> jax.Array:
+        """ids [batch, length] -> [batch, length, features]."""
+        return placement.place(look_up(self.embedding, ids).astype(self.dtype))

@@ -1,0 +1,40 @@
+"""Norms over the features, computed in float32."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+class RMSNorm(nn.Module):
+    """Divides by the root mean square, in float32, and scales; no mean, no offset."""
+
+    epsilon: float = 1e-6
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """x [..., embed] -> the same shape and type."""
+        init = nn.with_logical_partitioning(nn.initializers.ones, ('embed',))
+        scale = self.param('scale', init, (x.shape[-1],), jnp.float32)
+        wide = x.astype(jnp.float32)
+        mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
+        return (wide * lax.rsqrt(mean_square + self.epsilon) * scale).astype(x.dtype)
+
+
+class LayerNorm(nn.Module):
+    """Subtracts the mean, divides by the standard deviation, in float32; scales and shifts."""
+
+    epsilon: float = 1e-5
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """x [..., embed] -> the same shape and type."""
+        axes, shape = ('embed',), (x.shape[-1],)
+        ones = nn.with_logical_partitioning(nn.initializers.ones, axes)
+        zeros = nn.with_logical_partitioning(nn.initializers.zeros, axes)
+        scale = self.param('scale', ones, shape, jnp.float32)
+        bias = self.param('bias', zeros, shape, jnp.float32)
+        wide = x.astype(jnp.float32)
+        centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
+        variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
+        return (centred * lax.rsqrt(variance + self.epsilon) * scale + bias).astype(x.dtype)

@@ -1,0 +1,94 @@
+"""Positions: T5's relative biases, sines and cosines, and learned tables."""
+
+import math
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from xlbench.models.placement import constrain
+
+# Blocks of queries that a bias is made of (see `skew`): what a mesh cuts a length into divides it.
+BIAS_BLOCKS = 64
+
+
+def relative_position_bucket(
+    relative: jax.Array,  # key position minus query position
+    *,
+    bidirectional: bool,
+    num_buckets: int,
+    max_distance: int,
+) -> jax.Array:
+    """T5's buckets (arXiv:1910.10683, 2.1): exact when near, logarithmic up to max_distance."""
+    bucket = jnp.zeros_like(relative)
+    if bidirectional:
+        num_buckets //= 2
+        bucket = jnp.where(relative > 0, num_buckets, 0)
+        distance = jnp.abs(relative)
+    else:
+        distance = -jnp.minimum(relative, 0)
+    exact = num_buckets // 2
+    ratio = jnp.log(jnp.maximum(distance, 1).astype(jnp.float32) / exact)
+    far = exact + (ratio / math.log(max_distance / exact) * (num_buckets - exact)).astype(jnp.int32)
+    return bucket + jnp.where(distance < exact, distance, jnp.minimum(far, num_buckets - 1))
+
+
+def skew(values: jax.Array, queries: int, keys: int) -> jax.Array:
+    """[heads, queries + keys] by difference -> [heads, queries, keys].
+
+    Entry n of `values` belongs to key minus query = n - (queries - 1). Blocks of queries are taken
+    first, and each block's rows of it alone: where a mesh cuts the queries, a device makes its own.
+    """
+    size = queries // math.gcd(queries, BIAS_BLOCKS)
+    blocks = _windows(values, queries // size, size, size + keys)
+    blocks = constrain(blocks, 'heads', 'length', None)
+    bias = _windows(blocks, size, 1, keys).reshape(len(values), queries, keys)
+    return constrain(bias, 'heads', 'length', None)
+
+
+def _windows(values: jax.Array, count: int, step: int, width: int) -> jax.Array:
+    """[..., n] -> [..., count, width]; the last row begins at 0, each one above `step` later.
+
+    Repeats the vector, and reads it back with rows shorter by `step`. The transpose of that is a
+    pad and a sum, no scatter.
+    """
+    *lead, found = values.shape
+    length = count * step + width
+    values = jnp.pad(values, [(0, 0)] * len(lead) + [(0, max(0, length - found))])[..., :length]
+    rows = jnp.broadcast_to(values[..., None, :], (*lead, count, length)).reshape(*lead, -1)
+    rows = rows[..., : count * (length - step)].reshape(*lead, count, length - step)
+    return rows[..., (count - 1) * step :]
+
+
+class RelativePositions(nn.Module):
+    """A learnt bias for each head and bucket of key position minus query position."""
+
+    num_heads: int
+    num_buckets: int
+    max_distance: int
+    bidirectional: bool
+
+    @nn.compact
+    def by_difference(self, queries: int, keys: int) -> jax.Array:
+        """[heads, queries + keys]; entry n is for key minus query = n - (queries - 1).
+
+        The last entry belongs to no pair; it makes room for `skew`. Buckets are spread by a
+        one-hot product, because the gradient of a gather would be a scatter.
+        """
+        init = nn.with_logical_partitioning(
+            nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform'), ('heads', 'relpos_buckets')
+        )
+        table = self.param('rel_embedding', init, (self.num_heads, self.num_buckets), jnp.float32)
+        bucket = relative_position_bucket(
+            jnp.arange(queries + keys) - (queries - 1),
+            bidirectional=self.bidirectional,
+            num_buckets=self.num_buckets,
+            max_distance=self.max_distance,
+        )
+        spread = jax.nn.one_hot(bucket, self.num_buckets, axis=0, dtype=jnp.float32)
+        return jnp.dot(table, spread, precision=lax.Precision.HIGHEST)
+
+    def __call__(self, queries: int, keys: int) -> jax.Array:
+        """The bias [1, heads, queries, keys], float32."""
+        return skew(self.by_difference(queries, keys), queries, keys)[None]
