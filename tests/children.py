@@ -244,6 +244,18 @@ def _compare(left: Any, right: Any, place: str, rtol: float, atol: float) -> Non
         assert left == right, f'{place}: {left!r} and {right!r}'
 
 
+def contents(folder: str | os.PathLike) -> dict[str, tuple[int, bytes | None]]:
+    """{path: (time of change in ns, bytes)} of all below a folder, folders included."""
+    folder = pathlib.Path(folder)
+    return {
+        str(path.relative_to(folder)): (
+            path.stat().st_mtime_ns,
+            path.read_bytes() if path.is_file() else None,
+        )
+        for path in sorted(folder.rglob('*'))
+    }
+
+
 def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding='utf-8').splitlines()]
 

@@ -149,25 +149,38 @@ def test_names_of_steps():
 
 
 def test_what_a_kill_leaves_goes_at_the_next_start(tmp_path):
-    """Of this machine's writers that are dead; not of those that write at this moment."""
-    done = subprocess.run([sys.executable, '-c', 'import os; print(os.getpid())'],
-                          capture_output=True, text=True, check=True)  # fmt: skip
-    folder = tmp_path / 'eval' / '3' / 'test' / 'task'
-    kept = tmp_path / 'checkpoints' / '3'
-    for place in (folder, kept):
+    """Whoever holds the folder's lock calls it, so that no writer of it can be alive."""
+    task = tmp_path / 'eval' / '3' / 'test' / 'task'
+    checkpoint = tmp_path / 'checkpoints' / '3'  # Orbax cleans up itself.
+    source = tmp_path / 'source'  # Has a writer of its own.
+    for place in (task, checkpoint, source, tmp_path / '.vocabulary.tmp'):
         place.mkdir(parents=True)
-    node, dead = platform.node(), int(done.stdout)
-    left = f'.metrics.json.{node}-{dead}.tmp'
-    others = [
-        'metrics.json',
-        f'.metrics.json.{node}-{threading.get_native_id()}.tmp',
-        f'.metrics.json.another-machine-{dead}.tmp',
-        f'.metrics.json.{node}-.tmp',
-    ]
-    for name in (left, *others):
-        (folder / name).write_text('{')
-    (kept / left).write_text('{')
-    (tmp_path / left).write_text('{')
+    for name in (
+        f'.metrics.json.{platform.node()}-{threading.get_native_id()}.tmp',
+        '.metrics.json.another-machine-7.tmp',
+    ):
+        for place in (tmp_path, task, checkpoint, source, tmp_path / '.vocabulary.tmp'):
+            (place / name).write_text('{')
+    (source / '.lock').write_text('')
+    (task / 'metrics.json').write_text('{}')
+    (task / 'mine.tmp').write_text('')
     files.remove_leftovers(tmp_path)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(others)
-    assert not (tmp_path / left).exists() and (kept / left).exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['checkpoints', 'eval', 'source']
+    assert sorted(path.name for path in task.iterdir()) == ['metrics.json', 'mine.tmp']
+    assert len(list(checkpoint.iterdir())) == 2 and len(list(source.iterdir())) == 3
+
+
+def test_a_new_name_is_on_the_disk(tmp_path, monkeypatch):
+    """The folder is synced after the rename; where that is not possible, nothing is said."""
+    synced, sync = [], os.fsync
+
+    def watch(number):
+        folder = os.path.isdir(f'/proc/self/fd/{number}')
+        synced.append((folder, (tmp_path / 'a').exists()))
+        if folder:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        sync(number)
+
+    monkeypatch.setattr(os, 'fsync', watch)
+    files.write(tmp_path / 'a', 'x')
+    assert synced == [(False, False), (True, True)]

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import children
 import pytest
 import tiny
 
-from xlbench import checkpoints, errors, logs, processes, train
+from xlbench import checkpoints, errors, evaluate, logs, processes, train
 from xlbench.evaluators import loop
 from xlbench.interruption import NAMES, Interrupted, Interruption
 
@@ -248,6 +249,38 @@ def test_the_real_program(config, undisturbed, tmp_path):
         assert checkpoints.steps(tmp_path / 'run')[-1] == step
     train.train(config, str(tmp_path / 'run'))
     children.same_run(tmp_path / 'run', undisturbed)
+
+
+def test_a_second_start_leaves_a_live_run_alone(config, undisturbed, tmp_path, capsys):
+    """Training, evaluating and sweeping into a workdir that is being written: one line each."""
+    workdir = tmp_path / 'run'
+    flags = [
+        f'--config={tiny.write_config(tmp_path / "tiny_run.py", config)}',
+        f'--workdir={workdir}',
+    ]
+    # It stands still in the middle of its work, so that its bytes can be compared.
+    with children.start(flags, devices=8, signal_at='0:train:7:STOP') as run:
+        run.wait_for(0, 'stage2 6/')
+        while '"step": 7,' not in (workdir / 'metrics.jsonl').read_text():
+            time.sleep(0.01)
+        before = children.contents(workdir)
+        for main, argv in (
+            (train.main, flags),
+            (train.main, flags),
+            (evaluate.main, [f'--workdir={workdir}', '--step=last']),
+        ):
+            assert errors.run_main(main, ['xlbench', *argv]) == 2
+            [line] = capsys.readouterr().err.splitlines()
+            assert line.startswith(
+                f'error: {workdir} is in use by process {run.processes[0].pid} on '
+            )
+            assert ' UTC (python -m xlbench.train --config=' in line
+        assert children.contents(workdir) == before
+        run.kill(0, signal.SIGCONT)
+        assert run.wait() == [0], run.output(0)
+    children.same_run(workdir, undisturbed)
+    assert not list(workdir.rglob('.*'))
+    evaluate.main(['evaluate', f'--workdir={workdir}'])  # And now it may.
 
 
 def test_ctrl_c_ends_other_programs_with_a_line(undisturbed, tmp_path):

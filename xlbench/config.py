@@ -342,7 +342,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     if folder.exists() and not folder.is_dir():
         raise UserError(f'{workdir} is a file and no folder; choose another --workdir')
     if not path.exists():
-        if folder.exists() and any(not e.name.startswith('.config') for e in folder.iterdir()):
+        if folder.exists() and not files.is_free(folder):
             raise UserError(
                 f'{workdir} is not empty and holds no run of ours (no config.json); '
                 'choose another --workdir'
@@ -540,6 +540,8 @@ def refuse_sweep(workdir: str) -> None:
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
     """Makes the workdir this config's own: writes config.json, unless it did so before.
 
+    Whoever calls this holds the workdir's lock.
+
     Args:
       workdir: of the run.
       config: of the run.
@@ -549,8 +551,10 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
     Raises:
       UserError: the workdir is another config's, or somebody's, or of other data.
     """
-    if check_workdir(workdir, config):
+    begun = check_workdir(workdir, config)
+    if os.path.isdir(workdir):
         files.remove_leftovers(workdir)
+    if begun:
         began = read_about(workdir)
         hashes = [(content.get('vocabulary') or {}).get('sha256') for content in (began, about)]
         if all(hashes) and hashes[0] != hashes[1]:

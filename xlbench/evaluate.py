@@ -17,10 +17,13 @@ Several processes share the work as in training (MODULE=xlbench.evaluate launch/
 --mesh=data=2,tensor=4 takes other devices than the run had. Told to end (SIGTERM), it ends with
 code 75, and after Ctrl-C with 130; the tasks that were complete keep their scores.
 
+A workdir has one writer: while a run, or another evaluation, writes into it, this one is refused.
+
 A retriever is evaluated with the settings of the config's evaluation, response sets included; flags
 of decoding are for models that write texts.
 """
 
+import argparse
 import dataclasses
 import re
 import signal
@@ -36,7 +39,16 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import checkpoints as checkpoints_lib, errors, partitioning, processes, report, runs
+from xlbench import (
+    checkpoints as checkpoints_lib,
+    errors,
+    files,
+    locks,
+    partitioning,
+    processes,
+    report,
+    runs,
+)
 from xlbench.checkpoints import find_step
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
@@ -50,6 +62,15 @@ def main(argv: Sequence[str]) -> None:
     args = commands.evaluate(argv, __doc__)
     processes.join()
     processes.keep_programs()
+    first = jax.process_index() == 0
+    with locks.folder(args.workdir, active=first):
+        if first:
+            files.remove_leftovers(args.workdir)
+        _evaluate(args, first)
+
+
+def _evaluate(args: argparse.Namespace, first: bool) -> None:
+    """Scores what the command line asks for; the first process writes and speaks."""
     about = read_run(args.workdir, RUN_KEYS)
     config = ConfigDict(about['config'])
     step = find_step(args.workdir, args.step)
@@ -83,7 +104,6 @@ def main(argv: Sequence[str]) -> None:
     evaluator, _ = parts.evals[name]
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
     filed = '-'.join([split, *counted, *decoded])
-    first = jax.process_index() == 0
     if first:
         print(f'step {step} of {args.workdir} on {len(changes["tasks"])} tasks, {filed}')
         for note in evaluator.notes.values():

@@ -1,22 +1,26 @@
 """Small files: nobody ever sees half of one that we write, and we trust none that we read.
 
   files.write(path, text)                     the whole file or none of it
+  with files.replacing(path) as file:         the same, piece by piece
   files.read_json(path, dict[str, float])     its content, checked against a type
 """
 
 import contextlib
+import errno
 import os
 import pathlib
 import platform
-import re
+import shutil
 import threading
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
 from xlbench import limits
 from xlbench.errors import UserError
+
+LOCK = '.lock'  # The file in a folder that is locked; see xlbench/locks.py.
 
 T = TypeVar('T')
 
@@ -31,42 +35,82 @@ def write(path: str | os.PathLike, data: str | bytes) -> None:
     Raises:
         OSError: It cannot be written; `path` is its `filename`.
     """
+    with replacing(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """A binary file to write in a `with` block, which takes its place at the end, if all went well.
+
+    Args:
+        path: Of the file; its folder must be there, and what was there stays until the end.
+
+    Raises:
+        OSError: It cannot be written; `path` is its `filename`.
+    """
     path = pathlib.Path(path)
-    data = data.encode() if isinstance(data, str) else data
     # Threads, processes and machines that write the same file at the same time have one each.
     writer = f'{platform.node()}-{threading.get_native_id()}'
     temporary = path.with_name(f'.{path.name}.{writer}.tmp')
-    with naming(path):
-        try:
-            with open(temporary, 'wb') as file:
-                file.write(data)
-                file.flush()
-                # Without it a machine that loses power may keep the new name and not the content.
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):  # What went wrong first is what matters.
-                temporary.unlink()
+    try:
+        with open(temporary, 'wb') as file:
+            yield file
+            file.flush()
+            # Without it a machine that loses power may keep the new name and not the content.
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # What went wrong first is what matters.
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename in (None, str(temporary), temporary):
+            with naming(path):
+                raise
+        raise
+
+
+def sync_folder(path: str | os.PathLike) -> None:
+    """Has the disk keep the names in a folder; without it power that fails may undo a rename."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # Some file systems cannot.
             raise
+    finally:
+        os.close(number)
 
 
 def remove_leftovers(folder: str | os.PathLike) -> None:
-    """Removes what writers of this machine, killed in the middle of `write`, left below a folder.
+    """Removes what writers that were killed left below a folder: hidden names that end in .tmp.
 
-    Only whoever owns the folder calls this; files of writers that are alive, and of other
-    machines, stay.
+    Only whoever holds the folder's lock calls this (xlbench/locks.py), before it writes: then all
+    of it is nobody's. Folders below that have a lock of their own are left to who holds that.
     """
-    if not os.path.isdir('/proc/self'):
-        return  # Whether a thread is alive cannot be asked here.
-    pattern = re.compile(rf'\..+\.{re.escape(platform.node())}-(\d+)\.tmp')
     for place, folders, names in os.walk(folder):
+        for name in [name for name in folders if _is_temporary(name)]:
+            shutil.rmtree(os.path.join(place, name), ignore_errors=True)
         # A checkpoint is whole or absent, and large; its own writer cleans up.
-        folders[:] = [name for name in folders if name != 'checkpoints']
-        for name in names:
-            match = pattern.fullmatch(name)
-            if match and not os.path.exists(f'/proc/{match[1]}'):
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(place, name))
+        folders[:] = [
+            name
+            for name in folders
+            if name != 'checkpoints'
+            and not _is_temporary(name)
+            and not os.path.lexists(os.path.join(place, name, LOCK))
+        ]
+        for name in filter(_is_temporary, names):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(place, name))
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith('.') and name.endswith('.tmp')
+
+
+def is_free(path: str | os.PathLike) -> bool:
+    """Whether a folder holds nothing but what a lock, or a writer that was killed, left there."""
+    return all(name == LOCK or _is_temporary(name) for name in os.listdir(path))
 
 
 @contextlib.contextmanager

@@ -36,6 +36,7 @@ from xlbench import (
     errors,
     files,
     init_from,
+    locks,
     logs,
     optimizers,
     partitioning,
@@ -76,16 +77,18 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
       found: how the processes of the run found each other, to say it.
 
     Raises:
-      UserError: before anything is written, if config, data, mesh or workdir cannot work; later, if
-        a loss is not finite or a disk does not take what is written.
+      UserError: before anything is written, if config, data, mesh or workdir cannot work, or if
+        another process writes into the workdir; later, if a loss is not finite or a disk does not
+        take what is written.
       Interrupted: the run was told to end, and has saved where it is.
     """
     runs.check_config(config)
-    begun = config_lib.check_workdir(workdir, config)
-    if begun and (pathlib.Path(workdir) / 'DONE').exists():
+    if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{report.table(workdir)}')
         return
-    with Interruption() as interruption:
+    first = jax.process_index() == 0
+    with locks.folder(workdir, active=first), Interruption() as interruption:
+        begun = config_lib.check_workdir(workdir, config)
         parts = runs.build(config, workdir if begun else '')
         processes.meet()
         interruption.check()
@@ -94,7 +97,7 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
             source = init_from.Plan(
                 config.init_from, config.model.family, parts.model, parts.shapes
             )
-        if jax.process_index() == 0:
+        if first:
             facts = runs.facts(config, parts) | (source.facts if source else {})
             config_lib.claim_workdir(workdir, config, facts)
             runs.copy_inputs(config, parts, workdir)

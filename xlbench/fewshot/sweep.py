@@ -37,6 +37,7 @@ from xlbench import (
     errors,
     files,
     init_from,
+    locks,
     logs,
     memory,
     names,
@@ -418,7 +419,8 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
       found: how the process was started, to say it.
 
     Raises:
-      UserError: before anything is written, if config, data, mesh or workdir cannot work.
+      UserError: before anything is written, if config, data, mesh or workdir cannot work, or if
+        another process writes into the workdir.
       Interrupted: the process was told to end.
     """
     adapt = check_config(config)
@@ -434,8 +436,9 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         )
     own = config.source_workdir or os.path.join(workdir, 'source')
     theirs = source_config(config)
-    print(f'{config.task}: reads the data of {len(adapt.languages)} languages', flush=True)
-    with Interruption() as interruption:
+    with locks.folder(workdir), Interruption() as interruption:
+        workdir_lib.check_workdir(workdir, config)  # It may have been begun since.
+        print(f'{config.task}: reads the data of {len(adapt.languages)} languages', flush=True)
         data = open_data(config, adapt)
         source = Source(own, theirs, data, mesh)
         check_fits(config, adapt, source, data)

@@ -19,7 +19,6 @@ import pathlib
 import pickletools
 import shutil
 import struct
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -28,7 +27,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 
-from xlbench import files as files_lib, foreign
+from xlbench import files as files_lib, foreign, locks
 from xlbench.errors import UserError
 
 SAFETENSORS, BIN = 'model.safetensors', 'pytorch_model.bin'
@@ -201,19 +200,22 @@ def appearing(target: pathlib.Path) -> Iterator[pathlib.Path]:
     """A folder to fill, which takes the target's place if all went well and else is removed.
 
     Raises:
-      UserError: the target exists.
+      UserError: the target exists, or another process writes it.
     """
-    if target.exists():
-        raise UserError(f'{target} exists already; name a folder that does not')
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f'.{target.name}.', dir=target.parent))
-    try:
-        yield folder
-        folder.chmod(0o755)
-        folder.rename(target)
-    except BaseException:
+    with locks.file(target):
+        if target.exists():
+            raise UserError(f'{target} exists already; name a folder that does not')
+        # What a process that was killed left here is nobody's.
+        folder = target.with_name(f'.{target.name}.tmp')
         shutil.rmtree(folder, ignore_errors=True)
-        raise
+        folder.mkdir()
+        try:
+            yield folder
+            folder.rename(target)
+            files_lib.sync_folder(target.parent)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 # ------------------------------------------------------------------------------------- safetensors
@@ -335,14 +337,12 @@ def write_file(file: pathlib.Path, tensors: Mapping[str, Spec], dtype: str = 'fl
         begin = end
     head = json.dumps(header, separators=(',', ':')).encode()
     head += b' ' * (-len(head) % 8)  # So that the numbers are aligned.
-    temporary = file.with_name(f'.{file.name}.tmp')
-    with open(temporary, 'wb') as stream:
+    with files_lib.replacing(file) as stream:
         stream.write(struct.pack('<Q', len(head)) + head)
         for name, spec in tensors.items():
             value = np.ascontiguousarray(spec.make(), dtype)
             assert value.shape == spec.shape, (name, value.shape, spec.shape)
             stream.write(value.reshape(-1).view(np.uint8).data)
-    os.replace(temporary, file)
 
 
 # ------------------------------------------------------------------------------- pytorch_model.bin

@@ -1,0 +1,206 @@
+"""A place has one writer; a second one hears who that is, and changes nothing."""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import threading
+
+import children
+import pytest
+
+from xlbench import files, locks
+from xlbench.errors import UserError
+
+# Holds a folder ('folder') or a file ('file') until its input ends.
+HOLDER = """
+import sys
+from xlbench import locks
+
+with getattr(locks, sys.argv[1])(sys.argv[2]):
+    print('held', flush=True)
+    sys.stdin.read()
+"""
+# Adds 1 to the number in a file, again and again.
+COUNTER = """
+import pathlib, sys
+from xlbench import locks
+
+path = pathlib.Path(sys.argv[1])
+print('there', flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[2])):
+    with locks.file(path, wait=len):
+        path.write_text(str(int(path.read_text()) + 1))
+"""
+
+
+@contextlib.contextmanager
+def held(path, kind='folder'):
+    """In the block another process holds `path`."""
+    holder = subprocess.Popen(
+        [sys.executable, '-c', HOLDER, kind, str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert holder.stdout.readline() == 'held\n'
+        yield holder
+    finally:
+        holder.stdin.close()
+        holder.stdout.close()
+        holder.wait()
+
+
+def test_a_second_writer_hears_who_the_first_is(tmp_path):
+    workdir = tmp_path / 'run'
+    workdir.mkdir()
+    (workdir / 'config.json').write_text('{}')
+    with held(workdir) as holder:
+        before = children.contents(tmp_path)
+        with pytest.raises(locks.InUse) as caught, locks.folder(workdir):
+            pytest.fail('two writers')
+        assert children.contents(tmp_path) == before
+        line = str(caught.value)
+        assert caught.value.exit_code == 2 and '\n' not in line
+        assert f'{workdir} is in use by process {holder.pid} on {platform.node()}, since ' in line
+        assert re.search(r'since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(python -c', line), line
+        with locks.folder(tmp_path / 'other'), locks.file(workdir):  # Other places are free.
+            pass
+        holder.kill()
+        holder.wait()
+        with locks.folder(workdir):  # At once, whatever the killed process left.
+            assert str(os.getpid()) in (workdir / '.lock').read_text()
+    assert sorted(path.name for path in workdir.iterdir()) == ['config.json']
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['run']
+
+
+def test_a_folder_that_stays_empty_goes_again(tmp_path):
+    with locks.folder(tmp_path / 'a' / 'b'):
+        assert files.is_free(tmp_path / 'a' / 'b')
+    assert not list(tmp_path.iterdir())
+    with locks.folder(tmp_path / 'a' / 'b'):
+        (tmp_path / 'a' / 'b' / 'x').write_text('')
+        assert not files.is_free(tmp_path / 'a' / 'b')
+    with locks.folder(tmp_path / 'a', active=False):
+        assert [path.name for path in (tmp_path / 'a').iterdir()] == ['b']
+    assert [path.name for path in (tmp_path / 'a' / 'b').iterdir()] == ['x']
+
+
+def test_who_waits_says_so_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, '_SILENCE', 0.0)
+    said = []
+
+    def say(line):
+        said.append(line)
+        holder.stdin.close()  # It ends.
+
+    with held(tmp_path / 'x.json', 'file') as holder, locks.file(tmp_path / 'x.json', wait=say):
+        assert (tmp_path / '.x.json.lock').exists()
+    assert len(said) == 1 and f'in use by process {holder.pid} on' in said[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_two_hold_a_lock_file_that_comes_and_goes(tmp_path):
+    """Each release removes the file; a lock on a removed file must count for nothing."""
+    path, each = tmp_path / 'number', 60
+    path.write_text('0')
+    writers = [
+        subprocess.Popen(
+            [sys.executable, '-c', COUNTER, str(path), str(each)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    for writer in writers:
+        assert writer.stdout.readline() == 'there\n'
+    for writer in writers:
+        writer.stdin.write('\n')
+        writer.stdin.flush()
+
+    def count():
+        for _ in range(each):
+            with locks.file(path, wait=len):
+                path.write_text(str(int(path.read_text()) + 1))
+
+    threads = [threading.Thread(target=count) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    assert path.read_text() == str(4 * each)
+    assert [one.name for one in tmp_path.iterdir()] == ['number']
+
+
+@pytest.mark.parametrize('number', [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_said_once(tmp_path, monkeypatch, capsys, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, 'flock', refuse)
+    with locks.folder(tmp_path / 'run'):
+        (tmp_path / 'run' / 'x').write_text('')
+    assert [path.name for path in (tmp_path / 'run').iterdir()] == ['x']
+    [line] = capsys.readouterr().err.splitlines()
+    assert f'{tmp_path / "run"} lies on a file system without locks' in line
+
+
+def test_a_machine_that_is_gone_may_hold_a_lock_for_a_while(tmp_path, monkeypatch, capsys):
+    """NFS frees what it held some time later; a job that was moved must not fail for that."""
+    with held(tmp_path) as holder:
+        lock = tmp_path / '.lock'
+        note = json.loads(lock.read_text()) | {'machine': 'gone', 'command': 'train\x1b[2J' * 99}
+        lock.write_text(json.dumps(note))
+        monkeypatch.setattr(locks, '_SILENCE', 0.0)
+        monkeypatch.setattr(locks, '_LEASE', 1.0)
+        with pytest.raises(locks.InUse, match='on gone, since'), locks.folder(tmp_path):
+            pass
+        [line] = capsys.readouterr().err.splitlines()
+        assert 'on gone, since' in line and line.isprintable() and len(line) < 600
+        monkeypatch.setattr(locks, '_LEASE', 600.0)
+        threading.Timer(0.2, holder.kill).start()
+        with locks.folder(tmp_path):
+            pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('kind', ['link', 'folder', 'no note', 'other note'])
+def test_a_strange_lock_file_harms_nothing(tmp_path, kind):
+    """One that came with a folder from elsewhere."""
+    precious, workdir = tmp_path / 'precious', tmp_path / 'run'
+    precious.write_text('precious')
+    workdir.mkdir()
+    lock = workdir / '.lock'
+    if kind == 'link':
+        lock.symlink_to(precious)
+    elif kind == 'folder':
+        lock.mkdir()
+    else:
+        lock.write_bytes(b'[' * 99_999 if kind == 'no note' else b'{"process": "\xff"}')
+    if kind in ('link', 'folder'):
+        with pytest.raises(UserError, match=re.escape(str(lock))) as caught, locks.folder(workdir):
+            pass
+        assert '\n' not in str(caught.value)
+    else:
+        with locks.folder(workdir):
+            locks._read_note(lock)
+            lock.write_bytes(b'\xff')
+            with pytest.raises(locks.InUse, match='by another process'), locks.folder(workdir):
+                pass
+    assert precious.read_text() == 'precious'
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may write anywhere')
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    tmp_path.chmod(0o500)
+    why = 'cannot be written: Permission denied'
+    with pytest.raises(UserError, match=why) as caught, locks.folder(tmp_path):
+        pass
+    assert '\n' not in str(caught.value)

@@ -1,0 +1,227 @@
+"""One writer at a time: whoever writes into a place holds its lock, and a second start hears who.
+
+  with locks.folder(workdir):           a folder; refuses one that another process writes into
+  with locks.file(path):                one file, or a folder that appears whole
+  with locks.file(path, wait=print):    waits for the other process, and says so
+
+The lock is the operating system's (flock, through the library filelock), on a hidden file:
+FOLDER/.lock, or .NAME.lock beside a file. It ends with its process, however that ends, also on NFS.
+The file says who holds it; it is removed by whoever releases the lock, and one that a killed
+process left means nothing. Readers take no lock.
+"""
+
+import contextlib
+import datetime
+import errno
+import json
+import os
+import pathlib
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import filelock
+import msgspec
+
+from xlbench import files
+from xlbench.errors import UserError
+
+# What a file system answers that knows no locks; Lustre without its option flock, for example.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+# A process that is ending may hold its lock for an instant longer.
+_PATIENCE = 0.5  # Seconds.
+# So long an NFS server keeps the locks of a machine that is gone: 90 s is what Linux sets.
+_LEASE = 100.0  # Seconds.
+_SILENCE = 1.0  # Seconds of waiting that nobody need hear of.
+_NOTE_BYTES = 4096
+
+
+class InUse(UserError):
+    """Another process writes there."""
+
+
+class _Note(msgspec.Struct):
+    """What a lock file says of the process that holds it."""
+
+    command: str
+    process: int
+    machine: str
+    since: str
+
+    def __str__(self) -> str:
+        text = (
+            f'process {self.process} on {self.machine}, since {self.since} ({_cut(self.command)})'
+        )
+        # Whoever may write into the folder may write this, too; it shall not steer a terminal.
+        return ''.join(letter if letter.isprintable() else '?' for letter in text)
+
+
+def _cut(text: str, length: int = 160) -> str:
+    return text if len(text) <= length else f'{text[: length - 3]}...'
+
+
+@contextlib.contextmanager
+def folder(
+    path: str | os.PathLike,
+    *,
+    wait: Callable[[str], None] | None = None,
+    active: bool = True,
+) -> Iterator[None]:
+    """Holds a folder in a `with` block.
+
+    A folder that is not there is made, and goes again if nothing was put into it.
+
+    Args:
+        path: Of the folder.
+        wait: Says the line that somebody else is waited for; None refuses at once.
+        active: False does nothing, as in all processes of a run but the first.
+
+    Raises:
+        InUse: Another process holds it.
+        UserError: It cannot be written.
+    """
+    if not active:
+        yield
+        return
+    path = pathlib.Path(path)
+    made = [place for place in (path, *path.parents) if not place.exists()]
+    try:
+        with _holding(path / files.LOCK, path, wait):
+            yield
+    finally:
+        with contextlib.suppress(OSError):  # What is not empty stays.
+            for place in made:
+                place.rmdir()
+
+
+@contextlib.contextmanager
+def file(
+    path: str | os.PathLike, *, wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Holds one file, or a folder that appears whole, in a `with` block; it need not be there.
+
+    Args:
+        path: Of the file; its folder is made if it is missing.
+        wait: See `folder`.
+
+    Raises:
+        InUse: Another process holds it.
+        UserError: Its folder cannot be written.
+    """
+    path = pathlib.Path(os.path.abspath(path))
+    with _holding(path.with_name(f'.{path.name}.lock'), path, wait):
+        yield
+
+
+@contextlib.contextmanager
+def _holding(
+    lock_file: pathlib.Path, name: pathlib.Path, wait: Callable[[str], None] | None
+) -> Iterator[None]:
+    place: list[tuple[int, int]] = []  # Device and number of the file that is locked.
+
+    def sign(number: int) -> None:
+        status = os.fstat(number)
+        place[:] = [(status.st_dev, status.st_ino)]
+        with contextlib.suppress(OSError):  # A full disk is no reason to write nothing at all.
+            os.ftruncate(number, 0)
+            os.pwrite(number, _own_note(), 0)
+            os.fsync(number)  # So that other machines see it.
+
+    lock = filelock.FileLock(
+        lock_file, thread_local=False, fallback_to_soft=False, on_acquired=sign
+    )
+    try:
+        _acquire(lock, lock_file, name, wait)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise UserError(
+                f'{name} cannot be written: {error.strerror or error} ({lock_file}); make it '
+                'writable, or name another place'
+            ) from None
+        print(
+            f'{name} lies on a file system without locks ({error.strerror}): nothing here notices '
+            'a second process that writes there at the same time',
+            file=sys.stderr,
+            flush=True,
+        )
+        with contextlib.suppress(OSError):
+            lock_file.unlink()
+        yield
+        return
+    try:
+        yield
+    finally:
+        # While it is still held: whoever has opened it meanwhile sees that it is gone, and makes
+        # another one (filelock compares).
+        with contextlib.suppress(OSError):
+            status = os.lstat(lock_file)
+            if [(status.st_dev, status.st_ino)] == place:
+                lock_file.unlink()
+        lock.release()
+
+
+def _acquire(
+    lock: filelock.BaseFileLock,
+    lock_file: pathlib.Path,
+    name: pathlib.Path,
+    wait: Callable[[str], None] | None,
+) -> None:
+    start, pause, said = time.monotonic(), 0.001, False
+    while True:
+        try:
+            lock_file.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
+            return
+        except FileNotFoundError:  # Whoever made the folder has just removed it.
+            if time.monotonic() - start > _PATIENCE:
+                raise
+        except filelock.Timeout:
+            waited = time.monotonic() - start
+            note = _read_note(lock_file)
+            elsewhere = note is not None and note.machine != platform.node()
+            holder = str(note or 'another process')
+            if wait is None and waited > (_LEASE if elsewhere else _PATIENCE):
+                raise InUse(
+                    f'{name} is in use by {holder}; wait until that has ended, or end it, or name '
+                    'another folder'
+                ) from None
+            if not said and waited > _SILENCE:
+                said = True
+                if wait is not None:
+                    wait(f'waiting for {name}, in use by {holder}')
+                elif elsewhere:
+                    print(
+                        f'{name} is in use by {holder}; trying for {_LEASE:.0f} s, in case that '
+                        'machine is gone',
+                        file=sys.stderr,
+                        flush=True,
+                    )
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
+
+
+def _own_note() -> bytes:
+    """What this process writes into a lock file."""
+    spec = getattr(sys.modules.get('__main__'), '__spec__', None)
+    module = (getattr(spec, 'name', None) or '').removesuffix('.__main__')
+    program = ['python', '-m', module] if module else ['python', *sys.argv[:1]]
+    note = {
+        'command': _cut(' '.join([*program, *sys.argv[1:]]), 1000),
+        'process': os.getpid(),
+        'machine': platform.node(),
+        'since': f'{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M:%S} UTC',
+    }
+    return json.dumps(note).encode() + b'\n'  # ASCII, so that any file name passes.
+
+
+def _read_note(lock_file: pathlib.Path) -> _Note | None:
+    """Who holds a lock; None if that cannot be read."""
+    try:
+        number = os.open(lock_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            return msgspec.json.decode(os.read(number, _NOTE_BYTES), type=_Note)
+        finally:
+            os.close(number)
+    except (OSError, UnicodeError, RecursionError, msgspec.DecodeError):
+        return None
