@@ -114,9 +114,7 @@ def _tfds() -> str:
 
 def bucket_files(task: str, lang: str, shots: int) -> list[str]:
     """The files of the buckets of a language."""
-    found = buckets.find(_bucket_place(task, lang, shots))
-    packed_too = {f'{path}.gz' for path in found}
-    return [path for path in found if path not in packed_too]
+    return buckets.find(_bucket_place(task, lang, shots))
 
 
 def further_files(task: str, lang: str, split: str) -> list[str]:

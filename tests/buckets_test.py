@@ -143,20 +143,48 @@ def test_tagged_buckets_are_written_as_they_were(tmp_path):
         ('udpos/1-shots/de/0-th/train.tsv', 'Haus\tNOUN\nist\n', r'train.tsv:2: 1 TAB-sep'),
         ('udpos/1-shots/de/0-th/train.tsv', '\tNOUN\n', 'the word is empty'),
         ('udpos/1-shots/de.jsonl', lines('a\tX\n', 'b'), r'de.jsonl:2:1: 1 TAB-separated'),
-        ('udpos/1-shots/de.jsonl', '{"bucket": 0}', "not a bucket: KeyError.'data'"),
-        ('xnli/1-shots/german/0-th/sampled.json', '{"neutral"', 'not JSON'),
-        ('xnli/1-shots/german/0-th/sampled.json', '[]', 'not a bucket'),
+        ('udpos/1-shots/de.jsonl', '{"bucket": 0}', 'missing required field `data`'),
+        ('xnli/1-shots/german/0-th/sampled.json', '{"neutral"', 'json: Input data was truncated'),
+        ('xnli/1-shots/german/0-th/sampled.json', '[]', 'Expected `object`, got `array`'),
         ('xnli/1-shots/german/0-th/sampled.json', {'neutrall': []}, "unknown label .*'neutrall'"),
         (
             'xnli/1-shots/german/0-th/sampled.json',
             {'neutral': [shot(1, 'entailment')]},
-            "german-1-val is 'entailment', not 'neutral'",
+            "'german-1-val' is 'entailment', not 'neutral'",
         ),
         (
             'xnli/1-shots/german/0-th/sampled.json',
             {'neutral': [shot(1, 'neutral', text_a=3)]},
-            'a value that is not a text',
+            r'Expected `str`, got `int` - at .*text_a',
         ),
+        *(('udpos/1-shots/de.jsonl', f'{{"bucket": {n}, "data": ""}}', 'de.jsonl:1: Expected `int`')
+          for n in (-1, 10**6, 10**30, '"x"', 0.5)),
+        (
+            'udpos/1-shots/de.jsonl', '{"bucket": 3, "data": ""}\n{"bucket": 3, "data": ""}',
+            'de.jsonl:2: bucket 3 is on an earlier line already',
+        ),
+        ('udpos/1-shots/de.jsonl', lines('a\tX\rb\tX'), r'de.jsonl:1: the data has a \\r inside'),
+        ('udpos/1-shots/de/0-th/train.tsv', 'a\tX\rb\tX\r', r'train.tsv:1: has a \\r'),
+        ('udpos/1-shots/de.jsonl', '{"bucket": 3, "data": "\\ud800"}', 'de.jsonl:1: '),
+        ('udpos/1-shots/de.jsonl', '[' * 100_000, r'de.jsonl:1'),
+        (
+            'xnli/1-shots/german/0-th/sampled.json',
+            {'neutral': [shot(1, 'neutral'), shot(1, 'neutral', text_b='c')]},
+            "'german-1-val' is there twice, with different texts or labels",
+        ),
+        *(('xnli/1-shots/german/0-th/sampled.json', {'neutral': [shot(1, 'neutral') | change]}, m)
+          for change, m in (
+              ({'text_a': ' '}, "'german-1-val': text_a is empty"),
+              ({'text_b': None}, "'german-1-val': text_b is empty"),
+              ({'text_a': 'a\0b'}, "'german-1-val': text_a has a NUL"),
+              ({'uid': 'german-1'}, "'german-1' is not a uid"),
+              ({'uid': f'german-{"1" * 5000}-val'}, 'is not a uid'),
+              ({'uid': 3}, r'Expected `str`, got `int`'),
+              ({'label': True}, r'Expected `int \| str`, got `bool`'),
+          )),
+        ('xnli/1-shots/german/00-th/sampled.json', XNLI, 'not named like a file of buckets'),
+        (f'xnli/1-shots/german/{"9" * 200}-th/sampled.json', XNLI, 'not named like a file'),
+        (f'xnli/{"9" * 200}-shots/german/0-th/sampled.json', XNLI, 'not named like a file'),
         ('xnli/1-shots/germann/0-th/sampled.json', XNLI, "unknown language 'germann'"),
         ('xnly/1-shots/german/0-th/sampled.json', XNLI, "unknown task of buckets 'xnly'"),
         ('xnli/german/sampled.json', XNLI, 'not named like a file of buckets'),
@@ -165,6 +193,12 @@ def test_tagged_buckets_are_written_as_they_were(tmp_path):
 def test_what_is_no_bucket(tmp_path, name, content, message):
     with pytest.raises(UserError, match=message):
         buckets.read(put(tmp_path, name, content))
+
+
+def test_a_packed_bucket_beside_its_unpacked_self_is_not_read_twice(tmp_path):
+    put(tmp_path, 'xnli/1-shots/german/0-th/sampled.json', XNLI)
+    put(tmp_path, 'xnli/1-shots/german/0-th/sampled.json.gz', XNLI)
+    assert len(buckets.load(str(tmp_path), 'xnli', 'de', 1)) == 1
 
 
 def test_missing_buckets(tmp_path):

@@ -67,7 +67,7 @@ def test_depth(monkeypatch):
 @pytest.mark.parametrize('kind', ['gzip', 'bz2'])
 def test_what_is_unpacked_is_counted(monkeypatch, kind):
     kinds = {'gzip': {}, 'bz2': dict(pack=bz2.compress, unpack=bz2.BZ2File)}
-    zeros = bytes(64 << 20)
+    zeros = bytes(16 << 20)
     with packed(b'a line\n' * 1000, **kinds[kind]) as file:
         assert list(file) == [b'a line\n'] * 1000
     with packed(zeros[: 4 << 20], **kinds[kind]) as file:  # The first bytes are free.

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import time
 import tracemalloc
 
 import pytest
@@ -87,6 +88,55 @@ def test_byte_order_mark_and_gzip(tmp_path):
     assert 'cannot be read' in found[-1].reason
 
 
+CR = 'has a \\r (carriage return) inside; lines end with \\n or \\r\\n, and not with \\r alone'
+
+
+@pytest.mark.parametrize(
+    ('data', 'reason', 'fatal'),
+    [
+        (b'a\rb\rc\r', CR, True),  # Three records became one.
+        (b'ok\nb\rc\n', CR, False),
+        ('ü\n'.encode('utf-16'), 'no text: it begins as UTF-16 does; if it is UTF-16, save', True),
+        ('ok\n'.encode('utf-16-le'), 'no text: it has a NUL byte; if it is UTF-16, save', False),
+        (b'ok\n\0\n', 'no text: it has a NUL byte', False),
+    ],
+)
+def test_what_is_no_line_of_text(tmp_path, data, reason, fatal):
+    bad = [line for line in readers.lines(write(tmp_path / 'x', data)) if line != 'ok']
+    assert bad[0].reason.startswith(reason) and bad[0].fatal == fatal
+    assert bad[0].line == 1 + data.startswith(b'ok\n')
+
+
+def test_separators_of_unicode_and_later_byte_order_marks_are_text(tmp_path):
+    lines = ['a\u2028b\u2029c\x85d\x0ce', '\ufefff', 'g\ufeffh']
+    path = write(tmp_path / 'x', '\ufeff' + '\r\n'.join(lines) + '\r\n')
+    assert list(readers.lines(path)) == lines
+    assert readers.count_lines(path) == 3
+
+
+def test_a_bomb_ends_at_once(tmp_path):
+    path = tmp_path / 'x.json.gz'
+    bomb = b'[' + b'[],' * 35_000_000 + b'[]]'
+    path.write_bytes(gzip.compress(bomb, 9))
+    assert path.stat().st_size < 110_000 and len(bomb) > 100_000_000
+    started = time.monotonic()
+    tracemalloc.start()
+    for read in (
+        readers.read_dialogues_json,
+        readers.read_squad,
+        lambda path: readers.read_jsonl(path, {'inputs': 'a'}),
+        readers.read_pairs,
+    ):
+        (found,) = read(str(path))
+        assert found.fatal and 'XLBENCH_MAX_EXPANSION' in found.reason
+        assert 'the file expands too far' in found.reason
+    with pytest.raises(errors.UserError, match='XLBENCH_MAX_EXPANSION'):
+        readers.count_lines(str(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20 and time.monotonic() - started < 10
+
+
 def test_missing_file_is_named(tmp_path):
     for read in (
         lambda path: readers.read_parallel(path, path),
@@ -102,6 +152,12 @@ def test_missing_file_is_named(tmp_path):
             list(read(str(tmp_path / 'gone')))
 
 
+DEEP = (
+    'the JSON is nested too deeply: at most 64 levels are allowed; if you trust the file, set '
+    'XLBENCH_MAX_JSON_DEPTH to more'
+)
+
+
 @pytest.mark.parametrize(
     ('line', 'reason'),
     [
@@ -113,7 +169,9 @@ def test_missing_file_is_named(tmp_path):
         ('{"src": "x", "tgt": null}', 'tgt is null, not a text'),
         ('{"src": "x", "tgt": " "}', 'tgt is empty'),
         ('{"src": "\\ud800", "tgt": "y"}', 'src has a lone surrogate (\\ud800 to \\udfff)'),
-        ('[' * 100_000, 'nested too deeply'),
+        ('{"src": "a\\u0000b", "tgt": "y"}', 'src has a NUL (\\u0000)'),
+        ('[' * 100_000, DEEP),
+        ('{"src": ' + '[' * 64 + ']' * 64 + '}', DEEP),
     ],
 )
 def test_jsonl_bad_lines(tmp_path, line, reason):
@@ -169,6 +227,18 @@ def test_squad(tmp_path):
             'answer': 'Rome',
         }
     ]
+
+
+def test_two_questions_of_the_same_id_are_told_apart(tmp_path):
+    content = squad()
+    content['data'] += squad(question='Who is old?')['data']
+    path = write(tmp_path / 'x', json.dumps(content))
+    first, second = readers.read_squad(path)
+    assert first['question'] == 'What is old?'
+    assert str(second) == (
+        f"{path}: article 2 'Italy', paragraph 1, question 1 has the id 'q1' of article 1 'Italy', "
+        'paragraph 1, question 1'
+    )
 
 
 @pytest.mark.parametrize(
@@ -384,12 +454,12 @@ def test_a_long_file_is_not_held_in_memory(tmp_path):
 
 
 def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, 'MAX_LINE_BYTES', 1000)
+    monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '1000')
     path = write(tmp_path / 'x', b'ok\n' + b'a' * 5000)
     found = list(readers.read_tsv(path, ['text']))
     assert found[0] == {'text': 'ok'}
     assert found[1].fatal
-    assert 'longer than 1000 bytes' in found[1].reason
+    assert found[1].reason.startswith('the line is too long: at most 1,000 bytes are allowed; if')
 
 
 def test_bad_records_policy(tmp_path):

@@ -120,6 +120,32 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path, name, text, place, reaso
     assert '\n' not in str(bad[0])
 
 
+def test_a_carriage_return_is_text_inside_quotes_alone(tmp_path):
+    path = tmp_path / 'a.csv'
+    path.write_bytes(b'text,label\r\n"a\rb",x\r\nc\rd,y\r\n')
+    good, bad = rows.read(str(path), ('text', 'label'), rows.Layout())
+    assert good.values == {'text': 'a\rb', 'label': 'x'}
+    assert bad == readers.BadRecord(str(path), 3, readers.CR_INSIDE)
+    path.write_bytes(b'text,label\ra,x\rb,y\r')  # Its line ends are all of this kind.
+    (bad,) = rows.read(str(path), ('text', 'label'), rows.Layout())
+    assert bad == readers.BadRecord(str(path), 1, readers.CR_INSIDE, fatal=True)
+
+
+@pytest.mark.parametrize('kind', ['parquet', 'arrow'])
+def test_a_file_of_columns_that_expands_too_far_is_refused(tmp_path, kind):
+    path = str(tmp_path / f'a.{kind}')
+    text = 'a' * (1 << 20)
+    table = pyarrow.table({'text': [f'{text}{i}' for i in range(20)], 'label': ['x'] * 20})
+    if kind == 'parquet':
+        parquet.write_table(table, path, compression='zstd')
+    else:
+        options = pyarrow.ipc.IpcWriteOptions(compression='zstd')
+        with pyarrow.ipc.new_file(path, table.schema, options=options) as file:
+            file.write_table(table)
+    (bad,) = rows.read(path, ('text', 'label'), rows.Layout())
+    assert bad.fatal and 'XLBENCH_MAX_EXPANSION' in bad.reason
+
+
 def test_columns_of_parquet_must_be_there(tmp_path):
     parquet.write_table(pyarrow.table({'text': ['a']}), tmp_path / 'a.parquet')
     (bad,) = rows.read(str(tmp_path / 'a.parquet'), KEYS, rows.Layout())

@@ -411,7 +411,7 @@ def test_prepared_buckets_know_of_empty_and_of_further_ones(own_root):
             r'0-th/train.tsv: NN of .a. in the sentence',
         ),
         ('udpos/1-shots/de/0-th/train.tsv', ['a'], r'0-th/train.tsv:1: 1 TAB-separated columns'),
-        ('udpos/1-shots/de.jsonl', ['{"bucket":'], r'1-shots/de.jsonl: not JSON'),
+        ('udpos/1-shots/de.jsonl', ['{"bucket":'], r'1-shots/de.jsonl:1: not JSON'),
         ('udpos/1-shots/de/0-th/train.tsv', [], r'has no usable examples'),
     ],
 )

@@ -45,9 +45,11 @@ import random
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from xlbench import conllu, errors, labelled, languages, readers
+import msgspec
+
+from xlbench import conllu, errors, files, labelled, languages, readers
 from xlbench.errors import UserError
 from xlbench.readers import BadRecord, LeftOut, Record
 
@@ -56,10 +58,34 @@ TASKS = (*labelled.LABELS, *TAGGING)
 COUNT = 40
 
 _PLACE = re.compile(
-    r'(?P<task>[^/]+)/(?P<shots>[1-9][0-9]*)-shots/(?P<lang>[^/]+?)'
-    r'(?:\.jsonl|/(?P<index>[0-9]+)-th/(?:sampled\.json|train\.tsv))(?:\.gz)?$'
+    r'(?P<task>[^/]+)/(?P<shots>[1-9][0-9]{0,4})-shots/(?P<lang>[^/]+?)'
+    r'(?:\.jsonl|/(?P<index>0|[1-9][0-9]{0,5})-th/(?:sampled\.json|train\.tsv))(?:\.gz)?$'
 )
 KINDS = ('empty', 'shots', 'shared', 'criterion 1', 'criterion 2', 'rare', 'repeated')
+
+
+# The content of files. Other keys of theirs are left out.
+
+
+class _Example(msgspec.Struct):
+    uid: str
+    text_a: str
+    label: str | int
+    text_b: str | None = None
+
+
+_Examples = dict[str, list[_Example]]
+_Index = Annotated[int, msgspec.Meta(ge=0, lt=1_000_000)]
+
+
+class _Labelled(msgspec.Struct):
+    bucket: _Index
+    data: _Examples
+
+
+class _Tagged(msgspec.Struct):
+    bucket: _Index
+    data: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,16 +120,20 @@ class Bucket:
 
 
 def find(path: str) -> list[str]:
-    """The files of buckets at a path, or anywhere below it, in the order of their places."""
+    """The files of buckets at a path, or anywhere below it, in the order of their places.
+
+    A packed file beside its unpacked self is not read a second time.
+    """
     if os.path.isfile(path):
-        files = [path]
-    else:
-        files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
-        files = [file for file in files if _PLACE.search(_absolute(file))]
-    if not files:
+        _place(path)  # A name that says nothing is an error.
+        return [path]
+    there = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+    paths = {file for file in there if _PLACE.search(_absolute(file))}
+    if not paths:
         what = 'there are no files of buckets below' if os.path.isdir(path) else 'there is no'
         raise UserError(f'{what} {path}; one is TASK/K-shots/LANGUAGE/I-th/sampled.json')
-    return sorted(files, key=_place)
+    twins = {f'{file}.gz' for file in paths}
+    return sorted(paths - twins, key=_place)
 
 
 def read(path: str) -> list[Bucket]:
@@ -111,23 +141,29 @@ def read(path: str) -> list[Bucket]:
     task, shots, lang, index = _place(path)
     if task not in TASKS:
         raise errors.unknown('task of buckets', task, TASKS)
-    try:
-        lang = labelled.language_code(lang)
-        if index >= 0:
-            data: Any = '\n'.join(_good(readers.lines(path)))
-            if task not in TAGGING:
-                data = json.loads(data or '{}')
-            return [Bucket(task, shots, lang, index, tuple(_examples(task, data, path)))]
-        buckets = []
-        for number, line in enumerate(_good(readers.lines(path)), 1):
-            content = json.loads(line)
-            examples = _examples(task, content['data'], f'{path}:{number}')
-            buckets.append(Bucket(task, shots, lang, int(content['bucket']), tuple(examples)))
-        return buckets
-    except json.JSONDecodeError as error:
-        raise UserError(f'{path}: not JSON: {error.msg} at column {error.colno}') from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f'{path}: not a bucket: {error!r}') from error
+    lang = labelled.language_code(lang)
+    if index >= 0:
+        if task in TAGGING:
+            examples = _sentences(path, enumerate(readers.lines(path), 1))
+        else:
+            data = readers.read_whole(path) or b'{}'
+            examples = _pairs(task, files.parse_json(data, _Examples, path), path)
+        return [Bucket(task, shots, lang, index, tuple(examples))]
+    buckets: dict[int, Bucket] = {}
+    for number, line in enumerate(_good(readers.lines(path)), 1):
+        place = f'{path}:{number}'
+        if task in TAGGING:
+            content: Any = files.parse_json(line, _Tagged, place)
+            if '\r' in content.data.replace('\r\n', '\n') or '\0' in content.data:
+                raise UserError(f'{place}: the data has a \\r inside a line, or a NUL')
+            examples = _sentences(place, enumerate(content.data.split('\n'), 1))
+        else:
+            content = files.parse_json(line, _Labelled, place)
+            examples = _pairs(task, content.data, place)
+        if content.bucket in buckets:
+            raise UserError(f'{place}: bucket {content.bucket} is on an earlier line already')
+        buckets[content.bucket] = Bucket(task, shots, lang, content.bucket, tuple(examples))
+    return list(buckets.values())
 
 
 def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
@@ -185,21 +221,33 @@ def _official(bucket: Bucket) -> dict[str, list[dict[str, Any]]]:
     return records
 
 
-def _examples(task: str, data: Any, place: str) -> Iterator[Record]:
-    """The records of a bucket's content; KeyError, TypeError or ValueError if it is no such."""
-    if task in TAGGING:
-        yield from _good(conllu.read_tagged_lines(place, enumerate(data.split('\n'), 1)))
-        return
+def _sentences(place: str, lines: Iterable[conllu.Numbered]) -> Iterator[Record]:
+    """The records of a bucket for tagging."""
+    return _good(conllu.read_tagged_lines(place, lines))
+
+
+def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Iterator[Record]:
+    """The records of a bucket for classification; UserError if it is none."""
+    texts_of: dict[str, Record] = {}
     for label, examples in data.items():
         if label not in labelled.LABELS[task]:
             raise errors.unknown(f'label in {place}', label, labelled.LABELS[task])
         for example in examples:
-            if str(example['label']) != label:
-                raise ValueError(f'{example["uid"]} is {example["label"]!r}, not {label!r}')
-            texts = {key: example[key] for key in ('uid', 'text_a')}
-            texts |= {'text_b': example.get('text_b') or '', 'label': label}
-            if any(not isinstance(text, str) for text in texts.values()):
-                raise ValueError(f'{example["uid"]} has a value that is not a text')
+            uid = errors.shortened(example.uid)
+            if str(example.label) != label:
+                raise UserError(f'{place}: {uid} is {example.label!r}, not {label!r}')
+            labelled.Uid.parse(example.uid)
+            texts = {'uid': example.uid, 'text_a': example.text_a}
+            texts |= {'text_b': example.text_b or '', 'label': label}
+            is_pair = task in ('xnli', 'pawsx') or texts['text_b']
+            for name in ('text_a', 'text_b') if is_pair else ('text_a',):
+                try:
+                    readers.text_field(texts[name], name)
+                except ValueError as error:
+                    raise UserError(f'{place}: {uid}: {error}') from None
+            # The same example twice is what `check` reports; this is two of the same name.
+            if texts_of.setdefault(example.uid, texts) != texts:
+                raise UserError(f'{place}: {uid} is there twice, with different texts or labels')
             yield texts
 
 
@@ -590,10 +638,10 @@ def _shots(text: str) -> tuple[int, ...]:
 
 def _check(flags: argparse.Namespace) -> int:
     """Prints what is not right, and a table; 1 if a file cannot be read."""
-    files = dict.fromkeys(file for path in flags.paths for file in find(path))
+    paths = dict.fromkeys(file for path in flags.paths for file in find(path))
     buckets: list[Bucket] = []
     unreadable = 0
-    for file in files:
+    for file in paths:
         try:
             buckets += read(file)
         except UserError as error:
@@ -604,7 +652,7 @@ def _check(flags: argparse.Namespace) -> int:
         print(problem.bucket, problem.kind, problem.detail, sep='\t')
     print(_table(buckets, found))
     print(
-        f'{len(files)} files, {unreadable} of them unreadable; {len(buckets)} buckets, '
+        f'{len(paths)} files, {unreadable} of them unreadable; {len(buckets)} buckets, '
         f'{len({problem.bucket for problem in found})} of them not as the paper says'
     )
     return 1 if unreadable else 0

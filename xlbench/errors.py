@@ -23,6 +23,11 @@ _STORAGE = {
     errno.ENOENT: 'see what removed it',
     errno.EIO: 'see whether the disk is well',
     errno.ESTALE: 'mount it anew',
+    errno.ENOTDIR: 'a file stands where a folder is meant, so name another path',
+    errno.EISDIR: 'a folder stands where a file is meant, so name another path',
+    errno.EEXIST: 'something of that name is there, so name another path',
+    errno.ENAMETOOLONG: 'name a shorter path',
+    errno.ELOOP: 'see where its links lead',
 }
 
 

@@ -176,6 +176,8 @@ def parse_json(data: bytes | str | msgspec.Raw, kind: type[T] | Any, name: str) 
             limits.check_depth(msgspec.json.decode(data), name)
         return value
     except RecursionError:
-        raise UserError(f'{name} is nested too deeply') from None
-    except (msgspec.DecodeError, UnicodeError) as error:
+        raise limits.too_deep(name) from None
+    except msgspec.ValidationError as error:
         raise UserError(f'{name}: {error}') from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise UserError(f'{name}: not JSON: {error}') from None

@@ -8,9 +8,9 @@ A uid says where in the official file an example stands, in the numbering of eac
 """
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from xlbench import errors, languages, readers
 from xlbench.readers import BadRecord, Record
@@ -30,7 +30,7 @@ XNLI_ROWS = {'val': 2490, 'tst': 5010}  # Of each language.
 # The split that few shots are drawn from: 'val' where the target languages have no train split.
 SPLITS = {'xnli': 'val', 'pawsx': 'val', 'mldoc': 'trn', 'marc': 'trn'}
 
-_UID = re.compile(r'([a-z]+)-([0-9]+)-(trn|val|tst)')
+_UID = re.compile(r'([a-z]+)-([0-9]{1,9})-(trn|val|tst)')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,8 @@ class Uid:
         """The uid of a published record."""
         match = _UID.fullmatch(text)
         if not match:
-            raise errors.UserError(f'{text!r} is not a uid; one looks like german-7053-val')
+            named = errors.shortened(text)
+            raise errors.UserError(f'{named} is not a uid; one looks like german-7053-val')
         return cls(language_code(match[1]), int(match[2]), match[3])
 
     @classmethod
@@ -200,26 +201,27 @@ def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
     Example: {"stars": 1, "review_title": "Zu groß", "review_body": "Schade.",
       "product_category": "apparel"} -> text_a 'Schade.', text_b 'Zu groß . apparel', label '1'
     """
-    for number, line in enumerate(readers.lines(path), 1):
+    for line in readers.json_lines(path):
         if isinstance(line, BadRecord):
             yield line
             continue
+        number, review = line
         try:
-            review = json.loads(line)
-            title, body, category = (
-                review[f].strip() for f in ('review_title', 'review_body', 'product_category')
-            )
+            readers.check_keys(review, ('stars', *_MARC_TEXTS))
+            title, body, category = (_stripped(review[name], name) for name in _MARC_TEXTS)
             text_b = f'{title} . {category}'
             yield _record('marc', lang, split, number - 1, body, text_b, str(review['stars']))
-        except json.JSONDecodeError as error:
-            yield BadRecord(path, number, f'not JSON: {error.msg} at column {error.colno}')
         except ValueError as error:
             yield BadRecord(path, number, str(error))
-        except (KeyError, TypeError, AttributeError, RecursionError):
-            yield BadRecord(
-                path, number, 'not an object with stars, review_title, review_body, '
-                'product_category'
-            )  # fmt: skip
+
+
+_MARC_TEXTS = ('review_title', 'review_body', 'product_category')
+
+
+def _stripped(value: Any, name: str) -> str:
+    # Some titles are empty.
+    blank = isinstance(value, str) and not value.strip()
+    return '' if blank else readers.text_field(value, name).strip()
 
 
 def _record(
@@ -228,7 +230,8 @@ def _record(
     """A record; ValueError says what is wrong with it."""
     split = split or SPLITS[task]
     if label not in LABELS[task]:
-        raise ValueError(f'the label is {label!r}; {task} has {", ".join(LABELS[task])}')
+        named = errors.shortened(label)
+        raise ValueError(f'the label is {named}; {task} has {", ".join(LABELS[task])}')
     texts = {'text_a': text_a} if task == 'mldoc' else {'text_a': text_a, 'text_b': text_b}
     for name, text in texts.items():
         if not text.strip():

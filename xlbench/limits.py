@@ -98,11 +98,13 @@ def read_bytes(path: str | os.PathLike, limit: Limit = CONFIG_BYTES) -> bytes:
 
 def read_all(file: IO[bytes], name: str, limit: Limit) -> bytes:
     """The rest of a file; Exceeded, before it is in memory, if it is over the limit."""
-    most = limit.value
-    data = file.read(most + 1)
-    if len(data) > most:
-        raise limit.exceeded(f'{name} is too large')
-    return data
+    most, blocks, size = limit.value, [], 0
+    while block := file.read(_BLOCK):  # A read of all would make room for `most` at once.
+        blocks.append(block)
+        size += len(block)
+        if size > most:
+            raise limit.exceeded(f'{name} is too large')
+    return b''.join(blocks)
 
 
 def check_depth(value: Any, name: str) -> None:
@@ -118,7 +120,12 @@ def check_depth(value: Any, name: str) -> None:
         ]
         if not level:
             return
-    raise JSON_DEPTH.exceeded(f'{name} is nested too deeply', 'levels')
+    raise too_deep(name)
+
+
+def too_deep(name: str) -> Exceeded:
+    """The error for JSON with too many lists and objects inside each other."""
+    return JSON_DEPTH.exceeded(f'{name} is nested too deeply', 'levels')
 
 
 class Expansion:

@@ -4,8 +4,10 @@ A reader yields either a record, `{field: text}`, or a `BadRecord` that says whe
 and why; whoever reads decides whether that stops it. A file that is not there is a UserError.
 
 Line files are read as bytes and split at \\n alone (\\r\\n is accepted), so that a form feed or a
-Unicode line separator inside a text never shifts the lines after it. One line is in memory at a
-time. A name that ends in .gz is decompressed on the way.
+Unicode line separator inside a text never shifts the lines after it. A \\r inside a line is
+refused, because other programs end a line there, and so is a NUL, which no text has; a byte order
+mark is taken off the first line and is a character in others. One line is in memory at a time. A
+name that ends in .gz is decompressed on the way. xlbench/limits.py has the limits on all of it.
 """
 
 import collections
@@ -17,16 +19,13 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from xlbench import errors
+from xlbench import errors, limits
 
-# A longer line is not text but a file of another kind; reading on could fill the memory.
-MAX_LINE_BYTES = 64 * 2**20
-# A JSON document is held in memory as a whole.
-MAX_JSON_BYTES = 2**31
 _BOM = b'\xef\xbb\xbf'
+_UTF16 = (b'\xff\xfe', b'\xfe\xff')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,42 +106,98 @@ def find(path: str) -> list[str]:
 def open_binary(path: str) -> IO[bytes]:
     """A file, unpacked on the way if its name ends in .gz; UserError if it is not there."""
     try:
-        return gzip.open(path, 'rb') if path.endswith('.gz') else open(path, 'rb')
+        file = open(path, 'rb')  # noqa: SIM115
     except FileNotFoundError as error:
         raise errors.UserError(f'there is no file {path}') from error
     except OSError as error:
         raise errors.UserError(f'{path} cannot be read: {error.strerror or error}') from error
+    if path.endswith('.gz'):
+        return limits.open_packed(gzip.GzipFile(fileobj=file), file, 'the file')
+    return file
 
 
-def _raw_lines(path: str) -> Iterator[bytes]:
-    """The lines of a file without their ends; OSError or EOFError if gzip data is broken."""
-    with open_binary(path) as file:
-        first = True
-        while raw := file.readline(MAX_LINE_BYTES + 1):
-            if len(raw) > MAX_LINE_BYTES:
-                raise OSError(f'a line is longer than {MAX_LINE_BYTES} bytes')
-            if first:
-                raw, first = raw.removeprefix(_BOM), False
-            yield raw.removesuffix(b'\n').removesuffix(b'\r')
+def read_whole(path: str) -> bytes:
+    """The content of a JSON file, packed or not, without a byte order mark.
+
+    Raises:
+      UserError: it cannot be read, or is over a limit.
+    """
+    try:
+        with open_binary(path) as file:
+            data = limits.read_all(file, 'the file', limits.JSON_BYTES)
+    except BROKEN as error:
+        raise errors.UserError(f'{path}: {broken(error)}') from error
+    return data.removeprefix(_BOM)
 
 
-BROKEN = (OSError, EOFError, zlib.error)  # What a file that cannot be read raises, packed or not.
+# What a file raises that cannot be read, packed or not, or that is over a limit.
+BROKEN = (OSError, EOFError, zlib.error, limits.Exceeded)
 
 
-def lines(path: str) -> Iterator[str | BadRecord]:
-    """The lines of a file as text; a BadRecord in place of each that is not UTF-8."""
+def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file with their ends; one of BROKEN if they cannot be read."""
+    most = limits.LINE_BYTES.value
+    while raw := file.readline(most + 1):
+        if len(raw) > most:
+            raise limits.LINE_BYTES.exceeded('the line is too long')
+        yield raw
+
+
+def decoded(raw: bytes, number: int, inner_cr: bool = False) -> str:
+    """The text of a line, without its end.
+
+    Args:
+      raw: the line, as `raw_lines` gives it.
+      number: of the line, from 1; a byte order mark is taken off the first.
+      inner_cr: whether \\r may stand inside.
+
+    Raises:
+      ValueError: it is no text, and why.
+    """
+    text = raw.removeprefix(_BOM) if number == 1 else raw
+    text = text.removesuffix(b'\n').removesuffix(b'\r')
+    try:
+        if b'\0' in text or (number == 1 and text.startswith(_UTF16)):
+            kind = 'begins as UTF-16 does' if text.startswith(_UTF16) else 'has a NUL byte'
+            raise ValueError(f'no text: it {kind}; if it is UTF-16, save it as UTF-8')
+        if b'\r' in text and not inner_cr:
+            raise ValueError(CR_INSIDE)
+        return text.decode()
+    except UnicodeDecodeError as error:
+        reason = f'not UTF-8: byte 0x{text[error.start]:02x} at byte {error.start}'
+        raise ValueError(reason) from None
+
+
+CR_INSIDE = (
+    'has a \\r (carriage return) inside; lines end with \\n or \\r\\n, and not with \\r alone'
+)
+
+
+def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
+    """The lines of a file as text; a BadRecord in place of each that is none.
+
+    Args:
+      path: the file.
+      inner_cr: whether \\r may stand inside a line.
+    """
     number = 0
     try:
-        for raw in _raw_lines(path):
-            number += 1
-            try:
-                yield raw.decode()
-            except UnicodeDecodeError as error:
-                yield BadRecord(
-                    path, number, f'not UTF-8: byte 0x{raw[error.start]:02x} at byte {error.start}'
-                )
+        with open_binary(path) as file:
+            for raw in raw_lines(file):
+                number += 1
+                try:
+                    yield decoded(raw, number, inner_cr)
+                except ValueError as error:
+                    # A file without line ends, or in another encoding, is wrong as a whole.
+                    whole = number == 1 and (raw[-1:] != b'\n' or raw.startswith(_UTF16))
+                    yield BadRecord(path, number, str(error), fatal=whole)
     except BROKEN as error:
-        yield BadRecord(path, number + 1, f'cannot be read: {error}', fatal=True)
+        yield BadRecord(path, number + 1, broken(error), fatal=True)
+
+
+def broken(error: Exception) -> str:
+    """Why a file cannot be read, of one of BROKEN."""
+    return str(error) if isinstance(error, limits.Exceeded) else f'cannot be read: {error}'
 
 
 def count_lines(path: str) -> int:
@@ -154,7 +209,7 @@ def count_lines(path: str) -> int:
                 count += block.count(b'\n')
                 last = block[-1:]
         except BROKEN as error:
-            raise errors.UserError(f'{path} cannot be read: {error}') from error
+            raise errors.UserError(f'{path}: {broken(error)}') from error
     return count + (last != b'\n')
 
 
@@ -260,6 +315,8 @@ def text_field(value: Any, name: str) -> str:
     except UnicodeEncodeError:
         # JSON can spell half of a surrogate pair, which no UTF-8 file can hold.
         raise ValueError(f'{name} has a lone surrogate (\\ud800 to \\udfff)') from None
+    if '\0' in value:
+        raise ValueError(f'{name} has a NUL (\\u0000)')
     return value
 
 
@@ -269,12 +326,46 @@ def kind_of(value: Any) -> str:
     return names.get(type(value), 'a number' if isinstance(value, int | float) else 'a text')
 
 
-def parse_json(text: str | bytes) -> Any:
-    """json.loads of which every failure is a ValueError."""
+def parse_json(text: str) -> Any:
+    """json.loads of which every failure is a ValueError, a limit on depth included."""
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError('nested too deeply') from None
+        try:
+            value = json.loads(text)
+        except RecursionError:
+            raise limits.too_deep('the JSON') from None
+        if text.count('[') + text.count('{') > limits.JSON_DEPTH.value:
+            limits.check_depth(value, 'the JSON')
+        return value
+    except limits.Exceeded as error:
+        raise ValueError(str(error)) from None
+
+
+def json_lines(path: str) -> Iterator[tuple[int, dict[str, Any]] | BadRecord]:
+    """The JSON object on each line, with the line's number; a BadRecord where there is none."""
+    for number, line in enumerate(lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        try:
+            if not line.strip():
+                raise ValueError('the line is empty')
+            value = parse_json(line)
+            if not isinstance(value, dict):
+                raise ValueError(f'{kind_of(value)}, not an object')
+        except json.JSONDecodeError as error:
+            yield BadRecord(path, number, f'not JSON: {error.msg} at column {error.colno}')
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
+        else:
+            yield number, value
+
+
+def check_keys(value: Mapping[str, Any], keys: Iterable[str]) -> None:
+    """Raises ValueError for an object that lacks one of the keys."""
+    missing = [key for key in keys if key not in value]
+    if missing:
+        there = ', '.join(errors.shortened(key) for key in list(value)[:20])
+        raise ValueError(f'no key {missing[0]!r}; it has {there}')
 
 
 def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRecord]:
@@ -287,22 +378,14 @@ def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRec
     Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
     """
-    for number, line in enumerate(lines(path), 1):
+    for line in json_lines(path):
         if isinstance(line, BadRecord):
             yield line
             continue
+        number, value = line
         try:
-            if not line.strip():
-                raise ValueError('the line is empty')
-            value = parse_json(line)
-            if not isinstance(value, dict):
-                raise ValueError(f'{kind_of(value)}, not an object')
-            missing = [key for key in fields.values() if key not in value]
-            if missing:
-                raise ValueError(f'no key {missing[0]!r}; it has {", ".join(map(repr, value))}')
+            check_keys(value, fields.values())
             yield {name: text_field(value[key], key) for name, key in fields.items()}
-        except json.JSONDecodeError as error:
-            yield BadRecord(path, number, f'not JSON: {error.msg} at column {error.colno}')
         except ValueError as error:
             yield BadRecord(path, number, str(error))
 
@@ -358,8 +441,8 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
     """Question answering in SQuAD 1.1's JSON: one record a question, with its first answer.
 
     Reasons name the place by article, paragraph and question, counted from 1, because a JSON file
-    has no useful lines. Every text must be there, and the passage must hold the answer at
-    `answer_start`, in code points.
+    has no useful lines. Every text must be there, the passage must hold the answer at
+    `answer_start`, in code points, and no two questions may have the same id.
 
     Example: {"data": [{"title": "Rome", "paragraphs": [{"context": "Rome is old.", "qas": [
       {"id": "q1", "question": "What is old?", "answers": [{"text": "Rome", "answer_start": 0}]}
@@ -373,33 +456,35 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
     except ValueError as error:
         yield as_bad_record(path, error)
         return
+    first: dict[str, str] = {}
     for article_index, article in enumerate(articles):
         place = f'article {article_index + 1}'
         try:
             paragraphs = _items(article, 'paragraphs', place)
+            title = text_field(article.get('title') or '-', f'title of {place}')
+            title = title if article.get('title') else ''
         except ValueError as error:
             yield BadRecord(path, 0, str(error))
             continue
-        title = str(article.get('title') or '')
         for paragraph_index, paragraph in enumerate(paragraphs):
-            inner = f'{place} {title!r}, paragraph {paragraph_index + 1}'
+            inner = f'{place} {errors.shortened(title)}, paragraph {paragraph_index + 1}'
             common = {
                 'title': title,
                 'article': str(article_index),
                 'paragraph': str(paragraph_index),
             }
-            yield from _squad_questions(path, paragraph, inner, common)
+            yield from _squad_questions(path, paragraph, inner, common, first)
 
 
 def json_document(path: str) -> Any:
     """The content of a JSON file; `as_bad_record` makes what is wrong with it a BadRecord."""
     try:
         with open_binary(path) as file:
-            data = file.read(MAX_JSON_BYTES + 1)
+            data = limits.read_all(file, 'the file', limits.JSON_BYTES)
     except BROKEN as error:
-        raise ValueError(f'cannot be read: {error}') from error
-    if len(data) > MAX_JSON_BYTES:
-        raise ValueError(f'larger than {MAX_JSON_BYTES} bytes')
+        raise ValueError(broken(error)) from error
+    if data.startswith(_UTF16):
+        raise ValueError('begins as UTF-16 does; save it as UTF-8')
     return parse_json(data.removeprefix(_BOM).decode())
 
 
@@ -425,9 +510,9 @@ def _items(value: Any, key: str, place: str) -> list[Any]:
 
 
 def _squad_questions(
-    path: str, paragraph: Any, place: str, common: Record
+    path: str, paragraph: Any, place: str, common: Record, first: dict[str, str]
 ) -> Iterator[Record | BadRecord]:
-    """The records of one paragraph."""
+    """The records of one paragraph; `first` has the place of each id so far."""
     try:
         questions = _items(paragraph, 'qas', place)
         context = text_field(paragraph.get('context'), f'context of {place}')
@@ -437,7 +522,11 @@ def _squad_questions(
     for index, question in enumerate(questions):
         inner = f'{place}, question {index + 1}'
         try:
-            yield common | _squad_question(question, context, inner)
+            record = _squad_question(question, context, inner)
+            there = first.setdefault(record['id'], inner)
+            if there != inner:
+                raise ValueError(f'{inner} has the id {errors.shortened(record["id"])} of {there}')
+            yield common | record
         except ValueError as error:
             yield BadRecord(path, 0, str(error))
 
@@ -455,8 +544,9 @@ def _squad_question(question: Any, context: str, place: str) -> Record:
     answer = text_field(answers[0].get('text'), f'answer of {place}')
     start = answers[0].get('answer_start')
     if not isinstance(start, int) or isinstance(start, bool) or start < 0:
-        raise ValueError(f'answer_start of {place} is {start!r}, not a position')
+        raise ValueError(f'answer_start of {place} is {errors.shortened(start)}, not a position')
     if not context.startswith(answer, start):
+        start = errors.shortened(start)
         raise ValueError(f'answer_start of {place} is {start}, where the context has another text')
     return record | {'answer': answer}
 

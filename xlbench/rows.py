@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from xlbench import errors, readers
+from xlbench import errors, limits, readers
 from xlbench.readers import BadRecord
 
 FORMATS = ('jsonl', 'json', 'csv', 'tsv', 'parquet', 'arrow')
@@ -152,16 +152,13 @@ def texts(value: Any, key: str) -> list[Any]:
 
 
 def _read_jsonl(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
-    for number, line in enumerate(readers.lines(path), 1):
+    for line in readers.json_lines(path):
         if isinstance(line, BadRecord):
             yield line
             continue
+        number, value = line
         try:
-            if not line.strip():
-                raise ValueError('the line is empty')
-            yield Row(number, _of_object(readers.parse_json(line), keys))
-        except json.JSONDecodeError as error:
-            yield BadRecord(path, number, f'not JSON: {error.msg} at column {error.colno}')
+            yield Row(number, _of_object(value, keys))
         except ValueError as error:
             yield BadRecord(path, number, str(error))
 
@@ -184,9 +181,7 @@ def _read_json(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
 def _of_object(value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f'{readers.kind_of(value)}, not an object')
-    missing = [key for key in keys if key not in value]
-    if missing:
-        raise ValueError(f'no key {missing[0]!r}; it has {", ".join(map(repr, value))}')
+    readers.check_keys(value, keys)
     return {key: value[key] for key in keys}
 
 
@@ -242,11 +237,12 @@ def _other_separator(names: Sequence[str]) -> str:
 def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str | BadRecord]]:
     """The rows of a file as text, with the number of the first line of each.
 
-    With quotes, a row goes on as long as the number of its quotes is odd.
+    With quotes, a row goes on as long as the number of its quotes is odd, and a \\r may stand in a
+    cell with quotes around it, which is how pandas and the csv module write one.
     """
     pending: list[str] = []
     first, is_open, size = 0, False, 0
-    for number, line in enumerate(readers.lines(path), 1):
+    for number, line in enumerate(readers.lines(path, inner_cr=layout.quotes), 1):
         if isinstance(line, BadRecord):
             yield number, dataclasses.replace(line, fatal=line.fatal or is_open)
             continue
@@ -256,8 +252,10 @@ def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str | BadRecord]]:
         size += len(line)
         is_open ^= layout.quotes and line.count('"') % 2 == 1
         if not is_open:
-            yield first, '\n'.join(pending)
-        elif size > readers.MAX_LINE_BYTES:
+            row = '\n'.join(pending)
+            is_bad = '\r' in row and '\r' in re.sub('"[^"]*"', '', row)
+            yield first, BadRecord(path, first, readers.CR_INSIDE) if is_bad else row
+        elif size > limits.LINE_BYTES.value:
             break
     if is_open:
         reason = f'a quote is opened here and never closed; {_UNQUOTED}'
@@ -299,8 +297,11 @@ def _read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]
         # A pipe, a folder or nothing at all is another error than what is in a file.
         with readers.open_binary(path):
             pass
-        number = 0
+        number, size = 0, os.path.getsize(path)
+        expansion = limits.Expansion('the file')
         for batch in _batches(path):
+            expansion.add(batch.nbytes, size)
+            batch.validate(full=True)  # Offsets may lead out of what was read.
             names = _label_names(batch.schema)
             missing = [key for key in keys if key not in batch.schema.names]
             if missing:
@@ -311,7 +312,9 @@ def _read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]
             for i in range(batch.num_rows):
                 number += 1
                 yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
+    except limits.Exceeded as error:
+        yield BadRecord(path, 0, str(error), fatal=True)
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = f'cannot be read: {" ".join(str(error).split())[:200]}'
         yield BadRecord(path, 0, reason, fatal=True)
 
@@ -325,6 +328,9 @@ def _batches(path: str) -> Iterator[Any]:
         start = file.read(6)
     if start[:4] == b'PAR1':
         with parquet.ParquetFile(path) as source:
+            about = source.metadata
+            sizes = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            limits.Expansion('the file').add(sum(sizes), os.path.getsize(path))
             yield from source.iter_batches(_BATCH)
         return
     with pyarrow.memory_map(path) as file:
@@ -338,7 +344,7 @@ def _batches(path: str) -> Iterator[Any]:
 def _label_names(schema: Any) -> dict[str, list[str]]:
     """Column -> the names of its numbers, where `datasets` has written them into the schema."""
     try:
-        about = readers.parse_json((schema.metadata or {}).get(b'huggingface', b'{}'))
+        about = readers.parse_json((schema.metadata or {}).get(b'huggingface', b'{}').decode())
         features = about['info']['features']
         # One label for each row, or a list of them.
         kinds = {key: f.get('feature', f) for key, f in features.items() if isinstance(f, dict)}
