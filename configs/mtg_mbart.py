@@ -6,7 +6,8 @@ r"""mBART-50 on MTG (arXiv:2108.07140), with its own language tokens; else as co
 The sample shows that everything fits together; a model that still has its positions to learn does
 not learn to copy names in so few steps (ROUGE-L 36 on average, where mT5 reaches 99.9).
 
-The size large_v5e_4x4 is `large` in batches for a TPU slice of 16 chips, see xlbench/plan.py.
+The size large_v5e_4x4 is `large` in batches for a TPU slice of 16 chips, see `python -m
+xlbench.plan --help`.
 
 Keys after the colon: size (sample, large), scenario (mono, mono_multitask, multi,
 multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (proportional, equal,

@@ -27,7 +27,7 @@
 #
 # The run starts again, and goes on where it was, whenever it ends before it is finished; on a new
 # slice if the old one was taken away. It does not after a mistake of the user (code 2,
-# xlbench/processes.py). Ctrl-C, or TERM, tells the processes to end, and leaves the slice.
+# xlbench/parallel/cluster.py). Ctrl-C, or TERM, tells the processes to end, and leaves the slice.
 set -uo pipefail
 
 : "${NAME:?}" "${ZONE:?}" "${TYPE:?}"

@@ -26,7 +26,7 @@ files need their labels. CoNLL-U files are those of Universal Dependencies, seve
 language are read one after another, and .iob2 are those of Universal NER: other sentences and
 domains than WikiANN's, with the same tags. Tasks are fewshot_<task>_<lang>_<lang>, such as
 fewshot_udpos_ta_ta; xnli and pawsx have a split 'train' in English alone. What a reader makes of a
-line is in xlbench/labelled.py and xlbench/conllu.py.
+line is in xlbench/data/labelled.py and xlbench/data/conllu.py.
 
 The splits shots_1, shots_2, shots_4 and, of texts, shots_8 are the buckets of few shots, one behind
 another, in one of the two forms that xlbench/buckets.py reads:
@@ -47,8 +47,9 @@ from typing import Any
 
 import seqio
 
-from xlbench import buckets, conllu, labelled, languages, pipeline, readers
-from xlbench.benchmarks import FEWSHOT
+from xlbench import pipeline
+from xlbench.benchmarks import FEWSHOT, languages
+from xlbench.data import buckets, conllu, labelled, readers
 from xlbench.metrics import classification, tagging
 from xlbench.tasks import xtreme
 

@@ -22,8 +22,9 @@ Tasks are mrs_retrieval_<lang>_<lang> and mrs_generation_<lang>_<lang>:
 import functools
 from collections.abc import Iterator
 
-from xlbench import pipeline, readers
+from xlbench import pipeline
 from xlbench.benchmarks import MRS
+from xlbench.data import readers
 
 # Split -> the files of its pairs.
 PAIRS = {

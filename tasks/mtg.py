@@ -24,8 +24,9 @@ from collections.abc import Iterator
 
 import seqio
 
-from xlbench import errors, pipeline, readers
+from xlbench import errors, pipeline
 from xlbench.benchmarks import MTG
+from xlbench.data import readers
 
 FILES = 'mtg/{task}/{lang}/{split}.{side}'
 SPLITS = ('rough_train', 'train', 'validation', 'test')

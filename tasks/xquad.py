@@ -20,8 +20,9 @@ from collections.abc import Iterator
 
 import seqio
 
-from xlbench import pipeline, readers
+from xlbench import pipeline
 from xlbench.benchmarks import XQUAD
+from xlbench.data import readers
 
 SPLITS = ('train', 'validation', 'test')
 FIELDS = ('id', 'passage', 'answer', 'question')

@@ -2,8 +2,8 @@ r"""Data of few-shot transfer as TensorFlow Datasets hosts it, in place of the o
 
     python -m xlbench.tasks.xtreme --root=data --task=pawsx,panx         # downloads it to data/tfds
 
-Nothing is downloaded in any other way. The records are those of xlbench/labelled.py and
-xlbench/conllu.py; `pip install conllu` is needed to download parts of speech. By task:
+Nothing is downloaded in any other way. The records are those of xlbench/data/labelled.py and
+xlbench/data/conllu.py; `pip install conllu` is needed to download parts of speech. By task:
 
   xnli   train       glue/mnli    the rows of MNLI's train.tsv
          the others  xnli         the texts before they were split into words, which is how
@@ -32,9 +32,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from xlbench import conllu, errors, labelled
+from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
-from xlbench.readers import BadRecord, LeftOut, Record
+from xlbench.data import conllu, labelled
+from xlbench.data.readers import BadRecord, LeftOut, Record
 
 INFO = 'dataset_info.json'
 

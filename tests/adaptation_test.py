@@ -10,12 +10,14 @@ import optax
 import pytest
 from flax import traverse_util
 
-from xlbench import errors, models, objectives, partitioning, train_step
+from xlbench import errors, models
 from xlbench.fewshot import adaptation, shots as shots_lib
 from xlbench.fewshot.adaptation import Lane
 from xlbench.huggingface import bert as bert_names
 from xlbench.metrics import tagging
 from xlbench.models import heads
+from xlbench.parallel import partitioning
+from xlbench.training import objectives, train_step
 
 VOCAB, CLS, SEP = 61, 1, 2
 LABELS = {'classification': ['bad', 'fair', 'good'], 'tagging': ['B-PER', 'I-PER', 'O', 'NOUN']}

@@ -10,11 +10,12 @@ import pytest
 import tiny_labels
 from scipy import special
 
-from xlbench import checkpoints, config as config_lib, models
+from xlbench import config as config_lib, models
 from xlbench.errors import UserError
 from xlbench.fewshot import attention, results
 from xlbench.huggingface import bert as bert_names, mapping
 from xlbench.models import bert
+from xlbench.training import checkpoints
 
 GOLDEN = dict(np.load(pathlib.Path(__file__).parent / 'goldens' / 'bert.npz'))
 HEADS, LAYERS = 4, 2

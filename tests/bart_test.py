@@ -9,9 +9,11 @@ import pytest
 from flax import traverse_util
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import decoding, errors, losses, models, partitioning
+from xlbench import decoding, errors, models
 from xlbench.huggingface import bart as bart_names, mapping
 from xlbench.models import bart
+from xlbench.parallel import partitioning
+from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parent / 'goldens'
 FAMILIES = ('bart', 'mbart', 'pegasus', 'marian')

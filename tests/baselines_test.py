@@ -6,7 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from xlbench import baselines, errors
+from xlbench import errors
+from xlbench.data import baselines
 
 PAIRS = [
     ('The old train stopped in Bonn.', 'train stops'),

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from xlbench import batches, order, prepared
+from xlbench.data import batches, mixing, prepared
 from xlbench.errors import UserError
 
 VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 30_000, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
@@ -177,7 +177,7 @@ def test_rates_are_respected_everywhere_in_the_stream(tasks):
 
 
 def test_the_stream_is_the_same_in_pieces_of_any_size(tasks):
-    stream = order.Stream(tasks, [0.3, 0.6999, 0.0001], seed=5)
+    stream = mixing.Stream(tasks, [0.3, 0.6999, 0.0001], seed=5)
     whole = stream(0, 5000)
     for size in (1, 7, 640):
         pieces = [stream(at, at + size) for at in range(0, 640, size)]
@@ -195,7 +195,7 @@ def test_seeds_and_only_seeds_change_the_order(tasks):
 
 def test_the_order_of_a_permutation_is_fixed():
     """A golden value: a resumed run must go on as it began, in any release."""
-    assert order._permutation(8, 1, 2).tolist() == [5, 6, 3, 2, 1, 0, 4, 7]
+    assert mixing._permutation(8, 1, 2).tolist() == [5, 6, 3, 2, 1, 0, 4, 7]
 
 
 @pytest.mark.parametrize('mode', MODES)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import decoding, partitioning
+from xlbench import decoding
 from xlbench.decoding import top
+from xlbench.parallel import partitioning
 
 
 def test_blocks_change_nothing(monkeypatch):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from flax import traverse_util
 
-from xlbench import errors, models, partitioning
+from xlbench import errors, models
 from xlbench.huggingface import bert as bert_names, mapping
 from xlbench.models import bert
+from xlbench.parallel import partitioning
 
 GOLDENS = pathlib.Path(__file__).parent / 'goldens'
 ENCODERS = ('bert', 'xlm_roberta')

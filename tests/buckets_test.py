@@ -11,8 +11,9 @@ import random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import buckets, conllu, errors, labelled, readers
-from xlbench.buckets import Bucket
+from xlbench import errors
+from xlbench.data import buckets, conllu, labelled, readers
+from xlbench.data.buckets import Bucket
 from xlbench.errors import UserError
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import checkpoints, partitioning, train_step
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.training import checkpoints, train_step
 
 
 def state_of(value: float, mesh=None) -> train_step.TrainState:

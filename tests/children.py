@@ -166,7 +166,7 @@ def on_devices(count: int) -> contextlib.AbstractContextManager:
     """Inside, a mesh of this process has the first `count` of its devices."""
     import jax
 
-    from xlbench import partitioning
+    from xlbench.parallel import partitioning
 
     make_mesh = partitioning.make_mesh
 
@@ -267,7 +267,7 @@ def _rows(path: pathlib.Path) -> list[dict[str, Any]]:
 @contextlib.contextmanager
 def recording(folder: str | os.PathLike, process: int = 0) -> Iterator[None]:
     """Inside, every training batch that this process takes is written down; see `recorded`."""
-    from xlbench import batches
+    from xlbench.data import batches
 
     take = batches.TrainBatches.__next__
     os.makedirs(folder, exist_ok=True)
@@ -303,7 +303,8 @@ def _watch(process: str, place: str, at: str, name: str) -> None:
     """Has this process send itself a signal at a place, if it is meant."""
     if process != _own_number():
         return
-    from xlbench import checkpoints, logs
+    from xlbench import logs
+    from xlbench.training import checkpoints
 
     write, save = logs.Log.write, checkpoints.Checkpoints.save
     number = signal.Signals[f'SIG{name}']

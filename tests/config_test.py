@@ -6,8 +6,8 @@ import pytest
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
+from xlbench.config.signatures import Signature
 from xlbench.errors import UserError
-from xlbench.signatures import Signature
 
 FILE = """
 import ml_collections

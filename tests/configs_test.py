@@ -12,19 +12,12 @@ import jax
 import ml_collections
 import pytest
 
-from xlbench import (
-    benchmarks,
-    config as config_lib,
-    models,
-    objectives,
-    optimizers,
-    partitioning,
-    runs,
-    train_step,
-)
+from xlbench import benchmarks, config as config_lib, models, runs
 from xlbench.configs import fewshot_source, finetune
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
+from xlbench.parallel import partitioning
+from xlbench.training import objectives, optimizers, train_step
 
 FOLDER = pathlib.Path(__file__).parent.parent / 'configs'
 SWEEPS = ('fewshot', 'fewshot_any')  # Of xlbench.fewshot; all others are of xlbench.train.

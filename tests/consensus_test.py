@@ -6,8 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from xlbench.consensus import Consensus
 from xlbench.metrics.mrs import MrsRouge
+from xlbench.retrieval.mbr import Consensus
 
 TEXTS = [
     'see you at the station',

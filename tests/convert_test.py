@@ -11,17 +11,11 @@ import pytest
 import safetensors.numpy
 from flax import traverse_util
 
-from xlbench import (
-    checkpoints,
-    config as config_lib,
-    convert,
-    errors,
-    lora,
-    models,
-    runs,
-    tokenizers,
-)
+from xlbench import config as config_lib, convert, errors, models, runs
+from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint, tensors
+from xlbench.models import lora
+from xlbench.training import checkpoints
 
 SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32)
 IDS = dict(pad_id=0, eos_id=1, bos_id=None, decoder_start_id=0)

@@ -19,18 +19,11 @@ import pytest
 import tiny
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import (
-    checkpoints,
-    config as config_lib,
-    errors,
-    logs,
-    partitioning,
-    prepared,
-    runs,
-    train,
-    train_step,
-)
+from xlbench import config as config_lib, errors, logs, runs, train
+from xlbench.data import prepared
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.training import checkpoints, train_step
 
 # ------------------------------------------------------------------------------------- what is said
 

@@ -7,21 +7,13 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import (
-    config as config_lib,
-    dry_run,
-    errors,
-    memory,
-    names,
-    partitioning,
-    prepared,
-    runs,
-    signatures,
-    tokenizers,
-    train,
-)
+from xlbench import config as config_lib, dry_run, errors, names, runs, train
+from xlbench.config import signatures
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot import __main__ as fewshot, workdir as fewshot_workdir
+from xlbench.parallel import partitioning
+from xlbench.training import memory
 
 
 def everything(*folders: pathlib.Path) -> set[tuple[pathlib.Path, int]]:
@@ -183,7 +175,8 @@ def parameters(block) -> int:
     """Of a model, all of them."""
     import jax
 
-    from xlbench import models, objectives, train_step
+    from xlbench import models
+    from xlbench.training import objectives, train_step
 
     family = block['family']
     kinds = {family: kind for kind, family in names.FAMILIES.items()}

@@ -6,7 +6,8 @@ import children
 import pytest
 import tiny
 
-from xlbench import checkpoints, logs, train
+from xlbench import logs, train
+from xlbench.training import checkpoints
 
 
 class _Stopped(Exception):

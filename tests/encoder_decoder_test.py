@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xlbench import decoding, errors, losses, models
+from xlbench import decoding, errors, models
 from xlbench.huggingface import bert as bert_names, mapping
+from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parent / 'goldens'
 FIELDS = dict(

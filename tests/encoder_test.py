@@ -4,8 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from xlbench import encoder, features, models, objectives, partitioning, train_step
+from xlbench import models
+from xlbench.data import features
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.retrieval import text_encoder
+from xlbench.training import objectives, train_step
 
 CONVENTIONS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=64)
 
@@ -33,7 +37,7 @@ def texts(count, longest=20):
 
 def make(model, devices=1, side='right', batch_size=8, max_length=32):
     mesh = partitioning.make_mesh(data=-1, devices=jax.devices()[:devices])
-    return encoder.TextEncoder(
+    return text_encoder.TextEncoder(
         model, mesh, side, batch_size=batch_size, max_length=max_length, conventions=CONVENTIONS
     )
 
@@ -49,7 +53,7 @@ def expected(parts):
         side: jax.jit(model.apply, static_argnames='method')(
             {'params': params}, tokens, segments, method=f'encode_{side}'
         )
-        for side in encoder.SIDES
+        for side in text_encoder.SIDES
     }
 
 
@@ -89,7 +93,7 @@ def test_long_texts_are_cut_as_in_training_and_counted(parts):
 
 def test_progress_is_said(parts, capsys, monkeypatch):
     model, params = parts
-    monkeypatch.setattr(encoder, '_SECONDS', 0.0)
+    monkeypatch.setattr(text_encoder, '_SECONDS', 0.0)
     make(model)(params, texts(21))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith('encoded 8 of 21 replies, ')

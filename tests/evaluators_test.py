@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import evaluators, metrics, partitioning, prepared, tokenizers
+from xlbench import evaluators, metrics
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import baselines, generation, loop
+from xlbench.parallel import partitioning
 
 
 class Copier:

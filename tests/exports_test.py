@@ -14,17 +14,12 @@ import tiny_replies
 import tokenizer_files
 from flax import traverse_util
 
-from xlbench import (
-    checkpoints,
-    config as config_lib,
-    convert,
-    exported,
-    predict,
-    runs,
-    tokenizers,
-)
+from xlbench import config as config_lib, convert, predict, runs
+from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint
+from xlbench.inference import exported
+from xlbench.training import checkpoints
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec('torch') is None, reason='needs PyTorch, which the lock does not have'

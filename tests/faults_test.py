@@ -10,7 +10,8 @@ import time
 import children
 import tiny
 
-from xlbench import checkpoints, processes
+from xlbench.parallel import cluster
+from xlbench.training import checkpoints
 
 # Seconds that a process may take to end when it has lost another, where jax alone takes 100; and
 # seconds that a whole run may take. Machines that test are busy.
@@ -70,7 +71,7 @@ def killed(arguments: list[str], number: int, place: str) -> None:
 
 def killed_and_started_again(arguments: list[str], workdir: pathlib.Path) -> None:
     """Process 0 is killed from outside, in a step; launch/local.sh brings the run to its end."""
-    environ = {k: v for k, v in os.environ.items() if k not in processes.VARIABLES} | {
+    environ = {k: v for k, v in os.environ.items() if k not in cluster.VARIABLES} | {
         'RESTARTS': '1',
         'PYTHON': sys.executable,
         'XLA_FLAGS': '--xla_backend_optimization_level=0',

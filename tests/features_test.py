@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from xlbench import features, tokenizers
+from xlbench.data import features, tokenizers
 from xlbench.errors import UserError
 
 IDS = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=100)

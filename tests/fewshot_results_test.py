@@ -9,9 +9,11 @@ import pytest
 import tiny_labels
 import tiny_sweep
 
-from xlbench import errors, prepared, results as runs_results
+from xlbench import errors
+from xlbench.data import prepared
 from xlbench.fewshot import results, sweep as sweep_lib
 from xlbench.fewshot.results import Journal, Sweep
+from xlbench.reporting import results as runs_results
 
 
 def test_rows_are_read_as_they_were_written(tmp_path):

@@ -12,12 +12,12 @@ import pytest
 import tiny_sweep
 from tiny_sweep import group, row, zero_shot
 
-from xlbench import errors
+from xlbench import benchmarks, errors
 from xlbench.benchmarks import FEWSHOT
 from xlbench.fewshot import lexical, paper, report, tables
 from xlbench.fewshot.results import Journal, Sweep
 
-PAPER = pathlib.Path(tables.__file__).parents[1] / 'paper_scores'
+PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
 MBERT = 'google-bert/bert-base-multilingual-cased'
 
 

@@ -16,24 +16,11 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import (
-    commands,
-    config as config_lib,
-    errors,
-    evaluate,
-    interruption,
-    metrics,
-    partitioning,
-    predict,
-    prepared,
-    processes,
-    runs,
-    tokenizers,
-    train,
-    watch,
-)
+from xlbench import commands, config as config_lib, errors, evaluate, metrics, predict, runs, train
 from xlbench.benchmarks import FEWSHOT
+from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import __main__ as fewshot, results, sweep, tables
+from xlbench.parallel import cluster, partitioning, preemption, watchdog
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
@@ -283,7 +270,7 @@ def test_stopped_at_every_awkward_place(run, root, tmp_path):
         'rename:4:SIGKILL': (-signal.SIGKILL, 0),
         # Predictions are on disk, and no line speaks of them.
         'predicted:4:SIGKILL': (-signal.SIGKILL, 3),
-        'row:5:SIGTERM': (processes.START_AGAIN, 8),
+        'row:5:SIGTERM': (cluster.START_AGAIN, 8),
         'rename:results.csv:SIGKILL': (-signal.SIGKILL, 11),
     }
     command = [sys.executable, str(driver), ','.join(places), *flags(tmp_path, config, workdir)]
@@ -456,7 +443,7 @@ def test_without_source_training_and_with_parameters_kept(run, root, tmp_path, c
 def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_path):
     config = run_config(run).source
     parts = runs.build(config)
-    told = interruption.Interruption(), watch.Watch(str(tmp_path))
+    told = preemption.Interruption(), watchdog.Watch(str(tmp_path))
     with contextlib.closing(train.Trainer(config, str(tmp_path), parts, None, *told)) as trainer:
         first = trainer._first_params()
     mesh = partitioning.make_mesh()

@@ -13,10 +13,13 @@ import pytest
 import tokenizer_files
 from flax import traverse_util
 
-from xlbench import convert, exported, files, foreign, models, prepared, results, tokenizers
+from xlbench import convert, files, foreign, models
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot import results as fewshot_results
 from xlbench.huggingface import checkpoint, hub, tensors
+from xlbench.inference import exported
+from xlbench.reporting import results
 
 
 def refused(match, call, *args):

@@ -9,8 +9,11 @@ import safetensors.numpy
 import tiny
 from flax import traverse_util
 
-from xlbench import checkpoints, errors, init_from, lora, models, partitioning, train
+from xlbench import errors, models, train
 from xlbench.huggingface import bert, checkpoint, tensors
+from xlbench.models import lora
+from xlbench.parallel import partitioning
+from xlbench.training import checkpoints, init_from
 
 SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, vocab_size=64)
 IDS = dict(pad_id=0, eos_id=1, bos_id=2, decoder_start_id=0)

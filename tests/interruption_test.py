@@ -12,9 +12,11 @@ import children
 import pytest
 import tiny
 
-from xlbench import checkpoints, errors, evaluate, logs, processes, train
+from xlbench import errors, evaluate, logs, train
 from xlbench.evaluators import loop
-from xlbench.interruption import NAMES, Interrupted, Interruption
+from xlbench.parallel import cluster
+from xlbench.parallel.preemption import NAMES, Interrupted, Interruption
+from xlbench.training import checkpoints
 
 # ------------------------------------------------------------------------------- the signal itself
 
@@ -77,7 +79,7 @@ def test_ctrl_c_is_a_line_and_code_130_where_there_is_nothing_to_save(capsys):
         tell(signal.SIGINT)
         raise AssertionError('Python raises KeyboardInterrupt before this')
 
-    for run_main in (errors.run_main, processes.run_main):
+    for run_main in (errors.run_main, cluster.run_main):
         assert run_main(main, []) == 130
         screen = capsys.readouterr()
         assert screen.out == ''

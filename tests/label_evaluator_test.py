@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import tiny_labels
 
-from xlbench import evaluators, metrics, models, objectives, partitioning, train_step
+from xlbench import evaluators, metrics, models
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.training import objectives, train_step
 
 FAMILIES = {'classification': 'sequence_classifier', 'tagging': 'token_classifier'}
 VIEWS = tuple(FAMILIES)

@@ -14,21 +14,12 @@ import pytest
 import tiny_labels
 import tokenizer_files
 
-from xlbench import (
-    answer_lines,
-    checkpoints,
-    config as config_lib,
-    convert,
-    evaluate,
-    objectives,
-    partitioning,
-    pipeline,
-    predict,
-    runs,
-    train_step,
-)
+from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs
 from xlbench.errors import UserError
+from xlbench.inference import answer_lines
 from xlbench.metrics.tagging import CUT
+from xlbench.parallel import partitioning
+from xlbench.training import checkpoints, objectives, train_step
 
 WORDS = [word for text in tokenizer_files.SENTENCES.values() for word in text.split()]
 KINDS = {'texts': 'classification', 'pairs': 'classification', 'words': 'tagging'}

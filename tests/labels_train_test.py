@@ -7,9 +7,11 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import convert, evaluate, opened, partitioning, train
+from xlbench import convert, evaluate, train
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint
+from xlbench.inference import loading
+from xlbench.parallel import partitioning
 
 MAIN = {'classification': 'accuracy', 'tagging': 'tag_accuracy'}
 
@@ -63,7 +65,7 @@ def written(workdir) -> dict[str, object]:
 
 def test_it_opens_with_its_labels(run):
     view, workdir = run
-    found = opened.open_model(str(workdir), partitioning.make_mesh(), {})
+    found = loading.open_model(str(workdir), partitioning.make_mesh(), {})
     assert (found.objective.view, list(found.labels)) == (view, tiny_labels.LABELS[view])
     texts = {task.get('texts') for task in found.tasks.values()}
     assert texts == {1 if view == 'classification' else None}

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from xlbench import benchmarks, errors, languages, task_files
+from xlbench import benchmarks, errors
+from xlbench.benchmarks import languages, task_files
 from xlbench.metrics import (
     Distinct,
     MrsRouge,
@@ -179,7 +180,7 @@ def test_mistakes_in_a_registered_language(forget, arguments, message):
 
 def test_a_segmenter_can_be_a_function_of_a_task_file(forget, tmp_path, monkeypatch):
     (tmp_path / 'lo.py').write_text(
-        'from xlbench import languages\n\n\n'
+        'from xlbench.benchmarks import languages\n\n\n'
         'def syllables(text):\n    return [text[i : i + 3] for i in range(0, len(text), 3)]\n\n\n'
         "languages.register('lo', 'lao', 'lao', segmenter=syllables)\n"
     )

@@ -15,7 +15,7 @@ import pytest
 import tiny
 import yaml
 
-from xlbench import processes
+from xlbench.parallel import cluster as cluster_lib
 
 PROJECT = pathlib.Path(__file__).parent.parent
 LAUNCH = PROJECT / 'launch'
@@ -52,7 +52,7 @@ def program(tmp_path, monkeypatch):
     def write(text):
         (tmp_path / 'program.py').write_text(text, encoding='utf-8')
 
-    for name in (*processes.VARIABLES, processes.WAIT):
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
         monkeypatch.delenv(name, raising=False)
     settings = {'MODULE': 'program', 'PYTHON': sys.executable}
     for name, value in settings.items():
@@ -71,7 +71,7 @@ def local(*arguments, **options) -> subprocess.CompletedProcess:
 def test_local_starts_processes_that_find_each_other(program, tmp_path, monkeypatch):
     program("""
 import sys
-from xlbench import processes
+from xlbench.parallel import cluster as processes
 found = processes.join()
 import jax
 # In one piece, or what the two say may mix.
@@ -353,7 +353,7 @@ if not os.environ.get('SLURM_RESTART_COUNT'):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
     print('ready', flush=True)
     time.sleep(100)
-from xlbench import processes
+from xlbench.parallel import cluster as processes
 found = processes.join()
 import jax
 print(f'process {jax.process_index()} of {jax.process_count()} ({found})')
@@ -374,7 +374,7 @@ print(f'process {jax.process_index()} of {jax.process_count()} ({found})')
 @pytest.mark.parametrize('told', ['scontrol requeue', 'scancel --batch --signal=TERM'])
 def test_slurm_trains_on_after_a_requeue(slurm, tiny_root, monkeypatch, told):
     """The job ends with the very scores of one that nobody disturbed."""
-    for name in (*processes.VARIABLES, processes.WAIT):
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('XLBENCH_PYTHON', sys.executable)
     monkeypatch.setenv('PYTHONPATH', str(PROJECT))
@@ -448,7 +448,7 @@ def test_jobset_runs_one_process_a_node():
     address = environ['XLBENCH_COORDINATOR'].replace('$(COORDINATOR)', 'qg-run-0-0.qg')
     pod = {k: v for k, v in environ.items() if v is not None}
     pod |= {'XLBENCH_COORDINATOR': address, 'JOB_COMPLETION_INDEX': '3'}
-    assert processes.find(pod) == processes.Place(
+    assert cluster_lib.find(pod) == cluster_lib.Place(
         'qg-run-0-0.qg:8476', 4, 3, 'found: Kubernetes job'
     )
     assert container['ports'] == [{'containerPort': 8476}]

@@ -9,10 +9,11 @@ import pytest
 import tiny_labels
 from scipy import stats
 
-from xlbench import errors, prepared
+from xlbench import benchmarks, errors
+from xlbench.data import prepared
 from xlbench.fewshot import lexical
 
-PAPER = pathlib.Path(lexical.__file__).parents[1] / 'paper_scores'
+PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
 
 
 def example(text, pieces, before=(2,), between=(1,)):

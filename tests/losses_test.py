@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import losses
+from xlbench.training import losses
 
 
 def plain(hidden, embedding, targets, weights, bias=0.0, label_smoothing=0.0, z_loss=0.0):

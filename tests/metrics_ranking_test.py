@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from xlbench.metrics import ranking, words
-from xlbench.responses import ResponseSet
+from xlbench.retrieval.response_set import ResponseSet
 
 REL = 1e-9
 

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import tiny
 
-from xlbench import objectives
 from xlbench.decoding import mmi
+from xlbench.training import objectives
 
 
 def test_bidirectional():

@@ -7,7 +7,8 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import convert, evaluate, predict, prepared, tokenizers, train
+from xlbench import convert, evaluate, predict, train
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 
 
@@ -95,7 +96,8 @@ def test_what_is_missing_is_said(moved, tmp_path):
 
 def test_a_retriever_has_its_responses_with_it(replies_root, tmp_path, monkeypatch):
     """Written when a run begins; read in place of the preparation, in the same order."""
-    from xlbench import responses, runs
+    from xlbench import runs
+    from xlbench.retrieval import response_set
 
     shutil.copytree(replies_root, tmp_path / 'data')
     monkeypatch.chdir(tmp_path)
@@ -115,4 +117,4 @@ def test_a_retriever_has_its_responses_with_it(replies_root, tmp_path, monkeypat
     for content in ('{', '{}\n', '1\n', '[' * 9999, path.read_text().replace('"text": "', '"')):
         path.write_text(content)
         with pytest.raises(UserError, match=r'is no copy of a response set'):
-            responses.ResponseSet.of_copy(path, tokenizer)
+            response_set.ResponseSet.of_copy(path, tokenizer)

@@ -14,7 +14,8 @@ import reddit_files
 from backports import zstd
 from reddit_files import IN_2017, comment
 
-from xlbench import errors, readers
+from xlbench import errors
+from xlbench.data import readers
 from xlbench.tasks.mrs_build import (
     __main__ as command,
     build,

@@ -13,7 +13,8 @@ import sys
 import pytest
 from ml_collections import ConfigDict
 
-from xlbench import commands, config as config_lib, errors, models, names, signatures
+from xlbench import commands, config as config_lib, errors, models, names
+from xlbench.config import signatures
 from xlbench.errors import UserError
 
 PROJECT = pathlib.Path(__file__).parent.parent
@@ -176,14 +177,14 @@ def as_imported(function):
 @pytest.mark.parametrize(
     'module, name',
     [
-        ('xlbench.partitioning', 'make_mesh'),
-        ('xlbench.batches', 'TrainBatches'),
-        ('xlbench.checkpoints', 'check_options'),
-        ('xlbench.train_step', 'check_nonfinite'),
-        ('xlbench.lora', 'Lora'),
-        ('xlbench.optimizers', 'build'),
+        ('xlbench.parallel.partitioning', 'make_mesh'),
+        ('xlbench.data.batches', 'TrainBatches'),
+        ('xlbench.training.checkpoints', 'check_options'),
+        ('xlbench.training.train_step', 'check_nonfinite'),
+        ('xlbench.models.lora', 'Lora'),
+        ('xlbench.training.optimizers', 'build'),
         ('xlbench.fewshot.sweep', 'Adapt'),
-        ('xlbench.decoding_options', 'Options'),
+        ('xlbench.config.decoding', 'Options'),
         *sorted({(f'xlbench.models.{m}', name) for m, name, _ in models.FAMILIES.values()}),
     ],
 )
@@ -197,9 +198,9 @@ def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
 @pytest.mark.parametrize(
     'module, name',
     [
-        ('xlbench.objectives', 'OBJECTIVES'),
+        ('xlbench.training.objectives', 'OBJECTIVES'),
         ('xlbench.evaluators', 'EVALUATORS'),
-        ('xlbench.optimizers', 'OPTIMIZERS'),
+        ('xlbench.training.optimizers', 'OPTIMIZERS'),
     ],
 )
 def test_a_table_that_is_read_is_the_one_that_is_imported(module, name):

@@ -9,8 +9,11 @@ import optax
 import pytest
 import tiny
 
-from xlbench import features, losses, models, objectives, partitioning, prepared
+from xlbench import models
+from xlbench.data import features, prepared
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.training import losses, objectives
 
 MODEL = tiny.tiny_model()
 

@@ -7,8 +7,11 @@ import optax
 import pytest
 from flax import traverse_util
 
-from xlbench import lora, models, objectives, optimizers, partitioning, train_step
+from xlbench import models
 from xlbench.errors import UserError
+from xlbench.models import lora
+from xlbench.parallel import partitioning
+from xlbench.training import objectives, optimizers, train_step
 
 
 def rates(steps, **options):

@@ -10,9 +10,11 @@ import pytest
 from ml_collections import ConfigDict
 
 import configs
-from xlbench import config as config_lib, memory, models, names, optimizers, partitioning, runs
+from xlbench import config as config_lib, models, names, runs
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
+from xlbench.parallel import partitioning
+from xlbench.training import memory, optimizers
 
 NEEDED = {
     'finetune': ':tiny,objective=generation,mixture=mtg_multi_qg',

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from xlbench import order, packing
-from xlbench.packing import Shape
+from xlbench.data import mixing, packing
+from xlbench.data.packing import Shape
 
 
 def make_lengths(count: int, seed: int = 0, inputs: float = 150, targets: float = 25):
@@ -18,7 +18,7 @@ def make_lengths(count: int, seed: int = 0, inputs: float = 150, targets: float 
 
 
 def permutation(count: int, purpose: int) -> np.ndarray:
-    return order._permutation(count, 7, purpose)
+    return mixing._permutation(count, 7, purpose)
 
 
 def layout_of(lengths, limits, **kwargs) -> packing.Layout:

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from xlbench import peers, processes
-from xlbench.peers import Peers, Verdict
+from xlbench.parallel import cluster, peers
+from xlbench.parallel.peers import Peers, Verdict
 
 PROJECT = pathlib.Path(__file__).parent.parent
 
@@ -132,7 +132,7 @@ def test_the_relay_says_that_nobody_is_there_yet():
 
 PROGRAM = """
 import os, sys, time
-from xlbench import errors, processes
+from xlbench import errors; from xlbench.parallel import cluster as processes
 
 def main(argv):
     processes.join()
@@ -152,7 +152,7 @@ def run(does: str, count: int = 2) -> list[subprocess.Popen]:
             [sys.executable, '-c', PROGRAM.format(does=does)],
             cwd=PROJECT,
             env=os.environ
-            | dict(zip(processes.VARIABLES, (f'127.0.0.1:{port}', str(count), str(i)), strict=True))
+            | dict(zip(cluster.VARIABLES, (f'127.0.0.1:{port}', str(count), str(i)), strict=True))
             | {'XLA_FLAGS': ''},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

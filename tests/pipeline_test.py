@@ -1,4 +1,4 @@
-"""Tests of xlbench/pipeline.py."""
+"""Tests of xlbench/pipeline."""
 
 import json
 import sys
@@ -13,7 +13,9 @@ import seqio
 import tensorflow as tf
 from pyarrow import ipc, parquet
 
-from xlbench import errors, pipeline, task_files, tokenizers
+from xlbench import errors, pipeline
+from xlbench.benchmarks import task_files
+from xlbench.data import tokenizers
 
 
 @pytest.fixture(scope='module', autouse=True)

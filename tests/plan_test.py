@@ -15,22 +15,19 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import (
-    config as config_lib,
-    hlo,
-    logs,
-    optimizers,
-    partitioning,
-    plan,
-    plan_programs,
-    plan_study,
-    plan_words,
-    runs,
-    topology,
-    train_step,
-)
+from xlbench import config as config_lib, logs, runs
 from xlbench.configs import mrs_retriever, mtg_mbart, mtg_mt5
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.plan import (
+    __main__ as plan,
+    devices as devices_lib,
+    hlo,
+    messages,
+    programs,
+    study as study_lib,
+)
+from xlbench.training import optimizers, train_step
 
 PROJECT = pathlib.Path(__file__).parent.parent
 DEVICE = dict(count=8, kind='cpu', peak=None, memory_speed=None, link_speed=None, clock=None)
@@ -110,10 +107,10 @@ def test_collectives_of_a_small_program():
     assert program.unknown_loops == 1
     assert program.cycles == 100 + 3 * 7
     assert program.largest[0] == (32000, 'f32[1000,8]', 'jit(step)/logits')
-    rows = plan_study.by_kind(program.collectives)
+    rows = study_lib.by_kind(program.collectives)
     sent = {(row['kind'], row['between_slices']): row['wire_bytes'] for row in rows}
     assert sent['all-reduce', True] == 512 and sent['all-reduce', False] == 3 * 80
-    ranked = plan_study.largest_collectives(within)
+    ranked = study_lib.largest_collectives(within)
     assert [(row['type'], row['count'], row['wire_bytes']) for row in ranked[:2]] == [
         ('f32[10], f32[2,5]', 3, 3 * 80),
         ('f32[10]', 5, 5 * 40),
@@ -148,7 +145,7 @@ def test_products_are_counted_with_their_loops():
         return jax.lax.while_loop(lambda c: c.sum() > 0, lambda c: jax.nn.relu(c) @ w, x)
 
     x, w = jnp.zeros((3, 8)), jnp.zeros((8, 8))
-    assert plan_study.matmul_flops(jax.make_jaxpr(f)(x, w).jaxpr, trips=4) == 14 * 2 * 3 * 8 * 8
+    assert study_lib.matmul_flops(jax.make_jaxpr(f)(x, w).jaxpr, trips=4) == 14 * 2 * 3 * 8 * 8
 
 
 def plan_of(config, **options) -> dict:
@@ -162,8 +159,8 @@ def small_plan(tiny_root) -> dict:
 
 def test_the_plan_is_of_the_step_that_runs(tiny_root, small_plan):
     config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2)
-    devices = topology.devices_of('cpu:8')
-    job = plan_programs.make_job(config, devices, 128, 2)
+    devices = devices_lib.devices_of('cpu:8')
+    job = programs.make_job(config, devices, 128, 2)
     stage = config.stages.stage1
     tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
     rng = jax.random.key(0)
@@ -200,7 +197,7 @@ def test_a_plan_as_json_and_in_words(small_plan):
     # A step is three forward passes; what its loss computes anew comes on top.
     assert 1 <= step['matmul_flops'] / read['plan']['model_flops'] < 1.2
     assert step['estimate']['compiler_source'] == 'not given'
-    text = '\n'.join(plan_words.lines_of(read))
+    text = '\n'.join(messages.lines_of(read))
     for words in ('mesh data 4 x fsdp 2 x tensor 1', 'per device: parameters', 'the train step',
                   'in a ring', 'decoding of test', 'is not known'):  # fmt: skip
         assert words in text
@@ -209,7 +206,7 @@ def test_a_plan_as_json_and_in_words(small_plan):
 def test_a_program_that_cannot_be_read_is_said(small_plan):
     read = json.loads(logs.as_json(small_plan))
     read['plan']['programs'][0] |= {'collectives': None, 'unreadable': 'INTERNAL: async-update'}
-    lines = list(plan_words.lines_of(read))
+    lines = list(messages.lines_of(read))
     assert any('collectives: not given' in x and 'INTERNAL: async-update' in x for x in lines)
     assert hlo.parse('', 8).collectives == ()
 
@@ -219,34 +216,34 @@ def test_what_does_not_fit_is_made_smaller_in_order(tiny_root, small_plan, monke
 
     def study(name, jitted, args, job, device, **options):
         seen.append((job.config.model.get('remat', 'none'), job.config.accumulate))
-        needed = {('full', 2): 1, ('full', 1): 2}.get(seen[-1], 3) * topology.GIB
+        needed = {('full', 2): 1, ('full', 1): 2}.get(seen[-1], 3) * devices_lib.GIB
         return small_plan['plan']['programs'][0] | {
             'memory': small_plan['plan']['programs'][0]['memory'] | {'needed': needed},
             'fits': needed <= device.capacity,
         }
 
-    monkeypatch.setattr(plan_study, 'study', study)
+    monkeypatch.setattr(study_lib, 'study', study)
     config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2, batches__batch_size=16)
     result = plan_of(config, with_decoding=False, memory=1.5)
     assert seen == [('none', 1), ('dots', 1), ('full', 1), ('full', 2)]
     assert (result['fits'], result['suggested_plan']['fits']) == (False, True)
     suggestion = '--config.model.remat=full --config.accumulate=2'
-    lines = list(plan_words.lines_of(result))
+    lines = list(messages.lines_of(result))
     assert f'the first that fits: {suggestion}' in lines
     said = any("add remat='full' to its model there" in line for line in lines)
     assert said == ('remat' not in config.model)
     assert [entry['fits'] for entry in result['tried']] == [False, False, True]
     result = plan_of(config, with_decoding=False, memory=1.5, tries=2)
     assert (len(result['tried']), result['suggestion']) == (2, None)
-    assert list(plan_words.lines_of(result))[-1].endswith('there are more, set --tries higher')
+    assert list(messages.lines_of(result))[-1].endswith('there are more, set --tries higher')
 
 
 def test_what_cannot_fit_is_not_compiled(tiny_root, monkeypatch):
-    monkeypatch.setattr(plan_study, 'study', None)
+    monkeypatch.setattr(study_lib, 'study', None)
     result = plan_of(tiny.tiny_config(tiny_root), memory=1e-6)
     assert result['plan'] is None and result['suggestion'] is None
     assert all(entry['state'] for entry in result['tried'])
-    assert list(plan_words.lines_of(result))[-1] == 'none of those tried fits'
+    assert list(messages.lines_of(result))[-1] == 'none of those tried fits'
 
 
 def test_the_order_of_what_is_tried():
@@ -277,12 +274,12 @@ def test_the_order_of_what_is_tried():
 def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatch):
     monkeypatch.setattr(partitioning, 'MIB', 1)
     config = tiny.tiny_config(tiny_root, mesh__data=1, mesh__fsdp=8)
-    job = plan_programs.make_job(config, topology.devices_of('cpu:8'), 128, 2)
-    found = plan_study.held_whole(job)
+    job = programs.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
+    found = study_lib.held_whole(job)
     assert any(line.startswith('params/') for line in found), found
     result = json.loads(logs.as_json(small_plan))
     result['plan']['held_whole'] = found
-    lines = list(plan_words.lines_of(result))
+    lines = list(messages.lines_of(result))
     assert f'held whole by every device: {found[0]}' in lines
     assert lines[lines.index(f'held whole by every device: {found[4]}') + 1] == (
         f'  and {len(found) - 5} smaller ones'
@@ -291,23 +288,23 @@ def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatc
 
 def test_long_texts_are_cut_over_the_devices(tiny_root):
     config = plan.changed(tiny.tiny_config(tiny_root), {'mesh.data': 4, 'mesh.sequence': 2})
-    job = plan_programs.make_job(config, topology.devices_of('cpu:8'), 128, 2)
+    job = programs.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
     rows, length = config.batches.batch_size, config.batches.lengths.inputs
     tokens = job.batch['encoder_input_tokens']
     assert tokens.sharding.shard_shape(tokens.shape) == (rows // 4, length // 2)
     assert 'sequence 2' in partitioning.describe(job.mesh)
     with pytest.raises(UserError, match=r'sequence=2 does not divide lengths\.inputs=33'):
         odd = plan.changed(config, {'batches.lengths.inputs': 33})
-        plan_programs.make_job(odd, topology.devices_of('cpu:8'), 128, 2)
+        programs.make_job(odd, devices_lib.devices_of('cpu:8'), 128, 2)
 
 
 def test_parts_narrower_than_a_tile_are_found(tiny_root):
     config = tiny.tiny_config(tiny_root, mesh__data=2, mesh__fsdp=4)
-    job = plan_programs.make_job(config, topology.devices_of('cpu:8'), 128, 2)
+    job = programs.make_job(config, devices_lib.devices_of('cpu:8'), 128, 2)
     assert plan.narrowest(job) == config.model.emb_dim // 4
     assert not any('lanes' in line for line in plan.remarks(job, None))  # These are CPUs.
-    alone = plan_programs.make_job(
-        tiny.tiny_config(tiny_root), topology.devices_of('cpu:8'), 128, 2
+    alone = programs.make_job(
+        tiny.tiny_config(tiny_root), devices_lib.devices_of('cpu:8'), 128, 2
     )
     assert plan.narrowest(alone) == plan.LANES
 
@@ -335,7 +332,7 @@ def test_configs_for_a_slice_have_its_mesh(file, size):
 
 
 def test_retrieval_has_no_decoding_and_names_the_vectors_that_all_hold(replies_root, monkeypatch):
-    monkeypatch.setattr(plan_study, 'LARGE', 1)
+    monkeypatch.setattr(study_lib, 'LARGE', 1)
     config = tiny_replies.tiny_config(replies_root)
     config.batches.batch_size = 64
     result = plan_of(config)
@@ -346,16 +343,16 @@ def test_retrieval_has_no_decoding_and_names_the_vectors_that_all_hold(replies_r
 
 
 def test_what_libtpu_says_of_too_large_a_program():
-    found = plan_study.refused(
+    found = study_lib.refused(
         'RESOURCE_EXHAUSTED: E1000: CompileTimeHbmOom: Ran out of memory on HBM, the total memory '
         'required for HLO temporaries (67.5G) exceeds available HBM (15.75G). HLO module: jit_x.'
     )
-    assert found['needed'] == 67.5 * topology.GIB and found['limit'] == 15.75 * topology.GIB
+    assert found['needed'] == 67.5 * devices_lib.GIB and found['limit'] == 15.75 * devices_lib.GIB
     older = 'RESOURCE_EXHAUSTED: ... Used 20.25G of 15.75G hbm. Exceeded hbm capacity by 4.50G.'
-    assert plan_study.refused(older)['needed'] == 20.25 * topology.GIB
-    assert plan_study.refused('RESOURCE_EXHAUSTED: in new words')['needed'] is None
+    assert study_lib.refused(older)['needed'] == 20.25 * devices_lib.GIB
+    assert study_lib.refused('RESOURCE_EXHAUSTED: in new words')['needed'] is None
     with pytest.raises(UserError, match='compiler failed: INTERNAL'):
-        plan_study.refused('INTERNAL: something else')
+        study_lib.refused('INTERNAL: something else')
 
 
 @pytest.mark.parametrize(
@@ -380,7 +377,7 @@ def test_mistakes_are_said_in_a_line(argument, words):
 def test_a_tpu_without_libtpu(monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     with pytest.raises(UserError, match=r'the package libtpu.*pip install'):
-        topology.devices_of('v5e:2x2')
+        devices_lib.devices_of('v5e:2x2')
 
 
 def test_the_command_in_a_process_of_its_own(tiny_root, tmp_path):
@@ -426,7 +423,7 @@ def test_a_tpu_that_nobody_owns(tiny_root, tmp_path, chips, mesh, words):
     assert words in run.stdout
     found = json.loads(output.read_text())
     assert found['device']['count'] == (4 if chips == 'v5e:2x2' else 8)
-    assert found['device']['capacity'] == 16 * topology.GIB and found['fits']
+    assert found['device']['capacity'] == 16 * devices_lib.GIB and found['fits']
     step = found['plan']['programs'][0]
     assert step['estimate']['compiler_seconds'] > 0
     assert 0 < step['estimate']['mfu']['roofline_least'] < 1

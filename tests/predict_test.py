@@ -15,27 +15,17 @@ import pytest
 import tiny
 import tokenizer_files
 
-from xlbench import (
-    answer_lines,
-    checkpoints,
-    commands,
-    convert,
-    decoding,
-    features,
-    lora,
-    models,
-    objectives,
-    partitioning,
-    predict,
-    predictor,
-    tokenizers,
-    train_step,
-)
-from xlbench.answers import Example
+from xlbench import commands, convert, decoding, models, predict
+from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
-from xlbench.opened import Languages
+from xlbench.inference import answer_lines, generator
+from xlbench.inference.loading import Languages
+from xlbench.inference.reranking import Example
+from xlbench.models import lora
+from xlbench.parallel import partitioning
+from xlbench.training import checkpoints, objectives, train_step
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TARGETS = dict(target_lang='de')
@@ -381,7 +371,7 @@ def test_language_tokens(tmp_path):
         mesh = partitioning.make_mesh()
     params = random_params(train_step.params_like(module, objectives.build(), mesh)[0])
     known = Languages.of(tokenizer, {})
-    mbart = predictor.Model(
+    mbart = generator.Model(
         'mbart', module, params, tokenizer, mesh, known, decoding.Options(max_length=3),
         batch_size=2, max_input_length=8,
     )  # fmt: skip

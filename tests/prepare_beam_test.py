@@ -1,4 +1,4 @@
-"""Tests of xlbench/prepare_beam.py, on Beam's local runner."""
+"""Tests of xlbench/preparation/beam.py, on Beam's local runner."""
 
 import functools
 import os
@@ -18,7 +18,9 @@ pytest.importorskip(
     reason="Beam is missing: .venv/bin/python -m uv pip install --editable '.[beam]'",
 )
 
-from xlbench import errors, pipeline, prepare, prepare_beam, prepared
+from xlbench import errors, pipeline
+from xlbench.data import prepared
+from xlbench.preparation import beam as beam_lib, jobs
 
 SHARD_EXAMPLES = 4
 
@@ -48,7 +50,7 @@ def root(tmp_path, vocabulary_file, monkeypatch):
     (place / 'mldoc' / 'german.train.10000').write_text(''.join(lines))
     shutil.copy(vocabulary_file, folder / 'sample.model')
     monkeypatch.setattr(pipeline, 'CHUNK', 3)
-    monkeypatch.setattr(prepare, 'BATCH', 2)
+    monkeypatch.setattr(jobs, 'BATCH', 2)
     # Of the ordinary preparation; the other one is told the number.
     writer = functools.partial(prepared.Writer, shard_examples=SHARD_EXAMPLES)
     monkeypatch.setattr(prepared, 'Writer', writer)
@@ -64,8 +66,8 @@ def tree(folder):
 
 def run(root, *names, beam=False, splits='train', skip_bad=0, **kwargs):
     chosen = dict(root=str(root), vocabulary='sample', skip_bad=skip_bad)
-    work = functools.partial(prepare_beam.run, **chosen, shard_examples=SHARD_EXAMPLES)
-    return prepare.prepare(names, splits, **chosen, elsewhere=work if beam else None, **kwargs)
+    work = functools.partial(beam_lib.run, **chosen, shard_examples=SHARD_EXAMPLES)
+    return jobs.prepare(names, splits, **chosen, elsewhere=work if beam else None, **kwargs)
 
 
 def assert_same_bytes(root, *names, **kwargs):
@@ -152,7 +154,7 @@ def test_a_task_that_cannot_be_divided(root):
         metric_fns=task.metric_fns,
     )
     try:
-        assert prepare.encoder(pipeline.get('mtg_half'), 'train') is None
+        assert jobs.encoder(pipeline.get('mtg_half'), 'train') is None
         (done,) = assert_same_bytes(root, 'mtg_half')
         assert done.manifest['num_examples'] == 5
     finally:
@@ -184,13 +186,13 @@ def test_mistakes_leave_nothing_behind(root):
 
 
 def test_input_that_changes_while_it_is_read(root, monkeypatch):
-    original = prepare.source_records
+    original = jobs.source_records
 
     def source_records(*args, **kwargs):
         yield from original(*args, **kwargs)
         os.utime(root / 'mtg' / 'qg' / 'de' / 'train.trg', (1, 1))
 
-    monkeypatch.setattr(prepare, 'source_records', source_records)
+    monkeypatch.setattr(jobs, 'source_records', source_records)
     with pytest.raises(errors.UserError, match='changed while they were read'):
         run(root, 'mtg_qg_en_de', beam=True)
     assert tree(root / 'prepared') == {}
@@ -206,7 +208,7 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
 )
 def test_mistakes_on_the_command_line(root, capsys, flags, message):
     arguments = ['--mixture=mtg_qg_en_de', '--split=train', f'--root={root}', *flags]
-    assert errors.run_main(prepare.main, ['prepare', *arguments]) == 2
+    assert errors.run_main(jobs.main, ['prepare', *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count('\n') == 1 and error.startswith('error: ')
 

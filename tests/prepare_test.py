@@ -1,4 +1,4 @@
-"""Tests of xlbench/prepare.py and xlbench/workers.py."""
+"""Tests of xlbench/prepare.py and xlbench/preparation/workers.py."""
 
 import glob
 import io
@@ -22,7 +22,9 @@ import tensorflow as tf
 import tokenizer_files
 import worker_jobs
 
-from xlbench import errors, features, pipeline, prepare, prepared, tokenizers, workers
+from xlbench import errors, pipeline
+from xlbench.data import features, prepared, tokenizers
+from xlbench.preparation import jobs as jobs_lib, workers
 
 SIZES = {'train': 7, 'validation': 5}
 
@@ -42,11 +44,11 @@ def root(tmp_path, vocabulary_file):
 
 
 def run(root, *names, splits='train', **kwargs):
-    return prepare.prepare(names, splits, root=str(root), vocabulary='sample', **kwargs)
+    return jobs_lib.prepare(names, splits, root=str(root), vocabulary='sample', **kwargs)
 
 
 def main(*argv):
-    return errors.run_main(prepare.main, ['prepare', *map(str, argv)])
+    return errors.run_main(jobs_lib.main, ['prepare', *map(str, argv)])
 
 
 def tree(folder):
@@ -82,8 +84,8 @@ def test_fast_path_equals_seqio(root, monkeypatch, name):
     monkeypatch.setattr(pipeline, 'CHUNK', 3)
     pipeline.use_vocabulary('sample', str(root))
     task = pipeline.get(name)
-    monkeypatch.setattr(prepare, '_seqio_records', None)  # The fast path is what runs.
-    assert_same_records(flat(prepare.records(task, 'train')), seqio_examples(task, 'train'))
+    monkeypatch.setattr(jobs_lib, '_seqio_records', None)  # The fast path is what runs.
+    assert_same_records(flat(jobs_lib.records(task, 'train')), seqio_examples(task, 'train'))
 
 
 @pytest.mark.parametrize(
@@ -96,8 +98,8 @@ def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
     tokenizer = pipeline.use_vocabulary(folder, str(root))
     task = pipeline.get('mtg_qg_en_de')
     found = seqio_examples(task, 'train')
-    monkeypatch.setattr(prepare, '_seqio_records', None)  # The fast path is what runs.
-    assert_same_records(flat(prepare.records(task, 'train')), found)
+    monkeypatch.setattr(jobs_lib, '_seqio_records', None)  # The fast path is what runs.
+    assert_same_records(flat(jobs_lib.records(task, 'train')), found)
     before = dict(zip(('inputs', 'targets'), tokenizer.prefix_ids('en', 'de'), strict=True))
     for name, prefix in before.items():
         text = found[0][f'{name}_pretokenized'].decode()
@@ -136,7 +138,7 @@ def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
 
 def test_preparing_with_language_tokens(root, tmp_path):
     folder = tokenizer_files.write(tmp_path / 'mbart', 'mbart50')
-    (done,) = prepare.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
+    (done,) = jobs_lib.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
     tokenizer = pipeline.tokenizer()
     found = prepared.open_task(str(root), folder, 'mtg_qg_en_de', 'train')
     assert found[0]['inputs'][0] == tokenizer.forced_first('en')
@@ -159,7 +161,7 @@ def test_preparing_with_language_tokens(root, tmp_path):
     pathlib.Path(folder, 'config.json').write_text(json.dumps({'model_type': 'xlm-roberta'}))
     pathlib.Path(folder, 'tokenizer_config.json').write_text(json.dumps(config))
     tokenizers._load.cache_clear()
-    (again,) = prepare.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
+    (again,) = jobs_lib.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
     assert not again.fresh
 
 
@@ -190,21 +192,21 @@ def add_number(dataset):
 )
 def test_other_pipelines_equal_seqio(root, monkeypatch, step, at, fast):
     """A step that is not for batches, one that adds a number, and steps on ids."""
-    monkeypatch.setattr(prepare, 'BATCH', 2)
+    monkeypatch.setattr(jobs_lib, 'BATCH', 2)
     pipeline.use_vocabulary('sample', str(root))
     task = pipeline.get('mtg_qg_en_de')
     steps = list(task.preprocessors)
     changed = task.replace(name='changed', preprocessors=[*steps[:at], step, *steps[at:]])
     used = []
     for name in ('_fast_records', '_seqio_records'):
-        original = getattr(prepare, name)
+        original = getattr(jobs_lib, name)
 
         def spy(*args, name=name, original=original):
             used.append(name)
             return original(*args)
 
-        monkeypatch.setattr(prepare, name, spy)
-    found = flat(prepare.records(changed, 'train'))
+        monkeypatch.setattr(jobs_lib, name, spy)
+    found = flat(jobs_lib.records(changed, 'train'))
     assert used == ['_fast_records' if fast else '_seqio_records']
     expected = seqio_examples(changed, 'train')
     for example in expected:
@@ -388,14 +390,14 @@ def test_help_needs_no_tensorflow():
 
 
 def test_input_that_changes_while_it_is_read(root, monkeypatch):
-    original = prepare.records
+    original = jobs_lib.records
 
     def records(task, split):
         yield from original(task, split)
         path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
         path.write_text(path.read_text() + 'more\n')
 
-    monkeypatch.setattr(prepare, 'records', records)
+    monkeypatch.setattr(jobs_lib, 'records', records)
     with pytest.raises(errors.UserError, match='changed while they were read'):
         run(root, 'mtg_qg_en_de')
     assert not [p for p in tree(root) if 'manifest' in p]
@@ -403,7 +405,7 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
 
 def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     """Which makes it possible to divide a task among workers."""
-    monkeypatch.setattr(prepare, 'BATCH', 2)
+    monkeypatch.setattr(jobs_lib, 'BATCH', 2)
     reply_files.write_mrs(root, {'train': (4, 3)}, langs=('de',))
     (root / 'fewshot' / 'mldoc').mkdir(parents=True)
     lines = [f'MCAT\t{mtg_files.sentence("de", seed, 8)}\n' for seed in range(7)]
@@ -411,15 +413,15 @@ def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     pipeline.use_vocabulary('sample', str(root))
     for name in ('mtg_qg_en_de', 'mrs_retrieval_de_de', 'fewshot_mldoc_de_de'):
         task = pipeline.get(name)
-        encode = prepare.encoder(task, 'train')
-        rows = flat(prepare.source_records(task, 'train'))
+        encode = jobs_lib.encoder(task, 'train')
+        rows = flat(jobs_lib.source_records(task, 'train'))
         found = flat(encode(rows[:5])) + flat(encode(rows[5:6])) + flat(encode(rows[6:]))
-        assert_same_records(found, flat(prepare.records(task, 'train')))
+        assert_same_records(found, flat(jobs_lib.records(task, 'train')))
     # A step on ids, or one that may look at several records: only SeqIO's own pipeline.
     task = pipeline.get('mtg_qg_en_de')
     for step, at in ((drop_last_id, 3), (upper, 2)):
         steps = [*task.preprocessors[:at], step, *task.preprocessors[at:]]
-        assert prepare.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
+        assert jobs_lib.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
 
 
 def test_one_process_prepares_and_another_waits_for_it(root):
@@ -548,7 +550,7 @@ def start(command, **environment):
     """A process in the repository, so that `python -m xlbench...` finds it."""
     return subprocess.Popen(
         command,
-        cwd=pathlib.Path(prepare.__file__).parent.parent,
+        cwd=pathlib.Path(__file__).parent.parent,
         env=os.environ | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -597,7 +599,7 @@ def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
 def test_workers_end_with_their_parent():
     code = (
         'import time, worker_jobs\n'
-        'from xlbench import workers\n'
+        'from xlbench.preparation import workers\n'
         'if __name__ == "__main__":\n'
         '    shared = workers.Shared.make()\n'
         '    workers.run(worker_jobs.wait, [60, 60], 2, (len, ""), shared, print)\n'
@@ -617,14 +619,14 @@ def test_workers_end_with_their_parent():
 
 
 def test_number_of_workers(monkeypatch):
-    jobs = [prepare.Job('a', str(i)) for i in range(5)]
-    monkeypatch.setattr(prepare.tokenizers, 'num_threads', lambda: 8)
+    jobs = [jobs_lib.Job('a', str(i)) for i in range(5)]
+    monkeypatch.setattr(jobs_lib.tokenizers, 'num_threads', lambda: 8)
     small = dict.fromkeys(jobs, (1000, 10))
     large = dict.fromkeys(jobs, (2**28, 10**6))
-    assert prepare._num_workers(None, jobs, small) == 1
-    assert prepare._num_workers(None, jobs, large) == 5
-    assert prepare._num_workers(3, jobs, small) == 3
-    assert prepare._num_workers(3, [], small) == 1
+    assert jobs_lib._num_workers(None, jobs, small) == 1
+    assert jobs_lib._num_workers(None, jobs, large) == 5
+    assert jobs_lib._num_workers(3, jobs, small) == 3
+    assert jobs_lib._num_workers(3, [], small) == 1
 
 
 def test_an_error_in_a_worker_comes_out():

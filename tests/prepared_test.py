@@ -13,7 +13,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from xlbench import prepared
+from xlbench.data import prepared
 from xlbench.errors import UserError
 
 VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 100, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
@@ -168,7 +168,7 @@ def test_a_second_preparation_replaces_the_first(tmp_path):
 
 KILLED = """
 import os, sys
-from xlbench import prepared
+from xlbench.data import prepared
 from tests import prepared_test as t
 place = prepared.folder(sys.argv[1], 'v', 'demo_a', 'train')
 swap = prepared._swap_in
@@ -422,7 +422,7 @@ def test_a_rate_is_a_positive_number(tmp_path, rate):
 
 def test_reading_prepared_data_imports_neither_tensorflow_nor_jax():
     code = (
-        'import sys, xlbench.prepared; '
+        'import sys, xlbench.data.prepared; '
         'assert not {"tensorflow", "jax", "seqio"} & set(sys.modules), "heavy import"'
     )
     subprocess.run(

@@ -14,8 +14,9 @@ import time
 
 import pytest
 
-from xlbench import errors, processes
-from xlbench.processes import Place
+from xlbench import errors
+from xlbench.parallel import cluster
+from xlbench.parallel.cluster import Place
 
 PROJECT = pathlib.Path(__file__).parent.parent
 OURS = {'XLBENCH_COORDINATOR': 'a:1', 'XLBENCH_PROCESSES': '4', 'XLBENCH_PROCESS': '2'}
@@ -107,11 +108,11 @@ SLICES = {'MEGASCALE_NUM_SLICES': '3', 'MEGASCALE_SLICE_ID': '2'}
     ],
 )
 def test_found_in_the_environment(environ, place):
-    assert processes.find(environ) == place
+    assert cluster.find(environ) == place
 
 
 def test_ports_differ_by_job_and_are_not_given_away():
-    ports = [processes.find(SLURM | {'SLURM_JOB_ID': str(job)}).coordinator for job in range(4096)]
+    ports = [cluster.find(SLURM | {'SLURM_JOB_ID': str(job)}).coordinator for job in range(4096)]
     numbers = {int(port.rpartition(':')[2]) for port in ports}
     assert len(numbers) == 4096 and min(numbers) > 60_999 and max(numbers) < 1 << 16
 
@@ -128,7 +129,7 @@ def test_ports_differ_by_job_and_are_not_given_away():
     ],
 )
 def test_first_node_of_a_list(nodes, first):
-    assert processes.first_node(nodes) == first
+    assert cluster.first_node(nodes) == first
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_first_node_of_a_list(nodes, first):
 )
 def test_what_names_no_process_is_refused(environ, message):
     with pytest.raises(errors.UserError, match=re.escape(message)) as refused:
-        processes.find(environ)
+        cluster.find(environ)
     assert '\n' not in str(refused.value)
 
 
@@ -156,25 +157,25 @@ def test_what_names_no_process_is_refused(environ, message):
 def test_how_long_to_wait(text, monkeypatch):
     monkeypatch.setenv('XLBENCH_WAIT', text)
     with pytest.raises(errors.UserError, match=f"XLBENCH_WAIT='{text}'.*whole seconds"):
-        processes.join()
+        cluster.join()
 
 
 def test_alone(monkeypatch):
-    for name in (*processes.VARIABLES, processes.WAIT):
+    for name in (*cluster.VARIABLES, cluster.WAIT):
         monkeypatch.delenv(name, raising=False)
-    assert processes.join() == 'alone'
+    assert cluster.join() == 'alone'
     for name, value in SLURM.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv('SLURM_STEP_NUM_TASKS', '1')
     monkeypatch.setenv('SLURM_PROCID', '0')
-    assert processes.join() == 'found: SLURM job 123'
+    assert cluster.join() == 'found: SLURM job 123'
 
 
 def test_insisting_where_nothing_is_found(monkeypatch):
     monkeypatch.setenv('XLBENCH_PROCESSES', 'auto')
-    monkeypatch.setattr(processes.jax.distributed, 'initialize', no_cluster)
+    monkeypatch.setattr(cluster.jax.distributed, 'initialize', no_cluster)
     with pytest.raises(errors.UserError, match=r'jax found no processes.*XLBENCH_PROCESSES=1'):
-        processes.join()
+        cluster.join()
 
 
 def no_cluster(**options):
@@ -218,14 +219,14 @@ def test_found_in_the_metadata_of_a_tpu_vm(metadata, place, monkeypatch):
         def log_message(self, *_):
             pass
 
-    monkeypatch.setattr(processes.importlib.util, 'find_spec', lambda name: name)
+    monkeypatch.setattr(cluster.importlib.util, 'find_spec', lambda name: name)
     with http.server.HTTPServer(('127.0.0.1', 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f'127.0.0.1:{server.server_port}'
-        assert processes.find({'GCE_METADATA_IP': address}) == place
-        assert processes.find({'GCE_METADATA_IP': address, 'TPU_SKIP_MDS_QUERY': '1'}) is None
+        assert cluster.find({'GCE_METADATA_IP': address}) == place
+        assert cluster.find({'GCE_METADATA_IP': address, 'TPU_SKIP_MDS_QUERY': '1'}) is None
         server.shutdown()
-    assert processes.find({'GCE_METADATA_IP': address}) is None  # No such server.
+    assert cluster.find({'GCE_METADATA_IP': address}) is None  # No such server.
 
 
 # ------------------------------------------------------------------------------------ the roll call
@@ -242,12 +243,12 @@ def roll(port: int, members: list[tuple[int, int]], seconds: float) -> list[str]
     def one(index, count):
         try:
             place = Place(f'127.0.0.1:{port}', count, index, 'by hand')
-            connections = processes.call_roll(place, seconds)
+            connections = cluster.call_roll(place, seconds)
             assert sorted(connections) == ([*range(1, count)] if index == 0 else [0])
             for connection in connections.values():
                 connection.close()
-        except processes.Incomplete as error:
-            assert error.exit_code == processes.START_AGAIN == 75
+        except cluster.Incomplete as error:
+            assert error.exit_code == cluster.START_AGAIN == 75
             return str(error)
         return ''
 
@@ -315,7 +316,7 @@ def test_strangers_and_those_who_leave_do_not_count():
 
 JOIN = """
 import sys
-from xlbench import errors, processes
+from xlbench import errors; from xlbench.parallel import cluster as processes
 try:
     found = processes.join()
 except errors.UserError as error:
@@ -329,7 +330,7 @@ print(found, multihost_utils.process_allgather(jax.process_index()).tolist())
 
 def start(index: int, count: int, port: int, wait: int) -> subprocess.Popen:
     variables = (f'127.0.0.1:{port}', str(count), str(index))
-    settings = dict(zip(processes.VARIABLES, variables, strict=True), XLBENCH_WAIT=str(wait))
+    settings = dict(zip(cluster.VARIABLES, variables, strict=True), XLBENCH_WAIT=str(wait))
     return subprocess.Popen(
         [sys.executable, '-c', JOIN],
         cwd=PROJECT,

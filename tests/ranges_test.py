@@ -8,9 +8,11 @@ import ml_collections
 import pytest
 
 from configs import fewshot, fewshot_source, mrs_retriever, mtg_mbart, mtg_mt5
-from xlbench import names, partitioning, ranges, runs
+from xlbench import names, runs
+from xlbench.config import ranges
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
+from xlbench.parallel import partitioning
 
 VALUES = {
     '-1': -1, '0': 0, 'nan': math.nan, 'inf': math.inf, '-inf': -math.inf, '10**12': 10**12,

@@ -1,4 +1,4 @@
-"""Tests of xlbench/readers.py."""
+"""Tests of xlbench/data/readers.py."""
 
 import gzip
 import json
@@ -9,8 +9,9 @@ import tracemalloc
 
 import pytest
 
-from xlbench import errors, readers
-from xlbench.readers import BadRecord
+from xlbench import errors
+from xlbench.data import readers
+from xlbench.data.readers import BadRecord
 
 
 def write(path, data):

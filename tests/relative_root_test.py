@@ -12,7 +12,9 @@ import tasks_xtreme_test as xtreme_files
 
 from tasks import xtreme
 from tasks.samples import labels
-from xlbench import pipeline, prepare, prepared
+from xlbench import pipeline
+from xlbench.data import prepared
+from xlbench.preparation import jobs
 
 ROOT = 'data/of mine'
 # Task, split -> records. Those of panx are read as TensorFlow Datasets hosts them.
@@ -93,10 +95,10 @@ def elsewhere(made, monkeypatch):
 
 def test_every_family_is_prepared_and_up_to_date(elsewhere):
     names = [':'.join(job) for job in JOBS]
-    done = prepare.prepare(names, 'train', root=ROOT, vocabulary='sample')
+    done = jobs.prepare(names, 'train', root=ROOT, vocabulary='sample')
     counts = {(one.job.task, one.job.split): one.manifest['num_examples'] for one in done}
     assert counts == JOBS
-    again = prepare.prepare(names, 'train', root=ROOT, vocabulary='sample')
+    again = jobs.prepare(names, 'train', root=ROOT, vocabulary='sample')
     assert all(one.fresh for one in again)
     for one in done:
         # The data root can move: no path below it is absolute, nor has it a second time.

@@ -11,8 +11,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from xlbench import errors, page, report, results, tables
+from xlbench import errors, report
 from xlbench.benchmarks import MRS, MTG
+from xlbench.reporting import page, results, tables
 
 QG = MTG.scenario('multi', 'qg')
 SIGNATURES = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import prepared, tokenizers
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
-from xlbench.responses import ResponseSet
+from xlbench.retrieval.response_set import ResponseSet
 
 
 @pytest.fixture(scope='module')

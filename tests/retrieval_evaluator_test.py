@@ -8,22 +8,16 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import (
-    encoder,
-    evaluators,
-    metrics,
-    models,
-    objectives,
-    partitioning,
-    prepared,
-    task_files,
-    tokenizers,
-    train_step,
-)
+from xlbench import evaluators, metrics, models
+from xlbench.benchmarks import task_files
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import retrieval
 from xlbench.metrics import ranking
-from xlbench.responses import ResponseSet
+from xlbench.parallel import partitioning
+from xlbench.retrieval import text_encoder
+from xlbench.retrieval.response_set import ResponseSet
+from xlbench.training import objectives, train_step
 
 
 class Bags:
@@ -230,14 +224,14 @@ def test_a_shared_set_and_a_shared_text_are_encoded_once(
 ):
     evaluator = make(responses=replies)
     seen = {'left': [], 'right': []}
-    encode = encoder.TextEncoder.__call__
+    encode = text_encoder.TextEncoder.__call__
 
     def count(self, params, rows, *rest):
         side = 'left' if self is evaluator._left else 'right'
         seen[side].append([row.tobytes() for row in rows])
         return encode(self, params, rows, *rest)
 
-    monkeypatch.setattr(encoder.TextEncoder, '__call__', count)
+    monkeypatch.setattr(text_encoder.TextEncoder, '__call__', count)
     evaluator.run({}, 7, str(tmp_path), 'stage1')
     assert [len(calls) for calls in seen.values()] == [1, 1]
     assert all(len(set(calls[0])) == len(calls[0]) for calls in seen.values())

@@ -9,10 +9,11 @@ import pytest
 import tiny
 import tiny_replies
 
-from xlbench import logs, train, train_words
-from xlbench.consensus import chooser
+from xlbench import logs, train
 from xlbench.errors import UserError
 from xlbench.evaluators import retrieval as evaluator
+from xlbench.retrieval.mbr import chooser
+from xlbench.training import messages
 
 
 @pytest.fixture(scope='module')
@@ -98,15 +99,15 @@ def test_what_a_line_shows_of_an_evaluation():
     mean = {'loss': 0.5, 'recall_10': 50.0, 'mrr': 40.0, 'p_at_1': 30.0, 'set_size': 1.0}
     scores = {'mrs_retrieval_en_en': mean, 'mean': mean}
     assert (
-        train_words.headline(scores, '') == 'loss 0.500 recall_10 50.000 mrr 40.000 p_at_1 30.000'
+        messages.headline(scores, '') == 'loss 0.500 recall_10 50.000 mrr 40.000 p_at_1 30.000'
     )
     mean = {'loss': 0.5, 'chunk_f1': 70.0, 'tag_accuracy': 80.0, 'tag_accuracy_X': 9.0}
     scores = {'fewshot_udpos_en_en': mean, 'mean': mean}
-    assert train_words.headline(scores, 'dev/mean/chunk_f1') == 'loss 0.500 chunk_f1 70.000'
-    shown = train_words.headline(scores, 'dev/fewshot_udpos_en_en/tag_accuracy_X')
+    assert messages.headline(scores, 'dev/mean/chunk_f1') == 'loss 0.500 chunk_f1 70.000'
+    shown = messages.headline(scores, 'dev/fewshot_udpos_en_en/tag_accuracy_X')
     assert shown == 'loss 0.500 tag_accuracy_X 9.000 chunk_f1 70.000'
     scores = {'my_own_task': {'loss': 1.0, 'wins': 2.0}, 'mean': {'loss': 1.0, 'wins': 2.0}}
-    assert train_words.headline(scores, '') == 'loss 1.000 wins 2.000'
+    assert messages.headline(scores, '') == 'loss 1.000 wins 2.000'
 
 
 @pytest.mark.parametrize(

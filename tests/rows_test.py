@@ -1,4 +1,4 @@
-"""Tests of xlbench/rows.py: every format gives the same rows, and says what is wrong where."""
+"""Tests of xlbench/data/rows.py: every format gives the same rows, and says what is wrong where."""
 
 import gzip
 import json
@@ -7,7 +7,8 @@ import pyarrow
 import pytest
 from pyarrow import ipc, parquet
 
-from xlbench import errors, readers, rows
+from xlbench import errors
+from xlbench.data import readers, rows
 
 RECORDS = [
     ('Sie sagte "Ja".', 'gut'),

@@ -11,9 +11,11 @@ import rouge_score.rouge_scorer
 import sacrebleu
 import tiny_labels
 
-from xlbench import metrics, postprocess, prepared, report, results, score, tables
+from xlbench import metrics, report, score
 from xlbench.benchmarks import MRS
+from xlbench.data import postprocess, prepared
 from xlbench.errors import UserError
+from xlbench.reporting import results, tables
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TASK = 'mtg_qg_de_de'

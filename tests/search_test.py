@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from xlbench import partitioning, search
+from xlbench.parallel import partitioning
+from xlbench.retrieval import exact_search
 
 
 def integers(rows, dim, seed, high=4):
@@ -38,8 +39,8 @@ def test_top_k_with_many_ties(block, devices):
     queries, responses = integers(37, 5, 0), integers(1003, 5, 1)
     bias = integers(1003, 1, 2)[:, 0]
     scores, order = reference(queries, responses, bias)
-    index = search.index(responses, bias, make_mesh(devices))
-    found = search.top_k(queries, index, 15, block=block)
+    index = exact_search.index(responses, bias, make_mesh(devices))
+    found = exact_search.top_k(queries, index, 15, block=block)
     np.testing.assert_array_equal(found.ids, order[:, :15])
     np.testing.assert_array_equal(found.values, np.take_along_axis(scores, order[:, :15], 1))
 
@@ -52,8 +53,8 @@ def test_ranks_with_many_ties(block, devices):
     gold = np.random.default_rng(3).integers(0, 1003, 37)
     gold[:2] = 0, 1002
     scores, order = reference(queries, responses, bias)
-    index = search.index(responses, bias, make_mesh(devices))
-    found = search.ranks(queries, index, gold, block=block)
+    index = exact_search.index(responses, bias, make_mesh(devices))
+    found = exact_search.ranks(queries, index, gold, block=block)
     np.testing.assert_array_equal(found, last_of_equals(scores, gold))
     assert (found > 1 + np.argmax(order == gold[:, None], axis=1)).any()
 
@@ -62,7 +63,7 @@ def test_large_blocks_are_searched_by_their_maxima():
     queries, responses = integers(3, 4, 0, 9), integers(20_000, 4, 1, 9)
     _, order = reference(queries, responses)
     for block in (None, 8_000):
-        found = search.top_k(queries, responses, 15, block=block)
+        found = exact_search.top_k(queries, responses, 15, block=block)
         np.testing.assert_array_equal(found.ids, order[:, :15])
 
 
@@ -72,20 +73,20 @@ def test_few_responses(k, devices):
     """Fewer than k on a device, devices with padding alone."""
     queries, responses = integers(4, 3, 0), integers(11, 3, 1)
     _, order = reference(queries, responses)
-    found = search.top_k(queries, search.index(responses, mesh=make_mesh(devices)), k)
+    found = exact_search.top_k(queries, exact_search.index(responses, mesh=make_mesh(devices)), k)
     np.testing.assert_array_equal(found.ids, order[:, :k])
     assert np.isfinite(found.values).all()
 
 
 @pytest.mark.parametrize('count', [0, 1, 9, 70])
 def test_more_queries_than_one_chunk(monkeypatch, count):
-    monkeypatch.setattr(search, 'QUERIES', 32)
+    monkeypatch.setattr(exact_search, 'QUERIES', 32)
     queries, responses = integers(count, 3, 0), integers(50, 3, 1)
     scores, order = reference(queries, responses)
-    np.testing.assert_array_equal(search.top_k(queries, responses, 4).ids, order[:, :4])
+    np.testing.assert_array_equal(exact_search.top_k(queries, responses, 4).ids, order[:, :4])
     gold = np.arange(count) % 50
     expected = last_of_equals(scores, gold)
-    np.testing.assert_array_equal(search.ranks(queries, responses, gold), expected)
+    np.testing.assert_array_equal(exact_search.ranks(queries, responses, gold), expected)
 
 
 def test_bias_decides_and_real_numbers_agree():
@@ -93,15 +94,15 @@ def test_bias_decides_and_real_numbers_agree():
     queries = rng.standard_normal((20, 64), np.float32)
     responses = rng.standard_normal((900, 64), np.float32)
     scores, order = reference(queries, responses)
-    found = search.top_k(queries, responses, 9, block=256)
+    found = exact_search.top_k(queries, responses, 9, block=256)
     np.testing.assert_allclose(found.values, np.take_along_axis(scores, found.ids, 1), rtol=2e-5)
     np.testing.assert_array_equal(found.ids, order[:, :9])
     np.testing.assert_array_equal(
-        search.ranks(queries, responses, found.ids[:, 4], block=256), np.full(20, 5)
+        exact_search.ranks(queries, responses, found.ids[:, 4], block=256), np.full(20, 5)
     )
     bias = np.zeros(900)
     bias[[7, 3]] = 1e3
-    assert {*map(tuple, search.top_k(queries, responses, 2, bias=bias).ids.tolist())} <= {
+    assert {*map(tuple, exact_search.top_k(queries, responses, 2, bias=bias).ids.tolist())} <= {
         (7, 3), (3, 7)
     }  # fmt: skip
 
@@ -114,15 +115,15 @@ def test_an_encoder_that_tells_nothing_apart_ranks_last():
     rng = np.random.default_rng(0)
     queries = rng.standard_normal((5, 96), np.float32)
     responses = np.repeat(rng.standard_normal((1, 96), np.float32), 640, axis=0)
-    for index in (search.index(responses), search.index(responses, mesh=make_mesh(8))):
-        found = search.top_k(queries, index, 15, block=80)
+    for index in (exact_search.index(responses), exact_search.index(responses, mesh=make_mesh(8))):
+        found = exact_search.top_k(queries, index, 15, block=80)
         np.testing.assert_array_equal(found.ids, np.tile(np.arange(15), (5, 1)))
         np.testing.assert_array_equal(
-            search.ranks(queries, index, np.full(5, 400), block=80), np.full(5, 640)
+            exact_search.ranks(queries, index, np.full(5, 400), block=80), np.full(5, 640)
         )
 
 
 @pytest.mark.parametrize('k', [0, 12])
 def test_impossible_k(k):
     with pytest.raises(ValueError, match=f'k is {k}, and there are 11 responses'):
-        search.top_k(integers(2, 3, 0), integers(11, 3, 1), k)
+        exact_search.top_k(integers(2, 3, 0), integers(11, 3, 1), k)

@@ -11,16 +11,10 @@ import pytest
 import seqio
 import tasks_xtreme_test as xtreme_files
 
-from xlbench import (
-    errors,
-    metrics,
-    pipeline,
-    postprocess,
-    prepare,
-    prepared,
-    task_files,
-    tokenizers,
-)
+from xlbench import errors, metrics, pipeline
+from xlbench.benchmarks import task_files
+from xlbench.data import postprocess, prepared, tokenizers
+from xlbench.preparation import jobs
 
 # What such files hold: their own vocabulary, all kinds of sources, their own preprocessors,
 # features that need not be there or end without eos, postprocessors, fields for these.
@@ -188,7 +182,7 @@ def registry(made, monkeypatch):
     before = {*seqio.TaskRegistry.names()}, {*seqio.MixtureRegistry.names()}
 
     def run(*names, vocabulary=made / 'spiece.model', **kwargs):
-        return prepare.prepare(names, 'train', root=str(made), vocabulary=str(vocabulary), **kwargs)
+        return jobs.prepare(names, 'train', root=str(made), vocabulary=str(vocabulary), **kwargs)
 
     yield run
     for kind, names in zip((seqio.TaskRegistry, seqio.MixtureRegistry), before, strict=True):
@@ -372,7 +366,7 @@ def test_what_cannot_be_is_one_line(made, registry, name, vocabulary, message):
 def test_no_vocabulary_is_trained_on_what_has_one(made, registry):
     for name, brought in (('trivia_v001', r'/.*spiece.model'), ('copy_bytes', 'bytes')):
         with pytest.raises(errors.UserError, match=f'brings its own .*--vocabulary={brought}, in'):
-            prepare.make_vocabulary(
+            jobs.make_vocabulary(
                 name, 'train', str(made / 'new.model'), root=str(made), size=300
             )
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import decoding, hlo, models, objectives, partitioning, train_step
+from xlbench import decoding, models
+from xlbench.parallel import partitioning
+from xlbench.plan import hlo
+from xlbench.training import objectives, train_step
 
 
 def test_of_other_positions_a_device_holds_keys_and_values_only():

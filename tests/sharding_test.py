@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import decoding, features, losses, partitioning, prepared
+from xlbench import decoding
+from xlbench.data import features, prepared
+from xlbench.parallel import partitioning
+from xlbench.training import losses
 
 # One optimizer and loss with everything switched on, beside the plain one.
 RICH = dict(

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import tiny_labels
 
-from xlbench import buckets, errors, features, labelled
+from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
+from xlbench.data import buckets, features, labelled
 from xlbench.fewshot import shots, sweep
 from xlbench.metrics import tagging
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import tiny_replies
 
-from xlbench import evaluate, predict, prepared, suggester
-from xlbench.answers import Example, Prediction
+from xlbench import evaluate, predict
+from xlbench.data import prepared
 from xlbench.errors import UserError
+from xlbench.inference import retriever as retriever_lib
+from xlbench.inference.reranking import Example, Prediction
 
 GERMAN = ['magst du Tee', 'wie ist es heute mit Regen', 'wer kennt Brot']
 OFFICIAL = [
@@ -50,8 +52,8 @@ def no_encoding(monkeypatch):
         assert self._side == 'left', 'replies are encoded'
         return encode(self, params, rows)
 
-    encode = suggester.TextEncoder.__call__
-    monkeypatch.setattr(suggester.TextEncoder, '__call__', fail)
+    encode = retriever_lib.TextEncoder.__call__
+    monkeypatch.setattr(retriever_lib.TextEncoder, '__call__', fail)
 
 
 def change(run, **overrides):

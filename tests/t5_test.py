@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import decoding, errors, losses, models
+from xlbench import decoding, errors, models
 from xlbench.huggingface import mapping, t5 as t5_names
 from xlbench.models import t5
+from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parent / 'goldens'
 FAMILIES = ('t5', 't5_1_1', 'mt5')

@@ -11,8 +11,10 @@ import pytest
 import reply_files
 import seqio
 
-from xlbench import errors, pipeline, prepare, prepared, task_files
-from xlbench.benchmarks import XDAILYDIALOG, XPERSONA
+from xlbench import errors, pipeline
+from xlbench.benchmarks import XDAILYDIALOG, XPERSONA, task_files
+from xlbench.data import prepared
+from xlbench.preparation import jobs
 
 SPLITS = ('train', 'validation', 'test')
 LENGTHS = {'inputs': 24, 'targets': 12}
@@ -109,7 +111,7 @@ def test_held_out_pairs_are_unseen(root, tmp_path, capsys):
         assert not set(wanted) & set(pairs(name, 'train'))
         assert pipeline.get(name).num_input_examples(split) == 6
     shutil.copytree(root, tmp_path / 'root')
-    done = prepare.prepare(
+    done = jobs.prepare(
         name, SPLITS, root=str(tmp_path / 'root'), vocabulary='sample', force=True
     )
     assert [d.manifest['left_out'] for d in done] == [{}, *[{'pairs that training has': 3}] * 2]

@@ -9,8 +9,10 @@ import reply_files
 import seqio
 import tokenizer_files
 
-from xlbench import errors, pipeline, prepare, prepared, readers
+from xlbench import errors, pipeline
 from xlbench.benchmarks import MRS, RATES
+from xlbench.data import prepared, readers
+from xlbench.preparation import jobs
 
 SIZES = dict.fromkeys(reply_files.FOLDERS, (4, 3)) | {'valid': (2,)}
 LENGTHS = {'inputs': 24, 'targets': 12}
@@ -129,9 +131,9 @@ def test_what_is_prepared_equals_seqio(own_root, monkeypatch, family, split):
     if family != 'sample':
         vocabulary = tokenizer_files.write(own_root / family, family)
     monkeypatch.setattr(pipeline, 'CHUNK', 3)
-    monkeypatch.setattr(prepare, '_seqio_records', None)  # The fast path is what runs.
+    monkeypatch.setattr(jobs, '_seqio_records', None)  # The fast path is what runs.
     names = ['mrs_retrieval_de_de', 'mrs_generation_de_de']
-    for done in prepare.prepare(names, split, root=str(own_root), vocabulary=vocabulary):
+    for done in jobs.prepare(names, split, root=str(own_root), vocabulary=vocabulary):
         found = prepared.open_task(str(own_root), vocabulary, done.job.task, split)
         assert found.manifest['view'] == done.job.task.split('_')[1]
         wanted = examples(done.job.task, split)
@@ -185,8 +187,8 @@ def test_files_of_a_split(own_root):
 def test_a_further_file_makes_what_is_prepared_stale(own_root):
     arguments = dict(root=str(own_root), vocabulary='sample')
     names = ['mrs_retrieval_de_de', 'mrs_retrieval_fr_fr']
-    prepare.prepare(names, 'train,responses', **arguments)
-    assert all(d.fresh for d in prepare.prepare(names, 'train,responses', **arguments))
+    jobs.prepare(names, 'train,responses', **arguments)
+    assert all(d.fresh for d in jobs.prepare(names, 'train,responses', **arguments))
     (own_root / 'mrs/train/de/part2.tsv').write_text('neu\tja\t\t\n')
     folder = own_root / 'mrs/rsp_map/fr'
     folder.mkdir()
@@ -194,7 +196,7 @@ def test_a_further_file_makes_what_is_prepared_stale(own_root):
     (folder / 'response.mapping.txt').write_text(''.join(lines))
     with pytest.raises(prepared.NotPrepared, match=r'a further input .*part2\.tsv'):
         prepared.open_task(str(own_root), 'sample', 'mrs_retrieval_de_de', 'train')
-    done = prepare.prepare(names, 'train,responses', **arguments)
+    done = jobs.prepare(names, 'train,responses', **arguments)
     assert {str(d.job) for d in done if not d.fresh} == {
         'mrs_retrieval_de_de/train',
         'mrs_retrieval_fr_fr/responses',
@@ -218,7 +220,7 @@ def test_bad_lines_stop_with_their_place(own_root, path, line, message):
     file.write_text('\n'.join([line, *lines[1:]]) + '\n')
     split = 'train' if 'train' in path else 'responses'
     with pytest.raises(errors.UserError, match=message) as caught:
-        prepare.prepare(
+        jobs.prepare(
             'mrs_retrieval_de_de', split, root=str(own_root), vocabulary='sample', force=True
         )
     assert '\n' not in str(caught.value)

@@ -8,8 +8,9 @@ import mtg_files
 import pytest
 import seqio
 
-from xlbench import pipeline, readers
+from xlbench import pipeline
 from xlbench.benchmarks import XQUAD
+from xlbench.data import readers
 
 SPLITS = ('train', 'validation', 'test')
 

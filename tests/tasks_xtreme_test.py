@@ -7,9 +7,10 @@ from unittest import mock
 
 import pytest
 
-from xlbench import conllu, labelled, pipeline, readers
+from xlbench import pipeline
+from xlbench.data import conllu, labelled, readers
+from xlbench.data.readers import BadRecord, LeftOut
 from xlbench.errors import UserError
-from xlbench.readers import BadRecord, LeftOut
 from xlbench.tasks import xtreme
 
 LANGS = labelled.XNLI_LANGUAGES

@@ -12,18 +12,11 @@ import numpy as np
 import optax
 import sentencepiece
 
-from xlbench import (
-    batches,
-    features,
-    models,
-    objectives,
-    optimizers,
-    partitioning,
-    prepared,
-    tokenizers,
-    train_step,
-)
+from xlbench import models
 from xlbench.configs import mtg_mt5
+from xlbench.data import batches, features, prepared, tokenizers
+from xlbench.parallel import partitioning
+from xlbench.training import objectives, optimizers, train_step
 
 MIXTURE = 'mtg_multi_qg'
 QUESTIONS = ('mtg_qg_en_en', 'mtg_qg_de_de')

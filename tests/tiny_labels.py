@@ -9,9 +9,9 @@ import ml_collections
 import numpy as np
 import sentencepiece
 
-from xlbench import buckets, labelled, prepared, tokenizers
 from xlbench.benchmarks import FEWSHOT
 from xlbench.configs import fewshot_source
+from xlbench.data import buckets, labelled, prepared, tokenizers
 
 VOCABULARY = {
     'name': 'none', 'sha256': 'none', 'size': 50, 'pad_id': 0, 'eos_id': 1, 'decoder_start_id': 0

@@ -8,17 +8,11 @@ import jax
 import ml_collections
 import sentencepiece
 
-from xlbench import (
-    checkpoints,
-    config as config_lib,
-    objectives,
-    partitioning,
-    prepared,
-    runs,
-    tokenizers,
-    train_step,
-)
+from xlbench import config as config_lib, runs
 from xlbench.configs import mrs_retriever
+from xlbench.data import prepared, tokenizers
+from xlbench.parallel import partitioning
+from xlbench.training import checkpoints, objectives, train_step
 
 LANGS = ('en', 'de')
 TASKS = tuple(f'mrs_retrieval_{lang}_{lang}' for lang in LANGS)

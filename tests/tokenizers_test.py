@@ -1,4 +1,4 @@
-"""Tests of xlbench/tokenizers.py."""
+"""Tests of xlbench/data/tokenizers.py."""
 
 import functools
 import json
@@ -13,7 +13,10 @@ import pytest
 import tokenizer_files
 import tokenizers as hf
 
-from xlbench import errors, exported, languages, tokenizers
+from xlbench import errors
+from xlbench.benchmarks import languages
+from xlbench.data import tokenizers
+from xlbench.inference import exported
 from xlbench.metrics import words
 
 TEXTS = ['die alte Brücke', 'el río', '老桥横跨', '<de> Leute <answer> Regen', 'x', 'Ω≈ \U0001f600']
@@ -536,7 +539,7 @@ def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
 
 def test_hub_offline_is_a_plain_error(tmp_path):
     code = (
-        'from xlbench import tokenizers, errors\n'
+        'from xlbench import errors; from xlbench.data import tokenizers\n'
         'try: tokenizers.load("mt5", ".")\n'
         'except errors.UserError as error: print(error)\n'
     )
@@ -554,7 +557,7 @@ def test_hub_offline_is_a_plain_error(tmp_path):
 def test_needs_neither_tensorflow_nor_transformers(root):
     code = (
         'import sys\n'
-        'from xlbench import tokenizers, readers\n'
+        'from xlbench.data import tokenizers, readers\n'
         f'tokenizers.load("sample", {root!r}).encode_batch(["a"])\n'
         'bad = {"tensorflow", "seqio", "jax", "transformers", "torch"} & set(sys.modules)\n'
         'assert not bad, bad\n'

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import features, optimizers, partitioning, train_step
+from xlbench.data import features
 from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.training import optimizers, train_step
 
 
 class Linear(nn.Module):

@@ -16,7 +16,8 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import checkpoints, errors, report, train
+from xlbench import errors, report, train
+from xlbench.training import checkpoints
 
 PROJECT = pathlib.Path(__file__).parent.parent
 NUM_STEPS = 13  # 7 of stage 1, then 6 of stage 2.

@@ -17,20 +17,14 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import (
-    evaluate,
-    evaluators,
-    metrics,
-    models,
-    objectives,
-    partitioning,
-    prepared,
-    task_files,
-    tokenizers,
-)
+from xlbench import evaluate, evaluators, metrics, models
+from xlbench.benchmarks import task_files
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import baselines
 from xlbench.metrics import specs
+from xlbench.parallel import partitioning
+from xlbench.training import objectives
 
 README = pathlib.Path(__file__).parent.parent / 'README.md'
 PLAIN = """
@@ -455,7 +449,7 @@ def test_the_example_of_the_readme(folder):
         (folder / 'data' / 'news' / f'de.{split}.jsonl').write_text(lines)
     code = """
         import sys
-        from xlbench import metrics, prepared
+        from xlbench import metrics; from xlbench.data import prepared
         task = prepared.open_task('data', 'sample', 'news_lead_de', 'validation')
         suite = metrics.Suite(task.name, task.manifest['metrics'])
         scores, _ = suite.score(['Zug steht', 'Schnee'], [['Zug steht'], ['ein Zug steht']])

@@ -12,9 +12,10 @@ import types
 
 import pytest
 
-from xlbench import errors, processes, watch
-from xlbench.peers import News
-from xlbench.watch import Place, Watch
+from xlbench import errors
+from xlbench.parallel import cluster, watchdog
+from xlbench.parallel.peers import News
+from xlbench.parallel.watchdog import Place, Watch
 
 PROJECT = pathlib.Path(__file__).parent.parent
 
@@ -45,7 +46,7 @@ def news(what: str, step: int, age: float = 0.0) -> News:
     ],
 )
 def test_those_who_are_silent_or_elsewhere_are_named(others, words):
-    assert watch.where_others_are(Place('train step', 38), others, late=30) == words
+    assert watchdog.where_others_are(Place('train step', 38), others, late=30) == words
 
 
 @pytest.mark.parametrize('text', ['-1', 'long', 'inf', 'nan'])
@@ -67,7 +68,7 @@ def test_a_process_says_at_once_that_it_is_there(tmp_path, monkeypatch):
     """Of one that had never said anything, nobody could tell for how long it has been silent."""
     told = queue.Queue()
     peers = types.SimpleNamespace(doing=str, tell=told.put)
-    monkeypatch.setattr(processes, 'peers', peers)
+    monkeypatch.setattr(cluster, 'peers', peers)
     with Watch(tmp_path, seconds=3600):
         assert Place(*json.loads(told.get(timeout=5))) == Place('start')
 
@@ -84,7 +85,7 @@ DOES = {
 }
 PROGRAM = """
 import sys, time
-from xlbench.watch import Watch
+from xlbench.parallel.watchdog import Watch
 
 def stuck_here():
     time.sleep(60)

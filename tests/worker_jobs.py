@@ -1,4 +1,4 @@
-"""Jobs for tests of xlbench/workers.py; worker processes import this, so it imports little."""
+"""Jobs for tests of xlbench/preparation/workers.py; workers import it: it imports little."""
 
 import time
 

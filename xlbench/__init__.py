@@ -1,6 +1,21 @@
-"""xlbench: cross-lingual models in JAX, trained and evaluated on published benchmarks."""
+"""xlbench: cross-lingual models in JAX, trained and evaluated on published benchmarks.
 
+What a user's own files import:
+
+  pipeline    registers tasks and mixtures: register_text_task, ...
+  metrics     scores for them
+  languages   adds a language that the table lacks
+  predict     opens a trained model: predict.load
+  config      for config files: config.variant
+  benchmarks  tasks, scenarios and published scores of the benchmarks
+
+The programs are run with `python -m`: xlbench.train, evaluate, predict, prepare, convert, report,
+score, buckets, data, fewshot, plan and doctor.
+"""
+
+import importlib
 import os
+import types
 
 __version__ = '0.1.0'
 
@@ -9,3 +24,10 @@ __version__ = '0.1.0'
 _package = os.path.dirname(os.path.abspath(__file__))
 if not os.path.isdir(os.path.join(_package, 'tasks')):
     __path__.append(os.path.dirname(_package))
+
+
+def __getattr__(name: str) -> types.ModuleType:
+    """`from xlbench import languages`: imported when somebody asks for it."""
+    if name == 'languages':
+        return importlib.import_module('xlbench.benchmarks.languages')
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

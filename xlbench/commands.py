@@ -13,9 +13,11 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, decoding_flags, errors, names, signatures
+from xlbench import config as config_lib, errors, names
+from xlbench.benchmarks import topics
+from xlbench.config import decoding_flags, signatures
 from xlbench.errors import UserError
-from xlbench.fewshot import topics, workdir as fewshot_workdir
+from xlbench.fewshot import workdir as fewshot_workdir
 from xlbench.fewshot.results import Sweep
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
@@ -225,7 +227,7 @@ def mesh_sizes(text: str) -> dict[str, int]:
       UserError: it is something else, or there is no such axis.
     """
     sizes = {}
-    axes = signatures.of('xlbench.partitioning', 'make_mesh').without('devices').types
+    axes = signatures.of('xlbench.parallel.partitioning', 'make_mesh').without('devices').types
     for name, _, size in (part.partition('=') for part in text.split(',')):
         if not re.fullmatch(r'-?\d+', size):
             raise UserError(f'--mesh={text} is not sizes of axes like data=2,tensor=2')

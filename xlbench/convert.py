@@ -32,26 +32,15 @@ import numpy as np
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import (
-    checkpoints,
-    config as config_lib,
-    errors,
-    exported,
-    foreign,
-    init_from,
-    logs,
-    lora as lora_lib,
-    models,
-    names,
-    opened,
-    runs,
-    tokenizers,
-)
+from xlbench import config as config_lib, errors, foreign, logs, models, names, runs
+from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, tensors
-from xlbench.models import bert, dual_encoder
+from xlbench.inference import exported, loading
+from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.generator import Generator
+from xlbench.training import checkpoints, init_from
 
 # The ids that config.json names -> what the families' `to_config` calls them.
 IDS = {
@@ -305,7 +294,7 @@ def _write_beside(
     if vocabulary.tokenizer is None:
         return [], {}
     config, tasks = ConfigDict(about['config']), about.get('tasks') or {}
-    blocks = opened.eval_blocks(config) if 'evals' in config else []
+    blocks = loading.eval_blocks(config) if 'evals' in config else []
     block = blocks[0] if blocks else {}
     lengths = block.get('lengths') or {}
     remarks = exported.write_tokenizer(

@@ -11,24 +11,13 @@ from typing import Any
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import (
-    batches,
-    checkpoints,
-    config as config_lib,
-    logs,
-    memory,
-    models,
-    names,
-    objectives,
-    partitioning,
-    plan_programs,
-    prepared,
-    runs,
-    tokenizers,
-    train_words,
-)
+from xlbench import config as config_lib, logs, models, names, runs
+from xlbench.data import batches, prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.huggingface import hub
+from xlbench.parallel import partitioning
+from xlbench.plan import programs
+from xlbench.training import checkpoints, memory, messages, objectives
 
 LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
 
@@ -127,7 +116,7 @@ def _stages(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
             process_index=share,
             process_count=shares,
         ) as feed:
-            yield from train_words.data_table(name, stage, feed, ())
+            yield from messages.data_table(name, stage, feed, ())
 
 
 def size_lines(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
@@ -135,7 +124,7 @@ def size_lines(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
     size, source = _vocabulary_size(config, data)
     labels = runs.labels_of(data) if data else []
     count = len(labels) or config.model.get('num_labels') or 2
-    job = plan_programs.make_job(config, list(mesh.devices.flat), size, count)
+    job = programs.make_job(config, list(mesh.devices.flat), size, count)
     total = sum(leaf.size for leaf in jax.tree.leaves(job.state.params))
     held = job.state_bytes
     yield (

@@ -35,7 +35,7 @@ class UserError(Exception):
     """A mistake of the user: one line that says what came, what is allowed, what to try.
 
     Attributes:
-        exit_code: What the program ends with; see xlbench/processes.py for those there are.
+        exit_code: What the program ends with; see xlbench/parallel/cluster.py for those there are.
     """
 
     exit_code = 2
@@ -197,7 +197,7 @@ def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -
     """Runs `main(argv)`; what `plain` can say becomes a line on standard error and an exit code.
 
     Ctrl-C is such a line, too, with the code 130 that shells give it; training and sweeps take it
-    before and save, see xlbench/interruption.py.
+    before and save, see xlbench/parallel/preemption.py.
     """
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)

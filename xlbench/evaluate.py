@@ -39,29 +39,22 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import (
-    checkpoints as checkpoints_lib,
-    errors,
-    files,
-    locks,
-    partitioning,
-    processes,
-    report,
-    runs,
-)
-from xlbench.checkpoints import find_step
+from xlbench import errors, files, locks, report, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
-from xlbench.interruption import Interrupted, Interruption
+from xlbench.parallel import cluster, partitioning
+from xlbench.parallel.preemption import Interrupted, Interruption
+from xlbench.training import checkpoints as checkpoints_lib
+from xlbench.training.checkpoints import find_step
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     args = commands.evaluate(argv, __doc__)
-    processes.join()
-    processes.keep_programs()
+    cluster.join()
+    cluster.keep_programs()
     first = jax.process_index() == 0
     with locks.folder(args.workdir, active=first):
         if first:
@@ -174,4 +167,4 @@ def _eval_name(config: ConfigDict, wanted: str | None) -> str:
 
 
 if __name__ == '__main__':
-    sys.exit(processes.run_main(main, sys.argv))
+    sys.exit(cluster.run_main(main, sys.argv))

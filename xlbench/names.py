@@ -18,22 +18,13 @@ from typing import Annotated, Any, Protocol
 
 from ml_collections import ConfigDict
 
-from xlbench import (
-    benchmarks,
-    config as config_lib,
-    errors,
-    files,
-    models,
-    prepared,
-    ranges,
-    signatures,
-    task_files,
-)
-from xlbench.config import check_keys
-from xlbench.decoding_options import Options
+from xlbench import benchmarks, config as config_lib, errors, files, models
+from xlbench.benchmarks import task_files, topics
+from xlbench.config import check_keys, ranges, signatures
+from xlbench.config.decoding import Options
+from xlbench.config.signatures import Signature
+from xlbench.data import prepared
 from xlbench.errors import UserError
-from xlbench.fewshot import topics
-from xlbench.signatures import Signature
 
 CONFIG_KEYS = (
     'seed', 'data', 'model', 'init_from', 'lora', 'objective', 'trainable', 'mesh', 'batches',
@@ -106,14 +97,14 @@ _RUN, _DATA, _STAGE, _EVAL, _BEST = (
 )
 # {block: module and name of what takes it, and the arguments that do not come from the config}.
 _TAKEN_BY = {
-    'mesh': ('xlbench.partitioning', 'make_mesh', 'devices'),
+    'mesh': ('xlbench.parallel.partitioning', 'make_mesh', 'devices'),
     'batches': (
-        'xlbench.batches', 'TrainBatches', 'prepared', 'rates', 'view', 'seed', 'position',
+        'xlbench.data.batches', 'TrainBatches', 'prepared', 'rates', 'view', 'seed', 'position',
         'process_index', 'process_count',
     ),
-    'checkpoints': ('xlbench.checkpoints', 'check_options'),
-    'nonfinite': ('xlbench.train_step', 'check_nonfinite'),
-    'lora': ('xlbench.lora', 'Lora'),
+    'checkpoints': ('xlbench.training.checkpoints', 'check_options'),
+    'nonfinite': ('xlbench.training.train_step', 'check_nonfinite'),
+    'lora': ('xlbench.models.lora', 'Lora'),
 }  # fmt: skip
 _GIVEN_TO_EVALUATORS = ('prepared', 'model', 'objective', 'mesh', 'tokenizer')
 
@@ -148,7 +139,7 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
     if path == ('model',):
         return _model(config['model'])
     if path == ('objective',):
-        known = signatures.table('xlbench.objectives', 'OBJECTIVES')
+        known = signatures.table('xlbench.training.objectives', 'OBJECTIVES')
         return _with_name(known[_objective(config)])
     if path[:1] == ('stages',) and len(path) == 2:
         return _STAGE
@@ -164,7 +155,7 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
             signature, types=types, needed=signature.needed | frozenset(EVAL_KEYS)
         )
     if path[:1] == ('evals',) and path[2:] == ('decoding',):
-        return signatures.of('xlbench.decoding_options', 'Options')
+        return signatures.of('xlbench.config.decoding', 'Options')
     return None
 
 
@@ -253,7 +244,7 @@ def _with_name(signature: Signature, *more: str) -> Signature:
 
 
 def _objective(config: Mapping[str, Any]) -> str:
-    known = signatures.table('xlbench.objectives', 'OBJECTIVES')
+    known = signatures.table('xlbench.training.objectives', 'OBJECTIVES')
     name = config['objective'].get('name', '')
     ranges.check('str', name, 'config.objective.name')
     if name not in known:
@@ -277,12 +268,12 @@ def _model(block: Mapping[str, Any]) -> Signature:
 
 
 def _optimizer(block: Mapping[str, Any], where: str) -> Signature:
-    known = signatures.table('xlbench.optimizers', 'OPTIMIZERS')
+    known = signatures.table('xlbench.training.optimizers', 'OPTIMIZERS')
     name = block.get('name', 'adamw')
     ranges.check('str', name, f'{where}.name')
     if name not in known:
         raise errors.unknown(f'optimizer in {where}.name', name, known)
-    build = signatures.of('xlbench.optimizers', 'build').without('num_steps')
+    build = signatures.of('xlbench.training.optimizers', 'build').without('num_steps')
     types = build.types | known[name].without('learning_rate').types
     return Signature(name, types, build.needed)
 
@@ -365,7 +356,7 @@ def task_file(name: str) -> pathlib.Path | None:
 
 def check_vocabulary(spec: str) -> None:
     """Raises UserError for a vocabulary that nothing can be; the hub is not asked."""
-    from xlbench import tokenizers
+    from xlbench.data import tokenizers
 
     tokenizers.check_name(spec)
 

@@ -83,13 +83,15 @@ from xlbench import commands
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.predict, sys.argv, __doc__)
 
-from xlbench import answer_lines, errors, processes
-from xlbench.answers import Classified, Prediction, Reranker, Suggestion, Tagged
+from xlbench import errors
 from xlbench.decoding import flags
 from xlbench.errors import UserError
-from xlbench.labeller import Classifier, Tagger
-from xlbench.predictor import Mmi, Model, load
-from xlbench.suggester import NUM_SUGGESTIONS, Relevance, Suggester
+from xlbench.inference import answer_lines
+from xlbench.inference.generator import Mmi, Model, load
+from xlbench.inference.labeller import Classifier, Tagger
+from xlbench.inference.reranking import Classified, Prediction, Reranker, Suggestion, Tagged
+from xlbench.inference.retriever import NUM_SUGGESTIONS, Relevance, Suggester
+from xlbench.parallel import cluster
 
 __all__ = [
     'Classified', 'Classifier', 'Mmi', 'Model', 'Prediction', 'Relevance', 'Suggester',
@@ -102,7 +104,7 @@ PROGRESS_EVERY = 10.0  # Seconds.
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = commands.predict_flags(argv, __doc__)
-    place = processes.find(os.environ)
+    place = cluster.find(os.environ)
     if place and place.count > 1:
         raise UserError(
             f'predict runs in one process, on all devices of its machine, and not in {place.count} '
@@ -113,7 +115,7 @@ def main(argv: Sequence[str]) -> int:
     given = args.input_format or answer_lines.format_of(args.input)
     given = 'jsonl' if args.field is not None and not args.input_format else given
     file = _open_input(args.input)
-    processes.keep_programs()
+    cluster.keep_programs()
     langs = args.source_lang, args.target_lang
     asked = _ask(args, None if given == 'jsonl' else langs)
     model = asked.model

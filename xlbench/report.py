@@ -26,9 +26,10 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
-from xlbench import benchmarks, errors, grids, tables
-from xlbench.results import read_run
-from xlbench.tables import Grid, Section
+from xlbench import benchmarks, errors
+from xlbench.reporting import grids, tables
+from xlbench.reporting.results import read_run
+from xlbench.reporting.tables import Grid, Section
 
 # A file that begins like this is a report and may be written again.
 _MARK = 'xlbench report: made by python -m xlbench.report, may be overwritten'
@@ -120,7 +121,7 @@ def latex(sections: Sequence[Section]) -> str:
 
 def html(sections: Sequence[Section]) -> str:
     """One self-contained page with plots."""
-    from xlbench import page  # It loads matplotlib, which nothing else here needs.
+    from xlbench.reporting import page  # It loads matplotlib, which nothing else here needs.
 
     return page.render(sections, _MARK)
 

@@ -12,26 +12,15 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import (
-    baselines,
-    batches,
-    config as config_lib,
-    errors,
-    evaluators,
-    languages,
-    memory,
-    models,
-    names,
-    objectives,
-    optimizers,
-    partitioning,
-    tokenizers,
-    train_step,
-)
+from xlbench import config as config_lib, errors, evaluators, models, names
+from xlbench.benchmarks import languages
+from xlbench.data import baselines, batches, tokenizers
+from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.errors import UserError
-from xlbench.lora import Lora
-from xlbench.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
-from xlbench.responses import ResponseSet
+from xlbench.models.lora import Lora
+from xlbench.parallel import partitioning
+from xlbench.retrieval.response_set import ResponseSet
+from xlbench.training import memory, objectives, optimizers, train_step
 
 # {(task or mixture, split): (its prepared tasks, their rates)}
 Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]

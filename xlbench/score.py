@@ -38,8 +38,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xlbench import benchmarks, errors, files, names, outputs, prepared, results
+from xlbench import benchmarks, errors, files, names
+from xlbench.data import outputs, prepared
 from xlbench.errors import UserError
+from xlbench.reporting import results
 
 _TAG_FORMATS = ('conll', 'conllu')
 _TAG_METRICS = ('chunk_f1', 'tag_accuracy')
@@ -225,7 +227,7 @@ def _compared(asked: _Asked, n_best: Sequence[Sequence[str]]) -> tuple[list[Any]
     """Targets and predictions as metrics take them: what a task's postprocessor makes of them."""
     targets = asked.references.targets
     if asked.source is not None:
-        from xlbench.postprocess import Postprocess
+        from xlbench.data.postprocess import Postprocess
 
         if process := Postprocess(asked.source):
             return process(asked.source.read(range(len(targets))), n_best)

@@ -28,29 +28,21 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import (
-    batches as batches_lib,
-    checkpoints as checkpoints_lib,
-    config as config_lib,
-    dry_run,
-    errors,
-    files,
-    init_from,
-    locks,
-    logs,
-    optimizers,
-    partitioning,
-    processes,
-    report,
-    runs,
-    train_step as train_step_lib,
-    train_words,
-)
-from xlbench.checkpoints import DamagedCheckpoint
+from xlbench import config as config_lib, dry_run, errors, files, locks, logs, report, runs
+from xlbench.data import batches as batches_lib
 from xlbench.errors import UserError
 from xlbench.evaluators import baselines
-from xlbench.interruption import Interrupted, Interruption
-from xlbench.watch import Watch
+from xlbench.parallel import cluster, partitioning
+from xlbench.parallel.preemption import Interrupted, Interruption
+from xlbench.parallel.watchdog import Watch
+from xlbench.training import (
+    checkpoints as checkpoints_lib,
+    init_from,
+    messages,
+    optimizers,
+    train_step as train_step_lib,
+)
+from xlbench.training.checkpoints import DamagedCheckpoint
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
@@ -59,12 +51,12 @@ STEPS_AHEAD = 2
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir, only_say = commands.run(argv, __doc__)
-    found = processes.join()
+    found = cluster.join()
     if only_say:
         for line in (*dry_run.of_run(config, workdir), dry_run.LAST):
             print(line)
         return
-    processes.keep_programs()
+    cluster.keep_programs()
     train(config, workdir, found)
 
 
@@ -90,7 +82,7 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
     with locks.folder(workdir, active=first), Interruption() as interruption:
         begun = config_lib.check_workdir(workdir, config)
         parts = runs.build(config, workdir if begun else '')
-        processes.meet()
+        cluster.meet()
         interruption.check()
         source = None
         if config.init_from and not checkpoints_lib.steps(workdir):  # A resumed run has its own.
@@ -107,7 +99,7 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
                 Trainer(config, workdir, parts, source, interruption, watch)
             ) as trainer,
         ):
-            for line in train_words.introduction(workdir, parts, found):
+            for line in messages.introduction(workdir, parts, found):
                 trainer.log.line(line)
             trainer.resume()
             try:
@@ -293,12 +285,12 @@ class Trainer:
             first_step=first_step,
             accumulate=config.accumulate,
             compiling=self._compiling,
-            on_compile=lambda step: self.log.line(train_words.compile_line(step, parts.mesh)),
+            on_compile=lambda step: self.log.line(messages.compile_line(step, parts.mesh)),
         )
         shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
         for line in partitioning.held_whole(self.state, shardings, parts.mesh):
             self.log.line(f'every device holds all of {line}')
-        for line in train_words.data_table(name, stage, batches, tasks):
+        for line in messages.data_table(name, stage, batches, tasks):
             self.log.line(line)
         with contextlib.closing(batches):
             self._loop(name, train_step, batches, first_step + stage.num_steps)
@@ -309,7 +301,7 @@ class Trainer:
         """While a program is compiled, in some processes longer than in others."""
         with self.watch.paused(what):
             yield
-            processes.meet()
+            cluster.meet()
 
     def _params_for(self, stage: str) -> Any:
         """What a stage starts from."""
@@ -490,7 +482,7 @@ class Trainer:
         for task, values in scores.items():
             self.log.write(step, 'eval', f'{name}/{task}', values)
         took = logs.duration(time.monotonic() - started)
-        mean = train_words.headline(scores, self.config.best.score)
+        mean = messages.headline(scores, self.config.best.score)
         count = len(scores) - 1
         of = f', mean of {count} tasks' if count > 1 else ''
         self.log.line(f'{name} at step {step}{of}: {mean} ({took})')
@@ -573,4 +565,4 @@ class Trainer:
 
 
 if __name__ == '__main__':
-    sys.exit(processes.run_main(main, sys.argv))
+    sys.exit(cluster.run_main(main, sys.argv))

@@ -16,8 +16,9 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from xlbench import buckets, conllu, errors, readers, tokenizers
+from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
+from xlbench.data import buckets, conllu, readers, tokenizers
 from xlbench.tasks.samples import corpus, lexicon, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when

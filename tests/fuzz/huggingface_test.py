@@ -13,8 +13,9 @@ import pytest
 import safetensors
 import safetensors.numpy
 
-from xlbench import exported, models
+from xlbench import models
 from xlbench.huggingface import checkpoint, hub, tensors
+from xlbench.inference import exported
 
 from . import cases, mutate
 

@@ -20,7 +20,8 @@ import pytest
 import tokenizer_files
 from newcomer import PROJECT, Newcomer
 
-from xlbench import models, tokenizers
+from xlbench import models
+from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
 
 README = (PROJECT / 'README.md').read_text(encoding='utf-8')

@@ -197,7 +197,7 @@ import json
 
 from transformers import AutoTokenizer
 
-from xlbench import tokenizers
+from xlbench.data import tokenizers
 
 texts = [f'<de> {line}' for line in open('new.txt', encoding='utf-8').read().splitlines()]
 tokenizer = AutoTokenizer.from_pretrained('exported/news')

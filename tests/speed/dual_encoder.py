@@ -66,7 +66,9 @@ def xlbench_step(args: argparse.Namespace):
     import jax
     import numpy as np
 
-    from xlbench import models, objectives, optimizers, partitioning, train_step
+    from xlbench import models
+    from xlbench.parallel import partitioning
+    from xlbench.training import objectives, optimizers, train_step
 
     # On a CPU bfloat16 pays as the type of operands, with float32 between the products.
     types = {'matmul_dtype' if jax.default_backend() == 'cpu' else 'dtype': args.dtype}

@@ -69,8 +69,10 @@ def xlbench_step(args: argparse.Namespace):
     import jax.numpy as jnp
     import numpy as np
 
-    from xlbench import models, objectives, partitioning
+    from xlbench import models
     from xlbench.fewshot import adaptation
+    from xlbench.parallel import partitioning
+    from xlbench.training import objectives
 
     features, labels = made_up(args)
     segments = np.zeros((*labels.shape, 1), np.int32)

@@ -41,11 +41,11 @@ def product_step(args: argparse.Namespace):
 
 def xlbench_step(args: argparse.Namespace):
     """A function that searches with xlbench; returns ids [_SHOWN, k]."""
-    from xlbench import search
+    from xlbench.retrieval import exact_search
 
     queries, responses = vectors(args)
-    index = search.index(responses)
-    return lambda: search.top_k(queries, index, args.k).ids[:_SHOWN].tolist()
+    index = exact_search.index(responses)
+    return lambda: exact_search.top_k(queries, index, args.k).ids[:_SHOWN].tolist()
 
 
 def faiss_step(args: argparse.Namespace):

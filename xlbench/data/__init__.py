@@ -1,1 +1,40 @@
-"""The corpora of the benchmarks: where each is, its licence, and how a machine gets it."""
+"""From files to batches of token ids; without TensorFlow.
+
+  corpora       the corpora of the benchmarks: address, licence, size
+  download      fetches and unpacks a corpus
+  readers       the formats of official files
+  rows          JSONL, CSV and Parquet of any origin
+  conllu        CoNLL and CoNLL-U
+  labelled      records of labelled texts
+  buckets       the fixed examples of few-shot transfer
+  tokenizers    the vocabulary of every model
+  vocabularies  the formats of vocabulary files
+  prepared      the format of prepared tasks
+  mixing        the order of a stream of examples
+  packing       several examples in one row
+  features      examples to arrays
+  batches       the batches of training and of evaluation
+  outputs       predictions and references from files
+  postprocess   postprocessors of SeqIO tasks
+  baselines     predictions that need no model
+"""
+
+__all__ = [
+    'baselines',
+    'batches',
+    'buckets',
+    'conllu',
+    'corpora',
+    'download',
+    'features',
+    'labelled',
+    'mixing',
+    'outputs',
+    'packing',
+    'postprocess',
+    'prepared',
+    'readers',
+    'rows',
+    'tokenizers',
+    'vocabularies',
+]

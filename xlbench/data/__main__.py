@@ -12,8 +12,8 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from xlbench import benchmarks, errors, readers
-from xlbench.data import download
+from xlbench import benchmarks, errors
+from xlbench.data import download, readers
 from xlbench.data.corpora import CORPORA, Corpus
 
 _WAYS = {
@@ -112,9 +112,9 @@ def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
             continue
         state = f'{file.path}: ' + ('missing' if path is None else 'the published content')
         yield state, path is not None
-    from xlbench import prepare  # Late: list and get need none of what it imports.
+    from xlbench.preparation import jobs  # Late: list and get need none of what it imports.
 
-    pipeline = prepare.load_pipeline()
+    pipeline = jobs.load_pipeline()
     pipeline.use_root(root)
     for name in corpus.tasks:
         task_name, _, split = name.partition(':')

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import IO
 
-from xlbench import readers
+from xlbench.data import readers
 from xlbench.data.corpora import Archive, Corpus, File
 from xlbench.errors import UserError
 

@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from xlbench.config.decoding import Options
 from xlbench.decoding import top
 from xlbench.decoding.greedy import DecodeStep
 from xlbench.decoding.rules import Rules
-from xlbench.decoding_options import Options
 
 # The score of what is not there: below every real one, and finite, because it is added to.
 _NONE = -1e9

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from xlbench.config.decoding import Options
 from xlbench.decoding import sampling, top
 from xlbench.decoding.beam import beam_search
 from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.rules import Rules
-from xlbench.decoding_options import Options
 from xlbench.errors import UserError
 
 

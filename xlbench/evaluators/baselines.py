@@ -1,12 +1,13 @@
-"""The trivial systems of xlbench/baselines.py, scored as a model is."""
+"""The trivial systems of xlbench/data/baselines.py, scored as a model is."""
 
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xlbench import baselines, metrics, postprocess
+from xlbench import metrics
+from xlbench.data import baselines, postprocess
+from xlbench.data.prepared import Prepared
 from xlbench.evaluators.loop import write_result
-from xlbench.prepared import Prepared
 
 
 def score(
@@ -20,7 +21,7 @@ def score(
 
     Args:
       workdir: of the run that the baselines are compared with.
-      names: of xlbench/baselines.py.
+      names: of xlbench/data/baselines.py.
       task: the examples to predict.
       train_task: the examples to learn from; may be None if no name needs any.
       examples: the numbers of those to predict, the model's own; all of them by default.

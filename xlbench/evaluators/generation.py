@@ -11,18 +11,13 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import (
-    batches as batches_lib,
-    decoding as decoding_lib,
-    errors,
-    metrics,
-    partitioning,
-    postprocess,
-    ranges,
-)
+from xlbench import decoding as decoding_lib, errors, metrics
+from xlbench.config import ranges
+from xlbench.data import batches as batches_lib, postprocess
+from xlbench.data.prepared import Prepared
+from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import loop
-from xlbench.prepared import Prepared
-from xlbench.tokenizers import Tokenizer
+from xlbench.parallel import partitioning
 
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 

@@ -14,11 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import batches as batches_lib, features, metrics, partitioning, ranges
+from xlbench import metrics
+from xlbench.config import ranges
+from xlbench.data import batches as batches_lib, features
+from xlbench.data.prepared import Prepared
+from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import loop
 from xlbench.metrics import tagging
-from xlbench.prepared import Prepared
-from xlbench.tokenizers import Tokenizer
+from xlbench.parallel import partitioning
 
 _SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
 

@@ -18,10 +18,13 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
-from xlbench import errors, metrics, partitioning, postprocess, results
-from xlbench.batches import Batch, EvalBatches
+from xlbench import errors, metrics
+from xlbench.data import postprocess
+from xlbench.data.batches import Batch, EvalBatches
+from xlbench.data.prepared import Prepared
 from xlbench.metrics import pairs, tagging
-from xlbench.prepared import Prepared
+from xlbench.parallel import partitioning
+from xlbench.reporting import results
 
 # Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
 # memory given back, at the pace of the device.

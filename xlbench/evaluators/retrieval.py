@@ -19,15 +19,18 @@ import flax.linen as nn
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import batches as batches_lib, features, metrics, ranges, search
-from xlbench.consensus import Choose, chooser
-from xlbench.encoder import TextEncoder
+from xlbench import metrics
+from xlbench.config import ranges
+from xlbench.data import batches as batches_lib, features
+from xlbench.data.prepared import Prepared
+from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
 from xlbench.evaluators import loop
 from xlbench.metrics import ranking
-from xlbench.prepared import Prepared
-from xlbench.responses import ResponseSet
-from xlbench.tokenizers import Tokenizer
+from xlbench.retrieval import exact_search
+from xlbench.retrieval.mbr import Choose, chooser
+from xlbench.retrieval.response_set import ResponseSet
+from xlbench.retrieval.text_encoder import TextEncoder
 
 # The released code scores whole batches of this size, and leaves the last one out.
 OFFICIAL_BATCH = 512
@@ -208,7 +211,7 @@ class RetrievalEvaluator(loop.Evaluator):
             {name: left_vectors[at] for name, at in zip(names, messages, strict=True)},
             {name: right_vectors[at] for name, at in zip(names, replies, strict=True)},
             {
-                folder: search.index(
+                folder: exact_search.index(
                     right_vectors[at], self._lm_weight * self._sets[folder].lm_scores, self._mesh
                 )
                 for folder, at in sets.items()
@@ -216,7 +219,7 @@ class RetrievalEvaluator(loop.Evaluator):
         )
 
     def _suggest(
-        self, task: '_Task', messages: np.ndarray, index: search.Index, rows: '_Rows'
+        self, task: '_Task', messages: np.ndarray, index: exact_search.Index, rows: '_Rows'
     ) -> dict[str, Any]:
         """Suggests responses to each message, and adds to the rows; facts of the result.
 
@@ -227,7 +230,7 @@ class RetrievalEvaluator(loop.Evaluator):
           rows: of the task.
         """
         responses = self._sets[task.responses.folder]
-        found = search.top_k(messages, index, min(self._top_k, len(responses)))
+        found = exact_search.top_k(messages, index, min(self._top_k, len(responses)))
         choose = self._chooser(task.responses.folder, task.prepared.manifest['target_lang'])
         chosen = [
             choose(ids, values, self._num_suggestions)
@@ -247,7 +250,7 @@ class RetrievalEvaluator(loop.Evaluator):
         gold = ranking.gold_ids(responses.texts, rows.targets)
         inside = np.flatnonzero(gold >= 0)
         if inside.size:
-            ranks = search.ranks(messages[inside], index, gold[inside])
+            ranks = exact_search.ranks(messages[inside], index, gold[inside])
             rows.add(
                 ranking.textbook(ranks, gold[inside])
                 | ranking.official(gold[inside], [chosen[i][:3] for i in inside], len(responses))
@@ -369,7 +372,7 @@ class _Vectors(NamedTuple):
 
     messages: dict[str, np.ndarray]
     replies: dict[str, np.ndarray]
-    sets: dict[str, search.Index]
+    sets: dict[str, exact_search.Index]
 
 
 class _Texts:
@@ -450,7 +453,7 @@ def _rank_candidates(task: _Task, messages: np.ndarray, replies: np.ndarray) -> 
         x, pools = messages[start : start + _CHUNK], task.pools[start : start + _CHUNK]
         scores = np.take_along_axis(x @ replies.T, pools, axis=1).astype(np.float64)
         own = scores[:, :1]
-        noise = search.ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
+        noise = exact_search.ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
         rank.append(1 + np.sum(scores[:, 1:] >= own - noise[:, None], axis=1))
         largest = scores.max(axis=1)
         total = np.exp(scores - largest[:, None]).sum(axis=1)

@@ -17,21 +17,22 @@ from xlbench import commands
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.sweep, sys.argv, __doc__)
 
-from xlbench import dry_run, processes
+from xlbench import dry_run
 from xlbench.fewshot import sweep
+from xlbench.parallel import cluster
 
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir, only_say = commands.sweep(argv, __doc__)
-    found = processes.join()
+    found = cluster.join()
     if only_say:
         for line in (*sweep.in_advance(config, workdir, found), dry_run.LAST):
             print(line)
         return
-    processes.keep_programs()
+    cluster.keep_programs()
     sweep.sweep(config, workdir, found)
 
 
 if __name__ == '__main__':
-    sys.exit(processes.run_main(main, sys.argv))
+    sys.exit(cluster.run_main(main, sys.argv))

@@ -31,10 +31,11 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from xlbench import objectives, partitioning
 from xlbench.errors import UserError, unknown
 from xlbench.metrics import tagging
 from xlbench.models import bert
+from xlbench.parallel import partitioning
+from xlbench.training import objectives
 
 EMBEDDING = 'encoder/token_embedder/embedding'
 POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.

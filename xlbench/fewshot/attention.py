@@ -30,22 +30,14 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from xlbench import (
-    checkpoints,
-    config as config_lib,
-    errors,
-    features,
-    files,
-    grids,
-    objectives,
-    prepared,
-    runs,
-    tokenizers,
-)
+from xlbench import config as config_lib, errors, files, runs
+from xlbench.benchmarks import topics
+from xlbench.data import features, prepared, tokenizers
 from xlbench.errors import UserError
-from xlbench.fewshot import topics
 from xlbench.fewshot.results import Row, Sweep
 from xlbench.models import bert
+from xlbench.reporting import grids
+from xlbench.training import checkpoints, objectives
 
 BATCH_SIZE = 32
 # `Row.key` behind the task, as config.json of kept parameters has it.

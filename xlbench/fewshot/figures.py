@@ -20,11 +20,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from xlbench import features, files, grids, prepared
+from xlbench import files
+from xlbench.benchmarks import topics
+from xlbench.data import features, prepared
 from xlbench.errors import UserError
-from xlbench.fewshot import tables, topics
+from xlbench.fewshot import tables
 from xlbench.fewshot.results import SEPARATOR, Row, Sweep
 from xlbench.metrics import tagging
+from xlbench.reporting import grids
 
 PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
 FIRST = 10  # Buckets of figure 3.

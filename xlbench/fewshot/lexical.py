@@ -13,9 +13,9 @@ than those of all words of the published buckets could be.
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from xlbench import errors, prepared
-from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import topics
+from xlbench import errors
+from xlbench.benchmarks import FEWSHOT, topics
+from xlbench.data import prepared
 
 UNITS = ('wordpiece', 'word')
 MIN_LANGUAGES = 3  # Two points always lie on a line.

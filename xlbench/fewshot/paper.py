@@ -1,6 +1,6 @@
 """What arXiv:2012.15682 prints, as it is printed, and the sizes of the data it is about.
 
-The numbers are in paper_scores/fewshot_*.csv.
+The numbers are in benchmarks/paper_scores/fewshot_*.csv.
 """
 
 import csv
@@ -8,9 +8,11 @@ import functools
 import pathlib
 from typing import Any
 
+from xlbench import benchmarks
+
 
 def _read_csv(name: str) -> list[dict[str, str]]:
-    path = pathlib.Path(__file__).parents[1] / 'paper_scores' / f'fewshot_{name}.csv'
+    path = pathlib.Path(benchmarks.__file__).with_name('paper_scores') / f'fewshot_{name}.csv'
     with path.open(encoding='utf-8', newline='') as file:
         return list(csv.DictReader(file))
 

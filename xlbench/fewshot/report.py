@@ -20,10 +20,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xlbench import errors, files, grids, languages, tables as tables_lib
-from xlbench.benchmarks import FEWSHOT
+from xlbench import errors, files
+from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.fewshot import lexical, tables
 from xlbench.fewshot.results import Sweep
+from xlbench.reporting import grids, tables as tables_lib
 
 _MARK = 'xlbench report: made by python -m xlbench.fewshot.report, may be overwritten'
 

@@ -31,8 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, files, foreign, grids, prepared
-from xlbench.fewshot import topics
+from xlbench import errors, files, foreign
+from xlbench.benchmarks import topics
+from xlbench.data import prepared
+from xlbench.reporting import grids
 
 SEPARATOR = 255
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.

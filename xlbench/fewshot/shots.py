@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import batches as batches_lib, errors, features, packing, prepared
+from xlbench import errors
+from xlbench.benchmarks import topics
+from xlbench.data import batches as batches_lib, features, packing, prepared
 from xlbench.errors import UserError
-from xlbench.fewshot import topics
 from xlbench.metrics import pairs, tagging
 
 Record = Mapping[str, Any]  # Of a prepared split.

@@ -30,38 +30,17 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import (
-    checkpoints,
-    config as config_lib,
-    dry_run,
-    errors,
-    files,
-    init_from,
-    locks,
-    logs,
-    memory,
-    names,
-    objectives,
-    partitioning,
-    prepared,
-    runs,
-    tokenizers,
-    train,
-    train_step,
-)
+from xlbench import config as config_lib, dry_run, errors, files, locks, logs, names, runs, train
+from xlbench.benchmarks import topics
 from xlbench.config import check_keys
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
-from xlbench.fewshot import (
-    adaptation,
-    report,
-    results,
-    shots as shots_lib,
-    topics,
-    workdir as workdir_lib,
-)
+from xlbench.fewshot import adaptation, report, results, shots as shots_lib, workdir as workdir_lib
 from xlbench.fewshot.adaptation import Lane
-from xlbench.interruption import Interrupted, Interruption
 from xlbench.metrics import tagging
+from xlbench.parallel import partitioning
+from xlbench.parallel.preemption import Interrupted, Interruption
+from xlbench.training import checkpoints, init_from, memory, objectives, train_step
 
 STARTS = ('source', 'none')
 # Seconds between two lines about a group that is running.

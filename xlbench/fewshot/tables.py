@@ -24,19 +24,14 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xlbench import (
-    errors,
-    grids,
-    languages,
-    prepared,
-    results as runs_results,
-    tables as tables_lib,
-)
-from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import lexical, paper, topics
+from xlbench import errors
+from xlbench.benchmarks import FEWSHOT, languages, topics
+from xlbench.data import prepared
+from xlbench.fewshot import lexical, paper
 from xlbench.fewshot.results import ZERO_SHOT, Row, Sweep
 from xlbench.metrics import classification, tagging
-from xlbench.tables import Column, Grid
+from xlbench.reporting import grids, results as runs_results, tables as tables_lib
+from xlbench.reporting.tables import Column, Grid
 
 # The paper's model, and its buckets of each language and K.
 CHECKPOINT = 'bert-base-multilingual-cased'
@@ -164,7 +159,7 @@ class System:
 
     @functools.cached_property
     def data(self) -> str:
-        """'sample', 'official' or 'other', as in xlbench.tables."""
+        """'sample', 'official' or 'other', as in xlbench.reporting.tables."""
         if any(sweep.is_sample for sweep in self.sweeps):
             return 'sample'
         return 'other' if self._reason or not self.comparable else 'official'

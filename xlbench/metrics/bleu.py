@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import sacrebleu.metrics
 
-from xlbench import errors, languages
+from xlbench import errors
+from xlbench.benchmarks import languages
 from xlbench.metrics import pairs
 
 Targets = Sequence[str | Sequence[str]]

@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xlbench import errors, languages
+from xlbench import errors
+from xlbench.benchmarks import languages
 from xlbench.metrics import pairs
 
 _TOKENIZERS = {

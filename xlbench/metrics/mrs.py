@@ -14,7 +14,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from xlbench import errors, languages
+from xlbench import errors
+from xlbench.benchmarks import languages
 from xlbench.metrics import pairs, words
 
 NGRAMS = ('set', 'multiset')

@@ -18,7 +18,8 @@ from typing import ClassVar
 import numpy as np
 import regex
 
-from xlbench import errors, languages
+from xlbench import errors
+from xlbench.benchmarks import languages
 from xlbench.metrics import pairs, segmenters, stemmers
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')

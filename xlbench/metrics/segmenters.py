@@ -13,7 +13,8 @@ import logging
 import tempfile
 from collections.abc import Callable
 
-from xlbench import errors, languages
+from xlbench import errors
+from xlbench.benchmarks import languages
 from xlbench.metrics import specs
 
 

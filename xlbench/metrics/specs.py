@@ -8,8 +8,8 @@
 A metric is called with `(targets, predictions)` and returns numbers by name: a plain function, a
 functools.partial of one, or an instance of a dataclass. A manifest may be somebody else's, so that
 what it names is imported only if it is of xlbench.metrics, of the user's own task files (see
-xlbench/task_files.py), or of a module that the user names: in XLBENCH_METRICS, or in an import
-statement of a task file.
+xlbench/benchmarks/task_files.py), or of a module that the user names: in XLBENCH_METRICS, or in an
+import statement of a task file.
 """
 
 import contextlib
@@ -26,7 +26,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xlbench import errors, task_files
+from xlbench import errors
+from xlbench.benchmarks import task_files
 
 _PACKAGE = 'xlbench.metrics'
 _SPEC = re.compile(r'(?P<place>tasks/[^\W\d]\w*\.py|[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)')

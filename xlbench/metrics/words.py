@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from xlbench import languages
+from xlbench.benchmarks import languages
 from xlbench.metrics import segmenters
 
 _CACHED_TEXTS = 2**15  # Of each tokenizer: the frequent responses of a response set, some 10 MB.

@@ -65,7 +65,7 @@ class Dense(nn.Module):
         if self.use_bias:
             init = nn.with_logical_partitioning(nn.initializers.zeros, axes[:-1])
             y = y + self.param('bias', init, shape[:-1], jnp.float32).astype(y.dtype)
-        # Parameters decide whether the layer is adapted: see xlbench/lora.py.
+        # Parameters decide whether the layer is adapted: see xlbench/models/lora.py.
         return y + self._adapted(x) if self.has_variable('params', 'lora_a') else y
 
     def _adapted(self, x: jax.Array) -> jax.Array:

@@ -5,7 +5,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 
-from xlbench import ranges
+from xlbench.config import ranges
 from xlbench.errors import UserError
 from xlbench.models.dense import KEPT
 

@@ -1,0 +1,123 @@
+"""What functions and classes take, read from their source: none of it is imported.
+
+A block of a config holds the arguments of one function. Most of those functions stand in modules
+that import jax, which takes seconds; a misspelt key is answered before.
+"""
+
+import ast
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Mapping
+
+import xlbench
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """The keyword arguments of a function, or of a class.
+
+    Attributes:
+      name: of the function or class.
+      types: {argument: its annotation as it is written, '' without one}.
+      needed: the arguments without a default.
+      open_ended: whether any other keyword is taken as well.
+    """
+
+    name: str
+    types: Mapping[str, str]
+    needed: frozenset[str]
+    open_ended: bool = False
+
+    def without(self, *names: str) -> 'Signature':
+        """The same, but for arguments that are given in another way."""
+        types = {name: kind for name, kind in self.types.items() if name not in names}
+        return dataclasses.replace(self, types=types, needed=self.needed - {*names})
+
+
+@functools.cache
+def of(module: str, name: str) -> Signature:
+    """The signature of a function or class of this package.
+
+    Example: of('xlbench.models.lora', 'Lora') ->
+      Signature('Lora', {'rank': 'int', 'alpha': 'float', ...}, frozenset())
+    """
+    module, node = _definition(module, name)
+    if isinstance(node, ast.FunctionDef):
+        return _of_function(node, name)
+    init = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == '__init__']
+    if init:
+        return _of_function(init[0], name).without('self')
+    types, needed = {}, set()
+    for base in node.bases:
+        if ast.unparse(base) != 'Protocol':
+            inherited = of(*_place(module, ast.unparse(base)))
+            types |= inherited.types
+            needed |= inherited.needed
+    for field in node.body:
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            types[field.target.id] = ast.unparse(field.annotation)
+            needed = needed - {field.target.id} | ({field.target.id} if not field.value else set())
+    return Signature(name, types, frozenset(needed))
+
+
+def table(module: str, name: str) -> dict[str, Signature]:
+    """The signatures of what a module's table names.
+
+    Example: table('xlbench.training.objectives', 'OBJECTIVES') ->
+      {'generation': Signature('Generation', ..
+    """
+    for node in _source(module).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            pairs = zip(node.value.keys, node.value.values, strict=True)
+            return {
+                ast.literal_eval(key): of(*_place(module, ast.unparse(value)))
+                for key, value in pairs
+            }
+    raise LookupError(f'{module} has no table {name}')
+
+
+def _of_function(node: ast.FunctionDef, name: str) -> Signature:
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    plain = len(arguments) - len(node.args.defaults)
+    needed = {argument.arg for argument in arguments[:plain]}
+    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+        arguments.append(argument)
+        if default is None:
+            needed.add(argument.arg)
+    types = {a.arg: ast.unparse(a.annotation) if a.annotation else '' for a in arguments}
+    return Signature(name, types, frozenset(needed - {'self'}), node.args.kwarg is not None)
+
+
+@functools.cache
+def _source(module: str) -> ast.Module:
+    # importlib.util.find_spec would import the packages that the module is in.
+    path = pathlib.Path(next(iter(xlbench.__path__)), *module.split('.')[1:])
+    file = path / '__init__.py' if path.is_dir() else path.with_suffix('.py')
+    return ast.parse(file.read_text(encoding='utf-8'))
+
+
+def _definition(module: str, name: str) -> tuple[str, ast.FunctionDef | ast.ClassDef]:
+    """Where something is defined, which may be another module than the one that names it."""
+    for node in _source(module).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            return module, node
+    origin = _place(module, name)
+    if origin == (module, name):
+        raise LookupError(f'{module} does not define {name}')
+    return _definition(*origin)
+
+
+def _place(module: str, name: str) -> tuple[str, str]:
+    """Where a name of a module comes from.
+
+    Example: _place('xlbench.models.heads', 'bert.BertConfig') ->
+      ('xlbench.models.bert', 'BertConfig')
+    """
+    first, _, rest = name.partition('.')
+    for node in _source(module).body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == first:
+                    return (f'{node.module}.{alias.name}', rest) if rest else (node.module, first)
+    return module, name

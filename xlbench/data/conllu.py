@@ -1,0 +1,229 @@
+"""Strict readers of tagged words: CoNLL and CoNLL-U, IOB2 with numbered words, "word TAB tag".
+
+They follow xlbench/data/readers.py: a generator of records, with a `BadRecord` in place of a
+sentence that cannot be used and a `LeftOut` for a sound one that has nothing to learn from. A
+record is one sentence, its words and its tags, each separated by single spaces:
+
+  {'words': 'Ich fahre zu dem Bahnhof', 'tags': 'PRON VERB ADP DET NOUN'}
+
+So no word may hold a space. Treebanks have such words, 10 000 for one; their spaces are deleted,
+as google-research/xtreme does when it prepares the data of arXiv:2012.15682.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from xlbench.data import readers
+from xlbench.data.readers import BadRecord, LeftOut, Record
+
+_NUMBER = re.compile(r'[1-9][0-9]*')
+# 3-4 is a word as it is written, such as "zum", before the words 3 and 4 that it stands for; 8.1 is
+# a word that the syntax needs but nobody wrote. (universaldependencies.org/format.html)
+_SKIPPED = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')
+_NON_JOINER = '\u200c'
+_NOTHING = '_'
+COLUMNS = 10  # Of CoNLL-U: number, word, ..., UPOS is the fourth, MISC the last.
+_ATTRIBUTE = re.compile(r'#\s*\S+\s+=\s')
+_DOCUMENT = '-DOCSTART-'  # A document begins.
+
+Numbered = tuple[int, str | BadRecord]
+Word = tuple[str, str]
+
+
+def read_conllu(path: str, tag_column: int = 3) -> Iterator[Record | BadRecord | LeftOut]:
+    """Words and universal parts of speech of a treebank in CoNLL-U, or another of its columns.
+
+    Multiword tokens, empty nodes and comments are skipped; spaces and U+200C inside words are
+    deleted. A sentence without any tag, or of a treebank without its texts, is left out.
+
+    Args:
+      path: The file.
+      tag_column: Of the tags, counted from 0: 3 is UPOS, 4 the treebank's own XPOS.
+
+    Example: '1-2\\tIm\\t...', '1\\tIn\\tin\\tADP\\t...', '2\\tdem\\tder\\tDET\\t...' ->
+      {'words': 'In dem', 'tags': 'ADP DET'}
+    """
+    words_in = functools.partial(_conllu_words, tag_column=tag_column)
+    return _read(path, enumerate(readers.lines(path), 1), words_in)
+
+
+def read_iob2(path: str) -> Iterator[Record | BadRecord | LeftOut]:
+    """Words and entity tags of Universal NER: number, word, tag, and columns that are not used.
+
+    Example: '# text = Berlin ist', '1\\tBerlin\\tB-LOC\\t-\\tx', '2\\tist\\tO\\t-\\tx' ->
+      {'words': 'Berlin ist', 'tags': 'B-LOC O'}
+    """
+    return _read(path, enumerate(readers.lines(path), 1), _iob2_words)
+
+
+def read_conll(
+    path: str, word_column: int = 0, tag_column: int = -1
+) -> Iterator[Record | BadRecord | LeftOut]:
+    """A word on each line with its columns, as in the shared tasks of CoNLL; blank lines between.
+
+    TABs separate the columns of a line that has one, else spaces. Before the first word, lines
+    that begin with # are comments where they have other columns or are like '# id = 7', because #
+    can be a word; -DOCSTART- lines are left out.
+
+    Args:
+      path: The file.
+      word_column: Of the words, counted from 0.
+      tag_column: Of the tags, likewise; -1 is the last.
+
+    Example: 'EU NNP B-NP B-ORG', 'rejects VBZ B-VP O' -> {'words': 'EU rejects', 'tags': 'B-ORG O'}
+    """
+    words_in = functools.partial(_conll_words, word_column=word_column, tag_column=tag_column)
+    return _read(path, enumerate(readers.lines(path), 1), words_in)
+
+
+def read_tagged(path: str) -> Iterator[Record | BadRecord | LeftOut]:
+    """Lines of "word TAB tag", a blank line between sentences, no comments: # is a word.
+
+    Example: 'Dogs\\tNOUN', 'bark\\tVERB' -> {'words': 'Dogs bark', 'tags': 'NOUN VERB'}
+    """
+    return read_tagged_lines(path, enumerate(readers.lines(path), 1))
+
+
+def read_tagged_lines(
+    path: str, lines: Iterable[Numbered]
+) -> Iterator[Record | BadRecord | LeftOut]:
+    """As `read_tagged`, of lines that are in memory; `path` is for messages."""
+    return _read(path, lines, _tagged_words)
+
+
+def write_tagged(sentences: Iterable[Record]) -> str:
+    """The text of a file that `read_tagged` reads; without sentences it is empty."""
+    blocks = (
+        ''.join(f'{word}\t{tag}\n' for word, tag in words_of(sentence)) for sentence in sentences
+    )
+    return '\n'.join(blocks)
+
+
+def words_of(sentence: Record) -> list[Word]:
+    """The words of a record with their tags, [('In', 'ADP'), ('dem', 'DET')]."""
+    # At spaces alone: a word may hold any other kind of space.
+    return list(zip(sentence['words'].split(' '), sentence['tags'].split(' '), strict=True))
+
+
+def _read(
+    path: str,
+    lines: Iterable[Numbered],
+    words_in: Callable[[list[tuple[int, str]]], Iterator[Word]],
+) -> Iterator[Record | BadRecord | LeftOut]:
+    """A record for each block of lines; `words_in` raises _BadLine for what is not right."""
+    for block in _blocks(lines):
+        if isinstance(block, BadRecord):
+            yield block
+            continue
+        try:
+            words = list(words_in(block))
+        except _BadLine as error:
+            yield BadRecord(path, *error.args)
+            continue
+        if not words:
+            continue  # Comments only.
+        if any(all(word[side] == _NOTHING for word in words) for side in (0, 1)):
+            yield LeftOut('no word has a text, or none has a tag')
+            continue
+        yield {'words': ' '.join(w for w, _ in words), 'tags': ' '.join(tag for _, tag in words)}
+
+
+def _blocks(lines: Iterable[Numbered]) -> Iterator[list[tuple[int, str]] | BadRecord]:
+    """The lines between blank ones, numbered; for a block with a bad line, that BadRecord."""
+    block: list[tuple[int, str]] = []
+    bad: BadRecord | None = None
+    for number, line in lines:
+        if isinstance(line, BadRecord):
+            bad = bad or line
+        elif line.strip():
+            block.append((number, line))
+        elif block or bad:
+            yield bad or block
+            block, bad = [], None
+    if block or bad:
+        yield bad or block
+
+
+class _BadLine(Exception):
+    """The number of a line, and what is wrong with it."""
+
+
+def _conllu_words(block: list[tuple[int, str]], tag_column: int) -> Iterator[Word]:
+    """The words of one sentence."""
+    for number, columns in _numbered_words(block, COLUMNS):
+        yield _word(number, columns[1].replace(_NON_JOINER, ''), columns[tag_column])
+
+
+def _conll_words(
+    block: list[tuple[int, str]], word_column: int, tag_column: int
+) -> Iterator[Word]:
+    lines = [line for _, line in block]
+    width = len(_columns(lines[-1]))
+    for place, columns in conll_words(lines):
+        number = block[place][0]
+        if len(columns) != width:
+            raise _BadLine(number, f'{len(columns)} columns instead of {width}')
+        if not max(word_column, tag_column) < width or width < 2:
+            needed = max(word_column + 1, tag_column + 1, 2)
+            raise _BadLine(number, f'{width} columns; there must be {needed} or more')
+        yield _word(number, columns[word_column], columns[tag_column])
+
+
+def conll_words(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The lines of a block of CoNLL that are words: (place, columns); see read_conll."""
+    rows = list(map(_columns, lines))
+    start = 0
+    for line, columns in zip(lines, rows, strict=True):
+        same = len(columns) == len(rows[-1])
+        if not line.startswith('#') or (same and not _ATTRIBUTE.match(line)):
+            break
+        start += 1
+    places = range(start, len(lines))
+    return [(place, rows[place]) for place in places if rows[place][0] != _DOCUMENT]
+
+
+def _columns(line: str) -> list[str]:
+    return line.split('\t') if '\t' in line else line.split()
+
+
+def _iob2_words(block: list[tuple[int, str]]) -> Iterator[Word]:
+    for number, (_, word, tag, *_) in _numbered_words(block, 5):
+        yield _word(number, word, tag)
+
+
+def _numbered_words(
+    block: list[tuple[int, str]], num_columns: int
+) -> Iterator[tuple[int, list[str]]]:
+    """The columns of each line that is a word, with the line's number."""
+    expected = 1
+    for number, line in block:
+        if line.startswith('#'):
+            continue
+        columns = line.split('\t')
+        if len(columns) != num_columns:
+            raise _BadLine(number, f'{len(columns)} TAB-separated columns instead of {num_columns}')
+        if _SKIPPED.fullmatch(columns[0]):
+            continue
+        if not _NUMBER.fullmatch(columns[0]) or int(columns[0]) != expected:
+            raise _BadLine(number, f'the word is numbered {columns[0]!r}, not {expected}')
+        expected += 1
+        yield number, columns
+
+
+def _tagged_words(block: list[tuple[int, str]]) -> Iterator[Word]:
+    for number, line in block:
+        columns = line.split('\t')
+        if len(columns) != 2:
+            raise _BadLine(number, f'{len(columns)} TAB-separated columns instead of 2 (word, tag)')
+        yield _word(number, *columns)
+
+
+def _word(number: int, word: str, tag: str) -> Word:
+    """The word without spaces, and its tag."""
+    word, tag = word.replace(' ', ''), tag.strip()
+    if not word:
+        raise _BadLine(number, 'the word is empty')
+    if not tag or len(tag.split()) > 1:
+        raise _BadLine(number, f'{tag!r} is not a tag')
+    return word, tag

@@ -1,0 +1,253 @@
+"""Strict readers of labelled texts: XNLI, PAWS-X, MLDoc and MARC, as arXiv:2012.15682 uses them.
+
+They follow xlbench/data/readers.py. A record has the names of the published few shots:
+
+  {'uid': 'german-7053-val', 'text_a': '...', 'text_b': '...', 'label': 'contradiction'}
+
+A uid says where in the official file an example stands, in the numbering of each task; see `Uid`.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from xlbench import errors
+from xlbench.benchmarks import languages
+from xlbench.data import readers
+from xlbench.data.readers import BadRecord, Record
+
+# In the order in which the official code numbers them.
+LABELS = {
+    'xnli': ('contradiction', 'entailment', 'neutral'),
+    'pawsx': ('0', '1'),
+    'mldoc': ('CCAT', 'ECAT', 'GCAT', 'MCAT'),
+    'marc': ('1', '2', '3', '4', '5'),
+}
+# XNLI's few shots are numbered in xnli.dev.tsv, which holds all languages, one after the other.
+XNLI_LANGUAGES = (
+    'ar', 'bg', 'de', 'el', 'en', 'es', 'fr', 'hi', 'ru', 'sw', 'th', 'tr', 'ur', 'vi', 'zh',
+)  # fmt: skip
+XNLI_ROWS = {'val': 2490, 'tst': 5010}  # Of each language.
+# The split that few shots are drawn from: 'val' where the target languages have no train split.
+SPLITS = {'xnli': 'val', 'pawsx': 'val', 'mldoc': 'trn', 'marc': 'trn'}
+
+_UID = re.compile(r'([a-z]+)-([0-9]{1,9})-(trn|val|tst)')
+
+
+@dataclasses.dataclass(frozen=True)
+class Uid:
+    """Where an example stands: 'german-7053-val'.
+
+    Attributes:
+        lang: ISO code.
+        number: As the task counts. XNLI: rows of all languages together, from 0. PAWS-X: rows of
+            the language's file, from 1. MARC and MLDoc: lines of the language's file, from 0.
+        split: 'trn', 'val' or 'tst'.
+    """
+
+    lang: str
+    number: int
+    split: str
+
+    @classmethod
+    def parse(cls, text: str) -> 'Uid':
+        """The uid of a published record."""
+        match = _UID.fullmatch(text)
+        if not match:
+            named = errors.shortened(text)
+            raise errors.UserError(f'{named} is not a uid; one looks like german-7053-val')
+        return cls(language_code(match[1]), int(match[2]), match[3])
+
+    @classmethod
+    def of_row(cls, task: str, lang: str, row: int, split: str = '') -> 'Uid':
+        """The uid of a row, counted from 0, among the language's own rows."""
+        split = split or SPLITS[task]
+        return cls(lang, row + _first_number(task, lang, split), split)
+
+    def row(self, task: str) -> int:
+        """The row, counted from 0, among the language's own rows."""
+        row = self.number - _first_number(task, self.lang, self.split)
+        if not _is_row(task, row, self.split):
+            raise errors.UserError(f'{self} is not a row of {self.lang} in {task}')
+        return row
+
+    def __str__(self) -> str:
+        return f'{languages.get(self.lang).name}-{self.number}-{self.split}'
+
+
+def _first_number(task: str, lang: str, split: str) -> int:
+    """The number of a language's first row."""
+    if task == 'pawsx':
+        return 1
+    if task != 'xnli':
+        return 0
+    if lang not in XNLI_LANGUAGES:
+        raise errors.unknown('language of xnli', lang, XNLI_LANGUAGES)
+    return XNLI_ROWS.get(split, 0) * XNLI_LANGUAGES.index(lang)
+
+
+def _is_row(task: str, row: int, split: str) -> bool:
+    return row >= 0 and (task != 'xnli' or row < XNLI_ROWS.get(split, row + 1))
+
+
+def language_code(name: str) -> str:
+    """'de' of 'german', in which folders and uids are named; a code stays itself."""
+    if name in languages.LANGUAGES:
+        return name
+    codes = {language.name: code for code, language in languages.LANGUAGES.items()}
+    if name not in codes:
+        raise errors.unknown('language', name, [*codes, *languages.LANGUAGES])
+    return codes[name]
+
+
+def read_xnli(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+    """XNLI: xnli.dev.tsv or xnli.test.tsv of all languages, MNLI, or a file of one language.
+
+    Of the official file, whose header begins with `language`, the tokenised sentences are taken,
+    as fsxlt/code does: third and second column from the right. MNLI, whose header begins with
+    `index`, has them in the ninth and tenth column, and the label in the last. A file of one
+    language without a header has premise, hypothesis, label, as google-research/xtreme writes it,
+    in the order of the official rows.
+
+    Args:
+        path: The file.
+        lang: The language to read.
+        split: 'trn', 'val' or 'tst', which the uids have; 'val' by default.
+    """
+
+    def official(columns: list[str]) -> list[str] | None:
+        if len(columns) < 5:
+            raise ValueError(f'{len(columns)} TAB-separated columns; xnli.dev.tsv has 19')
+        return [columns[-3], columns[-2], columns[1]] if columns[0] == lang else None
+
+    def mnli(columns: list[str]) -> list[str]:
+        if len(columns) < 11:
+            raise ValueError(f'{len(columns)} TAB-separated columns; train.tsv of MNLI has 12')
+        return [columns[8], columns[9], columns[-1]]
+
+    return _read_pairs('xnli', path, lang, split, {'language': official, 'index': mnli})
+
+
+def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+    """PAWS-X: dev_2k.tsv with a header that begins with `id`, or sentences and label without one.
+
+    Rows that nobody translated, whose sentences are both NS, are kept: published few shots have
+    them too.
+    """
+
+    def official(columns: list[str]) -> list[str]:
+        if len(columns) != 4:
+            raise ValueError(f'{len(columns)} TAB-separated columns instead of 4')
+        return columns[1:]
+
+    return _read_pairs('pawsx', path, lang, split, {'id': official})
+
+
+def _read_pairs(
+    task: str,
+    path: str,
+    lang: str,
+    split: str,
+    headers: Mapping[str, Callable[[list[str]], list[str] | None]],
+) -> Iterator[Record | BadRecord]:
+    """Pairs of sentences.
+
+    Args:
+        task, path, lang, split: what is read.
+        headers: how official files begin -> text_a, text_b and label of a row there; None of a row
+            in another language.
+    """
+    split = split or SPLITS[task]
+    # The row with which the language begins in a file of all languages.
+    first = _first_number(task, lang, split) if task == 'xnli' else 0
+    pick, before = None, 1  # Numbers of lines begin at 1, rows at 0.
+    for number, line in enumerate(readers.lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        columns = line.split('\t')
+        if number == 1 and columns[0] in headers:
+            pick, before = headers[columns[0]], first + 2
+            continue
+        try:
+            if pick:
+                columns = pick(columns)
+            if columns is None:
+                continue
+            if len(columns) != 3:
+                raise ValueError(f'{len(columns)} TAB-separated columns instead of 3')
+            yield _record(task, lang, split, number - before, *columns)
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
+
+
+def read_mldoc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+    """MLDoc: label TAB text; English lines may have more columns, which are not used."""
+    for number, line in enumerate(readers.lines(path), 1):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        label, *texts = line.split('\t')
+        try:
+            if not texts:
+                raise ValueError('no TAB; a line is label TAB text')
+            yield _record('mldoc', lang, split, number - 1, texts[0], '', label)
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
+
+
+def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRecord]:
+    """MARC: a JSON object on each line.
+
+    Example: {"stars": 1, "review_title": "Zu groß", "review_body": "Schade.",
+      "product_category": "apparel"} -> text_a 'Schade.', text_b 'Zu groß . apparel', label '1'
+    """
+    for line in readers.json_lines(path):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        number, review = line
+        try:
+            readers.check_keys(review, ('stars', *_MARC_TEXTS))
+            title, body, category = (_stripped(review[name], name) for name in _MARC_TEXTS)
+            text_b = f'{title} . {category}'
+            yield _record('marc', lang, split, number - 1, body, text_b, str(review['stars']))
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
+
+
+_MARC_TEXTS = ('review_title', 'review_body', 'product_category')
+
+
+def _stripped(value: Any, name: str) -> str:
+    # Some titles are empty.
+    blank = isinstance(value, str) and not value.strip()
+    return '' if blank else readers.text_field(value, name).strip()
+
+
+def _record(
+    task: str, lang: str, split: str, row: int, text_a: str, text_b: str, label: str
+) -> Record:
+    """A record; ValueError says what is wrong with it."""
+    split = split or SPLITS[task]
+    if label not in LABELS[task]:
+        named = errors.shortened(label)
+        raise ValueError(f'the label is {named}; {task} has {", ".join(LABELS[task])}')
+    texts = {'text_a': text_a} if task == 'mldoc' else {'text_a': text_a, 'text_b': text_b}
+    for name, text in texts.items():
+        if not text.strip():
+            raise ValueError(f'{name} is empty')
+    if not _is_row(task, row, split):
+        # Its uid would be that of another row.
+        raise ValueError(f'{lang} is not where {task} has it, so its rows cannot be numbered')
+    uid = str(Uid.of_row(task, lang, row, split))
+    return {'uid': uid, 'text_a': text_a, 'text_b': text_b, 'label': label}
+
+
+READERS: dict[str, Callable[..., Iterator[Record | BadRecord]]] = {
+    'xnli': read_xnli,
+    'pawsx': read_pawsx,
+    'mldoc': read_mldoc,
+    'marc': read_marc,
+}

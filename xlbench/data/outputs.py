@@ -1,0 +1,341 @@
+"""What any system wrote, and the references that it is scored against, from files.
+
+A text file has a text a line, and an empty line is an empty text. JSONL has a record a line, .conll
+and .conllu sentences of tagged words. Where records of both sides have ids they are put together by
+them, otherwise by their order.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from xlbench import errors, files
+from xlbench.data import conllu, prepared, readers
+from xlbench.errors import UserError
+
+_MOST_NAMED = 3  # Ids in a message.
+# Formats of tagged words -> their readers.
+_TAGGED: dict[str, Callable[[str], Iterable[Any]]] = {
+    'conll': conllu.read_conll,
+    'conllu': conllu.read_conllu,
+}
+FORMATS = ('text', 'jsonl', *_TAGGED)
+
+
+@dataclasses.dataclass(frozen=True)
+class References:
+    """What predictions are compared with.
+
+    Attributes:
+        name: For messages.
+        targets: Of each example one text or more.
+        inputs: Of each example; '' where nothing says it.
+        ids: Of each example: those in the records, else '0', '1', ...
+        facts: Where they are from, for metrics.json.
+    """
+
+    name: str
+    targets: Sequence[Sequence[str]]
+    inputs: Sequence[str]
+    ids: Sequence[str]
+    facts: Mapping[str, Any]
+
+    def first(self, count: int) -> 'References':
+        """Those of the first so many examples; 0 is all of them."""
+        if not count:
+            return self
+        if not 0 < count <= len(self.targets):
+            raise UserError(f'--num_examples={count}; {self.name} has {len(self.targets)} examples')
+        parts = {key: getattr(self, key)[:count] for key in ('targets', 'inputs', 'ids')}
+        return dataclasses.replace(self, **parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outputs:
+    """What a system wrote.
+
+    Attributes:
+        path: Of the file.
+        n_best: Of each example the predictions, best first.
+        ids: Of each example, if the file has them.
+        numbered: Whether n_best goes by the numbers of examples, so that the last may be missing.
+    """
+
+    path: str
+    n_best: Sequence[Sequence[str]]
+    ids: Sequence[str] | None = None
+    numbered: bool = False
+
+    def for_references(self, references: References) -> list[list[str]]:
+        """The predictions of each example, in the order of the references.
+
+        Raises:
+            UserError: They are not as many, or ids are repeated, missing or unknown.
+        """
+        if self.ids is not None:
+            return self._by_ids(references)
+        count, expected = len(self.n_best), len(references.targets)
+        n_best = [list(row) for row in self.n_best]
+        if self.numbered and count < expected:
+            return n_best + [[] for _ in range(expected - count)]
+        if count != expected:
+            raise UserError(
+                f'{self.path} has {count:,} predictions, and {references.name} has {expected:,} '
+                'examples; there must be one for each, in the same order (empty lines count)'
+            )
+        return n_best
+
+    def _by_ids(self, references: References) -> list[list[str]]:
+        rows = dict(zip(self.ids, self.n_best, strict=True))
+        known = dict.fromkeys(references.ids)
+        for what, wrong in (
+            ('repeated', _repeated(self.ids)),
+            (f'not in {references.name}', [i for i in rows if i not in known]),
+            ('missing', [i for i in known if i not in rows]),
+        ):
+            if wrong:
+                more = f' and {len(wrong) - _MOST_NAMED:,} more' if len(wrong) > _MOST_NAMED else ''
+                named = ', '.join(map(repr, wrong[:_MOST_NAMED]))
+                raise UserError(
+                    f'{self.path}: ids that are {what}: {named}{more}; --id_field= leaves ids out '
+                    'and takes the order of the lines'
+                )
+        return [list(rows[i]) for i in references.ids]
+
+
+def format_of(path: str) -> str:
+    """The format that a file's name says. Example: 'out.jsonl.gz' -> 'jsonl', 'out.de' -> 'text'"""
+    suffix = path.removesuffix('.gz').rpartition('.')[2]
+    return suffix if suffix in FORMATS else 'text'
+
+
+def read_outputs(
+    path: str,
+    *,
+    format: str = '',
+    field: str = '',
+    id_field: str = 'id',
+    n_best: bool = False,
+    scores: bool = False,
+    tags: bool = False,
+) -> Outputs:
+    """Reads predictions.
+
+    Args:
+        path: The file.
+        format: One of FORMATS; default: by the file's name.
+        field: Of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a
+            `text`, best first. Default: `prediction`, or else `predictions`.
+        id_field: Of JSONL, if the first record has it; '' takes the order.
+        n_best: Lines of text begin with the number of their example, from 1, and a TAB; the best
+            prediction of an example comes first. An example without a line has no prediction.
+        scores: A number and a TAB stand before each text.
+        tags: A list of texts is the tags of a sentence, and no n-best list.
+
+    Raises:
+        UserError: The file or a line is not like that.
+    """
+    format = format or format_of(path)
+    for name, value, kind in (
+        ('field', field, 'jsonl'),
+        ('n_best', n_best, 'text'),
+        ('scores', scores, 'text'),
+    ):
+        if value and format != kind:
+            raise UserError(
+                f'--{name} is for {kind}, and {path} is read as {format}; leave it out, or set '
+                '--format'
+            )
+    if format == 'jsonl':
+        return _outputs_of_records(path, field, id_field, tags)
+    if format in _TAGGED:
+        return Outputs(path, [[row] for row in _tags(path, format)])
+    if not n_best:
+        lines = [_without_score(path, i, line) if scores else line for i, line in _lines(path)]
+        return Outputs(path, [[line] for line in lines])
+    rows: list[list[str]] = []
+    for i, line in _lines(path):
+        number, tab, text = line.partition('\t')
+        if not tab or not number.isascii() or not number.isdigit():
+            raise UserError(f'{path}:{i}: the line does not begin with a number and a TAB')
+        # A file of few lines cannot hold examples without end.
+        if not max(len(rows), 1) <= int(number[:12]) <= len(rows) + 1_000_000:
+            raise UserError(
+                f'{path}:{i}: example {number[:12]} comes behind example {len(rows)}; the numbers '
+                'go up from 1'
+            )
+        rows += [[] for _ in range(int(number) - len(rows))]
+        rows[-1].append(_without_score(path, i, text) if scores else text)
+    return Outputs(path, rows, numbered=True)
+
+
+def _outputs_of_records(path: str, field: str, id_field: str, tags: bool) -> Outputs:
+    records = _records(path)
+    first = records[0] if records else {}
+    field = field or next((f for f in ('prediction', 'predictions') if f in first), 'prediction')
+    rows = []
+    for i, record in enumerate(records, 1):
+        if field not in record:
+            hint = 'Set --field'
+            raise UserError(f'{path}:{i}: {errors.unknown("field", field, record, hint)}')
+        texts = _texts(f'{path}:{i}: {field}', record[field])
+        rows.append([' '.join(texts)] if tags and isinstance(record[field], list) else texts)
+    return Outputs(path, rows, _ids(path, records, id_field))
+
+
+def read_references(
+    paths: Sequence[str], *, field: str = 'target', id_field: str = 'id', tags: bool = False
+) -> References:
+    """Reads references; of several files, line-aligned, each gives a reference for each example.
+
+    Args:
+        paths: Text, .jsonl, .conll or .conllu.
+        field: Of JSONL: a text, or a list of several references.
+        id_field: Of JSONL, if the first record has it.
+        tags: A list of texts is the tags of a sentence, and not several references.
+
+    Raises:
+        UserError: A file or a line is not like that, or files are not equally long.
+    """
+    targets: list[list[str]] = []
+    ids: Sequence[str] | None = None
+    inputs: Sequence[str] = ()
+    for path in paths:
+        rows, file_ids, file_inputs = _references(path, field, id_field, tags)
+        if targets and len(rows) != len(targets):
+            raise UserError(
+                f'{path} has {len(rows):,} references, and {paths[0]} has {len(targets):,}; '
+                'files of references have a line for each example'
+            )
+        if ids is not None and file_ids is not None and file_ids != ids:
+            raise UserError(f'{path} has other ids than {paths[0]}, or another order of them')
+        ids = file_ids if ids is None else ids
+        inputs = inputs or file_inputs
+        targets = [a + b for a, b in zip(targets or [[] for _ in rows], rows, strict=True)]
+    if not targets:
+        raise UserError(f'{paths[0]} has no references; is it empty?')
+    numbers = [str(i) for i in range(len(targets))]
+    files_read = [{'file': path, 'sha256': sha256(path)} for path in paths]
+    facts = {'data': 'files', 'manifest': '', 'references': files_read}
+    return References(
+        ', '.join(paths), targets, inputs or [''] * len(targets), ids or numbers, facts
+    )
+
+
+def _references(
+    path: str, field: str, id_field: str, tags: bool
+) -> tuple[list[list[str]], list[str] | None, list[str]]:
+    """Of each example the references; ids and inputs, if there are any."""
+    format = format_of(path)
+    if format in _TAGGED:
+        return [[row] for row in _tags(path, format)], None, []
+    if format == 'text':
+        return [[line] for _, line in _lines(path)], None, []
+    records = _records(path)
+    rows = []
+    for i, record in enumerate(records, 1):
+        if field not in record:
+            hint = 'Set --reference_field'
+            raise UserError(f'{path}:{i}: {errors.unknown("field", field, record, hint)}')
+        texts = _texts(f'{path}:{i}: {field}', record[field])
+        rows.append([' '.join(texts)] if tags else texts)
+        if not rows[-1]:
+            raise UserError(f'{path}:{i}: {field} is empty; there must be a reference or more')
+    inputs = [record.get('input', '') for record in records]
+    inputs = [text if isinstance(text, str) else '' for text in inputs]
+    return rows, _ids(path, records, id_field), inputs
+
+
+def prepared_references(task: prepared.Prepared, id_field: str = 'id') -> References:
+    """The references of a prepared task and split."""
+    records = task.read(range(len(task)))
+    ids = [record.get(id_field) for record in records] if id_field else []
+    if not all(isinstance(i, str) and i for i in ids) or len(set(ids)) < len(records):
+        ids = [str(i) for i in range(len(records))]
+    return References(
+        f'{task.name}/{task.split}',
+        [[record['targets_pretokenized']] for record in records],
+        [record.get('inputs_pretokenized', '') for record in records],
+        ids,
+        {'data': task.manifest['data'], 'manifest': task.sha256},
+    )
+
+
+def sha256(path: str) -> str:
+    """Of a file."""
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
+
+
+# -------------------------------------------------------------------------------------------- lines
+
+
+def _lines(path: str) -> list[tuple[int, str]]:
+    """(number, text) of each line, without its end."""
+    lines = []
+    for number, line in enumerate(readers.lines(path), 1):
+        if isinstance(line, readers.BadRecord):
+            raise UserError(str(line))
+        lines.append((number, line))
+    return lines
+
+
+def _records(path: str) -> list[dict[str, Any]]:
+    return [
+        files.parse_json(line, dict[str, Any], f'{path}:{number}') for number, line in _lines(path)
+    ]
+
+
+def _tags(path: str, format: str) -> list[str]:
+    """The tags of each sentence, with spaces between them."""
+    tags = []
+    for record in _TAGGED[format](path):
+        if isinstance(record, readers.BadRecord):
+            raise UserError(str(record))
+        if not isinstance(record, readers.LeftOut):
+            tags.append(record['tags'])
+    return tags
+
+
+def _texts(place: str, value: Any) -> list[str]:
+    """The texts of a field: one, several, or objects that hold them."""
+    values = value if isinstance(value, list) else [value]
+    texts = []
+    for item in values:
+        if isinstance(item, dict):
+            item = item.get('prediction', item.get('text'))
+        if not isinstance(item, str):
+            raise UserError(f'{place} is {value!r:.60}, neither a text nor a list of texts')
+        texts.append(item)
+    return texts
+
+
+def _ids(path: str, records: Sequence[Mapping[str, Any]], field: str) -> list[str] | None:
+    """The ids of records, if the first one has one."""
+    if not field or not records or field not in records[0]:
+        return None
+    ids = []
+    for i, record in enumerate(records, 1):
+        value = record.get(field)
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            what = f'is {value!r:.60}' if field in record else 'is missing'
+            raise UserError(f'{path}:{i}: {field} {what}; it is a text or a whole number')
+        ids.append(str(value))
+    return ids
+
+
+def _repeated(ids: Sequence[str]) -> list[str]:
+    seen: set[str] = set()
+    return list(dict.fromkeys(i for i in ids if i in seen or seen.add(i)))
+
+
+def _without_score(path: str, number: int, line: str) -> str:
+    score, tab, text = line.partition('\t')
+    try:
+        float(score)
+    except ValueError:
+        tab = ''
+    if not tab:
+        raise UserError(f'{path}:{number}: the text does not begin with a score and a TAB')
+    return text

@@ -1,0 +1,124 @@
+"""Postprocessors of SeqIO tasks: from texts to what a task's metrics compare.
+
+SeqIO's Evaluator calls `postprocess_fn(text, example=..., is_target=...)` on each target and each
+prediction before it calls the metrics, and so is it here. A postprocessor is any function of the
+user's. A manifest only says that there is one; the function comes from the task itself, which the
+user's own task file registers again. That imports TensorFlow; tasks without one need none.
+"""
+
+import functools
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench import errors
+from xlbench.data.prepared import Prepared
+
+Postprocessor = Callable[..., Any]
+
+
+@functools.lru_cache(maxsize=64)
+def _of_task(name: str) -> Postprocessor:
+    pipeline = importlib.import_module('xlbench.pipeline')  # Brings TensorFlow, so only here.
+    try:
+        task = pipeline.get(name)
+    except errors.UserError as error:
+        raise errors.UserError(
+            f'task {name} has a postprocessor, and its task file is needed to score it: {error}'
+        ) from error
+    if task.postprocessor is None:
+        raise errors.UserError(
+            f'task {name} was prepared with a postprocessor and has none now; prepare it again'
+        )
+    return task.postprocess_fn
+
+
+class Postprocess:
+    """What is done to the texts of a prepared task before they are scored.
+
+    Args:
+      prepared: the task.
+    """
+
+    def __init__(self, prepared: Prepared):
+        self._name = prepared.name
+        has_one = prepared.manifest.get('postprocessor') is True
+        self._function = _of_task(prepared.name) if has_one else None
+
+    def __bool__(self) -> bool:
+        return self._function is not None
+
+    def __call__(
+        self, records: Sequence[Mapping[str, Any]], n_best: Sequence[Sequence[str]]
+    ) -> tuple[list[Any], list[list[Any]]]:
+        """Targets, and for each the predictions, as the task's metrics take them.
+
+        Args:
+          records: of the prepared task.
+          n_best: for each the predicted texts, best first.
+
+        Raises:
+          UserError: the postprocessor ended with an error, which is said in a line.
+        """
+        targets = [record['targets_pretokenized'] for record in records]
+        if self._function is None:
+            return targets, [list(texts) for texts in n_best]
+        examples = [example(record) for record in records]
+        return (
+            [self._run(t, e, True) for t, e in zip(targets, examples, strict=True)],
+            [
+                [self._run(text, e, False) for text in texts]
+                for texts, e in zip(n_best, examples, strict=True)
+            ],
+        )
+
+    def _run(self, text: str, example: Mapping[str, Any], is_target: bool) -> Any:
+        try:
+            return self._function(text, example=example, is_target=is_target)
+        except Exception as error:  # The user's own code: of any kind.
+            side = 'target' if is_target else 'prediction'
+            raise errors.UserError(
+                f'the postprocessor of task {self._name} ended on the {side} {text[:60]!r} with '
+                f'{errors.located(error)}; SeqIO calls it with (text, example=..., is_target=...)'
+            ) from error
+
+
+def example(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The example that a record was made of, as SeqIO has it: texts are bytes, numbers arrays."""
+    plain = {name: value for name, value in record.items() if name != 'example'}
+    texts = {n: v.encode() if isinstance(v, str) else v for n, v in plain.items()}
+    try:
+        known = json.loads(record.get('example', '{}'))
+        return texts | {name: _value(value) for name, value in known.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise errors.UserError(
+            f'an example that was prepared for a postprocessor is broken '
+            f'({type(error).__name__}); prepare its task again with --force'
+        ) from error
+
+
+def _value(written: Mapping[str, Any]) -> Any:
+    if 'fields' in written:
+        return {name: _value(inner) for name, inner in written['fields'].items()}
+    if 'text' in written:
+        return written['text'].encode()
+    if written['dtype'] == 'ragged':
+        return written['values']
+    if written['dtype'] == 'object':
+        return _texts(written['values'])
+    dtype = np.dtype(written['dtype'])
+    if dtype.kind not in 'biuf':
+        raise ValueError(f'no numbers: {dtype}')
+    return np.array(written['values'], dtype)[()]
+
+
+def _texts(values: Any) -> np.ndarray:
+    """Nested lists of texts -> an array of bytes."""
+    array = np.array(values, object)
+    flat = [text.encode() if isinstance(text, str) else text for text in array.ravel()]
+    encoded = np.empty(array.size, object)
+    encoded[:] = flat
+    return encoded.reshape(array.shape)

@@ -1,0 +1,967 @@
+"""Prepared examples on disk: one folder for each task and split, written once, read at random.
+
+  <root>/prepared/<vocabulary>/<task>/<split>/
+    manifest.json               what is here, made from what, with which vocabulary and metrics
+    lengths.npy                 [num_examples, 2] int32: tokens of inputs and of targets
+    00000-of-00004.array_record the examples; a record is a msgpack map, see `encode`
+  <root>/prepared/<vocabulary>/<mixture>.json   {"name", "code", split: {task: rate}}
+
+The same inputs give the same bytes. A folder is complete or absent: `Writer` fills a hidden folder
+beside the target and renames it when every byte is on disk.
+
+Prepared data may have been downloaded, so nothing in it is trusted: JSON, msgpack and plain numpy
+only, every size is checked, and no name in it can lead out of its folder.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgpack
+import numpy as np
+from array_record.python import array_record_module
+
+from xlbench import errors, files, foreign, tasks
+from xlbench.benchmarks import languages
+from xlbench.data import readers
+
+FORMAT = 1
+MANIFEST = 'manifest.json'
+LENGTHS = 'lengths.npy'
+SHARD_EXAMPLES = 50_000
+_PARTS = 'parts'  # Below a hidden folder: what `write_shard` leaves beside shards.
+MAX_RECORD_BYTES = 64 * 2**20
+MAX_JSON_BYTES = 256 * 2**20
+# One record a chunk: random access reads and decompresses only the record that was asked for.
+_WRITER_OPTIONS = 'group_size:1,zstd:1'
+_READER_OPTIONS = 'readahead_buffer_size:0'
+_SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]*')
+_MIXTURE_KEYS = frozenset({'name', 'code'})
+# What a preparation depends on beside its task file and its input files.
+_CODE_FILES = (
+    'benchmarks/__init__.py',
+    'data/buckets.py',
+    'data/conllu.py',
+    'data/labelled.py',
+    'benchmarks/languages.py',
+    'pipeline/__init__.py',
+    'preparation/jobs.py',
+    'data/readers.py',
+    'data/rows.py',
+    'pipeline/seqio_tasks.py',
+    'data/tokenizers.py',
+    'data/vocabularies.py',
+)
+
+
+class NotPrepared(Exception):
+    """A preparation that is missing, stale or broken; `xlbench.prepare` can make it (again)."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+# ---------------------------------------------------------------------------------------------
+# Names and places.
+
+
+def _safe_name(name: Any, what: str) -> str:
+    """`name` if it is one plain path component, else UserError."""
+    if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name) or '..' in name:
+        raise errors.UserError(
+            f'{what} {name!r} is not a plain name: letters, digits, "_", "-", "." and no folder'
+        )
+    return name
+
+
+def vocabulary_folder(vocabulary: str) -> str:
+    """The folder name of a vocabulary. Example: google/mt5-base -> google--mt5-base."""
+    name = vocabulary.replace('/', '--')
+    if _SAFE_NAME.fullmatch(name) and '..' not in name and not vocabulary.startswith('/'):
+        return name
+    digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:8]
+    tail = re.sub(r'[^A-Za-z0-9_]+', '_', os.path.splitext(vocabulary)[0])[-40:].strip('_')
+    return f'{tail or "vocabulary"}-{digest}'
+
+
+def _vocabulary_path(root: str, vocabulary: str) -> str:
+    return os.path.join(root, 'prepared', vocabulary_folder(vocabulary))
+
+
+def folder(root: str, vocabulary: str, task: str, split: str) -> str:
+    """The folder of one prepared task and split."""
+    return os.path.join(
+        _vocabulary_path(root, vocabulary), _safe_name(task, 'task'), _safe_name(split, 'split')
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# One record.
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """A record -> msgpack map of feature name -> bytes of little-endian int32, or str.
+
+    Example: {'inputs': np.array([5, 1]), 'lang': 'de'} ->
+      msgpack of {'inputs': b'\\x05\\0\\0\\0\\x01\\0\\0\\0', 'lang': 'de'}
+    """
+    fields = {}
+    for name in sorted(record):
+        value = record[name]
+        if isinstance(value, str):
+            fields[name] = value
+            continue
+        array = np.asarray(value)
+        if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+            raise ValueError(
+                f'feature {name!r} has shape {array.shape} and type {array.dtype}; '
+                'a record holds str and one-dimensional integer arrays'
+            )
+        if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
+            raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
+        fields[name] = array.astype('<i4').tobytes()
+    data = msgpack.packb(fields, use_bin_type=True)
+    if len(data) > MAX_RECORD_BYTES:
+        raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
+    return data
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """What `encode` wrote: int32 arrays and str. Raises ValueError on anything else."""
+    if len(data) > MAX_RECORD_BYTES:
+        raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
+    try:
+        fields = msgpack.unpackb(
+            data,
+            raw=False,
+            strict_map_key=True,
+            use_list=True,
+            max_map_len=64,
+            max_array_len=0,
+            max_ext_len=0,
+        )
+    except Exception as error:  # msgpack raises many kinds; all of them mean a broken record.
+        raise ValueError(f'not a msgpack map: {type(error).__name__}: {error}') from error
+    if not isinstance(fields, dict):
+        raise ValueError('not a msgpack map')
+    record: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, bytes) and len(value) % 4 == 0:
+            array = np.frombuffer(value, '<i4')
+            record[name] = array if array.dtype == np.int32 else array.astype(np.int32)
+        elif isinstance(value, str):
+            record[name] = value
+        else:
+            raise ValueError(f'field {name!r} is neither str nor int32 ids')
+    return record
+
+
+# ---------------------------------------------------------------------------------------------
+# Writing.
+
+
+def _json_bytes(value: Any) -> bytes:
+    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode() + b'\n'
+
+
+def _sync_folder(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _hash_file(path: str) -> str:
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
+
+
+def _host() -> str:
+    return re.sub(r'[^A-Za-z0-9]+', '_', socket.gethostname())[:40] or 'host'
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _remove_leftovers(parent: str, name: str) -> None:
+    """Removes hidden folders of writers of `name` that died on this machine."""
+    pattern = re.compile(rf'\.{re.escape(name)}\.(?:tmp|old)-{re.escape(_host())}-(\d+)')
+    with os.scandir(parent) as entries:
+        leftovers = [
+            e for e in entries if (m := pattern.fullmatch(e.name)) and not _is_alive(int(m[1]))
+        ]
+    for entry in leftovers:
+        shutil.rmtree(entry.path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def scratch(parent: str, name: str) -> Iterator[str]:
+    """A hidden folder to make `name` in, gone afterwards.
+
+    What somebody leaves who is killed, the next one removes who makes it on the same machine.
+    """
+    os.makedirs(parent, exist_ok=True)
+    _remove_leftovers(parent, name)
+    path = os.path.join(parent, f'.{name}.tmp-{_host()}-{os.getpid()}')
+    shutil.rmtree(path, ignore_errors=True)  # A failed attempt of this process.
+    os.mkdir(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _swap_in(temporary: str, target: str, old: str) -> None:
+    """Makes `temporary` the folder `target`; what was there goes away as a whole.
+
+    A folder cannot be renamed onto a full one, so an existing target steps aside first. Whoever is
+    killed between the two renames leaves no target at all, which is a preparation to be made.
+    """
+    for _ in range(10):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(target, old)
+        try:
+            os.rename(temporary, target)
+            break
+        except OSError:  # Another writer put its own there in the meantime.
+            if not os.path.isdir(target):
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    else:
+        raise OSError(f'{target} is replaced by other writers again and again')
+    _sync_folder(os.path.dirname(target))
+    shutil.rmtree(old, ignore_errors=True)
+
+
+class _Shard:
+    """An ArrayRecord file that is being written.
+
+    Args:
+      path: of the file.
+      first: the number of its first example in the task and split.
+      vocabulary_size: every id is below it.
+    """
+
+    def __init__(self, path: str, first: int, vocabulary_size: int):
+        self.path = path
+        self.lengths: list[tuple[int, int]] = []
+        self._first = first
+        self._size = vocabulary_size
+        self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Appends an example."""
+        lengths = self._check_ids(record, 'inputs'), self._check_ids(record, 'targets')
+        self._file.write(encode(record))
+        self.lengths.append(lengths)
+
+    def _check_ids(self, record: Mapping[str, Any], name: str) -> int:
+        ids = np.asarray(record[name])
+        if ids.size == 0:
+            number = self._first + len(self.lengths)
+            raise ValueError(f'{name} of example {number} is empty; eos is the least')
+        if ids.max() >= self._size:
+            raise ValueError(f'{name} has id {ids.max()} beyond a vocabulary of {self._size}')
+        return ids.size
+
+    def close(self) -> None:
+        """Ends it; more than once is harmless."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def finish(self, path: str) -> dict[str, Any]:
+        """Gives the file its name; returns its entry in the manifest."""
+        self.close()
+        with open(self.path, 'rb') as file:
+            os.fsync(file.fileno())
+        os.replace(self.path, path)
+        return {
+            'file': os.path.basename(path),
+            'examples': len(self.lengths),
+            'bytes': os.path.getsize(path),
+            'sha256': _hash_file(path),
+        }
+
+
+def _shard_path(folder: str, index: int, shards: int) -> str:
+    return os.path.join(folder, f'{index:05d}-of-{shards:05d}.array_record')
+
+
+def write_shard(
+    folder: str,
+    index: int,
+    shards: int,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    first: int,
+    vocabulary_size: int,
+) -> dict[str, Any]:
+    """Writes one shard for `Writer.adopt`, perhaps on another machine, perhaps more than once.
+
+    Args:
+      folder: the `temporary` of the writer.
+      index: of the shard.
+      shards: how many there are.
+      records: its examples; see `Writer.write_batch`.
+      first: the number of its first example in the task and split.
+      vocabulary_size: every id is below it.
+
+    Returns:
+      Its entry in the manifest.
+    """
+    path = _shard_path(folder, index, shards)
+    parts = os.path.join(folder, _PARTS)
+    os.makedirs(parts, exist_ok=True)
+    # Whoever writes the same shard at the same time has a file of its own.
+    own = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
+    shard = _Shard(os.path.join(parts, own), first, vocabulary_size)
+    try:
+        for record in records:
+            shard.write(record)
+    finally:
+        shard.close()
+    lengths = io.BytesIO()
+    np.save(lengths, np.array(shard.lengths, '<i4').reshape(-1, 2), allow_pickle=False)
+    files.write(os.path.join(parts, f'{os.path.basename(path)}.npy'), lengths.getvalue())
+    return shard.finish(path)
+
+
+class Writer:
+    """Writes one preparation; the folder appears, complete, when the `with` block ends well.
+
+    Args:
+      folder: where it shall be; its parents are made.
+      manifest: the keys that the caller knows; `format`, `code`, `num_examples`, `shards` and
+        `tokens` are filled in here.
+      shard_examples: examples of one ArrayRecord file.
+
+    Attributes:
+      temporary: the hidden folder that becomes it, inside the `with` block.
+
+    Example:
+      with Writer(folder(root, 'mt5', 'mtg_qg_en', 'train'), manifest=manifest) as writer:
+        writer.write_batch([{'inputs': ids, 'targets': ids, 'inputs_pretokenized': text}])
+    """
+
+    def __init__(
+        self, folder: str, *, manifest: Mapping[str, Any], shard_examples: int = SHARD_EXAMPLES
+    ):
+        if shard_examples < 1:
+            raise ValueError(f'shard_examples is {shard_examples}; it must be at least 1')
+        self.folder = os.path.abspath(folder)
+        self._manifest = dict(manifest)
+        self._shard_examples = shard_examples
+        self._size = (manifest.get('vocabulary') or {}).get('size') or 2**31
+        parent, name = os.path.split(self.folder)
+        self._scratch = scratch(parent, name)
+        self._old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
+        self._shards: list[_Shard] = []
+        self._adopted: list[dict[str, Any]] = []
+
+    def __enter__(self) -> 'Writer':
+        self.temporary = self._scratch.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            for shard in self._shards:
+                shard.close()
+            if kind is None:
+                self._finish()
+        finally:
+            self._scratch.__exit__(None, None, None)
+
+    def write_batch(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
+        for record in records:
+            if not self._shards or len(self._shards[-1].lengths) == self._shard_examples:
+                self._next_shard()
+            self._shards[-1].write(record)
+
+    def _next_shard(self) -> None:
+        if self._shards:
+            self._shards[-1].close()
+        number = len(self._shards)
+        path = os.path.join(self.temporary, f'{number:05d}.part')
+        self._shards.append(_Shard(path, number * self._shard_examples, self._size))
+
+    def adopt(self, shards: Sequence[dict[str, Any]]) -> None:
+        """Takes over what `write_shard` has written into `temporary`, in place of batches."""
+        self._adopted = list(shards)
+
+    def _finish(self) -> None:
+        parts, shards = os.path.join(self.temporary, _PARTS), list(self._adopted)
+        columns = [
+            np.load(os.path.join(parts, f'{shard["file"]}.npy'), allow_pickle=False)
+            for shard in shards
+        ]
+        shutil.rmtree(parts, ignore_errors=True)
+        for index, shard in enumerate(self._shards):
+            columns.append(np.array(shard.lengths, '<i4'))
+            shards.append(shard.finish(_shard_path(self.temporary, index, len(self._shards))))
+        lengths = np.concatenate([np.zeros((0, 2), '<i4'), *columns])
+        lengths_path = os.path.join(self.temporary, LENGTHS)
+        with open(lengths_path, 'wb') as file:
+            np.save(file, lengths, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        tokens = {
+            name: {
+                'total': int(lengths[:, column].sum(dtype=np.int64)),
+                'max': int(lengths[:, column].max(initial=0)),
+            }
+            for column, name in enumerate(('inputs', 'targets'))
+        }
+        manifest = self._manifest | {
+            'format': FORMAT,
+            'code': code_fingerprint(self._manifest['task']),
+            'num_examples': len(lengths),
+            'shards': shards,
+            'lengths': {'file': LENGTHS, 'sha256': _hash_file(lengths_path)},
+            'tokens': tokens,
+        }
+        files.write(os.path.join(self.temporary, MANIFEST), _json_bytes(manifest))
+        _sync_folder(self.temporary)
+        _swap_in(self.temporary, self.folder, self._old)
+
+
+def write_mixture(
+    root: str, vocabulary: str, name: str, split: str, rates: Mapping[str, float]
+) -> None:
+    """Writes or extends `<mixture>.json` by one split: {task: rate}."""
+    _safe_name(name, 'mixture')
+    if _safe_name(split, 'split') in _MIXTURE_KEYS:
+        raise errors.UserError(f'a split cannot be named {split!r} in a mixture file')
+    parent = _vocabulary_path(root, vocabulary)
+    os.makedirs(parent, exist_ok=True)
+    path = os.path.join(parent, f'{name}.json')
+    content: dict[str, Any] = {}
+    code = code_fingerprint(name)
+    if os.path.isfile(path):
+        with contextlib.suppress(NotPrepared):
+            content = _read_json(path)
+    if content.get('code') != code:  # Splits of other code are dropped: they are made anew.
+        content = {}
+    content |= {'name': name, 'code': code}
+    content[split] = {_safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
+    files.write(path, _json_bytes(content))
+    _sync_folder(parent)
+
+
+# ---------------------------------------------------------------------------------------------
+# Staleness.
+
+
+@functools.cache
+def code_fingerprint(name: str) -> str | None:
+    """sha256 over the files that define task or mixture `name`; None where they are not here.
+
+    A task file of the user's own is among the inputs of what it makes.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    word = _safe_name(name, 'task').split('_')[0]
+    ours = os.path.join(os.path.dirname(tasks.__file__), f'{word}.py')
+    paths = [ours] if os.path.isfile(ours) else []
+    paths += [os.path.join(package, file) for file in _CODE_FILES]
+    digest = hashlib.sha256(str(FORMAT).encode())
+    for path in paths:
+        if not os.path.isfile(path):
+            return None
+        digest.update(os.path.basename(path).encode() + b'\0' + _hash_file(path).encode())
+    return digest.hexdigest()
+
+
+def _is_changed(path: str, expected: Mapping[str, Any]) -> bool | None:
+    """Whether an input file differs from what was read; None if it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_size != expected.get('bytes'):
+        return True
+    # The hash decides: a fresh checkout has other times and the same bytes.
+    return status.st_mtime_ns != expected.get('mtime_ns') and (
+        _hash_file(path) != expected.get('sha256')
+    )
+
+
+def stale_reason(manifest: Mapping[str, Any], root: str | None = None) -> str | None:
+    """Why a preparation no longer fits its inputs and code, or None if it does.
+
+    Prepared data that was copied somewhere without any of its input files stays valid: nothing
+    there could contradict it, and nothing there could make it again.
+
+    Args:
+      manifest: the content of manifest.json.
+      root: what relative input paths start from; default XLBENCH_DATA, else `data`.
+    """
+    root = root or os.environ.get('XLBENCH_DATA') or 'data'
+    if manifest.get('format') != FORMAT:
+        return f'its format is {manifest.get("format")!r}, this code writes {FORMAT}'
+    code = code_fingerprint(manifest['task'])
+    if code and manifest.get('code') and manifest['code'] != code:
+        return 'the code that prepares it has changed'
+    inputs = manifest.get('inputs') or []
+    changed = [_is_changed(os.path.join(root, entry['path']), entry) for entry in inputs]
+    for entry, state in zip(inputs, changed, strict=True):
+        if state:
+            return f'its input {entry["path"]} has changed'
+    if inputs and all(state is None for state in changed):
+        return None
+    if None in changed:
+        return f'its input {inputs[changed.index(None)]["path"]} is gone'
+    known = {os.path.join(root, entry['path']) for entry in inputs}
+    for pattern in manifest.get('patterns') or []:
+        for path in readers.find(os.path.join(root, pattern)):
+            if path not in known:
+                return f'there is a further input {path}'
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading.
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    try:
+        if os.path.getsize(path) > MAX_JSON_BYTES:
+            raise NotPrepared(f'{path} is larger than any that this code writes')
+        with open(path, encoding='utf-8') as file:
+            content = json.load(file)
+    except FileNotFoundError as error:
+        raise NotPrepared(f'{path} does not exist') from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise NotPrepared(f'{path} cannot be read: {error}') from error
+    if not isinstance(content, dict):
+        raise NotPrepared(f'{path} is not a JSON object')
+    return content
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
+
+
+def _check_manifest(path: str, manifest: dict[str, Any], task: str, split: str) -> None:
+    """Raises NotPrepared on a manifest that no Writer wrote, UserError on one that is hostile."""
+    if (manifest.get('task'), manifest.get('split')) != (task, split):
+        raise NotPrepared(f'{path} is of {manifest.get("task")!r}/{manifest.get("split")!r}')
+    shards = manifest.get('shards')
+    if not isinstance(shards, list) or not all(isinstance(shard, dict) for shard in shards):
+        raise NotPrepared(f'{path} lists no shards')
+    for shard in shards:
+        _safe_name(shard.get('file'), f'{path}: shard file')
+        if not (_is_count(shard.get('examples')) and _is_count(shard.get('bytes'))):
+            raise NotPrepared(f'{path}: shard {shard["file"]} has no valid size')
+    count = manifest.get('num_examples')
+    if not _is_count(count) or count != sum(shard['examples'] for shard in shards):
+        raise NotPrepared(f'{path}: num_examples is not the sum of its shards')
+    languages.restore(manifest.get('languages'))
+    inputs = manifest.get('inputs') or []
+    if not isinstance(inputs, list) or not all(
+        isinstance(entry, dict) and isinstance(entry.get('path'), str) and '\0' not in entry['path']
+        for entry in inputs
+    ):
+        raise NotPrepared(f'{path}: inputs is not a list of files')
+    patterns = manifest.get('patterns') or []
+    if not isinstance(patterns, list) or not all(
+        isinstance(pattern, str) and '\0' not in pattern for pattern in patterns
+    ):
+        raise NotPrepared(f'{path}: patterns is not a list of texts')
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """One prepared task and split: random access to its examples."""
+
+    folder: str
+    manifest: dict[str, Any] = dataclasses.field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The SeqIO task."""
+        return self.manifest['task']
+
+    @property
+    def split(self) -> str:
+        """The split of it."""
+        return self.manifest['split']
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Of manifest.json, which names the sha256 of everything else."""
+        return _hash_file(os.path.join(self.folder, MANIFEST))
+
+    @property
+    def content(self) -> str:
+        """A hash of the examples alone; `sha256` changes with the code that prepares them, too."""
+        shards = ' '.join(shard['sha256'] for shard in self.manifest['shards'])
+        return hashlib.sha256(shards.encode()).hexdigest()
+
+    @property
+    def num_examples(self) -> int:
+        """How many examples there are."""
+        return self.manifest['num_examples']
+
+    def __len__(self) -> int:
+        return self.num_examples
+
+    def lengths(self) -> np.ndarray:
+        """[num_examples, 2] int32: tokens of inputs and targets, eos included, untruncated."""
+        return self._lengths
+
+    @functools.cached_property
+    def _lengths(self) -> np.ndarray:
+        path = os.path.join(self.folder, LENGTHS)
+        try:
+            # The header decides how much is read, so it is checked before.
+            array = np.load(path, mmap_mode='r', allow_pickle=False)
+            if array.dtype != np.dtype('<i4') or array.shape != (self.num_examples, 2):
+                raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
+            array = np.array(array, np.int32)
+        except FileNotFoundError as error:
+            raise NotPrepared(f'{path} does not exist') from error
+        except (OSError, ValueError, EOFError) as error:
+            raise NotPrepared(f'{path} cannot be read: {error}') from error
+        if array.size and array.min() < 1:
+            raise NotPrepared(f'{path} has an example without tokens')
+        array.flags.writeable = False
+        return array
+
+    @functools.cached_property
+    def _ends(self) -> np.ndarray:
+        """[num_shards]: the number of examples up to the end of each shard."""
+        return np.cumsum([shard['examples'] for shard in self.manifest['shards']], dtype=np.int64)
+
+    @functools.cached_property
+    def _readers(self) -> dict[int, Any]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Open files and caches stay behind when this goes to another process.
+        return {'folder': self.folder, 'manifest': self.manifest}
+
+    def _shard_path(self, shard: int) -> str:
+        name = _safe_name(self.manifest['shards'][shard]['file'], 'shard file')
+        return os.path.join(self.folder, name)
+
+    def _reader(self, shard: int) -> Any:
+        if shard not in self._readers:
+            path = self._shard_path(shard)
+            try:
+                reader = array_record_module.ArrayRecordReader(
+                    path, options=_READER_OPTIONS, file_reader_buffer_size=32768
+                )
+                found = reader.num_records()
+            except (RuntimeError, ValueError, OSError) as error:
+                raise self._broken(path, error) from error
+            if found != (expected := self.manifest['shards'][shard]['examples']):
+                raise self._broken(path, f'{found} records instead of {expected}')
+            self._readers[shard] = reader
+        return self._readers[shard]
+
+    def _broken(self, path: str, detail: Any) -> errors.UserError:
+        line = ' '.join(str(detail).split())[:300]
+        return errors.UserError(
+            f'{path} is broken ({line}); prepare {self.name}/{self.split} again with --force'
+        )
+
+    def read(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+        """The records at `indices`, in that order, one read for each shard they lie in."""
+        wanted = np.asarray(indices, np.int64)
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
+            raise IndexError(f'{self.name}/{self.split} has {len(self)} examples')
+        shards = np.searchsorted(self._ends, wanted, side='right')
+        records: list[Any] = [None] * len(wanted)
+        for shard in np.unique(shards).tolist():
+            where = np.flatnonzero(shards == shard)
+            start = int(self._ends[shard - 1]) if shard else 0
+            reader = self._reader(shard)
+            path = self._shard_path(shard)
+            try:
+                data = reader.read((wanted[where] - start).tolist())
+                if len(data) != len(where):
+                    raise ValueError(f'{len(data)} records instead of {len(where)}')
+                for at, value in zip(where.tolist(), data, strict=True):
+                    records[at] = self._checked(decode(value), int(wanted[at]))
+            except (RuntimeError, ValueError) as error:
+                raise self._broken(path, error) from error
+        return records
+
+    def _checked(self, record: dict[str, Any], index: int) -> dict[str, Any]:
+        """The plan of a batch is made from lengths.npy, so a record must be as long as it says."""
+        for name, expected in zip(('inputs', 'targets'), self._lengths[index], strict=True):
+            value = record.get(name)
+            if not isinstance(value, np.ndarray) or len(value) != expected:
+                raise ValueError(f'{name} of example {index} has not the {expected} tokens listed')
+        return record
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """One record: {'inputs': [length] int32, 'targets': ..., 'inputs_pretokenized': str}."""
+        return self.read([index])[0]
+
+    def verify(self) -> None:
+        """Compares the sha256 of every file with the manifest's; UserError if one differs."""
+        path = os.path.join(self.folder, LENGTHS)
+        if _hash_file(path) != (self.manifest.get('lengths') or {}).get('sha256'):
+            raise self._broken(path, 'its sha256 is not the one in the manifest')
+        for index, shard in enumerate(self.manifest['shards']):
+            path = self._shard_path(index)
+            if _hash_file(path) != shard.get('sha256'):
+                raise self._broken(path, 'its sha256 is not the one in the manifest')
+
+
+def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
+    """One prepared task. Raises NotPrepared if it is missing, stale or broken."""
+    found = _open(root, vocabulary, task, split)
+    if reason := stale_reason(found.manifest, root):
+        raise NotPrepared(f'{task}/{split} in {found.folder} is stale: {reason}')
+    return found
+
+
+def open_recorded(
+    root: str, vocabulary: str, task: str, split: str, content: str | None
+) -> Prepared:
+    """One prepared task with the examples that a run has read, whether it is stale by now or not.
+
+    Args:
+        root: The data root.
+        vocabulary: As `xlbench.prepare --vocabulary` takes it.
+        task: Name of the SeqIO task.
+        split: Of the task.
+        content: Its `Prepared.content`, as the run noted it; None if it did not, and then a stale
+            one will not do.
+
+    Raises:
+        NotPrepared: It is missing or broken, or holds other examples.
+    """
+    if content is None:
+        return open_task(root, vocabulary, task, split)
+    found = _open(root, vocabulary, task, split)
+    if found.content != content:
+        raise NotPrepared(f'{task}/{split} in {found.folder} holds other examples by now')
+    return found
+
+
+def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
+    """One prepared task, stale or not. Raises NotPrepared if it is missing or broken."""
+    place = folder(root, vocabulary, task, split)
+    foreign.check_tree(os.path.join(root, 'prepared'), place)
+    path = os.path.join(place, MANIFEST)
+    if not os.path.isfile(path):
+        raise NotPrepared(f'{task}/{split} is not prepared in {place}')
+    manifest = _read_json(path)
+    _check_manifest(path, manifest, task, split)
+    prepared = Prepared(place, manifest)
+    for index, shard in enumerate(manifest['shards']):
+        shard_path = prepared._shard_path(index)
+        if not os.path.isfile(shard_path) or os.path.getsize(shard_path) != shard['bytes']:
+            raise NotPrepared(f'{shard_path} is missing or has not {shard["bytes"]} bytes')
+    prepared.lengths()
+    return prepared
+
+
+def open_mixture(
+    root: str, vocabulary: str, name: str, split: str
+) -> tuple[list[Prepared], list[float]]:
+    """The prepared tasks of a mixture and their rates; a task is a mixture of itself alone."""
+    path = os.path.join(_vocabulary_path(root, vocabulary), f'{_safe_name(name, "mixture")}.json')
+    if not foreign.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
+        return [open_task(root, vocabulary, name, split)], [1.0]
+    content = _read_json(path)
+    code = code_fingerprint(name)
+    if code and content.get('code') and content['code'] != code:
+        raise NotPrepared(f'{path} is stale: the code that prepares it has changed')
+    rates = content.get(split) if split not in _MIXTURE_KEYS else None
+    if not isinstance(rates, dict) or not rates:
+        raise NotPrepared(f'{path} has no split {split!r}')
+    for task, rate in rates.items():
+        if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate < 1e30:
+            raise NotPrepared(f'{path}: the rate of {task} is {rate!r}, not a positive number')
+    tasks = [open_task(root, vocabulary, task, split) for task in rates]
+    return tasks, [float(rate) for rate in rates.values()]
+
+
+def is_there(root: str, vocabulary: str, name: str) -> bool:
+    """Whether any split of a task or mixture has been prepared, up to date or not."""
+    place = os.path.join(_vocabulary_path(root, vocabulary), _safe_name(name, 'name'))
+    return os.path.isdir(place) or os.path.isfile(f'{place}.json')
+
+
+def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]:
+    """The prepared tasks of a task or mixture, with the splits that each of them can have."""
+    parent, tasks = _vocabulary_path(root, vocabulary), [_safe_name(name, 'name')]
+    with contextlib.suppress(NotPrepared):
+        content = _read_json(os.path.join(parent, f'{name}.json'))
+        rates = [content[key] for key in content if key not in _MIXTURE_KEYS]
+        tasks = [task for of_split in rates if isinstance(of_split, dict) for task in of_split]
+    splits_of: dict[str, tuple[str, ...]] = {}
+    for task in dict.fromkeys(tasks):
+        folder = os.path.join(parent, _safe_name(task, 'task'))
+        for split in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            path = os.path.join(folder, split, MANIFEST)
+            if split.startswith('.') or not os.path.isfile(path):
+                continue
+            with contextlib.suppress(NotPrepared):
+                splits = _read_json(path).get('splits')
+                splits_of[task] = tuple(map(str, splits)) if isinstance(splits, list) else ()
+    return splits_of
+
+
+def open_optional(root: str, vocabulary: str, name: str, split: str) -> list['Prepared']:
+    """The tasks of a task or mixture of which a split is prepared; there may be none."""
+    tasks = []
+    for task in members(root, vocabulary, name):
+        with contextlib.suppress(NotPrepared):
+            tasks.append(open_task(root, vocabulary, task, split))
+    return tasks
+
+
+def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
+    """Whether a task has, or may have, a split that is not prepared."""
+    known = members(root, vocabulary, name)
+    if not known:
+        return True
+    having = [task for task, splits in known.items() if not splits or split in splits]
+    return len(having) > sum(
+        task.name in having for task in open_optional(root, vocabulary, name, split)
+    )
+
+
+def _all_prepared(root: str, vocabulary: str, needed: Sequence[tuple[str, str]]) -> bool:
+    try:
+        for name, split in needed:
+            open_mixture(root, vocabulary, name, split)
+    except NotPrepared:
+        return False
+    return True
+
+
+def ensure(
+    needed: Sequence[tuple[str, str]],
+    *,
+    root: str,
+    vocabulary: str,
+    sample: bool = False,
+    to_stderr: bool = False,
+    optional: Sequence[tuple[str, str]] = (),
+    vocabulary_size: int = 0,
+    texts: Sequence[tuple[str, str]] = (),
+    has_copy: bool = False,
+) -> None:
+    """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
+
+    Args:
+      needed: (task or mixture, split) pairs.
+      root: the data root.
+      vocabulary: as `xlbench.prepare --vocabulary` takes it.
+      sample: whether the sample corpora are written into `root` where there is nothing yet.
+      to_stderr: whether all that is said about it goes to standard error, and not to standard
+        output.
+      optional: more such pairs, of which only the tasks are meant that have the split.
+      vocabulary_size: above 0, a SentencePiece model that is not there is trained, with so many
+        pieces at most.
+      texts: pairs whose texts it is trained on; by default the first of `needed`.
+      has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if
+        there is something to prepare with it.
+
+    Raises:
+      SystemExit: the child failed; it has said why.
+    """
+    command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
+    out = 2 if to_stderr else None
+    path = os.path.expanduser(vocabulary)
+    is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
+    if is_new and not (has_copy and _all_prepared(root, vocabulary, needed)):
+        named = ','.join(dict.fromkeys(map(':'.join, texts or needed[:1])))
+        line = f'training the vocabulary {vocabulary} on {named}'
+        print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+        more = [f'--mixture={named}', f'--new_vocabulary={path}']
+        more += [f'--vocabulary_size={vocabulary_size}']
+        if code := subprocess.run(command + more, check=False, stdout=out).returncode:
+            raise SystemExit(code)
+    missing, unseen = [], []
+    for name, split in needed:
+        try:
+            tasks, _ = open_mixture(root, vocabulary, name, split)
+        except NotPrepared as error:
+            missing.append(f'{name}:{split}')
+            reason = error.reason
+            continue
+        for task in tasks:
+            if task.manifest.get('unseen'):
+                unseen.append(f'{task.name}:{split}')
+    if unseen:
+        names = ','.join(dict.fromkeys(unseen))
+        print(
+            f'a function reads the data of {names}: what was prepared is used, and if the data has '
+            f'changed since: python -m xlbench.prepare --force --mixture={names} --root={root} '
+            f'--vocabulary={vocabulary}',
+            file=sys.stderr if to_stderr else sys.stdout,
+            flush=True,
+        )
+    for name, split in optional:
+        if _is_missing(root, vocabulary, name, split):
+            missing.append(f'{name}:{split}?')
+            reason = f'{name} has no prepared split {split!r}'
+    if not missing:
+        return
+    line = f'preparing {len(missing)} of {len(needed) + len(optional)} inputs: {reason}'
+    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+    command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
+    command += ['--sample'] if sample else []
+    code = subprocess.run(command, check=False, stdout=out).returncode
+    if code:
+        raise SystemExit(code)
+    for name, split in optional:
+        if not members(root, vocabulary, name):
+            raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
+
+
+def wait_for(
+    needed: Sequence[tuple[str, str]],
+    *,
+    root: str,
+    vocabulary: str,
+    seconds: float = 2.0,
+    optional: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Looks every few seconds until another process has prepared (task or mixture, split) pairs.
+
+    `optional` is as for `ensure`. If that process fails, the coordination service of the run ends
+    this one as well.
+    """
+    for name, split in needed:
+        while True:
+            try:
+                open_mixture(root, vocabulary, name, split)
+                break
+            except NotPrepared:
+                time.sleep(seconds)
+    for pair in optional:
+        while _is_missing(root, vocabulary, *pair):
+            time.sleep(seconds)

@@ -1,0 +1,385 @@
+"""Rows of any common file: JSON, CSV, TSV, Parquet, and what the library `datasets` writes.
+
+  jsonl     a JSON object on each line
+  json      a JSON array of objects
+  csv, tsv  a header and rows, quoted as pandas, Excel and the csv module quote
+  parquet   also with the names of labels that `datasets` keeps in it
+  arrow     the files in a folder of `Dataset.save_to_disk`, and those of its cache
+
+They follow xlbench/data/readers.py: a generator of rows, with a `BadRecord` in place of each that
+cannot be used. The formats of benchmarks are elsewhere, because their official code reads
+them in its own way: a quote means nothing in the TSV of XNLI.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from xlbench import errors, limits
+from xlbench.data import readers
+from xlbench.data.readers import BadRecord
+
+FORMATS = ('jsonl', 'json', 'csv', 'tsv', 'parquet', 'arrow')
+_ENDINGS = {ending: name for name in FORMATS for ending in (f'.{name}', f'.{name}.gz')}
+_ENDINGS |= {'.ndjson': 'jsonl', '.ndjson.gz': 'jsonl'}
+_UNPACKED = ('parquet', 'arrow')  # They are compressed inside.
+_BATCH = 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One row.
+
+    Attributes:
+        number: Its line, 1-based; of json, parquet and arrow, its place among the rows.
+        values: Those of the keys that were asked for.
+    """
+
+    number: int
+    values: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How a file is written, where its name does not say it.
+
+    Attributes:
+        format: One of FORMATS; by default what the file's name ends in.
+        columns: Of csv and tsv, the names of all columns if the first line does not have them.
+        separator: Of csv and tsv, what stands between two cells; by default ',' and a TAB.
+        quotes: Of csv and tsv, whether a quote at the start of a cell opens one that may hold
+            separators and line breaks, and "" in it is a quote.
+    """
+
+    format: str | None = None
+    columns: Sequence[str] | None = None
+    separator: str | None = None
+    quotes: bool = True
+
+    def __post_init__(self):
+        if self.format is not None and self.format not in FORMATS:
+            raise errors.unknown('format', self.format, FORMATS)
+        if self.separator is not None and len(self.separator) != 1:
+            raise errors.UserError(f'separator {self.separator!r} is not one character, as ";" is')
+
+    def format_of(self, path: str) -> str:
+        """The format of a file; UserError if nothing says it."""
+        if self.format:
+            return self.format
+        for ending, name in _ENDINGS.items():
+            if path.endswith(ending):
+                return name
+        raise errors.UserError(
+            f'the name of {path} does not say its format; it may end in '
+            f'{", ".join(f".{name}" for name in FORMATS)}, or give format='
+        )
+
+    def between(self, path: str) -> str:
+        """What stands between two cells."""
+        return self.separator or {'csv': ',', 'tsv': '\t'}[self.format_of(path)]
+
+
+def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
+    """The rows of a file.
+
+    Args:
+        path: The file, .gz or not.
+        keys: The values that are needed of each row; one that lacks a key is a BadRecord.
+        layout: How the file is written.
+
+    Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->
+      Row(2, {'label': 'bad', 'text': 'Well, no'})
+    """
+    kind = layout.format_of(path)
+    if path.endswith('.gz') and kind in _UNPACKED:
+        yield BadRecord(path, 0, f'{kind} is compressed inside; unpack the file', fatal=True)
+        return
+    readers_of: dict[str, Callable[..., Iterator[Row | BadRecord]]] = {
+        'jsonl': _read_jsonl,
+        'json': _read_json,
+        'parquet': _read_columns,
+        'arrow': _read_columns,
+    }
+    if kind in readers_of:
+        yield from readers_of[kind](path, tuple(keys))
+    else:
+        yield from _read_cells(path, tuple(keys), layout)
+
+
+def count(path: str, layout: Layout) -> int:
+    """The number of rows, bad ones included."""
+    kind = layout.format_of(path)
+    if kind == 'jsonl':
+        return readers.count_lines(path)
+    if kind in ('csv', 'tsv'):
+        rows = sum(1 for _ in _lines(path, layout)) if layout.quotes else readers.count_lines(path)
+        return max(rows - (layout.columns is None), 0)
+    return sum(1 for _ in read(path, (), layout))
+
+
+# ---------------------------------------------------------------------------------------------
+# Values.
+
+
+def text(value: Any, key: str) -> str:
+    """A value that must be a text with something in it; ValueError says what it is."""
+    return readers.text_field(value, key)
+
+
+def label(value: Any, key: str) -> str:
+    """A value that must be the name of a label: a text, a whole number, true or false."""
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, float):
+        raise ValueError(f'{key} is {value}; a label is a text or a whole number')
+    return str(value) if isinstance(value, int) else text(value, key).strip()
+
+
+def texts(value: Any, key: str) -> list[Any]:
+    """A value that must be a list with something in it; of csv and tsv, words between spaces."""
+    if isinstance(value, str):
+        value = value.split()
+    if not isinstance(value, list) or not value:
+        raise ValueError(f'{key} is not a list with something in it')
+    return value
+
+
+# ---------------------------------------------------------------------------------------------
+# JSON.
+
+
+def _read_jsonl(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
+    for line in readers.json_lines(path):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        number, value = line
+        try:
+            yield Row(number, _of_object(value, keys))
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
+
+
+def _read_json(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
+    try:
+        rows = readers.json_document(path)
+        if not isinstance(rows, list):
+            raise ValueError(f'the file is {readers.kind_of(rows)}, not a list of objects')
+    except ValueError as error:
+        yield readers.as_bad_record(path, error)
+        return
+    for number, value in enumerate(rows, 1):
+        try:
+            yield Row(number, _of_object(value, keys))
+        except ValueError as error:
+            yield BadRecord(path, 0, f'object {number}: {error}')
+
+
+def _of_object(value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f'{readers.kind_of(value)}, not an object')
+    readers.check_keys(value, keys)
+    return {key: value[key] for key in keys}
+
+
+# ---------------------------------------------------------------------------------------------
+# CSV and TSV.
+
+_UNQUOTED = 'if quotes mean nothing in this file, say quotes=False'
+
+
+def _read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Row | BadRecord]:
+    separator, names, numbered = layout.between(path), layout.columns, _lines(path, layout)
+    if names is None:
+        number, head = next(numbered, (1, BadRecord(path, 1, 'the file is empty')))
+        names = head if isinstance(head, BadRecord) else _cells(head, separator, layout.quotes)
+        if names is None:
+            # As of "text";"label", where no cell ends behind its quote.
+            other = _other_separator([head]) if separator not in head else ''
+            reason = f'a quote inside a cell of the header; {other[2:] or _UNQUOTED}'
+            names = BadRecord(path, number, reason)
+        if isinstance(names, BadRecord):
+            yield dataclasses.replace(names, fatal=True)
+            return
+    for key in keys:
+        if list(names).count(key) != 1:
+            there = 'more than one' if key in names else 'no'
+            reason = f'{there} column {key!r}; the columns are {list(names)}'
+            yield BadRecord(path, 1, reason + _other_separator(names), fatal=True)
+            return
+    places = {key: list(names).index(key) for key in keys}
+    for number, line in numbered:
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        cells = _cells(line, separator, layout.quotes)
+        if cells is None:
+            yield BadRecord(path, number, f'a quote where none can be; {_UNQUOTED}')
+        elif len(cells) != len(names):
+            columns = '1 column' if len(cells) == 1 else f'{len(cells)} columns'
+            reason = f'{columns} instead of {len(names)}' if line.strip() else 'the line is empty'
+            yield BadRecord(path, number, reason)
+        else:
+            yield Row(number, {key: cells[place] for key, place in places.items()})
+
+
+def _other_separator(names: Sequence[str]) -> str:
+    """What to try where the header is one cell with other separators in it."""
+    for separator in (';', '\t', ',', '|'):
+        if len(names) == 1 and separator in names[0]:
+            return f'; try separator={separator!r}'
+    return ''
+
+
+def _lines(path: str, layout: Layout) -> Iterator[tuple[int, str | BadRecord]]:
+    """The rows of a file as text, with the number of the first line of each.
+
+    With quotes, a row goes on as long as the number of its quotes is odd, and a \\r may stand in a
+    cell with quotes around it, which is how pandas and the csv module write one.
+    """
+    pending: list[str] = []
+    first, is_open, size = 0, False, 0
+    for number, line in enumerate(readers.lines(path, inner_cr=layout.quotes), 1):
+        if isinstance(line, BadRecord):
+            yield number, dataclasses.replace(line, fatal=line.fatal or is_open)
+            continue
+        if not is_open:
+            pending, first, size = [], number, 0
+        pending.append(line)
+        size += len(line)
+        is_open ^= layout.quotes and line.count('"') % 2 == 1
+        if not is_open:
+            row = '\n'.join(pending)
+            is_bad = '\r' in row and '\r' in re.sub('"[^"]*"', '', row)
+            yield first, BadRecord(path, first, readers.CR_INSIDE) if is_bad else row
+        elif size > limits.LINE_BYTES.value:
+            break
+    if is_open:
+        reason = f'a quote is opened here and never closed; {_UNQUOTED}'
+        yield first, BadRecord(path, first, reason, fatal=True)
+
+
+def _cells(row: str, separator: str, quotes: bool) -> list[str] | None:
+    """The cells of a row; None if its quotes are not as they are written by rule (RFC 4180).
+
+    Python's csv module would take quotes inside a cell for text, and so could not tell a file in
+    which they mean nothing.
+    """
+    if not quotes:
+        return row.split(separator)
+    cells, place, pattern = [], 0, _cell(separator)
+    while match := pattern.match(row, place):
+        quoted, plain, after = match.groups()
+        cells.append(plain if quoted is None else quoted.replace('""', '"'))
+        if not after:
+            return cells
+        place = match.end()
+    return None
+
+
+@functools.cache
+def _cell(separator: str) -> re.Pattern[str]:
+    mark = re.escape(separator)
+    return re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"|([^"\n{mark}]*))({mark}|\Z)')
+
+
+# ---------------------------------------------------------------------------------------------
+# Parquet and Arrow.
+
+
+def _read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
+    import pyarrow
+
+    try:
+        # A pipe, a folder or nothing at all is another error than what is in a file.
+        with readers.open_binary(path):
+            pass
+        number, size = 0, os.path.getsize(path)
+        expansion = limits.Expansion('the file')
+        for batch in _batches(path):
+            expansion.add(batch.nbytes, size)
+            batch.validate(full=True)  # Offsets may lead out of what was read.
+            names = _label_names(batch.schema)
+            missing = [key for key in keys if key not in batch.schema.names]
+            if missing:
+                reason = f'no column {missing[0]!r}; the columns are {batch.schema.names}'
+                yield BadRecord(path, 0, reason, fatal=True)
+                return
+            columns = [_named(batch[key].to_pylist(), names.get(key)) for key in keys]
+            for i in range(batch.num_rows):
+                number += 1
+                yield Row(number, {k: column[i] for k, column in zip(keys, columns, strict=True)})
+    except limits.Exceeded as error:
+        yield BadRecord(path, 0, str(error), fatal=True)
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = f'cannot be read: {" ".join(str(error).split())[:200]}'
+        yield BadRecord(path, 0, reason, fatal=True)
+
+
+def _batches(path: str) -> Iterator[Any]:
+    """The record batches of a Parquet file, or of an Arrow stream or file."""
+    import pyarrow
+    from pyarrow import ipc, parquet
+
+    with open(path, 'rb') as file:
+        start = file.read(6)
+    if start[:4] == b'PAR1':
+        with parquet.ParquetFile(path) as source:
+            about = source.metadata
+            sizes = (about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            limits.Expansion('the file').add(sum(sizes), os.path.getsize(path))
+            yield from source.iter_batches(_BATCH)
+        return
+    with pyarrow.memory_map(path) as file:
+        if start == b'ARROW1':
+            source = ipc.open_file(file)
+            yield from map(source.get_batch, range(source.num_record_batches))
+        else:
+            yield from ipc.open_stream(file)
+
+
+def _label_names(schema: Any) -> dict[str, list[str]]:
+    """Column -> the names of its numbers, where `datasets` has written them into the schema."""
+    try:
+        about = readers.parse_json((schema.metadata or {}).get(b'huggingface', b'{}').decode())
+        features = about['info']['features']
+        # One label for each row, or a list of them.
+        kinds = {key: f.get('feature', f) for key, f in features.items() if isinstance(f, dict)}
+        return {
+            key: [str(name) for name in kind['names']]
+            for key, kind in kinds.items()
+            if kind.get('_type') == 'ClassLabel' and kind.get('names')
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
+    """Values with names in place of numbers; a number that has none stays, such as -1."""
+    if names is None:
+        return values
+
+    def name(value: Any) -> Any:
+        if isinstance(value, list):
+            return [name(one) for one in value]
+        known = isinstance(value, int) and 0 <= value < len(names)
+        return names[value] if known else value
+
+    return [name(value) for value in values]
+
+
+def in_folder(path: str) -> str:
+    """The files of a folder that holds one split, as a pattern; another path stays as it is.
+
+    Example: corpus/train with data-00000-of-00002.arrow in it -> corpus/train/*.arrow
+    """
+    if os.path.isdir(path):
+        # No json: `save_to_disk` writes such files about the data beside it.
+        for kind in ('arrow', 'parquet', 'jsonl', 'csv', 'tsv'):
+            if readers.find(pattern := os.path.join(path, f'*.{kind}')):
+                return pattern
+    return path

@@ -1,0 +1,398 @@
+"""What xlbench.predict reads and writes: plain text, JSONL and CoNLL, in the order of the input."""
+
+import codecs
+import collections
+import json
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from xlbench import errors
+from xlbench.commands import FORMATS
+from xlbench.data import conllu, readers
+from xlbench.errors import UserError
+from xlbench.inference.generator import Model
+from xlbench.inference.labeller import Classifier, Tagger
+from xlbench.inference.reranking import (
+    CHUNK_BATCHES,
+    Classified,
+    Example,
+    Prediction,
+    Suggestion,
+    Tagged,
+)
+from xlbench.inference.retriever import Suggester
+
+# Those of sentences that lie over several lines, with a blank line behind each.
+_BLOCKS = ('conll', 'conllu')
+# After so many seconds without a further line, the lines before it are answered.
+PAUSE = 0.05
+_SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that are no word's.
+# Lines of CoNLL that are no words: the first of a document, and comments like '# id = 7'.
+_NO_WORD = re.compile(rb'-DOCSTART-|#\s*\S+\s*=')
+
+Record = dict[str, Any]
+Parsed = tuple[Record, Any]  # What was read, and the example that a model takes.
+# (number of the input, from 1; its record; the answers) -> the lines that are written.
+Show = Callable[[int, Record, Any], str]
+
+
+def format_of(path: str) -> str:
+    """The format that a file's name says. Example: 'in.jsonl.gz' -> 'jsonl', 'in.txt' -> 'text'"""
+    suffix = path.removesuffix('.gz').rpartition('.')[2]
+    return suffix if suffix in FORMATS else 'text'
+
+
+class Inputs:
+    """The inputs as examples, read by a thread as they come; None where the next takes a while.
+
+    Args:
+      file: binary.
+      name: of the file, for messages.
+      format: one of FORMATS.
+      parse: from the text of an input, a line or a block of lines, to its record and example;
+        raises UserError or ValueError for what is no input.
+      batch_size: of the model.
+
+    Attributes:
+      records: of the examples that were given out; whoever writes their answers removes them.
+      error: what ended the reading before its time.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        name: str,
+        format: str,
+        parse: Callable[[str], Parsed],
+        batch_size: int,
+    ):
+        self.records: collections.deque[Record] = collections.deque()
+        self.error: UserError | None = None
+        self._units = _blocks(file) if format in _BLOCKS else enumerate(file, 1)
+        self._name, self._parse = name, parse
+        self._read_ahead: queue.Queue = queue.Queue(CHUNK_BATCHES * batch_size)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        number = 0
+        try:
+            for number, unit in self._units:
+                self._read_ahead.put((number, unit))
+            self._read_ahead.put(None)
+        except readers.BROKEN as error:
+            self._read_ahead.put((number + 1, error))
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            try:
+                unit = self._read_ahead.get(timeout=PAUSE)
+            except queue.Empty:
+                yield None
+                unit = self._read_ahead.get()
+            if unit is None:
+                return
+            number, data = unit
+            try:
+                if isinstance(data, Exception):
+                    raise ValueError(f'cannot be read: {data}')
+                record, example = self._parse(_text(data, number))
+            except (UserError, ValueError) as error:
+                # The answers to the lines before it come first.
+                self.error = UserError(f'{self._name}:{number}: {error}')
+                return
+            self.records.append(record)
+            yield example
+
+
+def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines between blank ones, joined, with the number of the first.
+
+    What has no words, such as -DOCSTART- alone, is joined to the block behind it.
+    """
+    block: list[bytes] = []
+    first = 1
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            first = first if block else number
+            block.append(line)
+        elif block and all(not part.strip() or _NO_WORD.match(part) for part in block):
+            block.append(b'\n')
+        elif block:
+            yield first, b''.join(block)
+            block = []
+    if block:
+        yield first, b''.join(block)
+
+
+def _text(data: bytes, number: int) -> str:
+    if number == 1:
+        data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.removesuffix(b'\n').removesuffix(b'\r').decode()
+    except UnicodeDecodeError as error:
+        byte = data[error.start]
+        raise ValueError(f'not UTF-8: byte 0x{byte:02x} at byte {error.start}') from None
+
+
+# ------------------------------------------------------------------------------------------ parsers
+
+
+def parser(
+    model: Model | Suggester | Classifier | Tagger,
+    format: str,
+    field: str | None,
+    langs: tuple[str | None, str | None] = (None, None),
+) -> Callable[[str], Parsed]:
+    """What turns an input into a record and an example of this model.
+
+    Args:
+      model: that is asked.
+      format: one of FORMATS.
+      field: of JSONL records, that has the text; two with a comma where a classifier takes pairs.
+        None is the default of that kind of model.
+      langs: source and target language, where a record does not name its own.
+
+    Raises:
+      UserError: the model cannot take inputs of that format.
+    """
+    if isinstance(model, Tagger):
+        parsers = {
+            'text': lambda text: ({'tokens': text.split()}, model.example(text)),
+            'jsonl': lambda text: _labelled_record(model, text, [field or 'tokens']),
+            'conll': lambda text: _conll(model, text),
+            'conllu': lambda text: _conllu(model, text),
+        }
+        return parsers[format]
+    if format in _BLOCKS:
+        raise UserError(f'{format} is for taggers, and {model.name} is none; give text or JSONL')
+    if isinstance(model, Classifier):
+        fields = (field or ('text_a,text_b' if model.num_texts == 2 else 'text')).split(',')
+        if format == 'jsonl':
+            return lambda text: _labelled_record(model, text, fields)
+        return lambda text: _tabbed(model, text)
+    if format == 'jsonl':
+        return lambda text: _generator_record(model, text, field or 'inputs', langs)
+    return lambda text: ({'inputs': text}, Example(text, *langs))
+
+
+def _json(text: str) -> Record:
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f'not JSON: {error.msg} at column {error.colno}') from None
+    except RecursionError:
+        raise ValueError('not JSON: nested too deeply') from None
+    if not isinstance(record, dict):
+        raise ValueError('not a JSON object')
+    return record
+
+
+def _value(record: Record, field: str) -> Any:
+    if field not in record:
+        raise errors.unknown('field', field, record, 'Set --field')
+    return record[field]
+
+
+def _generator_record(
+    model: Model | Suggester, text: str, field: str, langs: tuple[str | None, str | None]
+) -> Parsed:
+    record = _json(text)
+    value = _value(record, field)
+    if model.languages.allowed:
+        names = ('source_lang', 'target_lang')
+        langs = tuple(record.get(n) or lang for n, lang in zip(names, langs, strict=True))
+    example = Example(value, *langs)
+    for name, part in zip((field, 'source_lang', 'target_lang'), example, strict=True):
+        if not isinstance(part, str) and (part is not None or name == field):
+            raise ValueError(f'{name} is {part!r}, not a text')
+    example.text.encode()  # UnicodeEncodeError, a ValueError, for half a character.
+    model.mark(*langs)
+    return record, example
+
+
+def _labelled_record(model: Classifier | Tagger, text: str, fields: Sequence[str]) -> Parsed:
+    record = _json(text)
+    values = [_value(record, field) for field in fields]
+    return record, model.example(values[0] if len(values) == 1 else values)
+
+
+def _tabbed(model: Classifier, line: str) -> Parsed:
+    """A text, or two with a TAB between them."""
+    texts = line.split('\t')
+    if len(texts) > 2:
+        raise ValueError(f'the line has {len(texts)} texts with TABs between them; give 1 or 2')
+    try:
+        example = model.example(texts)
+    except UserError as error:
+        if model.num_texts in (None, len(texts)):
+            raise
+        hint = 'put both into a line, with a TAB between them'
+        hint = hint if len(texts) == 1 else 'a text that holds a TAB can come as JSONL'
+        raise UserError(f'{error}; {hint}') from None
+    names = ('text',) if len(texts) == 1 else ('text_a', 'text_b')
+    return dict(zip(names, texts, strict=True)), example
+
+
+def _conll(model: Tagger, text: str) -> Parsed:
+    """Lines whose first column is a word; columns have TABs between them, or white space."""
+    lines = _split(text)
+    start = max((i + 1 for i, line in enumerate(lines) if not line.strip()), default=0)
+    words = conllu.conll_words(lines[start:])
+    places = [start + place for place, _ in words]
+    return {'lines': lines, 'places': places}, model.example([row[0].strip() for _, row in words])
+
+
+def _split(block: str) -> list[str]:
+    # Not splitlines: a word may hold characters that Unicode takes for ends of lines.
+    return [line.removesuffix('\r') for line in block.split('\n')]
+
+
+def _conllu(model: Tagger, text: str) -> Parsed:
+    """A sentence of CoNLL-U; multiword tokens, empty nodes and comments have no tag."""
+    lines = _split(text)
+    places, words = [], []
+    for place, line in enumerate(lines):
+        columns = line.split('\t')
+        if not line or line.startswith('#') or _SPLIT_WORD.fullmatch(columns[0]):
+            continue
+        if len(columns) != conllu.COLUMNS:
+            raise ValueError(
+                f'line {place + 1} of the sentence has {len(columns)} TAB-separated columns '
+                f'instead of {conllu.COLUMNS}'
+            )
+        places.append(place)
+        words.append(columns[1].replace('\u200c', ''))  # As conllu.py reads treebanks.
+    return {'lines': lines, 'places': places}, model.example(words)
+
+
+# ------------------------------------------------------------------------------------------ writers
+
+
+def shower(
+    model: Model | Suggester | Classifier | Tagger,
+    given: str,
+    format: str,
+    *,
+    scores: bool,
+    count: int,
+) -> Show:
+    """What turns answers into lines.
+
+    Args:
+      model: that answers.
+      given: the format of the input.
+      format: of the lines.
+      scores: whether scores are written too.
+      count: answers to each input.
+
+    Raises:
+      UserError: the formats do not go together.
+    """
+    if isinstance(model, Tagger):
+        return _tag_shower(given, format, scores)
+    if format in _BLOCKS:
+        raise UserError(f'--format={format} is for taggers, and {model.name} is none')
+    as_lines = {'text': _lines, 'jsonl': _record}[format]
+    if isinstance(model, Classifier):
+        return lambda number, record, answer: as_lines(
+            number, record, _labels(answer, count), scores, count > 1
+        )
+    return lambda number, record, answers: as_lines(number, record, answers, scores, count > 1)
+
+
+def _labels(answer: Classified, count: int) -> list[Suggestion]:
+    """The likeliest labels of a text, with their probabilities."""
+    return [Suggestion(*pair) for pair in list(answer.probabilities.items())[:count]]
+
+
+def _lines(
+    number: int,
+    record: Record,
+    answers: Sequence[Prediction | Suggestion],
+    scores: bool,
+    n_best: bool,
+) -> str:
+    """Plain output of one input, see the top of xlbench/predict.py."""
+    del record
+    lines = []
+    for answer in answers if n_best else _first(answers):
+        text = re.sub(r'[\r\n]+', ' ', answer.text)
+        score = [f'{answer.score:.4f}'] if scores else []
+        lines.append('\t'.join([*([str(number)] if n_best else []), *score, text]) + '\n')
+    return ''.join(lines)
+
+
+def _record(
+    number: int,
+    record: Record,
+    answers: Sequence[Prediction | Suggestion],
+    scores: bool,
+    n_best: bool,
+) -> str:
+    """JSONL output of one input."""
+    del number
+    shown = [
+        {'prediction': answer.text}
+        | {
+            name: round(getattr(answer, name), 6)
+            for name in ('score', 'log_probability')
+            if scores and hasattr(answer, name)
+        }
+        for answer in (answers if n_best else _first(answers))
+    ]
+    return _json_line(record, {'predictions': shown} if n_best else shown[0])
+
+
+def _first(
+    answers: Sequence[Prediction | Suggestion],
+) -> Sequence[Prediction | Suggestion]:
+    """The one answer of an output that has one for each input."""
+    return answers or [Suggestion('', 0.0)]
+
+
+def _json_line(record: Record, added: Mapping[str, Any]) -> str:
+    return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
+
+
+def _tag_shower(given: str, format: str, scores: bool) -> Show:
+    """Lines of tags; CoNLL-U can be written only where it was read."""
+    if format == 'conllu' and given != 'conllu':
+        raise UserError('--format=conllu needs such an input; --format=conll is made of any')
+
+    def text(number: int, record: Record, answer: Tagged) -> str:
+        numbers = ' '.join(f'{p:.4f}' for p in answer.probabilities)
+        return (f'{numbers}\t' if scores else '') + ' '.join(answer.tags) + '\n'
+
+    def jsonl(number: int, record: Record, answer: Tagged) -> str:
+        if given in _BLOCKS:
+            record = {'tokens': list(answer.words)}
+        rounded = [round(p, 6) for p in answer.probabilities]
+        added = {'prediction': list(answer.tags)} | ({'score': rounded} if scores else {})
+        return _json_line(record, added)
+
+    def conll(number: int, record: Record, answer: Tagged) -> str:
+        lines = list(record['lines'] if given == 'conll' else answer.words)
+        places = record['places'] if given == 'conll' else range(len(lines))
+        answers = zip(places, answer.tags, answer.probabilities, strict=True)
+        for place, tag, p in answers:
+            spaced = given == 'conll' and ' ' in lines[place] and '\t' not in lines[place]
+            added = [tag, *([f'{p:.4f}'] if scores else [])]
+            lines[place] = (' ' if spaced else '\t').join([lines[place], *added])
+        return '\n'.join([*lines, '', ''])
+
+    def conllu(number: int, record: Record, answer: Tagged) -> str:
+        lines = list(record['lines'])
+        answers = zip(record['places'], answer.tags, answer.probabilities, strict=True)
+        for place, tag, p in answers:
+            columns = lines[place].split('\t')
+            columns[3] = tag
+            if scores:
+                misc = [] if columns[9] == '_' else [columns[9]]
+                columns[9] = '|'.join([*misc, f'TagProbability={p:.4f}'])
+            lines[place] = '\t'.join(columns)
+        return '\n'.join([*lines, '', ''])
+
+    return {'text': text, 'jsonl': jsonl, 'conll': conll, 'conllu': conllu}[format]

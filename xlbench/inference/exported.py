@@ -1,0 +1,346 @@
+"""What stands beside the weights in an exported folder, so that it answers as its run does.
+
+tokenizer.json, tokenizer_config.json, ...   texts to the ids that training saw
+generation_config.json                       how the run's final evaluation decodes
+xlbench.json                                 what xlbench.predict knows of the run
+README.md                                    the lines of Python that give the run's answers
+"""
+
+import dataclasses
+import pathlib
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xlbench
+from xlbench import config as config_lib, files, foreign, names
+from xlbench.config import signatures
+from xlbench.config.decoding import Options
+from xlbench.data import tokenizers, vocabularies
+from xlbench.errors import UserError
+from xlbench.huggingface import hub, sentencepiece_json, tensors
+
+NOTES, CARD = 'xlbench.json', 'README.md'
+# Families whose class in transformers gives the ids that we give, from the files as they are; the
+# others get a tokenizer.json. PEGASUS: see vocabularies.py.
+_AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'marian')
+
+
+@dataclasses.dataclass(frozen=True)
+class Notes:
+    """The content of xlbench.json.
+
+    Attributes:
+      objective: the block of the run's config.
+      lengths: most tokens of 'inputs' and 'targets'.
+      decoding: options of the final evaluation.
+      tasks: {name: {'source_lang', 'target_lang', 'trained'}}.
+      model: fields of a dual encoder that no config.json has.
+      evaluation: of a retriever, the block of its final evaluation, with the tasks whose response
+        sets are in the folder.
+    """
+
+    objective: dict[str, Any]
+    lengths: dict[str, int]
+    decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tasks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    model: dict[str, Any] = dataclasses.field(default_factory=dict)
+    evaluation: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: pathlib.Path) -> 'Notes | None':
+        """Those of an exported folder; None if another program wrote it.
+
+        Raises:
+          UserError: the file is broken.
+        """
+        if not (path := foreign.file(folder, NOTES)):
+            return None
+        notes = files.read_json(path, cls)
+        for key in ('inputs', 'targets'):
+            if notes.lengths.get(key, 0) < 1:
+                raise UserError(f'{path}: lengths.{key} is not 1 or more')
+        for key, signature in (
+            ('objective', names.taken({'objective': notes.objective}, 'objective')),
+            ('decoding', signatures.of('xlbench.config.decoding', 'Options')),
+        ):
+            config_lib.check_arguments(signature, getattr(notes, key), f'{path}: {key}')
+        files.check_type(notes.tasks, dict[str, config_lib.RunTask], f'{path}: tasks')
+        files.check_type(notes.evaluation, config_lib.RunEval, f'{path}: evaluation')
+        return notes
+
+    def write(self, folder: pathlib.Path) -> None:
+        """Writes xlbench.json."""
+        tensors.write_json(folder / NOTES, dataclasses.asdict(self))
+
+
+def write_tokenizer(
+    path: pathlib.Path,
+    tokenizer: tokenizers.Tokenizer,
+    folder: pathlib.Path,
+    *,
+    tasks: Mapping[str, Mapping[str, Any]],
+    max_length: int | None,
+) -> list[str]:
+    """Writes the files that AutoTokenizer reads.
+
+    Args:
+      path: the vocabulary's file or folder, see tokenizers.path_of_workdir.
+      tokenizer: the same, loaded.
+      folder: where to.
+      tasks: of the run; they name its languages.
+      max_length: tokens of an input, for texts that are longer; None if that is not known.
+
+    Returns:
+      Remarks for the user, a line each.
+    """
+    if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
+        return _write_sentencepiece(path, tokenizer, folder, max_length)
+    if isinstance(tokenizer, tokenizers.ByteTokenizer):
+        about = {'tokenizer_class': tokenizers.BYTES_CLASS, 'extra_ids': tokenizers.BYTES_SENTINELS}
+        about |= {'model_max_length': max_length} if max_length else {}
+        tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, about)
+        return []
+    for file in hub.tokenizer_files(path) if path.is_dir() else [path]:
+        shutil.copyfile(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
+    config = folder / vocabularies.TOKENIZER_CONFIG
+    content = tensors.read_json(config) if config.is_file() else {}
+    before = dict(content)
+    # transformers' classes decode no bytes, which a SentencePiece model may write.
+    as_it_is = tokenizer.family in _AS_THEY_ARE and not content.get('words')
+    if not as_it_is or tokenizer.has_bytes:
+        content |= _write_json(tokenizer, folder)
+    content |= _languages(tokenizer, tasks)
+    if max_length and tasks:
+        content['model_max_length'] = max_length
+    if content != before:
+        tensors.write_json(config, content)
+    return []
+
+
+def _write_sentencepiece(
+    path: pathlib.Path,
+    tokenizer: tokenizers.SentencePieceTokenizer,
+    folder: pathlib.Path,
+    max_length: int | None,
+) -> list[str]:
+    proto = vocabularies.read_sentencepiece(str(path))
+    shutil.copyfile(path, folder / 'spiece.model')
+    content: dict[str, Any] = {
+        'eos_token': proto.pieces[tokenizer.eos_id].piece,
+        'pad_token': proto.pieces[tokenizer.pad_id].piece,
+        'clean_up_tokenization_spaces': False,
+        'model_input_names': ['input_ids', 'attention_mask'],
+        vocabularies.FAMILY: tokenizer.family,
+    }
+    if max_length:
+        content['model_max_length'] = max_length
+    remarks = []
+    if fast := sentencepiece_json.from_proto(proto):
+        (folder / hub.TOKENIZER_JSON).write_text(fast.to_str(), encoding='utf-8')
+        content |= {'tokenizer_class': 'PreTrainedTokenizerFast', 'split_special_tokens': True}
+    else:
+        content |= {'tokenizer_class': 'T5Tokenizer', 'extra_ids': 0}
+        remarks = [
+            'AutoTokenizer may cut texts into other ids: a tokenizer.json is written for unigram '
+            'and BPE models only; encode texts with the package sentencepiece'
+        ]
+    tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, content)
+    tokens = {key: content[key] for key in ('eos_token', 'pad_token')}
+    tensors.write_json(folder / vocabularies.SPECIAL_TOKENS, tokens)
+    return remarks
+
+
+def _write_json(tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path) -> dict[str, Any]:
+    """The tokenizer.json of a vocabulary that transformers reads in another way."""
+    (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
+    named = vocabularies.FAMILIES[tokenizer.family].named
+    return {
+        **named,
+        'tokenizer_class': 'PreTrainedTokenizerFast',
+        vocabularies.FAMILY: tokenizer.family,
+    }
+
+
+def _languages(
+    tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The keys of tokenizer_config.json that name the languages of a run."""
+    known = tokenizer.language_tokens()
+    if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.
+        tokens = [known[lang] for lang in target_languages(tasks) if lang in known]
+        return {'additional_special_tokens': tokens} if tokens else {}
+    if tokenizer.family == 'mbart50':
+        sources = {task['source_lang'] for task in tasks.values() if task['trained']}
+        token = known.get(sources.pop()) if len(sources) == 1 else None
+        return {'src_lang': token} if token else {}
+    return {}
+
+
+def target_languages(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The target languages of a run's tasks, those that it was trained on first."""
+    ordered = sorted(tasks.values(), key=lambda task: not task['trained'])
+    return list(dict.fromkeys(task['target_lang'] for task in ordered if task['target_lang']))
+
+
+def generation(
+    tokenizer: tokenizers.Tokenizer, options: Options, tasks: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The keys of generation_config.json that make `generate` answer as the run does."""
+    content: dict[str, Any] = {
+        'max_new_tokens': options.max_length,
+        'num_beams': options.num_beams,
+        'do_sample': options.method == 'sample',
+    }
+    keys = {
+        'min_length': 'min_new_tokens',
+        'length_penalty': 'length_penalty',
+        'temperature': 'temperature',
+        'top_p': 'top_p',
+        'no_repeat_ngram': 'no_repeat_ngram_size',
+        'repetition_penalty': 'repetition_penalty',
+        'early_stopping': 'early_stopping',
+    }
+    default = Options()
+    for ours, theirs in keys.items():
+        if getattr(options, ours) != getattr(default, ours):
+            content[theirs] = getattr(options, ours)
+    if options.method == 'sample':
+        content['top_k'] = options.top_k
+    if options.banned:
+        content['bad_words_ids'] = [list(ids) for ids in options.banned]
+    if options.forced_last:
+        content['forced_eos_token_id'] = tokenizer.eos_id
+    targets = target_languages(tasks)
+    lang = targets[0] if len(targets) == 1 else None
+    if (first := forced_first(tokenizer, lang)) is not None:
+        content['forced_bos_token_id'] = first
+    return content
+
+
+def forced_first(tokenizer: tokenizers.Tokenizer, lang: str | None) -> int | None:
+    """As Tokenizer.forced_first; None where the language is needed and not known."""
+    try:
+        return tokenizer.forced_first(lang)
+    except UserError:
+        return None
+
+
+# ----------------------------------------------------------------------------------------- the card
+
+
+def card(
+    name: str,
+    tokenizer: tokenizers.Tokenizer,
+    notes: Notes,
+    source: str,
+    family: str,
+    sentences: Sequence[str] = (),
+) -> str:
+    """The README.md of an exported folder.
+
+    Args:
+      name: of the folder.
+      tokenizer: of the run.
+      notes: likewise.
+      source: what was exported, in words.
+      family: of the model.
+      sentences: how a dual encoder's states become a vector.
+    """
+    lines = [f'# {name}', '', f'{source}. Written by xlbench {xlbench.__version__}.', '']
+    trained = sorted(task for task, about in notes.tasks.items() if about['trained'])
+    if trained:
+        lines += [f'Trained on {", ".join(trained)}.', '']
+    if family == 'dual_encoder':
+        return '\n'.join([*lines, *sentences, ''])
+    kinds = {
+        'sequence_classifier': 'SequenceClassification',
+        'token_classifier': 'TokenClassification',
+    }
+    if family in kinds:
+        return '\n'.join([*lines, *_code(_LABELS.replace('KIND', kinds[family])), ''])
+    if family == 'bert':
+        return '\n'.join([*lines, *_code(_ENCODER), ''])
+    marks = {
+        lang: mark
+        for lang in target_languages(notes.tasks)
+        if (mark := _mark(tokenizer, lang, notes.tasks))
+    }
+    before, forced, more = next(iter(marks.values()), ('', '', ''))
+    text = _TEXTS.replace('BEFORE', before).replace('FORCED', forced).replace('MORE', more)
+    lines += [
+        'The answers of the run, with [transformers](https://github.com/huggingface/transformers):',
+        '',
+    ]
+    lines += _code(text)
+    if marks:
+        lines += ['', 'The model is told the target language as in training:', '']
+        lines += ['| language | before the text | arguments |', '|---|---|---|']
+        lines += [
+            f'| {lang} | `{before}` | {" ".join(f"`{x}`" for x in (more, forced) if x)} |'
+            for lang, (before, forced, more) in marks.items()
+        ]
+        lines += ['', 'A space stands between the mark and the text.']
+    if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
+        lines += ['', *_TIES]
+    first = next(iter(marks), None)
+    flag = f' --target_lang={first}' if first else ''
+    itself = ', which writes the mark itself' if marks else ''
+    lines += ['', f'With xlbench{itself}:', '', '```sh']
+    lines += [f'python -m xlbench.predict .{flag} < texts.txt', '```', '']
+    return '\n'.join(lines)
+
+
+_TEXTS = """
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained('.'MORE)  # Started in this folder.
+model = AutoModelForSeq2SeqLM.from_pretrained('.')
+texts = ['BEFOREA text.']
+inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
+answers = model.generate(**inputsFORCED)
+print(tokenizer.batch_decode(answers, skip_special_tokens=True))
+"""
+_LABELS = """
+from transformers import AutoModelForKIND, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained('.')  # Started in this folder.
+model = AutoModelForKIND.from_pretrained('.')
+inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)
+best = model(**inputs).logits.argmax(-1)
+print(best, model.config.id2label)
+"""
+_ENCODER = """
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained('.')  # Started in this folder.
+model = AutoModel.from_pretrained('.')
+inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)
+print(model(**inputs).last_hidden_state.shape)
+"""
+_TIES = (
+    'tokenizer.json gives the ids of the SentencePiece model spiece.model. Where two ways to cut a',
+    'word are equally likely to the last digit, it may take the other one.',
+)
+
+
+def _code(text: str) -> list[str]:
+    return ['```python', *text.strip().split('\n'), '```']
+
+
+def _mark(
+    tokenizer: tokenizers.Tokenizer, lang: str, tasks: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, str, str] | None:
+    """(text before the input, arguments of generate, arguments of from_pretrained), if any."""
+    if tokenizer.tags == 'target_in_source':
+        return f'<{lang}> ', '', ''
+    token = tokenizer.language_tokens().get(lang)
+    first = forced_first(tokenizer, lang)
+    forced = '' if first is None else f', forced_bos_token_id={first}'
+    if token is None:
+        return None
+    if tokenizer.family == 'mbart50':
+        sources = [task['source_lang'] for task in tasks.values() if task['target_lang'] == lang]
+        source = tokenizer.language_tokens().get(sources[0], 'CODE')
+        return '', forced, f', src_lang={source!r}'
+    return f'{token} ', forced, ''

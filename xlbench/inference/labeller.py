@@ -1,0 +1,319 @@
+"""Trained classifiers and taggers that answer: what `xlbench.predict` offers of them to Python.
+
+Texts are encoded as preparation encodes them, and cut as an evaluation cuts them, so that a model
+answers a task's examples with what its evaluation has written.
+"""
+
+import collections
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import jax
+import numpy as np
+
+from xlbench.data import features
+from xlbench.errors import UserError
+from xlbench.inference.loading import Languages, Opened
+from xlbench.inference.reranking import Classified, Shapes, Tagged, chunks
+from xlbench.metrics.tagging import CUT
+from xlbench.parallel import partitioning
+
+Texts = tuple[str, ...]  # The one or two texts of an example, or the words of a sentence.
+Answer = TypeVar('Answer', Classified, Tagged)
+
+
+class _Labeller(Generic[Answer]):
+    """An encoder with a head, its vocabulary and its labels; `predict.load` makes it.
+
+    Args:
+      name: how the user called it.
+      opened: the model.
+      mesh: where it runs.
+      batch_size: texts that are answered together.
+      max_input_length: tokens; longer inputs are cut, and counted.
+
+    Attributes:
+      labels: that it chooses from.
+      num_cut: inputs so far that were longer than max_input_length.
+    """
+
+    languages = Languages()  # Nothing tells such a model a language.
+
+    def __init__(
+        self,
+        name: str,
+        opened: Opened,
+        mesh: jax.sharding.Mesh,
+        *,
+        batch_size: int,
+        max_input_length: int,
+    ):
+        self.name, self.labels, self.num_cut = name, opened.labels, 0
+        self.batch_size, self.max_input_length = batch_size, max_input_length
+        self._tokenizer, self._params, self._mesh = opened.tokenizer, opened.params, mesh
+        self._conventions = features.Conventions(
+            self._tokenizer.pad_id,
+            self._tokenizer.eos_id,
+            self._tokenizer.decoder_start_id,
+            opened.model.config.vocab_size,
+        )
+        self._shapes = Shapes(batch_size, partitioning.batch_shards(mesh), max_input_length)
+        self._compiled: set[tuple[int, ...]] = set()
+        model, objective = opened.model, opened.objective
+        self._view = objective.view
+
+        def probabilities(params: Any, batch: dict[str, jax.Array]) -> jax.Array:
+            return jax.nn.softmax(objective.logits(model, params, batch), axis=-1)
+
+        self._probabilities = jax.jit(probabilities)
+
+    def __repr__(self) -> str:
+        return f'<xlbench.predict.{type(self).__name__} {self.name}>'
+
+    @property
+    def num_programs(self) -> int:
+        """How many were compiled so far."""
+        return len(self._compiled)
+
+    @property
+    def max_programs(self) -> int:
+        """How many it can come to need."""
+        return self._shapes.count
+
+    def example(self, value: Any) -> Texts:
+        """What a user gives as one input, checked.
+
+        Raises:
+          UserError: it is none; the message does not say which input it is.
+        """
+        raise NotImplementedError
+
+    def stream(self, examples: Iterable[Texts | None]) -> Iterator[Answer]:
+        """The answer to each example, in the order of the examples, while later ones are computed.
+
+        Args:
+          examples: what `example` returns; read ahead by answers.CHUNK_BATCHES batches at most.
+            None says that it may take a while to the next one, so that those before it are
+            answered first.
+        """
+        started: collections.deque = collections.deque()
+        for chunk, pause in chunks(examples, self.batch_size):
+            if chunk:
+                started.append((chunk, *self._start(chunk)))
+            while started and (pause or len(started) > 1):
+                yield from self._finish(*started.popleft())
+
+    def _all(self, values: Sequence[Any], what: str) -> list[Answer]:
+        """The answers to inputs that are all there; warns of those that were cut."""
+        if isinstance(values, str):
+            raise UserError(f'{what} takes a list of texts, not one text')
+        examples = []
+        for i, value in enumerate(values):
+            try:
+                examples.append(self.example(value))
+            except UserError as error:
+                raise UserError(f'texts[{i}]: {error}') from None
+        before = self.num_cut
+        answers = list(self.stream(examples))
+        if cut := self.num_cut - before:
+            warnings.warn(f'{cut} of {len(examples)} inputs {self.what_is_cut}', stacklevel=3)
+        return answers
+
+    @property
+    def what_is_cut(self) -> str:
+        """Ends the sentence '3 of 10 inputs ...'."""
+        return f'were longer than {self.max_input_length} tokens and were cut'
+
+    def _start(
+        self, chunk: Sequence[Texts]
+    ) -> tuple[list[features.Example], list[tuple[list[int], jax.Array]]]:
+        """Dispatches a chunk, longest inputs first; returns before the device has answered.
+
+        Returns:
+          The encoded examples; and for each batch the places of its rows in the chunk, with the
+          probabilities [rows, labels] or [rows, width, labels].
+        """
+        encoded = self._encode(chunk)
+        lengths = {i: len(example['inputs']) for i, example in enumerate(encoded)}
+        self.num_cut += sum(length > self.max_input_length for length in lengths.values())
+        batches = []
+        for places, rows, width in self._shapes.batches(lengths):
+            self._compiled.add((rows, width))
+            empty: list[list[features.Example]] = [[]] * (rows - len(places))
+            arrays = features.VIEWS[self._view](
+                [*(encoded[i] for i in places), *empty],
+                lengths={'inputs': width},
+                limits={'inputs': self.max_input_length},
+                conventions=self._conventions,
+            )
+            batch = partitioning.put_batch(arrays, self._mesh)
+            with partitioning.activate(self._mesh):
+                batches.append((places, self._probabilities(self._params, batch)))
+        return encoded, batches
+
+    def _pieces(self, chunk: Sequence[Texts]) -> dict[str, np.ndarray]:
+        """The ids of each different text or word of a chunk."""
+        different = list(dict.fromkeys(text for example in chunk for text in example))
+        return dict(zip(different, self._tokenizer.encode_batch(different), strict=True))
+
+    def _encode(self, chunk: Sequence[Texts]) -> list[features.Example]:
+        """As preparation does; targets stand in for those that nobody knows."""
+        raise NotImplementedError
+
+    def _finish(
+        self,
+        chunk: Sequence[Texts],
+        encoded: Sequence[features.Example],
+        batches: Sequence[tuple[list[int], jax.Array]],
+    ) -> list[Answer]:
+        """Waits for the answers to a chunk; in order."""
+        answers: dict[int, Answer] = {}
+        for places, probabilities in batches:
+            values = np.asarray(probabilities)
+            for place, row in zip(places, values, strict=False):  # Padding rows come last.
+                answers[place] = self._answer(chunk[place], encoded[place], row)
+        return [answers[i] for i in range(len(chunk))]
+
+    def _check(self, probabilities: np.ndarray) -> None:
+        """Raises UserError for what no softmax gives of finite numbers."""
+        if not np.isfinite(probabilities).all():
+            raise UserError(
+                f'the probabilities of {self.name} are not finite: the training that made it has '
+                'diverged. Try a lower learning_rate, or clip_norm=1.0'
+            )
+
+    def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Answer:
+        """From the probabilities of a row, [labels] or [width, labels]."""
+        raise NotImplementedError
+
+
+class Classifier(_Labeller[Classified]):
+    """A trained classifier of texts or pairs of texts.
+
+    Attributes:
+      num_texts: of an input, 1 or 2; None where nothing says it.
+    """
+
+    def __init__(self, name: str, opened: Opened, mesh: jax.sharding.Mesh, **sizes: int):
+        super().__init__(name, opened, mesh, **sizes)
+        counts = {task.get('texts') for task in opened.tasks.values() if task.get('trained')}
+        self.num_texts: int | None = counts.pop() if counts in ({1}, {2}) else None
+
+    def classify(self, texts: Sequence[str | tuple[str, str]]) -> list[Classified]:
+        """The label of each text, or pair of texts.
+
+        Args:
+          texts: texts; or pairs (first, second), if the model was trained on pairs.
+
+        Raises:
+          UserError: an input is empty, or a pair where a single text is needed, or the other way.
+        """
+        return self._all(texts, 'classify')
+
+    def example(self, value: Any) -> Texts:
+        """A text, or a pair of texts as a tuple or list, checked; see classify."""
+        texts = (value,) if isinstance(value, str) else value
+        if not isinstance(texts, tuple | list) or not 1 <= len(texts) <= 2:
+            raise UserError('the input is neither a text nor a pair of texts')
+        if self.num_texts == 1 and len(texts) == 2:
+            raise UserError(
+                f'the input is a pair of texts, and {self.name} was trained on single texts'
+            )
+        if self.num_texts == 2 and len(texts) == 1:
+            raise UserError(
+                f'the input is a single text, and {self.name} was trained on pairs of texts'
+            )
+        for text, place in zip(texts, ('first', 'second'), strict=False):
+            which = f'the {place} text' if len(texts) == 2 else 'the text'
+            _check_text(text, which)
+        return tuple(texts)
+
+    def _encode(self, chunk: Sequence[Texts]) -> list[features.Example]:
+        pieces = self._pieces(chunk)
+        encoded = []
+        for texts in chunk:
+            sides = [pieces[text] for text in texts]
+            counts = np.array([len(side) for side in sides], np.int32)
+            inputs = self._tokenizer.join_texts(sides)
+            encoded.append({'inputs': inputs, 'targets': [0], 'piece_counts': counts})
+        return encoded
+
+    def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Classified:
+        del texts, example
+        self._check(row)
+        order = np.argsort(-row, kind='stable').tolist()  # Of equal ones the first, as argmax.
+        probabilities = {self.labels[i]: float(row[i]) for i in order}
+        label = self.labels[order[0]]
+        return Classified(label, probabilities[label], probabilities)
+
+
+class Tagger(_Labeller[Tagged]):
+    """A trained tagger: a tag for each word."""
+
+    def tag(self, sentences: Sequence[str | Sequence[str]]) -> list[Tagged]:
+        """The tags of each sentence.
+
+        Args:
+          sentences: lists of words; or texts, which are split at white space.
+
+        Raises:
+          UserError: a sentence or a word is empty.
+        """
+        return self._all(sentences, 'tag')
+
+    def example(self, value: Any) -> Texts:
+        """The words of a text, or of a list; see tag."""
+        words = value.split() if isinstance(value, str) else value
+        if not isinstance(words, tuple | list):
+            raise UserError('the sentence is neither a text nor a list of words')
+        if not words:
+            raise UserError('the sentence is empty; a tagger needs a word or more')
+        for i, word in enumerate(words):
+            _check_text(word, f'word {i + 1}')
+        return tuple(words)
+
+    @property
+    def what_is_cut(self) -> str:
+        """Ends the sentence '3 of 10 inputs ...'."""
+        return (
+            f'were longer than {self.max_input_length} tokens; their last words got {CUT} as a tag'
+        )
+
+    def _encode(self, chunk: Sequence[Texts]) -> list[features.Example]:
+        # No word of training holds a space; see conllu.py.
+        pieces = self._pieces([tuple(w.replace(' ', '') for w in words) for words in chunk])
+        encoded = []
+        for words in chunk:
+            inputs, counts = self._tokenizer.join_words([pieces[w.replace(' ', '')] for w in words])
+            targets = np.zeros(len(words), np.int32)
+            encoded.append({'inputs': inputs, 'targets': targets, 'piece_counts': counts})
+        return encoded
+
+    def _answer(self, texts: Texts, example: features.Example, row: np.ndarray) -> Tagged:
+        places = features.tag_places(example, self.max_input_length)
+        rows = row[places]  # [words that fit, labels]
+        self._check(rows)
+        tags = [self.labels[i] for i in rows.argmax(axis=-1).tolist()]
+        lost = len(texts) - len(tags)
+        return Tagged(
+            texts,
+            (*tags, *[CUT] * lost),
+            (*rows.max(axis=-1, initial=0.0).tolist(), *[0.0] * lost),
+        )
+
+
+# The view of an objective -> what answers.
+KINDS = {'classification': Classifier, 'tagging': Tagger}
+
+
+def _check_text(text: Any, which: str) -> None:
+    """Raises UserError unless it is a text with something in it."""
+    if not isinstance(text, str):
+        raise UserError(f'{which} is {text!r:.60}, not a text')
+    if not text.strip():
+        raise UserError(f'{which} is empty')
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(f'{which} has half a character (a lone surrogate)') from None

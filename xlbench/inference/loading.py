@@ -1,0 +1,261 @@
+"""A trained model as it lies on disk: its module, parameters, vocabulary, and what it knows.
+
+A workdir of a run or of xlbench.convert, a folder in the form of Hugging Face, or a hub name.
+"""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, decoding, foreign, models, names, runs
+from xlbench.benchmarks import languages
+from xlbench.data import tokenizers, vocabularies
+from xlbench.errors import UserError
+from xlbench.evaluators import generation
+from xlbench.huggingface import checkpoint as hf_checkpoint, hub, tensors
+from xlbench.inference import exported
+from xlbench.models import lora
+from xlbench.models.generator import Generator
+from xlbench.training import checkpoints, objectives, train_step
+
+# Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
+MAX_INPUT_LENGTH = 512
+# Families whose models give labels -> the objective that trains them.
+_HEADS = {'sequence_classifier': 'classification', 'token_classifier': 'tagging'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Languages:
+    """The target languages that a model can be asked for.
+
+    Attributes:
+      allowed: ISO codes; none where nothing tells the model a language.
+      default: the one that is meant when none is named, if there is only one.
+      why: how the model comes to know several, for messages.
+      sources: target -> the source language that training had for it, where that is one.
+    """
+
+    allowed: tuple[str, ...] = ()
+    default: str | None = None
+    why: str = ''
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, Any]) -> 'Languages':
+        """From the vocabulary and what a run's config.json says about its tasks.
+
+        Args:
+          tokenizer: the model's.
+          tasks: {name: {'source_lang', 'target_lang', 'trained'}}; empty without a run.
+        """
+        trained = [task for task in tasks.values() if task['trained']]
+        told = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
+        sources = {
+            lang: found.pop()
+            for lang in told
+            if len(found := {t['source_lang'] for t in trained if t['target_lang'] == lang}) == 1
+        }
+        own = tokenizer.languages()
+        if own and vocabularies.FAMILIES[tokenizer.family].needs_languages:
+            why = f'its vocabulary has tokens of {len(own)} languages'
+            return cls(own, None, why, sources)
+        # One that it was not trained on is asked for where transfer to it is evaluated.
+        others = [task['target_lang'] for task in tasks.values()]
+        allowed = tuple(dict.fromkeys(lang for lang in [*told, *others] if lang))
+        default = told[0] if len(told) == 1 else None
+        return cls(allowed, default, f'it was trained on {", ".join(told)}', sources)
+
+    def choose(self, name: str, lang: str | None) -> str | None:
+        """The language that is meant by `lang`; None where none is named and none is known.
+
+        Args:
+          name: of the model, for messages.
+          lang: ISO code.
+
+        Raises:
+          UserError: it is missing, or unknown to the model.
+        """
+        lang = lang or self.default
+        if lang is None and self.allowed:
+            raise UserError(
+                f'{name} needs a target language: {self.why}. Set target_lang to one of '
+                f'{", ".join(self.allowed)}'
+            )
+        if lang is not None and self.allowed and lang not in self.allowed:
+            raise UserError(
+                f'{name} does not know target language {lang!r}; allowed: {", ".join(self.allowed)}'
+            )
+        return lang
+
+
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """What `open_model` reads.
+
+    Attributes:
+      model: the module.
+      params: its parameters, on the mesh.
+      tokenizer: the vocabulary.
+      objective: what it was trained for.
+      lengths: most tokens of 'inputs' and 'targets' as the final evaluation has them, otherwise
+        what the model holds.
+      known: languages that a model that writes texts can be asked for.
+      options: how such a model decodes in the final evaluation.
+      workdir: of the run; None for a checkpoint that no run of ours has trained.
+      config: of the run.
+      tasks: what the run's config.json says about each task, see Languages.of.
+      labels: of a classifier or tagger, in the order of their ids.
+    """
+
+    model: nn.Module
+    params: Any
+    tokenizer: tokenizers.Tokenizer
+    objective: Any
+    lengths: Mapping[str, int]
+    known: Languages
+    options: decoding.Options
+    workdir: pathlib.Path | None = None
+    config: ConfigDict | None = None
+    tasks: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+
+
+def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) -> Opened:
+    """Reads the model that a user names.
+
+    Args:
+      spec: see the top of xlbench/predict.py.
+      mesh: where its parameters go.
+      fields: of the model's config that are not to be as they were in training.
+
+    Raises:
+      UserError: there is no such model, or it cannot answer texts.
+    """
+    folder, step = _split_step(spec)
+    if (folder / 'checkpoints').is_dir():
+        return _open_workdir(folder, step or 'best', mesh, fields)
+    if foreign.file(folder, 'config.json'):
+        config_lib.refuse_sweep(str(folder))
+    return _open_checkpoint(str(folder) if step else spec, mesh, fields)  # @REVISION is the hub's.
+
+
+def eval_blocks(config: ConfigDict) -> list[dict[str, Any]]:
+    """The blocks of config.evals, the final evaluation first; xlbench.convert writes none."""
+    return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
+
+
+def _split_step(spec: str) -> tuple[pathlib.Path, str]:
+    """WORKDIR@STEP -> (WORKDIR, STEP); anything else -> (it, '')."""
+    path = pathlib.Path(os.path.expanduser(spec))
+    before, at, step = spec.rpartition('@')
+    folder = pathlib.Path(os.path.expanduser(before))
+    if at and not path.is_dir() and (folder / 'config.json').is_file():
+        return folder, step
+    return path, ''
+
+
+def _open_workdir(
+    workdir: pathlib.Path, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
+) -> Opened:
+    about = config_lib.read_run(str(workdir), config_lib.RUN_KEYS)
+    config = ConfigDict(about['config'])
+    for key in ('model', 'objective', 'lora'):
+        where = f'{workdir}/config.json: config.{key}'
+        config_lib.check_arguments(names.taken(config, key), config[key], where)
+    tokenizer = tokenizers.of_workdir(workdir, about)
+    objective = objectives.build(**config.objective)
+    labels = _labels(workdir, about) if objective.view in _HEADS.values() else ()
+    model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size, labels)
+    _check(str(workdir), model, objective)
+    adapters = lora.Lora(**config.lora)
+    shapes, shardings = train_step.params_like(model, objective, mesh, adapters)
+    number = checkpoints.find_step(str(workdir), step)
+    params = checkpoints.load_params(str(workdir), number, shapes, shardings)
+    if adapters.rank:
+        _, plain = train_step.params_like(model, objective, mesh)
+        params = jax.jit(lora.merge, out_shardings=plain)(params)
+    # What xlbench.convert writes has neither evals nor tasks.
+    block = next(iter(eval_blocks(config)), {})
+    lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})
+    tasks = about.get('tasks', {})
+    known = Languages.of(tokenizer, tasks)
+    if config.stages and 'tasks' not in about and not known.allowed:
+        why = 'its config.json, of an earlier version, does not say what it was trained on'
+        known = Languages(tuple(languages.LANGUAGES), None, why)
+    return Opened(
+        model,
+        params,
+        tokenizer,
+        objective,
+        lengths,
+        known,
+        generation.options(lengths, block.get('decoding')),
+        workdir,
+        config,
+        tasks,
+        labels,
+    )
+
+
+def _labels(workdir: pathlib.Path, about: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels that a classifier or tagger was trained with; UserError if nothing says them."""
+    labels = about.get('labels')
+    if not (isinstance(labels, list) and labels and all(isinstance(x, str) for x in labels)):
+        raise UserError(f'{workdir}/config.json does not list the labels of the model as "labels"')
+    return tuple(labels)
+
+
+def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) -> Opened:
+    folder = hub.local_folder(spec)
+    notes = exported.Notes.read(folder)
+    found = hf_checkpoint.open(str(folder), notes.model if notes else None)
+    tokenizer = tokenizers.load(str(folder), '')
+    model = models.build(**{**found.model, **fields})
+    if notes:
+        objective = objectives.build(**notes.objective)
+    else:
+        objective = objectives.build(_HEADS.get(found.family, 'generation'))
+    _check(spec, model, objective)
+    labels = hf_checkpoint.labels(found)
+    _, shardings = train_step.params_like(model, objective, mesh)
+    params = jax.device_put(hf_checkpoint.load_params(found), shardings)
+    # Marian says so of its padding; newer versions of transformers put it into the second file.
+    second = foreign.file(found.folder, hub.GENERATION_CONFIG)
+    said = found.config | (tensors.read_json(second) if second else {})
+    if notes:
+        options = generation.options(notes.lengths, notes.decoding)
+        known = Languages.of(tokenizer, notes.tasks)
+        evals = {'final': notes.evaluation} if notes.evaluation else {}
+        return Opened(
+            model,
+            params,
+            tokenizer,
+            objective,
+            notes.lengths,
+            known,
+            options,
+            folder,
+            ConfigDict({'evals': evals}),
+            notes.tasks,
+            labels,
+        )
+    options = decoding.Options(banned=said.get('bad_words_ids') or ())
+    lengths = {'inputs': _input_limit(model), 'targets': options.max_length}
+    known = Languages.of(tokenizer, {})
+    return Opened(model, params, tokenizer, objective, lengths, known, options, labels=labels)
+
+
+def _check(spec: str, model: nn.Module, objective: Any) -> None:
+    """Raises UserError for what answers no texts."""
+    if objective.view == 'generation' and not isinstance(model, Generator):
+        raise UserError(f'{spec} holds a {type(model).__name__}, which writes no texts')
+
+
+def _input_limit(model: nn.Module) -> int:
+    return min(MAX_INPUT_LENGTH, getattr(model.config, 'max_positions', MAX_INPUT_LENGTH))

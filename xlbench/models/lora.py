@@ -1,0 +1,142 @@
+"""LoRA (arXiv:2106.09685): kernels stay as they are, and a product of two thin ones is learnt.
+
+A kernel W [out, in] of a chosen layer gives W x + (alpha / rank) B A x, with A [rank, in] normal
+and B [out, rank] zero at first, so that training starts from the model as it was. The three leaves
+`lora_a`, `lora_b` and `lora_scale` stand beside the `kernel` in the tree of parameters; a `Dense`
+that finds them uses them. So every family can be adapted, and no model knows of it.
+
+In a config: `c.lora = dict(rank=8, alpha=16.0)`. A fused kernel (q, k and v in one array) has an A
+and a B for each of its parts.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import traverse_util
+
+from xlbench.config import ranges
+from xlbench.errors import UserError, unknown
+
+LEAVES = ('lora_a', 'lora_b', 'lora_scale')
+
+
+class Lora:
+    """Which kernels are adapted, and how.
+
+    Args:
+      rank: columns of B and rows of A; 0 adapts nothing.
+      alpha: the product counts alpha / rank.
+      targets: regular expressions for whole names of kernels; by default all of attention
+        (table 5 of the paper: spread over all four is best at one budget).
+      also_train: regular expressions for whole names of other parameters that are trained as well,
+        such as a new head's.
+
+    Raises:
+      UserError: a negative rank, or something that is no regular expression.
+    """
+
+    def __init__(
+        self,
+        rank: Annotated[int, '0 to 2**16'] = 0,
+        alpha: Annotated[float, 'above 0'] = 16.0,
+        targets: Sequence[str] = ('.*attention/.*kernel',),
+        also_train: Sequence[str] = (),
+    ):
+        ranges.check_own(Lora, locals(), 'config.lora')
+        self.rank, self.alpha = rank, alpha
+        try:
+            self._targets = [re.compile(pattern) for pattern in targets]
+            self._also_train = [re.compile(pattern) for pattern in also_train]
+        except re.error as error:
+            raise UserError(f'config.lora: {error} in {[*targets, *also_train]}') from error
+
+    def add(self, boxed_params: Any, rng: jax.Array) -> Any:
+        """Fresh leaves beside every target.
+
+        Args:
+          boxed_params: as Linen's `init` gives them, with their logical axes.
+          rng: a key; each kernel folds its place among the targets into it.
+
+        Raises:
+          UserError: a target matches no kernel.
+        """
+        if not self.rank:
+            return boxed_params
+        flat = dict(traverse_util.flatten_dict(boxed_params, sep='/'))
+        kernels = [name for name in flat if name.rpartition('/')[2] == 'kernel']
+        chosen = _matching(kernels, self._targets, 'kernel pattern in config.lora.targets')
+        for index, name in enumerate(sorted(chosen)):
+            value, axes = flat[name].value, flat[name].names
+            *stack, out, features = value.shape
+            *stack_axes, out_axis, in_axis = axes
+            draw = jax.random.normal(jax.random.fold_in(rng, index), (*stack, self.rank, features))
+            leaves = {
+                'lora_a': (draw * features**-0.5, (*stack_axes, 'lora_rank', in_axis)),
+                'lora_b': (
+                    jnp.zeros((*stack, out, self.rank)),
+                    (*stack_axes, out_axis, 'lora_rank'),
+                ),
+                'lora_scale': (jnp.asarray(self.alpha / self.rank, jnp.float32), ()),
+            }
+            scope = name.rpartition('/')[0]
+            for leaf, (array, names) in leaves.items():
+                flat[f'{scope}/{leaf}'] = nn.LogicallyPartitioned(array, names)
+        return traverse_util.unflatten_dict(flat, sep='/')
+
+    def restrict(self, mask: Any) -> Any:
+        """Of the trainable parameters (a tree of bools), those that LoRA leaves trainable."""
+        if not self.rank:
+            return mask
+        flat = traverse_util.flatten_dict(mask, sep='/')
+        others = [name for name in flat if name.rpartition('/')[2] not in LEAVES]
+        trained = _matching(others, self._also_train, 'pattern in config.lora.also_train')
+        trained |= {name for name in flat if name.endswith(('/lora_a', '/lora_b'))}
+        return traverse_util.unflatten_dict(
+            {name: bool(value and name in trained) for name, value in flat.items()}, sep='/'
+        )
+
+
+def _matching(names: Sequence[str], patterns: Sequence[re.Pattern], kind: str) -> set[str]:
+    """The names that match a pattern; every pattern has to match one."""
+    found: set[str] = set()
+    for pattern in patterns:
+        matched = {name for name in names if pattern.fullmatch(name)}
+        if not matched:
+            raise unknown(kind, pattern.pattern, names)
+        found |= matched
+    return found
+
+
+def is_adapted(params: Mapping[str, Any]) -> bool:
+    """Whether a tree of parameters has LoRA's leaves."""
+    return any(path[-1] in LEAVES for path in traverse_util.flatten_dict(dict(params)))
+
+
+def merge(params: Mapping[str, Any]) -> dict[str, Any]:
+    """W + scale B A in place of each adapted kernel; the same model without LoRA's leaves."""
+    flat = traverse_util.flatten_dict(dict(params))
+    merged = {path: value for path, value in flat.items() if path[-1] not in LEAVES}
+    for *scope, leaf in flat:
+        if leaf == 'lora_a':
+            a, b, scale = (flat[*scope, name] for name in LEAVES)
+            kernel = flat[*scope, 'kernel']
+            delta = scale * jnp.matmul(b, a, precision=jax.lax.Precision.HIGHEST)
+            merged[*scope, 'kernel'] = (kernel + delta).astype(kernel.dtype)
+    return traverse_util.unflatten_dict(merged)
+
+
+def split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
+    """(the model without LoRA, {name of a kernel: its leaves}) of an adapted tree."""
+    flat = traverse_util.flatten_dict(dict(params), sep='/')
+    base = {name: value for name, value in flat.items() if name.rpartition('/')[2] not in LEAVES}
+    adapters: dict[str, dict[str, np.ndarray]] = {}
+    for name, value in flat.items():
+        scope, _, leaf = name.rpartition('/')
+        if leaf in LEAVES:
+            adapters.setdefault(f'{scope}/kernel', {})[leaf] = np.asarray(value)
+    return traverse_util.unflatten_dict(base, sep='/'), adapters

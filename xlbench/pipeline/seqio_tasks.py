@@ -1,0 +1,268 @@
+"""SeqIO tasks that were not written for xlbench, such as those of a T5X user's registry.
+
+They are prepared by SeqIO's own pipeline, with their own source, preprocessors and vocabulary. What
+that needs to know of them is here: the files they are read from, so that a change is seen; whether
+their ids are those of the run's vocabulary; and what evaluation passes to a postprocessor.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import seqio
+
+from xlbench import errors, pipeline
+from xlbench.data import tokenizers
+
+_SIDES = ('inputs', 'targets')
+
+
+# ---------------------------------------------------------------------------------------------
+# Sources.
+
+
+def is_visible(task: seqio.Task) -> bool:
+    """Whether the files that a task is read from are known, so that a change of them is seen.
+
+    What a FunctionDataSource reads only its function knows.
+    """
+    known = pipeline.RecordSource, seqio.FileDataSource, seqio.TfdsDataSource
+    return isinstance(task.source, known)
+
+
+def source_paths(task: seqio.Task, split: str) -> list[str]:
+    """The files of a split, as far as they are known; UserError if one is not there."""
+    source = task.source
+    if isinstance(source, pipeline.RecordSource):
+        return source.paths(split)
+    if isinstance(source, seqio.FileDataSource):
+        patterns = _patterns(source, split)
+        paths = [path for path in source.list_shards(split) if _is_local(path)]
+        if missing := [path for path in paths if not os.path.isfile(path)]:
+            raise errors.UserError(
+                f'there is no file {missing[0]} (task {task.name}, split {split!r})'
+            )
+        if not paths and all(map(_is_local, patterns)):
+            raise errors.UserError(
+                f'there is no file {patterns[0]} (task {task.name}, split {split!r})'
+            )
+        return [os.path.abspath(path) for path in paths]
+    if isinstance(source, seqio.TfdsDataSource):
+        return _tfds_paths(task, source, split)
+    return []
+
+
+def source_patterns(task: seqio.Task, split: str) -> list[str]:
+    """Where further files of a split would be; see `readers.find`."""
+    source = task.source
+    if isinstance(source, pipeline.RecordSource):
+        return source.patterns(split)
+    if isinstance(source, seqio.FileDataSource):
+        return [os.path.abspath(path) for path in _patterns(source, split) if _is_local(path)]
+    return []
+
+
+def _patterns(source: seqio.FileDataSource, split: str) -> list[str]:
+    named = source._split_to_filepattern[split]  # SeqIO shows it in no other way.
+    return [named] if isinstance(named, str | os.PathLike) else [os.fspath(path) for path in named]
+
+
+def _is_local(path: str) -> bool:
+    return '://' not in os.fspath(path)
+
+
+def _tfds_paths(task: seqio.Task, source: seqio.TfdsDataSource, split: str) -> list[str]:
+    loader = source.tfds_dataset
+    try:
+        name, folder = loader.get_split_params(split)
+        place = loader._get_builder(split).data_path
+        shards = source.list_shards(split)
+    except Exception as error:  # Of any kind: no such data set, split or folder; no network.
+        said = ' '.join(str(error).split())[:300]
+        raise errors.UserError(
+            f'task {task.name} cannot find its TensorFlow Datasets: {said}'
+        ) from error
+    paths = [os.path.join(place, os.path.basename(path)) for path in shards]
+    info = os.path.join(place, 'dataset_info.json')
+    if not _is_local(info):
+        return []
+    if not os.path.isfile(info) or not all(map(os.path.isfile, paths)):
+        where = f' in {folder}' if folder else ''
+        raise errors.UserError(
+            f'the TensorFlow data set {name} of task {task.name} is not{where}; download it first: '
+            f'python -m tensorflow_datasets.scripts.cli.main build {name}'
+            + (f' --data_dir={folder}' if folder else '')
+        )
+    return [info, *paths]
+
+
+# ---------------------------------------------------------------------------------------------
+# Features and vocabularies.
+
+
+def check(task: seqio.Task, chosen: tokenizers.Tokenizer) -> None:
+    """Raises UserError for a task that cannot be prepared with a vocabulary, or not scored.
+
+    A task may bring a SentencePieceVocabulary or a ByteVocabulary. The ids that it makes have to be
+    those of the vocabulary that the run reads and writes.
+    """
+    for name in _SIDES:
+        feature = task.output_features.get(name)
+        if feature is None:
+            raise errors.UserError(
+                f'task {task.name} has no feature {name!r} (it has '
+                f'{", ".join(task.output_features)}); xlbench trains on inputs and targets'
+            )
+        if not pipeline.is_ours(feature.vocabulary):
+            _check_shape(task.name, name, feature)
+            _check_vocabulary(task.name, name, feature.vocabulary, chosen)
+    if task.postprocessor is not None and (view := pipeline.view(task)) != 'generation':
+        raise errors.UserError(
+            f'task {task.name} has a postprocessor, which only texts that a model writes get; take '
+            f'it out, for {view} there are the metrics'
+        )
+
+
+def _check_shape(task: str, name: str, feature: seqio.Feature) -> None:
+    rank, dtype = getattr(feature, 'rank', 1), getattr(feature, 'dtype', None)
+    if rank != 1 or (dtype is not None and not dtype.is_integer):
+        raise errors.UserError(
+            f'feature {name!r} of task {task} has rank {rank} and type {dtype.name}; xlbench reads '
+            'sequences of ids: rank 1, int32'
+        )
+
+
+def vocabulary_of(task: seqio.Task) -> str:
+    """The vocabulary that a task brings, as `tokenizers.load` takes it; '' if it brings none."""
+    for name in _SIDES:
+        brought = getattr(task.output_features.get(name), 'vocabulary', None)
+        if isinstance(brought, seqio.ByteVocabulary):
+            return tokenizers.BYTES
+        if isinstance(brought, seqio.SentencePieceVocabulary):
+            return brought.sentencepiece_model_file
+    return ''
+
+
+def vocabulary_paths(task: seqio.Task) -> list[str]:
+    """The files of the vocabularies that a task brings, where they are on this machine."""
+    paths = [
+        os.path.abspath(feature.vocabulary.sentencepiece_model_file)
+        for feature in task.output_features.values()
+        if isinstance(feature.vocabulary, seqio.SentencePieceVocabulary)
+        and _is_local(feature.vocabulary.sentencepiece_model_file)
+    ]
+    if missing := [path for path in paths if not os.path.isfile(path)]:
+        raise errors.UserError(
+            f'task {task.name} reads its vocabulary from {missing[0]}, which is not there'
+        )
+    return list(dict.fromkeys(paths))
+
+
+def _check_vocabulary(
+    task: str, name: str, brought: seqio.Vocabulary, chosen: tokenizers.Tokenizer
+) -> None:
+    if isinstance(brought, seqio.ByteVocabulary):
+        what, choice, pieces = 'bytes (ByteVocabulary)', tokenizers.BYTES, None
+        equal = isinstance(chosen, tokenizers.ByteTokenizer)
+    elif isinstance(brought, seqio.SentencePieceVocabulary):
+        choice = brought.sentencepiece_model_file
+        what = f'the SentencePiece model {choice}'
+        pieces = _pieces(task, brought)
+        equal = _agree(pieces, chosen) and brought.eos_id == chosen.eos_id
+    else:
+        raise errors.UserError(
+            f'{name} of task {task} are encoded by {type(brought).__name__}, which a run cannot '
+            'read; give the feature a seqio.SentencePieceVocabulary, a seqio.ByteVocabulary, or '
+            'pipeline.vocabulary(), which is the one of the run'
+        )
+    if not equal:
+        if not _is_local(choice):
+            choice = 'NAME of the model that it is of, such as mt5'
+        raise errors.UserError(
+            f'{name} of task {task} are encoded by {what}, and vocabulary {chosen.name!r} has '
+            f'other ids; choose --vocabulary={choice}, in a config data.vocabulary'
+        )
+
+
+def _pieces(task: str, brought: seqio.SentencePieceVocabulary) -> list[str]:
+    """The pieces of a SentencePiece model with the sentinels that SeqIO adds, by their ids."""
+    try:
+        model = brought.tokenizer
+    except Exception as error:  # Of any kind: TensorFlow's files, SentencePiece, a network.
+        said = ' '.join(str(getattr(error, 'message', error)).split())[:200]
+        raise errors.UserError(
+            f'task {task} cannot read its vocabulary {brought.sentencepiece_model_file}: {said}'
+        ) from error
+    return model.id_to_piece(list(range(model.get_piece_size())))
+
+
+def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
+    """Whether each id stands for the same piece; sentinels may have no place in the other one."""
+    others = chosen.pieces()
+    return (
+        bool(others)
+        and all(
+            piece == other or 'extra_id_' in piece
+            for piece, other in zip(pieces, others, strict=False)
+        )
+        and all('extra_id_' in piece for piece in pieces[len(others) :])
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Examples.
+
+
+def complete_record(
+    task: seqio.Task, example: Mapping[str, Any], record: dict[str, Any]
+) -> dict[str, Any]:
+    """A prepared record of an example, with the texts that evaluation reads.
+
+    Args:
+      task: has made it.
+      example: as SeqIO's pipeline gives it.
+      record: its ids and texts, which stay.
+
+    Returns:
+      `record`, with <side>_pretokenized where the task has made none, decoded from the ids; and
+      where the task has a postprocessor, with `example`: the fields that are neither ids nor texts,
+      as JSON, see `xlbench/data/postprocess.py`.
+    """
+    for name in _SIDES:
+        shown = f'{name}_pretokenized'
+        if name not in record:
+            raise errors.UserError(
+                f'an example of task {task.name} has no {name}; xlbench trains on inputs and '
+                'targets'
+            )
+        if shown not in record:
+            vocabulary = task.output_features[name].vocabulary
+            record[shown] = vocabulary.decode(np.asarray(record[name]).tolist())
+    if task.postprocessor is not None:
+        kept = (set(example) - set(record)) | {
+            name
+            for name in set(example) & set(record)
+            if not isinstance(example[name], bytes) and name not in task.output_features
+        }
+        record['example'] = json.dumps({name: _plain(example[name]) for name in sorted(kept)})
+    return record
+
+
+def _plain(value: Any) -> Any:
+    """A value of an example as JSON: bytes as text, arrays as {'dtype', 'values'}."""
+    if isinstance(value, Mapping):
+        return {'fields': {str(name): _plain(inner) for name, inner in value.items()}}
+    if isinstance(value, bytes):
+        return {'text': value.decode(errors='replace')}
+    if hasattr(value, 'to_list'):  # A ragged tensor.
+        return {'values': _texts(value.to_list()), 'dtype': 'ragged'}
+    array = np.asarray(value)
+    return {'values': _texts(array.tolist()), 'dtype': array.dtype.name}
+
+
+def _texts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_texts(inner) for inner in value]
+    return value.decode(errors='replace') if isinstance(value, bytes) else value

@@ -1,0 +1,16 @@
+"""What a run would cost on machines that are not here; `python -m xlbench.plan`.
+
+  programs  the programs that a plan compiles
+  study     what a compiled program costs
+  hlo       reads compiled programs
+  devices   kinds of devices and slices of them
+  messages  a plan in words
+"""
+
+__all__ = [
+    'devices',
+    'hlo',
+    'messages',
+    'programs',
+    'study',
+]

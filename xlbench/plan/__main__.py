@@ -1,0 +1,278 @@
+r"""Compiles a config for devices that nobody has to own: does it fit, and how fast can it be?
+
+  python -m xlbench.plan --config=configs/mtg_mt5.py:xxl_v5p_4x4x4 --topology=v5p:4x4x4
+  python -m xlbench.plan --config=configs/mtg_mt5.py:large --topology=v5e:4x4 \
+      --config.mesh.fsdp=8 --config.mesh.sequence=2 --output=plan.json
+
+The train step, and for generation the decoding of a batch, are the real ones; they are compiled
+ahead of time and never run. No data, no vocabulary and no checkpoint is read.
+
+  --topology=v5p:4x4x4  TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
+  --topology=2xv5p:4x4x4  two such slices, between which the network is slow (mesh axis replica)
+  --topology=cpu:8      so many devices on this machine's CPU
+  --topology=local      the devices of this machine
+  --vocab_size=N        where config.model.vocab_size is 0; default: the family's published size
+  --num_labels=N        where config.model.num_labels is 0
+  --memory=GIB          of a device, in GiB; default: as its maker says
+  --tries=N             smaller settings to compile if the config does not fit (8; 0: none)
+  --no_decode           plans the train step alone
+  --output=FILE         writes all figures as JSON
+  --hlo=FOLDER          writes the compiled programs as text
+
+If it does not fit, smaller settings are tried in this order, and the first that fits is printed as
+flags: on the config's mesh, then with fsdp over all devices, then with tensor = 2, 4, 8 (meshes on
+which parameters and optimizer state alone are too large are passed over): as it is, remat=dots,
+remat=full, then with remat=full the batch in 2, 4, 8 parts (accumulate; chunk_rows for retrieval);
+and at last, on each mesh, a half, a quarter, an eighth of batch_size.
+"""
+
+import dataclasses
+import functools
+import math
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from xlbench import commands
+
+if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
+    commands.check_first(commands.plan, sys.argv, __doc__)
+
+import jax
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, errors, logs, models, runs
+from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.plan import devices as topology_lib, messages as words, programs, study
+from xlbench.plan.devices import Device
+
+FORMAT = 2  # Of the JSON file.
+LANES = 128  # Columns of a TPU's tile.
+# Of the mesh, what other sizes are tried of; replica and sequence stay as they are.
+_TRIED_AXES = ('data', 'fsdp', 'tensor')
+
+
+def smaller(config: ConfigDict, num_devices: int) -> Iterator[dict[str, Any]]:
+    """What to change in a config that does not fit, in the order of the module's docstring."""
+    asked = {axis: config.mesh.get(axis, 1) for axis in ('replica', 'sequence', *_TRIED_AXES)}
+    asked['data'] = config.mesh.get('data', -1)
+    left = num_devices // math.prod(size for size in asked.values() if size != -1)
+    asked = {axis: left if size == -1 else size for axis, size in asked.items()}
+    share = math.prod(asked[axis] for axis in _TRIED_AXES)
+    meshes: list[dict[str, Any]] = [{}]
+    for tensor in (1, 2, 4, 8):
+        mesh = dict(data=1, fsdp=share // tensor, tensor=tensor)
+        if share % tensor == 0 and any(mesh[axis] != asked[axis] for axis in mesh):
+            meshes.append({f'mesh.{axis}': size for axis, size in mesh.items()})
+    remat = ('none', 'dots', 'full')
+    begin = remat.index(config.model.get('remat', 'none'))
+    rows = config.batches.batch_size
+    for mesh in meshes:
+        if mesh:
+            yield mesh
+        for value in remat[begin + 1 :]:
+            yield mesh | {'model.remat': value}
+        for parts in (2, 4, 8):
+            if config.objective.name == 'retrieval':
+                part = {'objective.chunk_rows': (config.objective.chunk_rows or rows) // parts}
+            else:
+                part = {'accumulate': config.accumulate * parts}
+            yield mesh | {'model.remat': 'full'} | part
+    for mesh in meshes:
+        for parts in (2, 4, 8):
+            yield mesh | {'model.remat': 'full', 'batches.batch_size': rows // parts}
+
+
+def changed(config: ConfigDict, changes: Mapping[str, Any]) -> ConfigDict:
+    """A copy of the config with these keys set; keys that it leaves to defaults are added."""
+    copy = config.copy_and_resolve_references()
+    with copy.unlocked():
+        for key, value in changes.items():
+            *blocks, last = key.split('.')
+            functools.reduce(lambda block, name: block[name], blocks, copy)[last] = value
+    return copy
+
+
+def flags(changes: Mapping[str, Any]) -> str:
+    """As the command line has them."""
+    return ' '.join(f'--config.{key}={value}' for key, value in changes.items())
+
+
+def search(
+    config: ConfigDict, device: Device, make: Any, tries: int, *, with_decoding: bool
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None, bool]:
+    """(what was tried, the plan of the first that fits or None, whether all of them were)."""
+    tried: list[dict[str, Any]] = []
+    for changes in smaller(config, device.count):
+        try:
+            job = make(changed(config, changes))
+        except UserError:
+            continue  # It does not divide.
+        state = sum(job.state_bytes.values())
+        if state > device.capacity:
+            tried.append({'flags': flags(changes), 'fits': False, 'needed': state, 'state': True})
+            continue
+        if sum(not entry.get('state') for entry in tried) == tries:
+            return tried, None, False
+        study.say(f'trying {flags(changes)}')
+        plan = study.plan_job(job, device, with_decoding=with_decoding)
+        needed = [program['memory']['needed'] for program in plan['programs']]
+        tried.append(
+            {
+                'flags': flags(changes),
+                'fits': plan['fits'],
+                'needed': max((n for n in needed if n), default=None),
+            }
+        )
+        if plan['fits']:
+            return tried, plan, True
+    return tried, None, True
+
+
+def vocabulary(config: ConfigDict, given: int) -> tuple[int, str]:
+    """(size of the vocabulary, where it is from)."""
+    if given:
+        return given, '--vocab_size'
+    if config.model.get('vocab_size'):
+        return config.model.vocab_size, 'config.model.vocab_size'
+    block = {key: value for key, value in config.model.items() if key != 'vocab_size'}
+    try:
+        return models.config(**block).vocab_size, f'the published size of {block["family"]}'
+    except UserError:
+        raise UserError(
+            'config.model.vocab_size is 0 and the model has no published size; give --vocab_size'
+        ) from None
+
+
+def make_plan(
+    config: ConfigDict,
+    topology: str,
+    *,
+    vocab_size: int = 0,
+    num_labels: int = 0,
+    memory: float | None = None,
+    tries: int = 8,
+    with_decoding: bool = True,
+    folder: str = '',
+) -> dict[str, Any]:
+    """Everything that --output holds; see the module's docstring for the arguments.
+
+    Raises:
+      UserError: config or topology cannot work.
+    """
+    runs.check_config(config)
+    devices = topology_lib.devices_of(topology)
+    device = topology_lib.describe(devices, topology, memory)
+    size, source = vocabulary(config, vocab_size)
+    labels = num_labels or config.model.get('num_labels') or 2
+
+    def make(config: ConfigDict) -> programs.Job:
+        return programs.make_job(config, devices, size, labels)
+
+    job = make(config)
+    notes = list(remarks(job, labels if 'num_labels' in config.model else None))
+    result = {
+        'format': FORMAT,
+        'topology': topology,
+        'device': dataclasses.asdict(device),
+        'config': config_lib.to_dict(config),
+        'vocabulary': {'size': size, 'source': source},
+        'stage': job.stage,
+        'notes': notes,
+        'versions': config_lib.facts()['versions'] | {'libtpu': _libtpu_version(topology)},
+    }
+    state = sum(job.state_bytes.values())
+    if device.capacity is not None and tries and state > device.capacity:
+        alone = words.amount(state)
+        study.say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
+        result |= {'plan': None, 'fits': False, 'state_bytes': job.state_bytes}
+    else:
+        plan = study.plan_job(job, device, with_decoding=with_decoding, folder=folder)
+        result |= {'plan': plan, 'fits': plan['fits'], 'state_bytes': job.state_bytes}
+    result |= {'tried': [], 'suggestion': None, 'suggested_plan': None, 'all_tried': True}
+    if result['fits'] is False and tries:
+        tried, plan, everything = search(config, device, make, tries, with_decoding=with_decoding)
+        result |= {
+            'tried': tried,
+            'suggestion': tried[-1]['flags'] if plan else None,
+            'suggested_plan': plan,
+            'all_tried': everything,
+        }
+    return result
+
+
+def _libtpu_version(topology: str) -> str:
+    if not topology_lib.is_tpu(topology):
+        return 'not used'
+    return config_lib.metadata.version('libtpu')
+
+
+def narrowest(job: programs.Job) -> int:
+    """The fewest columns of a parameter that fsdp leaves a device; LANES where it cuts none."""
+    return min(
+        (
+            leaf.sharding.shard_shape(leaf.shape)[axis]
+            for leaf in jax.tree.leaves(job.state.params)
+            for axis, part in enumerate(leaf.sharding.spec)
+            if part == 'fsdp' and leaf.ndim > 1 and job.mesh.shape['fsdp'] > 1
+        ),
+        default=LANES,
+    )
+
+
+def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
+    """What the figures leave out, a line each."""
+    config = job.config
+    if config.batches.get('length_buckets', 1) > 1:
+        yield (
+            f'batches have up to {config.batches.length_buckets} shapes, chosen from the data; '
+            'this is the widest, of batch_size rows'
+        )
+    if labels is not None and not config.model.num_labels:
+        yield f'config.model.num_labels is 0; planned with {labels}'
+    columns = narrowest(job)
+    if columns < LANES and job.mesh.devices.flat[0].platform == 'tpu':
+        yield (
+            f'fsdp leaves a device {columns} columns of some parameters, less than the {LANES} '
+            'lanes of a TPU: its compiler then gathers by adding up padded copies, at twice the '
+            f'bytes; fsdp={max(1, job.mesh.shape["fsdp"] * columns // LANES)} would not'
+        )
+    if len(partitioning.slices(job.mesh.devices.flat)) > 1:
+        yield 'the times leave out the network between slices, which is in no page of its maker'
+    others = [name for name in config.stages if name != job.stage]
+    if any(
+        config.stages[name].optimizer.name != config.stages[job.stage].optimizer.name
+        for name in others
+    ):
+        yield f'other stages than {job.stage} have other optimizers, and are not planned'
+    if job.trained_share < 1:
+        yield (
+            f'{100 * job.trained_share:.3g}% of the parameters are trained, so that a step needs '
+            'fewer products than three forward passes, and the MFU below is too high'
+        )
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first; 1 if it does not fit."""
+    args, config = commands.plan(argv, __doc__)
+    result = make_plan(
+        config,
+        args.topology,
+        vocab_size=args.vocab_size,
+        num_labels=args.num_labels,
+        memory=args.memory,
+        tries=args.tries,
+        with_decoding=not args.no_decode,
+        folder=args.hlo,
+    )
+    for line in words.lines_of(result):
+        print(line)
+    if args.output:
+        pathlib.Path(args.output).write_text(logs.as_json(result), encoding='utf-8')
+    return 1 if result['fits'] is False else 0
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))

@@ -1,0 +1,163 @@
+"""The programs of a config as shapes: the train step and decoding, ready to be compiled.
+
+Nothing of a Job exists but shapes with shardings; xlbench/plan/study.py compiles its programs.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+from xlbench import decoding, runs
+from xlbench.data import features
+from xlbench.evaluators import generation
+from xlbench.models.lora import Lora
+from xlbench.parallel import partitioning
+from xlbench.training import objectives, optimizers, train_step as train_step_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A config on a mesh, as shapes with shardings: nothing of it exists."""
+
+    config: ConfigDict
+    mesh: Mesh
+    model: nn.Module
+    objective: Any
+    mask: Any
+    state: train_step_lib.TrainState
+    batch: dict[str, jax.ShapeDtypeStruct]
+    rng: jax.ShapeDtypeStruct
+    stage: str
+
+    @property
+    def trained_share(self) -> float:
+        """Of all parameters, those that move."""
+        trained, frozen = train_step_lib.split_params(self.state.params, self.mask)
+        sizes = [sum(leaf.size for leaf in part.values()) for part in (trained, frozen)]
+        return sizes[0] / sum(sizes)
+
+    @property
+    def state_bytes(self) -> dict[str, int]:
+        """Of one device."""
+        return {
+            'parameters': device_bytes(self.state.params),
+            'optimizer_state': device_bytes(self.state.opt_state),
+        }
+
+
+def make_job(config: ConfigDict, devices: Sequence[Any], vocab_size: int, labels: int) -> Job:
+    """The first stage's step on these devices.
+
+    Raises:
+      UserError: mesh, model, batch or pattern cannot work.
+    """
+    mesh = partitioning.make_mesh(**config.mesh, devices=devices)
+    partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
+    partitioning.check_lengths(config.batches.lengths, mesh)
+    objective = objectives.build(**config.objective)
+    block = dict(config.model)
+    if 'num_labels' in block:
+        block['num_labels'] = labels
+    model = runs.build_model(block, vocab_size)
+    lora = Lora(**config.lora)
+    params = _with(*train_step_lib.params_like(model, objective, mesh, lora))
+    mask = lora.restrict(optimizers.trainable_mask(params, tuple(config.trainable)))
+    stage = next(iter(config.stages))
+    tx, _ = _optimizer(config, stage)
+    whole = partitioning.replicated(mesh)
+    state = train_step_lib.TrainState(
+        jax.ShapeDtypeStruct((), jnp.int32, sharding=whole),
+        params,
+        train_step_lib.opt_state_like(tx, params, mask),
+    )
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=whole)
+    rows, lengths = config.batches.batch_size, dict(config.batches.lengths)
+    batch = batch_like(objective.view, rows, lengths, mesh)
+    return Job(config, mesh, model, objective, mask, state, batch, rng, stage)
+
+
+def batch_like(
+    view: str, rows: int, lengths: Mapping[str, int], mesh: Mesh
+) -> dict[str, jax.ShapeDtypeStruct]:
+    """The shapes of a batch, cut over the mesh: those of a batch without a single example."""
+    conventions = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=2)
+    empty = features.VIEWS[view]([[]] * rows, lengths=lengths, conventions=conventions)
+    return {name: _row_array(mesh, value.shape, value.dtype) for name, value in empty.items()}
+
+
+def _row_array(mesh: Mesh, shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+    sharding = partitioning.batch_sharding(mesh, shape)
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+
+def _with(shapes: Any, shardings: Any) -> Any:
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        shapes,
+        shardings,
+    )
+
+
+def device_bytes(tree: Any) -> int:
+    """What one device holds of a tree of arrays, or of shapes with shardings."""
+    return sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves(tree)
+    )
+
+
+def _optimizer(config: ConfigDict, stage: str) -> tuple[Any, Any]:
+    """(optimizer, its schedule) of a stage, as xlbench.train has them."""
+    block = config.stages[stage]
+    tx, schedule = optimizers.build(**block.optimizer, num_steps=block.num_steps)
+    return (train_step_lib.skip_nonfinite(tx) if config.nonfinite.skip else tx), schedule
+
+
+def train_program(job: Job) -> tuple[Any, tuple[Any, ...]]:
+    """(the train step as xlbench.train jits it, its arguments)."""
+    tx, schedule = _optimizer(job.config, job.stage)
+    step = train_step_lib.make_train_step(
+        job.model, job.objective, tx, schedule, job.mask, accumulate=job.config.accumulate
+    )
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, job.state)
+    jitted = jax.jit(step, donate_argnums=0, out_shardings=(shardings, None))
+    return jitted, (job.state, job.batch, job.rng)
+
+
+def decode_program(job: Job, block: ConfigDict) -> tuple[Any, tuple[Any, ...], int]:
+    """(decoding as the evaluator jits it, its arguments, most tokens of a text)."""
+    partitioning.check_batch_size(block.batch_size, job.mesh)
+    partitioning.check_lengths(block.lengths, job.mesh)
+    options = generation.options(block.lengths, block.get('decoding'))
+    batch = batch_like('generation', block.batch_size, dict(block.lengths), job.mesh)
+    index = _row_array(job.mesh, (block.batch_size,), jnp.int32)
+    batch['example_index'] = index
+    if job.config.model.family == 'mbart':
+        batch['forced_first'] = index  # The language of each text.
+
+    def decode(params: Any, batch: dict[str, jax.Array]) -> decoding.Decoded:
+        first = batch.pop('forced_first', None)
+        ids = dict(start_id=0, eos_id=1, pad_id=0)  # Which they are changes no shape.
+        return decoding.decode(job.model, params, batch, options, **ids, forced_first=first)
+
+    return jax.jit(decode), (job.state.params, batch), options.max_length
+
+
+def decoded_evals(config: ConfigDict) -> dict[str, ConfigDict]:
+    """The evaluations that decode, one for each different shape."""
+    if config.objective.name != 'generation':
+        return {}
+    found = {}
+    for name, block in config.evals.items():
+        if block.get('decode', True):
+            shape = (block.batch_size, str(block.lengths), str(block.get('decoding')))
+            found.setdefault(shape, (name, block))
+    return dict(found.values())

@@ -1,0 +1,363 @@
+"""What compiled programs come out as: memory, products, collectives, seconds, as numbers.
+
+`study` compiles one program of a Job, `plan_job` all of them.
+"""
+
+import contextlib
+import math
+import pathlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from xlbench import logs
+from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+from xlbench.plan import hlo, programs
+from xlbench.plan.devices import Device
+from xlbench.plan.programs import Job
+
+LARGE = 16 << 20  # bytes; whole activations are named from this size on.
+_BEAT = 30  # seconds between lines that say that it still compiles.
+
+
+def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> dict[str, Any]:
+    """All programs of a config on one mesh."""
+    state = job.state_bytes
+    result: dict[str, Any] = {
+        'mesh': dict(job.mesh.shape),
+        'mesh_in_words': partitioning.describe(job.mesh),
+        'parameters': sum(leaf.size for leaf in jax.tree.leaves(job.state.params)),
+        'trained_share': job.trained_share,
+        'device_bytes': state | {'batch': programs.device_bytes(job.batch)},
+        'model_flops': model_flops(job),
+        'held_whole': held_whole(job),
+        'programs': [],
+    }
+    jitted, args = programs.train_program(job)
+    step = study('the train step', jitted, args, job, device, folder=folder)
+    if device.peak:
+        for key, seconds in _seconds(step['estimate']).items():
+            peak = seconds * device.peak * device.count
+            step['estimate'].setdefault('mfu', {})[key] = result['model_flops'] / peak
+    result['programs'].append(step)
+    for name, block in programs.decoded_evals(job.config).items() if with_decoding else ():
+        jitted, args, length = programs.decode_program(job, block)
+        result['programs'].append(
+            study(
+                f'decoding of {name}',
+                jitted,
+                args,
+                job,
+                device,
+                trips=length,
+                also=state['optimizer_state'],  # Training waits meanwhile.
+                folder=folder,
+            )
+        )
+    fits = [program['fits'] for program in result['programs']]
+    result['fits'] = None if None in fits and False not in fits else all(fits)
+    return result
+
+
+def study(
+    name: str,
+    jitted: Any,
+    args: tuple[Any, ...],
+    job: Job,
+    device: Device,
+    *,
+    trips: int = 1,
+    also: int = 0,
+    folder: str = '',
+) -> dict[str, Any]:
+    """Compiles a program and says all that is known of it.
+
+    Args:
+      name: of the program.
+      jitted: the program.
+      args: its arguments, as shapes.
+      job: that it is of.
+      device: that it is for.
+      trips: what a loop of unknown length counts as.
+      also: bytes that lie on the device beside the program's own.
+      folder: where its text is written; '' nowhere.
+    """
+    started = time.monotonic()
+    found: dict[str, Any] = {
+        'name': name,
+        'shapes': {key: list(value.shape) for key, value in args[1].items()},
+        'beside': also,
+    }
+    with partitioning.activate(job.mesh), beating(f'compiling {name}'):
+        traced = jitted.trace(*args)
+        found['matmul_flops'] = matmul_flops(traced.jaxpr.jaxpr, trips)
+        found['whole_activations'] = whole_activations(traced.jaxpr.jaxpr)
+        try:
+            compiled = traced.lower().compile()
+        except jax.errors.JaxRuntimeError as error:
+            needed = refused(str(error))
+            found |= {'fits': False, 'refused': needed}
+            compiled = None
+    found['compile_seconds'] = round(time.monotonic() - started, 1)
+    if compiled is None:
+        needed = found['refused']['needed']
+        return found | {'memory': {'needed': needed and needed + also}, 'estimate': {}}
+    found['memory'] = memory_of(compiled, also)
+    found['fits'] = (
+        None if device.capacity is None else found['memory']['needed'] <= device.capacity
+    )
+    costs = compiled.cost_analysis() or {}
+    found |= {
+        'compiler_flops': costs.get('flops'),
+        'bytes_accessed': costs.get('bytes accessed'),
+    }
+    try:
+        text = compiled.as_text()
+    except jax.errors.JaxRuntimeError as error:  # libtpu is newer than jaxlib knows.
+        found['unreadable'] = ' '.join(str(error).split())[:200]
+        text = ''
+    if folder and text:
+        path = pathlib.Path(folder) / f'{name.replace(" ", "_")}.txt'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding='utf-8')
+    program = hlo.parse(text, device.count, unknown_trips=trips)
+    found |= {
+        'collectives': by_kind(program.collectives) if text else None,
+        'largest_collectives': largest_collectives(program.collectives),
+        'unknown_loops': program.unknown_loops,
+        'unknown_trips': trips,
+        'largest': [{'bytes': size, 'type': kind, 'op': op} for size, kind, op in program.largest],
+    }
+    found['estimate'] = estimate(found, program, costs, device)
+    return found
+
+
+def memory_of(compiled: Any, also: int) -> dict[str, int]:
+    """Bytes of one device: what the compiler says, and 'needed' together with `also`."""
+    memory = compiled.memory_analysis()
+    sizes = {
+        key: getattr(memory, f'{key}_size_in_bytes')
+        for key in ('argument', 'output', 'alias', 'temp', 'generated_code')
+    }
+    # What train_words.compile_line counts, and the program itself. What is aliased is in arguments
+    # and outputs, and there only once.
+    return sizes | {'needed': sum(sizes.values()) - 2 * sizes['alias'] + also}
+
+
+def refused(message: str) -> dict[str, Any]:
+    """What libtpu says where a program is too large for it; bytes, as far as they are in there.
+
+    Example: 'RESOURCE_EXHAUSTED: ... the total memory required for HLO temporaries (67.06G) exceeds
+      available HBM (15.75G)...' -> {'needed': 67.06 * 2**30, 'limit': 15.75 * 2**30, ...}
+
+    Raises:
+      UserError: the compiler failed for another reason.
+    """
+    line = ' '.join(message.split())
+    if 'RESOURCE_EXHAUSTED' not in line and 'Ran out of memory' not in line:
+        raise UserError(f'the compiler failed: {line[:300]}')
+    units = {'': 1, 'K': 2**10, 'M': 2**20, 'G': 2**30, 'T': 2**40}
+    number = r'([\d.]+)([KMGT]?)'
+    for pattern in (
+        rf'\({number}\) exceeds available HBM \({number}\)',
+        rf'Used {number} of {number}',
+    ):
+        if match := re.search(pattern, line):
+            needed, needed_unit, limit, limit_unit = match.groups()
+            return {
+                'needed': round(float(needed) * units[needed_unit]),
+                'limit': round(float(limit) * units[limit_unit]),
+                'message': line[:300],
+            }
+    return {'needed': None, 'limit': None, 'message': line[:300]}
+
+
+def matmul_flops(jaxpr: Any, trips: int = 1) -> int:
+    """Of all products of a program, over all devices; 2 for each multiplication and addition.
+
+    Args:
+      jaxpr: whole, with those inside it.
+      trips: what a loop of unknown length counts as.
+    """
+    total = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == 'dot_general':
+            (contracted, _), _ = eqn.params['dimension_numbers']
+            left = eqn.invars[0].aval.shape
+            total += (
+                2
+                * math.prod(eqn.outvars[0].aval.shape)
+                * math.prod(left[axis] for axis in contracted)
+            )
+            continue
+        inside = [matmul_flops(inner, trips) for inner in _inner(eqn)]
+        if eqn.primitive.name == 'cond':
+            total += max(inside, default=0)
+        else:
+            times = {'scan': eqn.params.get('length', 1), 'while': trips}
+            total += times.get(eqn.primitive.name, 1) * sum(inside)
+    return total
+
+
+def whole_activations(jaxpr: Any) -> list[dict[str, Any]]:
+    """Activations that a model names and every device holds whole, the large ones."""
+    found = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == 'sharding_constraint':
+            aval = eqn.outvars[0].aval
+            sharding = eqn.params['sharding']
+            size = math.prod(aval.shape) * aval.dtype.itemsize
+            if sharding.is_fully_replicated and size >= LARGE and sharding.num_devices > 1:
+                found.append(
+                    {'bytes': size, 'type': str(aval), 'op': str(eqn.source_info.name_stack)}
+                )
+        for inner in _inner(eqn):
+            found += whole_activations(inner)
+    return [dict(items) for items in dict.fromkeys(tuple(entry.items()) for entry in found)]
+
+
+def _inner(eqn: Any) -> Iterator[Any]:
+    for value in eqn.params.values():
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if hasattr(item, 'jaxpr'):
+                yield item.jaxpr
+            elif hasattr(item, 'eqns'):
+                yield item
+
+
+def held_whole(job: Job) -> list[str]:
+    """Parameters and optimizer state that every device holds whole, a line each."""
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, job.state)
+    return partitioning.held_whole(job.state, shardings, job.mesh)
+
+
+def model_flops(job: Job) -> int:
+    """Products of the forward pass, three times: those of a step without recomputation.
+
+    Where only a part is trained the step needs fewer.
+    """
+
+    def loss(params: Any, batch: Any, rng: Any) -> Any:
+        return job.objective.loss(job.model, params, batch, rng)
+
+    with partitioning.activate(job.mesh):
+        traced = jax.jit(loss).trace(job.state.params, job.batch, job.rng)
+    return 3 * matmul_flops(traced.jaxpr.jaxpr)
+
+
+def by_kind(collectives: Sequence[hlo.Collective]) -> list[dict[str, Any]]:
+    """One row a kind and network: how many run, bytes they work on, bytes that a device sends."""
+    rows: dict[tuple, dict[str, Any]] = {}
+    for one in collectives:
+        row = {'kind': one.kind, 'between_slices': one.between_slices}
+        row = rows.setdefault(
+            tuple(row.values()), row | {'count': 0, 'bytes': 0, 'wire_bytes': 0.0}
+        )
+        row['count'] += one.times
+        row['bytes'] += one.times * one.bytes
+        row['wire_bytes'] += one.times * one.wire_bytes
+    return sorted(rows.values(), key=lambda row: -row['bytes'])
+
+
+def largest_collectives(
+    collectives: Sequence[hlo.Collective], most: int = 5
+) -> list[dict[str, Any]]:
+    """What sends the most: one row for those that are alike in all layers."""
+    rows: dict[tuple, dict[str, Any]] = {}
+    for one in collectives:
+        op = re.sub(r'_\d+\b', '_*', one.op)
+        row = {
+            'kind': one.kind,
+            'between_slices': one.between_slices,
+            'type': one.type,
+            'devices': one.devices,
+            'op': op,
+        }
+        row = rows.setdefault(tuple(row.values()), row | {'count': 0, 'wire_bytes': 0.0})
+        row['count'] += one.times
+        row['wire_bytes'] += one.times * one.wire_bytes
+    return sorted(rows.values(), key=lambda row: -row['wire_bytes'])[:most]
+
+
+def estimate(
+    found: Mapping[str, Any], program: hlo.Program, costs: Mapping[str, float], device: Device
+) -> dict[str, Any]:
+    """Seconds of a run of the program: the compiler's, and ours from the makers' peaks."""
+    result: dict[str, Any] = {'compiler_seconds': None, 'compiler_source': 'not given'}
+    if program.cycles:
+        result['compiler_cycles'] = program.cycles
+        if device.clock:
+            result['compiler_seconds'] = program.cycles / device.clock
+            result['compiler_source'] = 'its estimated_cycles / clock, without waiting for links'
+        else:
+            result['compiler_source'] = 'cycles only; the clock is not known'
+    elif costs.get('optimal_seconds', 0) > 0:
+        result['compiler_seconds'] = costs['optimal_seconds']
+        result['compiler_source'] = "the compiler's optimal_seconds"
+    if device.peak and device.memory_speed and device.link_speed:
+        flops = max(found['matmul_flops'] / device.count, found['compiler_flops'] or 0)
+        memory = found['memory']
+        least = {
+            'products': flops / device.peak,
+            # What comes in is read once, what goes out is written once.
+            'memory': (memory['argument'] + memory['output']) / device.memory_speed,
+            # Within slices; not known, and not in the sums, where the program cannot be read.
+            'links': sum(
+                row['wire_bytes'] for row in found['collectives'] or () if not row['between_slices']
+            )
+            / device.link_speed,
+        }
+        # The compiler counts every operand as read, also where it stays beside the units.
+        most = least | {'memory': (found['bytes_accessed'] or 0) / device.memory_speed}
+        most['memory'] = max(most['memory'], least['memory'])
+        result['roofline'] = {
+            'least': least,
+            'most': most,
+            'least_seconds': max(least.values()),  # All three at once.
+            'most_seconds': sum(most.values()),  # One after another, each at its peak.
+        }
+        if seconds := result['compiler_seconds']:
+            result['with_links_seconds'] = [max(seconds, least['links']), seconds + least['links']]
+    return result
+
+
+def _seconds(estimated: Mapping[str, Any]) -> dict[str, float]:
+    roofline = estimated.get('roofline', {})
+    least, most = estimated.get('with_links_seconds', (None, None))
+    found = {
+        'compiler': estimated.get('compiler_seconds'),
+        'with_links_least': least,
+        'with_links_most': most,
+        'roofline_least': roofline.get('least_seconds'),
+        'roofline_most': roofline.get('most_seconds'),
+    }
+    return {key: seconds for key, seconds in found.items() if seconds}
+
+
+@contextlib.contextmanager
+def beating(what: str) -> Iterator[None]:
+    """Says now and then that it still works."""
+    started, done = time.monotonic(), threading.Event()
+
+    def beat() -> None:
+        while not done.wait(_BEAT):
+            say(f'{what}: {logs.duration(time.monotonic() - started)} so far')
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def say(line: str) -> None:
+    """Progress, on standard error."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,160 @@
+"""Many texts -> their vectors, by one side of a dual encoder, on all devices."""
+
+import collections
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from xlbench import logs
+from xlbench.data import features
+from xlbench.errors import UserError, unknown
+from xlbench.parallel import partitioning
+
+SIDES = {'left': 'messages', 'right': 'replies'}
+# Batches in flight: enough to keep the devices busy while results come back.
+BATCHES_AHEAD = 8
+# Between two lines about how far it is.
+_SECONDS = 15.0
+
+
+class TextEncoder:
+    """Encodes the texts of one side; every shape of a batch is compiled once.
+
+    Args:
+      model: a dual encoder.
+      mesh: where it runs; the rows of a batch are shared by its devices.
+      side: 'left' (messages) or 'right' (replies).
+      batch_size: rows over all processes.
+      max_length: tokens of a text, the end included; longer ones are cut, and counted.
+      conventions: ids of padding and end.
+
+    Attributes:
+      max_length: as given.
+      num_cut: texts so far that were longer than max_length.
+      max_programs: how many it may come to compile.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        mesh: Mesh,
+        side: str,
+        *,
+        batch_size: int,
+        max_length: int,
+        conventions: features.Conventions,
+    ):
+        if side not in SIDES:
+            raise unknown('side of a dual encoder', side, SIDES)
+        partitioning.check_batch_size(batch_size, mesh)
+        self.num_cut = 0
+        self._mesh, self._side, self._conventions = mesh, side, conventions
+        self._batch_size, self.max_length = batch_size, max_length
+        # Multiples of 8 near quarters of the limit; a whole batch, or for the rest as few rows as
+        # the devices can share.
+        steps = (-(-max_length * part // 32) * 8 for part in (1, 2, 3, 4))
+        self._widths = sorted({min(width, max_length) for width in steps})
+        self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
+        self.max_programs = len(self._widths) * len(self._rows)
+
+        def encode(params: Any, batch: dict[str, jax.Array]) -> jax.Array:
+            return model.apply({'params': params}, **batch, method=f'encode_{side}')
+
+        # Every process has all results, and no other program has to gather them.
+        self._encode = jax.jit(encode, out_shardings=partitioning.replicated(mesh))
+
+    def __call__(
+        self,
+        params: Any,
+        rows: Sequence[np.ndarray],
+        check: Callable[[], None] = lambda: None,
+    ) -> np.ndarray:
+        """Ids of texts -> their vectors [len(rows), dim] float32, in the order of the rows.
+
+        Args:
+          params: of the model, on the mesh.
+          rows: [length] int32 each, the end included; the same in every process.
+          check: called after every batch; what it raises ends the encoding.
+
+        Raises:
+          UserError: a vector is not finite.
+        """
+        self.num_cut += sum(len(row) > self.max_length for row in rows)
+        eos_id = self._conventions.eos_id
+        rows = [features.trim(np.asarray(row), self.max_length, eos_id) for row in rows]
+        vectors: np.ndarray | None = None
+        flying: collections.deque = collections.deque()
+        progress = _Progress(len(rows), SIDES[self._side])
+        for places in [*self._batches(rows), *[None] * BATCHES_AHEAD]:
+            if places is not None:
+                batch = partitioning.put_batch(self._arrays([rows[i] for i in places]), self._mesh)
+                with partitioning.activate(self._mesh):
+                    flying.append((places, self._encode(params, batch)))
+            if flying and (places is None or len(flying) > BATCHES_AHEAD):
+                done, encoded = flying.popleft()
+                found = np.asarray(encoded)[: len(done)]
+                if vectors is None:
+                    vectors = np.empty((len(rows), found.shape[1]), np.float32)
+                vectors[done] = found
+                progress.add(len(done))
+                check()
+        if vectors is None:
+            raise ValueError(f'there are no {SIDES[self._side]} to encode')
+        if not np.isfinite(vectors).all():
+            raise UserError(
+                f'the vectors of {SIDES[self._side]} are not finite: the training that made this '
+                'model has diverged. Try a lower learning_rate, or clip_norm=1.0'
+            )
+        return vectors
+
+    def _batches(self, rows: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+        """Places of rows, the longest first."""
+        order = np.argsort([-len(row) for row in rows], kind='stable')
+        return (order[i : i + self._batch_size] for i in range(0, len(rows), self._batch_size))
+
+    def _arrays(self, rows: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """This process's share of a batch: tokens and segment ids [rows, width] int32."""
+        shape = (
+            next(count for count in self._rows if count >= len(rows)),
+            next(width for width in self._widths if width >= len(rows[0])),
+        )
+        tokens = np.full(shape, self._conventions.pad_id, np.int32)
+        segment_ids = np.zeros(shape, np.int32)
+        for i, row in enumerate(rows):
+            tokens[i, : len(row)] = row
+            segment_ids[i, : len(row)] = 1
+        if tokens.max() >= self._conventions.vocab_size:
+            raise UserError(
+                f'a text holds id {tokens.max()}, beyond a vocabulary of '
+                f'{self._conventions.vocab_size}; prepare the data again with --force'
+            )
+        share, shares = partitioning.row_share(self._mesh)
+        own = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)
+        return {'tokens': tokens[own], 'segment_ids': segment_ids[own]}
+
+
+class _Progress:
+    """Says now and then, on standard error of process 0, how far it is."""
+
+    def __init__(self, total: int, what: str):
+        self._total, self._what, self._done = total, what, 0
+        self._started = self._said = time.monotonic()
+
+    def add(self, count: int) -> None:
+        self._done += count
+        now = time.monotonic()
+        if jax.process_index() or now - self._said < _SECONDS:
+            return
+        self._said = now
+        left = (now - self._started) / self._done * (self._total - self._done)
+        print(
+            f'encoded {self._done:,} of {self._total:,} {self._what}, {logs.duration(left)} left',
+            file=sys.stderr,
+            flush=True,
+        )

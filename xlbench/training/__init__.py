@@ -1,0 +1,22 @@
+"""What a training run is made of.
+
+  objectives   what is learned: batches in, loss and predictions out
+  losses       sums of losses over arrays
+  train_step   one optimizer step, compiled once
+  optimizers   optimizers, schedules, and which parameters move
+  checkpoints  what a run saves and resumes from
+  init_from    parameters from other runs and public checkpoints
+  memory       refuses sizes that cannot fit
+  messages     what a run prints
+"""
+
+__all__ = [
+    'checkpoints',
+    'init_from',
+    'losses',
+    'memory',
+    'messages',
+    'objectives',
+    'optimizers',
+    'train_step',
+]

@@ -1,0 +1,287 @@
+"""A run's first parameters: from a Hugging Face checkpoint or another run, as far as they fit.
+
+`config.init_from` is one of
+
+  ''                       none: all parameters are fresh
+  google/mt5-base          hub name (or NAME@REVISION), or a folder in the form of Hugging Face
+  RUNS/mtg, RUNS/mtg@300   workdir of a run or of xlbench.convert: its best checkpoint, or a step
+
+Parameters are found by their names. An encoder on its own also fills the encoder of a model with a
+head, both halves of an encoder-decoder and both encoders of a dual encoder. Of vocabularies and
+position tables of different length the common rows are taken; a head with other labels stays
+fresh. Any other difference of shape, and any difference of what the model computes, is an error.
+"""
+
+import collections
+import dataclasses
+import math
+import pathlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from flax import traverse_util
+
+from xlbench import config as config_lib, logs, models
+from xlbench.errors import UserError
+from xlbench.huggingface import bert as bert_names, checkpoint as hf_checkpoint
+from xlbench.models import lora
+from xlbench.training import checkpoints
+
+# Where the encoders of a family are, in the names of its parameters; the first is the one that
+# other families start from.
+_ENCODERS = {
+    'bert': ('',),
+    'sequence_classifier': ('encoder/',),
+    'token_classifier': ('encoder/',),
+    'encoder_decoder': ('encoder/', 'decoder/'),
+    'dual_encoder': ('left/', 'right/'),
+}
+# Logical axes along which a parameter may be longer or shorter than its source.
+_ROWS = ('vocab', 'positions')
+# Fields of a model's config that may differ although no shape shows it.
+_FREE = re.compile(
+    '.*dropout.*|dtype|matmul_dtype|remat|init_std|vocab_size|max_positions|num_(.*_)?layers|'
+    'has_pooler'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Parameters that are somewhere else.
+
+    Attributes:
+      name: as the user wrote it, or more exact.
+      model: arguments of models.build.
+      shapes: of its parameters, by 'a/b/c' names.
+      read: name -> a parameter, in the host's memory.
+      surplus: what else there is, which no model of ours has.
+    """
+
+    name: str
+    model: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Callable[[str], np.ndarray]
+    surplus: tuple[str, ...] = ()
+
+    @property
+    def num_parameters(self) -> int:
+        """Numbers in all."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    @property
+    def is_adapted(self) -> bool:
+        """Whether it has LoRA's leaves."""
+        return any(name.endswith('/lora_a') for name in self.shapes)
+
+
+def open_source(spec: str) -> Source:
+    """What `spec` names; see the top of this file.
+
+    Raises:
+      UserError: it is nothing of that.
+    """
+    workdir, _, step = (
+        spec.rpartition('@') if re.search(r'@(\d+|last|best)$', spec) else (spec, '', '')
+    )
+    if (pathlib.Path(workdir).expanduser() / 'checkpoints').is_dir():
+        return open_workdir(str(pathlib.Path(workdir).expanduser()), step or 'best')
+    found = hf_checkpoint.open(spec)
+    found.check_tied()
+    missing, surplus = found.missing(), set(found.surplus())
+    shapes = {path: shape for path, shape in found.shapes.items() if path not in missing}
+    # A masked-language model's head is no part of an encoder, but a decoder's may begin with it.
+    head: dict[str, str] = {}
+    if found.family == 'bert':
+        entries = bert_names.lm_head_names(models.config(**found.model)).items()
+        head = {path: e.tensors[0] for path, e in entries if e.tensors[0] in surplus}
+        shapes |= {path: found.shape(tensor) for path, tensor in head.items()}
+
+    def read(path: str) -> np.ndarray:
+        return found.read(head[path]) if path in head else found.read_param(path)
+
+    name = spec if pathlib.Path(spec).expanduser() == found.folder else f'{spec} ({found.folder})'
+    return Source(name, found.model, shapes, read, tuple(sorted(surplus - set(head.values()))))
+
+
+def open_workdir(workdir: str, step: str = 'best') -> Source:
+    """A checkpoint of a run, or of xlbench.convert: 'best', 'last' or a number."""
+    model = config_lib.read_config(workdir).model.to_dict()
+    number = checkpoints.find_step(workdir, step)
+    shapes = checkpoints.param_shapes(workdir, number)
+
+    def read(name: str) -> np.ndarray:
+        return checkpoints.read_params(workdir, number, [name])[name]
+
+    return Source(f'{workdir}, step {number}', model, shapes, read)
+
+
+def without_lora(source: Source) -> Source:
+    """The same model with LoRA merged into its kernels."""
+    shapes = {n: s for n, s in source.shapes.items() if n.rpartition('/')[2] not in lora.LEAVES}
+
+    def read(name: str) -> np.ndarray:
+        scope, _, leaf = name.rpartition('/')
+        if leaf != 'kernel' or f'{scope}/lora_a' not in source.shapes:
+            return source.read(name)
+        leaves = {leaf: source.read(f'{scope}/{leaf}') for leaf in ('kernel', *lora.LEAVES)}
+        return np.asarray(lora.merge({'dense': leaves})['dense']['kernel'])
+
+    return dataclasses.replace(
+        source, name=f'{source.name} with its LoRA merged', shapes=shapes, read=read
+    )
+
+
+class Plan:
+    """What of a run's parameters comes from where; nothing is read yet but names and shapes.
+
+    Args:
+      spec: config.init_from, not empty.
+      family: of the run's model.
+      model: the run's.
+      shapes: tree of the run's parameters, LoRA's among them.
+
+    Attributes:
+      lines: what is loaded, initialised and ignored.
+      facts: the same for config.json.
+
+    Raises:
+      UserError: the source does not fit, or gives nothing.
+    """
+
+    def __init__(self, spec: str, family: str, model: Any, shapes: Any):
+        self._shapes = {n: s.shape for n, s in traverse_util.flatten_dict(shapes, sep='/').items()}
+        source = open_source(spec)
+        if source.is_adapted and not any(name.endswith('/lora_a') for name in self._shapes):
+            source = without_lora(source)
+        self._source = source
+        theirs = models.config(**source.model)
+        if _base(theirs) is not _base(model.config):
+            raise UserError(
+                f'config.init_from={spec} is a {source.model["family"]} model, whose parameters '
+                f'have no place in a {family} model'
+            )
+        boxes = hf_checkpoint.boxed_params(model)
+        self._from: dict[str, str] = {}
+        fresh, partial = [], {}
+        for name, shape in self._shapes.items():
+            found = self._find(name, family)
+            their_shape = source.shapes.get(found or '')
+            axes = boxes[name].names if name in boxes else ()
+            differing = _differing(shape, their_shape, axes)
+            if found is None or 'labels' in differing:
+                fresh.append(name)
+                continue
+            if not differing <= set(_ROWS):
+                raise UserError(
+                    f'parameter {name} has shape {list(shape)}, but {found} of {source.name} has '
+                    f'{list(their_shape)}; set config.model to the size of the source'
+                )
+            self._from[name] = found
+            if differing:
+                partial[name] = their_shape
+        if not self._from:
+            raise UserError(f'config.init_from={spec} has none of the parameters of this model')
+        _check_fields(model.config, theirs, source.name)
+        ignored = [*sorted(source.shapes.keys() - set(self._from.values())), *source.surplus]
+        self.lines = list(self._describe(fresh, partial, ignored))
+        self.facts = {
+            'initialised_from': source.name,
+            'initialised_fresh': fresh,
+            'initialised_in_part': sorted(partial),
+            'ignored_of_source': ignored,
+        }
+
+    def _find(self, name: str, family: str) -> str | None:
+        """The source's parameter for one of ours: of that name, or of its encoder."""
+        if name in self._source.shapes:
+            return name
+        theirs = _ENCODERS.get(self._source.model['family'], ())
+        for prefix in _ENCODERS.get(family, ()):
+            if theirs and name.startswith(prefix):
+                other = theirs[0] + name.removeprefix(prefix)
+                if other in self._source.shapes:
+                    return other
+        return None
+
+    def _describe(
+        self, fresh: list[str], partial: Mapping[str, tuple[int, ...]], ignored: list[str]
+    ) -> Iterator[str]:
+        count = sum(int(np.prod(self._shapes[name])) for name in self._from)
+        yield (
+            f'init_from {self._source.name}: {len(self._from)} of {len(self._shapes)} parameters '
+            f'({logs.quantity(count)} numbers) are loaded'
+        )
+        for name, theirs in partial.items():
+            rows = [(a, b) for a, b in zip(self._shapes[name], theirs, strict=True) if a != b]
+            ours, source = rows[0]
+            what = 'the others stay fresh' if ours > source else "the source's others are cut off"
+            yield f'  in part: {name}, {min(ours, source)} of {max(ours, source)} rows; {what}'
+        for what, names in (('fresh', fresh), ('ignored', ignored)):
+            if names:
+                yield f'  {what}: {len(names)}, {", ".join(_summary(names))}'
+
+    def load(self, params: Any) -> Any:
+        """The parameters with what the source has in their place; consumes them.
+
+        Args:
+          params: tree of fresh arrays, placed on the devices.
+        """
+        flat = traverse_util.flatten_dict(params, sep='/')
+        for name, found in self._from.items():
+            fresh = flat[name]
+            flat[name] = _placed(self._source.read(found), fresh)
+            fresh.delete()  # So that one parameter at a time is there twice.
+        return traverse_util.unflatten_dict(flat, sep='/')
+
+
+def _base(config: Any) -> type:
+    """The class that the configs of kindred families have in common."""
+    return [kind for kind in type(config).__mro__ if dataclasses.is_dataclass(kind)][-1]
+
+
+def _differing(
+    ours: tuple[int, ...], theirs: tuple[int, ...] | None, axes: Iterable[str | None]
+) -> set[str | None]:
+    """The logical axes along which two shapes differ; {None} if that cannot be said."""
+    axes = tuple(axes)
+    if theirs is None or ours == theirs:
+        return set()
+    if not len(ours) == len(theirs) == len(axes):
+        return {None}
+    return {axis for axis, a, b in zip(axes, ours, theirs, strict=True) if a != b}
+
+
+def _check_fields(ours: Any, theirs: Any, source: str) -> None:
+    """Raises UserError if equal shapes hide another model: heads, activation, order of norms."""
+    for field in dataclasses.fields(_base(ours)):
+        mine, other = getattr(ours, field.name), getattr(theirs, field.name)
+        if mine != other and not _FREE.fullmatch(field.name):
+            raise UserError(
+                f'config.model gives {field.name}={mine}, but {source} has {field.name}={other}; '
+                f'set config.model.{field.name} to it'
+            )
+
+
+def _summary(names: Iterable[str]) -> list[str]:
+    """Names with the numbers of layers as *, and how many of each there are."""
+    counts = collections.Counter(re.sub(r'layers_\d+', 'layers_*', name) for name in names)
+    return [name if count == 1 else f'{name} ({count})' for name, count in counts.items()]
+
+
+def _placed(value: np.ndarray, fresh: jax.Array) -> jax.Array:
+    """The value, cut over the devices as `fresh` is; where it is shorter, `fresh` goes on."""
+    value = value[tuple(map(slice, fresh.shape))]
+    parts = {str(shard.index): shard.data for shard in fresh.addressable_shards}
+
+    def part(index: tuple[slice, ...]) -> np.ndarray:
+        if value.shape == fresh.shape:
+            return value[index].astype(fresh.dtype, copy=False)
+        mine = np.array(parts[str(index)])
+        theirs = value[index]
+        mine[tuple(map(slice, theirs.shape))] = theirs
+        return mine
+
+    return jax.make_array_from_callback(fresh.shape, fresh.sharding, part)

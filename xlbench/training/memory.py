@@ -1,0 +1,167 @@
+"""Refuses configs whose sizes alone show that they cannot run, before data is read.
+
+Only what every program of ours holds at once is counted: a config that is refused could not have
+run. One that passes may still be too large; `python -m xlbench.plan` asks the compiler.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+from xlbench import logs, machine, models
+from xlbench.config.decoding import Options
+from xlbench.errors import UserError
+from xlbench.parallel import partitioning
+
+# Layers of both stacks together: twice as many as any public model has. Tracing a step of 1,000
+# layers takes two minutes, and compiling it takes hours.
+MOST_LAYERS = 256
+
+
+class Need(NamedTuple):
+    """Bytes that something takes, at the least.
+
+    Attributes:
+      what: in words.
+      device: on each device.
+      advice: what makes it less.
+    """
+
+    what: str
+    device: float
+    advice: str
+
+
+def device(mesh: Mesh) -> int | None:
+    """Bytes of each device of a mesh; CPU devices share the machine's. None: nobody knows."""
+    if limit := partitioning.memory_limit(mesh):
+        return limit
+    total = machine.memory() if mesh.local_devices[0].platform == 'cpu' else None
+    return total and total // len(mesh.local_devices)
+
+
+def check(config: ConfigDict, mesh: Mesh) -> None:
+    """Raises UserError for sizes that no device of the mesh has the memory for."""
+    limit = device(mesh)
+    for need in needs(config, dict(mesh.shape)):
+        if limit and need.device > limit:
+            raise UserError(
+                f'{need.what} takes {logs.quantity(need.device, "B")} of each device at the least, '
+                f'and there are {logs.quantity(limit, "B")}; {need.advice}'
+            )
+
+
+def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
+    """What the run of a checked config holds.
+
+    Args:
+      config: of a run.
+      axes: sizes of the mesh.
+
+    Raises:
+      UserError: the model's fields cannot be.
+    """
+    model = config_of(config.model)
+    count = least_parameters(model)
+    held = axes.get('fsdp', 1) * axes.get('tensor', 1)
+    state = 0 if config.lora.get('rank') or tuple(config.trainable) != ('.*',) else _state(config)
+    yield Need(
+        f'a model of {logs.quantity(count)} parameters with its optimizer state',
+        count * (4 + state) / held,
+        'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
+    )
+    rank, layers = config.lora.get('rank', 0), num_layers(model)
+    yield Need(
+        f'LoRA of rank {rank}',
+        4 * rank * model.emb_dim * layers / held,
+        'take a smaller config.lora.rank',
+    )
+    shares = math.prod(axes.get(axis, 1) for axis in partitioning.ROW_AXES)
+    cut = axes.get('sequence', 1) * axes.get('tensor', 1)
+    batches = config.batches
+    rows, parts = batches.batch_size, config.accumulate
+    if chunk := config.objective.get('chunk_rows'):
+        parts = max(parts, rows // max(chunk, 1))
+    widths = {'inputs': 1, 'targets': 1}  # Of rows whose length the data decides.
+    if batches.get('length_buckets', 1) == 1:
+        widths |= batches.lengths
+    # The backward pass needs what went into each layer, whatever else is recomputed; with frozen
+    # layers it may begin at the last one.
+    depth = widths['inputs'] * num_layers(model, 'encoder')
+    if not hasattr(model, 'num_layers'):
+        depth += widths['targets'] * num_layers(model, 'decoder')
+    if tuple(config.trainable) != ('.*',):
+        depth = widths['inputs']
+    yield Need(
+        f'a batch of {rows:,} rows of {widths["inputs"]:,} tokens',
+        2 * rows * depth * model.emb_dim / shares / cut / max(1, parts),
+        'take a smaller config.batches.batch_size or lengths, or a larger config.accumulate',
+    )
+    for name, block in config.evals.items():
+        yield Need(
+            f'a batch of {block.batch_size:,} rows of config.evals.{name}',
+            2 * block.batch_size * model.emb_dim / shares,
+            f'take a smaller config.evals.{name}.batch_size',
+        )
+        if config.objective.name == 'generation' and block.get('decode', True):
+            lengths = {'max_length': block.lengths.get('targets', 1)}
+            options = Options(**lengths | dict(block.get('decoding') or {}))
+            size = model.num_heads * model.head_dim * num_layers(model, 'decoder')
+            rows = block.batch_size * options.hypotheses
+            yield Need(
+                f'decoding {rows:,} texts of {options.max_length:,} tokens at once, in '
+                f'config.evals.{name},',
+                4 * rows * options.max_length * size / shares / axes.get('tensor', 1),
+                f'take a smaller batch_size, lengths.targets or num_beams in config.evals.{name}',
+            )
+
+
+def config_of(block: Mapping[str, Any]) -> Any:
+    """The config of a model before its vocabulary and labels are known.
+
+    Raises:
+      UserError: a field cannot be, or there are more layers than anybody can compile.
+    """
+    options = dict(block)
+    options['vocab_size'] = options.get('vocab_size') or 1
+    if options.get('num_labels') == 0:
+        options['num_labels'] = 1
+    model = models.config(**options)
+    if (layers := num_layers(model)) > MOST_LAYERS:
+        raise UserError(
+            f'config.model has {layers:,} layers; {MOST_LAYERS:,} are the most that it may have'
+        )
+    return model
+
+
+def num_layers(model: Any, stack: str = '') -> int:
+    """Layers of both stacks of a model's config, or of one ('encoder', 'decoder')."""
+    if hasattr(model, 'num_layers'):
+        return model.num_layers
+    stacks = (stack,) if stack else ('encoder', 'decoder')
+    return sum(getattr(model, f'num_{name}_layers') for name in stacks)
+
+
+def least_parameters(model: Any) -> int:
+    """Parameters that any model of these sizes has: token tables, attention and MLPs."""
+    rows = model.vocab_size + getattr(model, 'num_labels', 0) + getattr(model, 'projection_dim', 0)
+    if getattr(model, 'learned_positions', True):
+        rows += getattr(model, 'max_positions', 0)
+    layer = model.emb_dim * (4 * model.num_heads * model.head_dim + 2 * model.mlp_dim)
+    table = getattr(model, 'relpos_buckets', 0) * model.num_heads
+    return rows * model.emb_dim + num_layers(model) * layer + table
+
+
+def _state(config: ConfigDict) -> int:
+    """Bytes of optimizer state of a parameter, in the stage that has the least."""
+
+    def of(block: Mapping[str, Any]) -> int:
+        name, half = block.get('name', 'adamw'), block.get('moments_dtype') == 'bfloat16'
+        if name in ('adamw', 'adam'):
+            return 6 if half else 8
+        return 4 if block.get('momentum') and not half else 0
+
+    return min(of(stage.optimizer) for stage in config.stages.values()) if config.stages else 0

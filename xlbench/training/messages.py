@@ -1,0 +1,98 @@
+"""A run in words: what `python -m xlbench.train` says of its devices, data, programs and scores."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, logs, runs
+from xlbench.benchmarks import BENCHMARKS
+from xlbench.data.batches import TrainBatches
+from xlbench.parallel import partitioning
+from xlbench.training.train_step import TrainStep
+
+
+def introduction(workdir: str, parts: runs.Parts, found: str) -> Iterator[str]:
+    """Versions, processes, mesh, model and data, a plain line each."""
+    versions = config_lib.facts()['versions'].items()
+    yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
+    yield f'process {jax.process_index()} of {jax.process_count()} ({found}), workdir {workdir}'
+    yield f'mesh {partitioning.describe(parts.mesh)}'
+    size = logs.quantity(4 * parts.num_parameters, 'B')
+    yield (
+        f'{logs.quantity(parts.num_parameters)} parameters ({size} in float32), '
+        f'{logs.quantity(parts.num_trainable)} of them trained'
+    )
+    programs = sum(evaluator.num_programs for evaluator, _ in parts.evals.values())
+    yield f'evaluation compiles at most {programs} programs'
+    for evaluator, _ in parts.evals.values():
+        yield from evaluator.notes.values()
+    if parts.is_sample:
+        yield 'data: the embedded sample corpora; no score here compares with a published one'
+
+
+def data_table(
+    name: str, stage: ConfigDict, batches: TrainBatches, tasks: Sequence[Any]
+) -> Iterator[str]:
+    """Each task with its examples, rate and epochs; the batches' shapes; one example a task."""
+    yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
+    for task in batches.describe(stage.num_steps):
+        yield (
+            f'  {task.task:<24} {task.examples:>9,} examples, rate {task.rate:.3f}, '
+            f'{task.epochs:.2f} epochs'
+        )
+    for line in batches.shape_lines():
+        yield f'  {line}'
+    for task in tasks:
+        record = task[0]
+        ids = np.asarray(record['inputs'])[:8].tolist()
+        yield (
+            f'  {task.name}: {record["inputs_pretokenized"][:160]!r} {ids} -> '
+            f'{record["targets_pretokenized"][:120]!r}'
+        )
+
+
+def compile_line(step: TrainStep, mesh: Any) -> str:
+    """How long the step took to compile, and the memory that it takes of each device."""
+    line = f'compiled the train step in {logs.duration(step.compile_seconds[-1])}'
+    if len(step.compile_seconds) > 1:
+        line += f' (batch shape {len(step.compile_seconds)})'
+    if step.memory is not None:
+        needed = (
+            step.memory.argument_size_in_bytes
+            + step.memory.output_size_in_bytes
+            + step.memory.temp_size_in_bytes
+            - step.memory.alias_size_in_bytes
+        )
+        line += f'; it takes {logs.quantity(needed, "B")} per device'
+        if limit := partitioning.memory_limit(mesh):
+            line += f' of {logs.quantity(limit, "B")}'
+    return line
+
+
+def headline(scores: Mapping[str, Mapping[str, float]], best: str) -> str:
+    """What a line has room for of an evaluation's means; metrics.jsonl has all scores.
+
+    The loss, the score that chooses the best checkpoint, the main one of each task, and the first
+    table of the paper that there is a score of. All scores of a task that is no benchmark's.
+
+    Args:
+      scores: {task: {score: value}}, with the task 'mean'.
+      best: config.best.score, EVAL/TASK/SCORE or ''.
+    """
+    mean = scores['mean']
+    chosen = ['loss', best.rpartition('/')[2]]
+    for task in scores:
+        if task == 'mean':
+            continue
+        name, _, rest = task.partition('_')
+        if benchmark := BENCHMARKS.get(name):
+            tables = benchmark.tables or (benchmark.scores,)
+            chosen.append(benchmark.main_score(rest.partition('_')[0]))
+            chosen += next((table for table in tables if mean.keys() & table), ())
+        else:
+            chosen += scores[task]
+    shown = [key for key in dict.fromkeys(chosen) if key in mean]
+    return ' '.join(f'{key} {mean[key]:.3f}' for key in shown)

@@ -1,0 +1,334 @@
+"""One optimizer step: the state, born sharded, and the compiled function that moves it."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Annotated, Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct, traverse_util
+from jax.sharding import Mesh
+
+from xlbench.config import ranges
+from xlbench.models.lora import Lora
+from xlbench.parallel import partitioning
+
+Batch = Mapping[str, jax.Array]
+
+
+@struct.dataclass
+class TrainState:
+    """All that a step changes.
+
+    Attributes:
+      step: [], optimizer steps done.
+      params: nested dict of arrays, float32.
+      opt_state: of the trainable parameters only, which are keyed by 'a/b/c' names.
+    """
+
+    step: jax.Array
+    params: Any
+    opt_state: Any
+
+
+def split_params(params: Any, mask: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(trainable, frozen): flat dicts from 'a/b/c' names to leaves, as the tree of bools says."""
+    flat = traverse_util.flatten_dict(params, sep='/')
+    chosen = traverse_util.flatten_dict(mask, sep='/')
+    trainable = {name: leaf for name, leaf in flat.items() if chosen[name]}
+    return trainable, {name: leaf for name, leaf in flat.items() if not chosen[name]}
+
+
+def merge_params(trainable: Mapping[str, Any], frozen: Mapping[str, Any]) -> Any:
+    """The inverse of `split_params`."""
+    return traverse_util.unflatten_dict({**trainable, **frozen}, sep='/')
+
+
+def init_params(
+    model: nn.Module, objective: Any, mesh: Mesh, rng: jax.Array, lora: Lora | None = None
+) -> Any:
+    """Fresh parameters, each device filling only its own part."""
+    shardings = params_like(model, objective, mesh, lora)[1]
+    init = jax.jit(
+        lambda key: nn.unbox(_boxed_params(model, objective, key, lora)), out_shardings=shardings
+    )
+    return init(rng)
+
+
+def params_like(
+    model: nn.Module, objective: Any, mesh: Mesh, lora: Lora | None = None
+) -> tuple[Any, Any]:
+    """(shapes, shardings) of the model's parameters; computes nothing on a device."""
+    boxed = jax.eval_shape(lambda: _boxed_params(model, objective, jax.random.key(0), lora))
+    return nn.unbox(boxed), partitioning.param_shardings(boxed, mesh)
+
+
+def _boxed_params(model: nn.Module, objective: Any, rng: jax.Array, lora: Lora | None) -> Any:
+    params = model.init(rng, *objective.example_inputs())['params']
+    return params if lora is None else lora.add(params, jax.random.fold_in(rng, 1))
+
+
+class Skipping(NamedTuple):
+    """The state of an optimizer that leaves steps out; see `skip_nonfinite`.
+
+    Attributes:
+      inner: of the optimizer itself.
+      skipped: [], steps that were left out.
+    """
+
+    inner: Any
+    skipped: jax.Array
+
+
+def check_nonfinite(*, skip: Annotated[int, '0 or more'] = 0) -> None:
+    """Raises UserError for a block that says nothing possible about steps that are not finite.
+
+    Args:
+      skip: so many steps of a run whose loss or gradient norm is not finite are left out; one more
+        ends the run.
+    """
+    ranges.check_own(check_nonfinite, dict(skip=skip), 'config.nonfinite')
+
+
+def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransformation:
+    """The optimizer, but a step that is not `finite` moves nothing: no parameter, moment, schedule.
+
+    In the compiled step every update then waits for the norm of all gradients, as it does with
+    clip_norm, so this is for runs that ask for it.
+    """
+
+    def init(params):
+        return Skipping(tx.init(params), jnp.zeros((), jnp.int32))
+
+    def update(updates, state, params=None, *, finite):
+        updates, inner = tx.update(updates, state.inner, params)
+        updates = jax.tree.map(lambda x: jnp.where(finite, x, jnp.zeros_like(x)), updates)
+        inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
+        return updates, Skipping(inner, state.skipped + ~finite)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def init_opt_state(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
+    """Fresh optimizer state of the trainable parameters, cut as `opt_state_like` says."""
+    trainable, _ = split_params(params, mask)
+    like = opt_state_like(tx, params, mask)
+    return jax.jit(tx.init, out_shardings=jax.tree.map(lambda x: x.sharding, like))(trainable)
+
+
+def opt_state_like(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
+    """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
+
+    A statistic that has its parameter's shape lies where the parameter lies; smaller ones
+    (Adafactor's rows and columns, counters) are held whole by every device.
+    """
+    trainable, _ = split_params(params, mask)
+    whole = partitioning.replicated(jax.tree.leaves(params)[0].sharding.mesh)
+    shapes = jax.eval_shape(tx.init, trainable)
+    shardings = optax.tree_map_params(
+        tx,
+        lambda leaf, param: param.sharding if leaf.shape == param.shape else whole,
+        shapes,
+        trainable,
+        transform_non_params=lambda _: whole,
+    )
+    return jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings,
+    )
+
+
+def init_state(
+    tx: optax.GradientTransformation, params: Any, mask: Any, step: int = 0
+) -> TrainState:
+    """The state before the first step of an optimizer."""
+    mesh = jax.tree.leaves(params)[0].sharding.mesh
+    count = jax.device_put(jnp.asarray(step, jnp.int32), partitioning.replicated(mesh))
+    return TrainState(count, params, init_opt_state(tx, params, mask))
+
+
+def state_like(
+    tx: optax.GradientTransformation, shapes: Any, shardings: Any, mask: Any
+) -> TrainState:
+    """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
+
+    Args:
+      tx: the optimizer.
+      shapes: of the parameters, and
+      shardings: theirs; see `params_like`.
+      mask: tree of bools, the trainable parameters.
+    """
+    params = jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings,
+    )
+    whole = partitioning.replicated(jax.tree.leaves(shardings)[0].mesh)
+    step = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
+    return TrainState(step, params, opt_state_like(tx, params, mask))
+
+
+class TrainStep:
+    """The compiled step: `state, metrics = step(state, batch)`; the old state is consumed.
+
+    It compiles once for each shape of batch, which is once for a run without length buckets.
+
+    Args:
+      model, objective, tx, schedule, mask, first_step, accumulate: see `make_train_step`.
+      rng: folded with the number of the step.
+      on_compile: called after each compilation.
+      compiling: gives a context for each compilation, from a word for it.
+
+    Attributes:
+      compile_seconds: one entry per compilation.
+      memory: the compiler's own accounting of the newest compilation, or None.
+      flops: of one step, as the compiler counts them, or None.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Any,
+        tx: optax.GradientTransformation,
+        schedule: optax.Schedule,
+        mask: Any,
+        rng: jax.Array,
+        *,
+        first_step: int = 0,
+        accumulate: int = 1,
+        on_compile: Callable[['TrainStep'], None] = lambda step: None,
+        compiling: Callable[[str], AbstractContextManager] = contextlib.nullcontext,
+    ):
+        self._step = make_train_step(
+            model, objective, tx, schedule, mask, first_step=first_step, accumulate=accumulate
+        )
+        self._rng = rng
+        self._compiled: dict[tuple, Any] = {}
+        self._on_compile, self._compiling = on_compile, compiling
+        self.compile_seconds: list[float] = []
+        self.memory: Any = None
+        self.flops: float | None = None
+
+    def __call__(self, state: TrainState, batch: Batch) -> tuple[TrainState, dict[str, jax.Array]]:
+        """Dispatches one step; returns before the device has done it."""
+        shapes = tuple(value.shape for value in batch.values())
+        if shapes not in self._compiled:
+            self._compiled[shapes] = self._compile(state, batch)
+        return self._compiled[shapes](state, batch, self._rng)
+
+    def _compile(self, state: TrainState, batch: Batch) -> Any:
+        start = time.monotonic()
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, state)
+        step = jax.jit(self._step, donate_argnums=0, out_shardings=(shardings, None))
+        with self._compiling('compiling'), partitioning.activate(state.step.sharding.mesh):
+            compiled = step.lower(state, batch, self._rng).compile()
+        self.compile_seconds.append(time.monotonic() - start)
+        self.memory = compiled.memory_analysis()
+        self.flops = (compiled.cost_analysis() or {}).get('flops')
+        self._on_compile(self)
+        return compiled
+
+
+def make_train_step(
+    model: nn.Module,
+    objective: Any,
+    tx: optax.GradientTransformation,
+    schedule: optax.Schedule,
+    mask: Any,
+    *,
+    first_step: int = 0,
+    accumulate: int = 1,
+) -> Callable[[TrainState, Batch, jax.Array], tuple[TrainState, dict[str, jax.Array]]]:
+    """The step as a pure function of (state, batch, rng).
+
+    The loss is the sum over the batch divided by the batch's weight once, so that neither the
+    number of devices nor of accumulation steps changes it.
+
+    Args:
+      model: a Linen module.
+      objective: see objectives.py.
+      tx: the optimizer, over the trainable parameters.
+      schedule: the learning rate, to report it.
+      mask: tree of bools, the trainable parameters.
+      first_step: the global step at which this optimizer started; its schedule counts from there.
+      accumulate: the batch is cut into this many parts, whose gradients are added.
+    """
+
+    def gradients(trainable, frozen, batch, rng, weight):
+        def loss_fn(trainable):
+            params = merge_params(trainable, frozen)
+            sums = objective.loss(model, params, batch, rng)
+            return sums['loss'] / weight, sums
+
+        grads, sums = jax.grad(loss_fn, has_aux=True)(trainable)
+        return grads, sums
+
+    def train_step(state, batch, rng):
+        rng = jax.random.fold_in(rng, state.step)
+        trainable, frozen = split_params(state.params, mask)
+        # A batch whose rows are all padding (a window's rest) must not divide by zero.
+        weight = jnp.maximum(objective.weight(batch), 1.0)
+        if accumulate == 1:
+            grads, sums = gradients(trainable, frozen, batch, rng, weight)
+        else:
+            grads, sums = _accumulate(
+                lambda part, key: gradients(trainable, frozen, part, key, weight),
+                batch,
+                rng,
+                accumulate,
+            )
+        grad_norm = optax.global_norm(grads)
+        finite = jnp.isfinite(sums['loss']) & jnp.isfinite(grad_norm)
+        count, options = state.step - first_step, {}
+        if isinstance(state.opt_state, Skipping):
+            count, options = count - state.opt_state.skipped, {'finite': finite}
+        updates, opt_state = tx.update(grads, state.opt_state, trainable, **options)
+        trainable = optax.apply_updates(trainable, updates)
+        metrics = sums | {
+            'finite': finite,
+            'grad_norm': grad_norm,
+            'learning_rate': jnp.asarray(schedule(count), jnp.float32),
+        }
+        params = merge_params(trainable, frozen)
+        return TrainState(state.step + 1, params, opt_state), metrics
+
+    return train_step
+
+
+def _accumulate(part_gradients, batch: Batch, rng: jax.Array, parts: int):
+    """Adds gradients and sums over `parts` strided parts; every device keeps its own rows."""
+    parted = {
+        name: jnp.swapaxes(value.reshape(value.shape[0] // parts, parts, *value.shape[1:]), 0, 1)
+        for name, value in batch.items()
+    }
+    keys = jax.random.split(rng, parts)
+    total = jax.eval_shape(part_gradients, jax.tree.map(lambda x: x[0], parted), keys[0])
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), total)
+
+    def add(total, part):
+        return jax.tree.map(jnp.add, total, part_gradients(*part)), None
+
+    return jax.lax.scan(add, zeros, (parted, keys))[0]
+
+
+def window_metrics(steps: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """One row for the log from the metrics of several steps: sums are divided once."""
+    steps = jax.device_get(list(steps))
+    sums = {key: float(sum(step[key] for step in steps)) for key in steps[0]}
+    weight = max(sums.pop('weight'), 1.0)
+    tokens, positions = sums.pop('tokens'), sums.pop('positions')
+    examples = sums.pop('examples')
+    for key in ('finite', 'grad_norm', 'learning_rate'):
+        sums.pop(key)
+    return {key: value / weight for key, value in sums.items()} | {
+        'grad_norm': float(steps[-1]['grad_norm']),
+        'learning_rate': float(steps[-1]['learning_rate']),
+        'tokens': tokens,
+        'examples': examples,
+        'real_token_share': tokens / max(positions, 1.0),
+    }
