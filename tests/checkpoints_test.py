@@ -1,7 +1,9 @@
 """Which checkpoints stay, what counts as one, and how one comes back, or does not, if damaged."""
 
+import collections
 import os
 import pathlib
+import random
 import re
 import shutil
 
@@ -14,7 +16,8 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
-from xlbench.training import checkpoints, train_step
+from xlbench.training import checkpoint_record, checkpoints, train_step
+from xlbench.training.checkpoint_record import Best, Position, Progress
 
 
 def state_of(value: float, mesh=None) -> train_step.TrainState:
@@ -39,8 +42,8 @@ def save_all(workdir, best, **options):
 
 
 def progress_of(step, best_step=None):
-    best = best_step and {'step': best_step, 'score': 0.5}
-    return {'stage': 's', 'at': step, 'best': best}
+    best = Best(best_step, 0.5) if best_step else None
+    return Progress('s', Position(0, step, 2**32 - 1), best)
 
 
 @pytest.mark.parametrize(
@@ -87,19 +90,20 @@ def test_what_was_saved_comes_back(tmp_path):
 
 def test_progress_keeps_whole_numbers_and_nothing(tmp_path):
     saver = checkpoints.Checkpoints(str(tmp_path))
-    progress = {
-        'stage': 'stage1', 'position': {'window': 3, 'batch': 1, 'feed': 2**32 - 1},
-        'best': {'step': 4, 'score': 0.1 + 0.2}, 'stale': 0,
-    }  # fmt: skip
+    progress = Progress(
+        'stage1', Position(3, 1, 2**32 - 1), Best(4, 0.1 + 0.2), due=['test'], chosen={'stage1': 4}
+    )
     saver.save(4, state_of(4), progress)
-    saver.save(5, state_of(5), progress | {'best': None, 'position': None})
+    progress.due = []  # It is written as it was when `save` was called.
+    saver.save(5, state_of(5), progress_of(5))
     saver.close()
+    progress.due = ['test']
     assert checkpoints.read_progress(str(tmp_path), 4) == progress
-    assert checkpoints.read_progress(str(tmp_path), 5)['best'] is None
+    assert checkpoints.read_progress(str(tmp_path), 5).best is None
 
 
 @pytest.mark.parametrize(
-    'text', ['[]', '{}', '3', '{"best": 7}', '{"best": {"step": "7"}}', '[' * 100_000]
+    'text', ['[]', '3', '{"best": 7}', '{"best": {"step": "7"}}', '[' * 100_000, '{"stage": "s"}']
 )
 def test_a_strange_progress_is_one_line(tmp_path, text):
     place = tmp_path / 'checkpoints' / '4' / 'progress' / 'metadata'
@@ -134,8 +138,7 @@ def test_a_half_written_checkpoint_is_none(tmp_path):
     save_all(tmp_path, [None, None])
     torn = tmp_path / 'checkpoints' / '3.orbax-checkpoint-tmp'
     (torn / 'state.orbax-checkpoint-tmp').mkdir(parents=True)
-    (torn / 'progress').mkdir()
-    (torn / 'progress' / 'metadata').write_text('{"stage": "s"')
+    (torn / 'checkpoint.json').write_text('{"stage": "s"')
     assert checkpoints.steps(str(tmp_path)) == [1, 2]
     saver = checkpoints.Checkpoints(str(tmp_path))
     assert saver.latest_step == 2
@@ -153,11 +156,12 @@ def test_saving_a_step_again_changes_its_progress_alone(tmp_path):
     files = sorted((tmp_path / 'checkpoints').rglob('*'))
     saver.save(1, state_of(5), progress_of(1))
     assert sorted((tmp_path / 'checkpoints').rglob('*')) == files
-    saver.save(1, state_of(5), progress_of(5))
+    other = progress_of(1, best_step=1)
+    saver.save(1, state_of(5), other)
     assert saver.newest() == 1
     found, progress = saver.restore(1, state_of(0))
     saver.close()
-    assert progress == checkpoints.read_progress(str(tmp_path), 1) == progress_of(5)
+    assert progress == checkpoints.read_progress(str(tmp_path), 1) == other
     jax.tree.map(np.testing.assert_array_equal, found, state_of(1))
 
 
@@ -244,6 +248,10 @@ def workdir(three, tmp_path):
     return shutil.copytree(three, tmp_path / 'run')
 
 
+def record(workdir: pathlib.Path, step: int) -> pathlib.Path:
+    return workdir / 'checkpoints' / str(step) / 'checkpoint.json'
+
+
 def manifest(workdir: pathlib.Path, step: int) -> pathlib.Path:
     return workdir / 'checkpoints' / str(step) / 'state' / 'manifest.ocdbt'
 
@@ -260,13 +268,15 @@ SEEN_BEFORE_READING = {
     'cut': (lambda w: harm.cut_arrays(w, 3), r'has 100 bytes instead of \d+'),
     'empty': (lambda w: os.truncate(manifest(w, 3), 0), 'state/manifest.ocdbt has 0 bytes'),
     'missing': (lambda w: manifest(w, 3).unlink(), 'state/manifest.ocdbt is missing'),
-    'progress': (
-        lambda w: os.truncate(w / 'checkpoints/3/progress/metadata', 9), 'it has broken JSON',
+    'cut_record': (lambda w: os.truncate(record(w, 3), 9), 'checkpoint.json is not what was'),
+    'no_record': (lambda w: record(w, 3).unlink(), 'checkpoint.json is missing'),
+    'record': (lambda w: harm.alter(record(w, 3)), 'checkpoint.json is not what was written'),
+    'index': (lambda w: harm.alter(manifest(w, 3)), 'state/manifest.ocdbt is not what was written'),
+    'earlier_progress': (lambda w: os.truncate(harm.as_earlier(w, 3), 9), 'truncated'),
+    'earlier_list': (
+        lambda w: os.truncate(harm.as_earlier(w, 3).parents[1] / 'files.json', 50), 'truncated',
     ),
-    'no_progress': (
-        lambda w: (w / 'checkpoints/3/progress/metadata').unlink(), 'progress/metadata is missing',
-    ),
-    'list': (lambda w: os.truncate(w / 'checkpoints/3/files.json', 50), 'it has broken JSON'),
+    'folder': (lambda w: (record(w, 3).unlink(), record(w, 3).mkdir()), 'it is a folder'),
 }  # fmt: skip
 
 
@@ -298,12 +308,25 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used(workdir, k
 SEEN_IN_READING = {
     # What it hits differs from save to save: the arrays are written in any order.
     'altered': (lambda w: harm.alter_arrays(w, 3), ''),
-    'altered_index': (lambda w: harm.alter(manifest(w, 3)), 'Error decoding manifest'),
+    'altered_index_before': (
+        lambda w: (harm.as_earlier(w, 3), harm.alter(manifest(w, 3))), 'Error decoding manifest',
+    ),
+    'altered_names_before': (
+        lambda w: (harm.as_earlier(w, 3), rename_keys(w, 3)), "KeyError: 'key_metadata'",
+    ),
     'altered_tree': (
         lambda w: harm.alter(*(w / 'checkpoints/3/state/d').iterdir()), 'Error decoding b-tree',
     ),
-    'cut_without_a_list': (lambda w: harm.cut_arrays(w, 3), 'Requested byte range'),
+    'cut_without_a_list': (
+        lambda w: (harm.as_earlier(w, 3), harm.cut_arrays(w, 3)), 'Requested byte range',
+    ),
 }  # fmt: skip
+
+
+def rename_keys(workdir: pathlib.Path, step: int) -> None:
+    """The list of the arrays stays JSON of the same size."""
+    path = workdir / 'checkpoints' / str(step) / 'state' / '_METADATA'
+    path.write_bytes(path.read_bytes().replace(b'key_metadata', b'key_metadatb'))
 
 
 @pytest.mark.parametrize('kind', SEEN_IN_READING)
@@ -340,12 +363,20 @@ def test_no_run_begins_from_nothing_because_all_is_damaged(workdir):
     saver.close()
 
 
-def test_a_checkpoint_without_a_list_is_not_doubted(workdir):
-    for path in ('files.json', 'sums/metadata'):
-        (workdir / 'checkpoints' / '3' / path).unlink()
+@pytest.mark.parametrize('listed', [True, False])
+def test_a_checkpoint_of_an_earlier_version_is_read(workdir, listed):
+    harm.as_earlier(workdir, 3)
+    if not listed:
+        (workdir / 'checkpoints/3/files.json').unlink()
+        shutil.rmtree(workdir / 'checkpoints/3/sums')
     assert checkpoints.damage(str(workdir), 3) == ''
-    saver = checkpoints.Checkpoints(str(workdir))
-    assert saver.newest() == 3
+    saver, lines = checkpoints.Checkpoints(str(workdir)), []
+    assert saver.newest(lines.append) == 3
+    assert lines == [
+        'checkpoint 3 is of an earlier version, without a checksum of its progress: only the '
+        'ranges of what it says are checked'
+    ]
+    assert saver.restore(3, large_state(0))[1] == progress_of(3)
     jax.tree.map(np.testing.assert_array_equal, saver.restore(3, large_state(0))[0], large_state(3))
     saver.close()
 
@@ -364,7 +395,7 @@ def test_all_who_read_parameters_say_what_is_damaged(workdir, damage):
             read(3)
         read(2)
     assert checkpoints.steps(str(workdir)) == [1, 2, 3]  # Only a run sets anything aside.
-    os.truncate(workdir / 'checkpoints/3/progress/metadata', 9)
+    os.truncate(record(workdir, 3), 9)
     for read in (checkpoints.find_step, checkpoints.param_shapes):
         with pytest.raises(UserError, match=r'checkpoint 3 of .* is damaged: '):
             read(str(workdir), 'best' if read is checkpoints.find_step else 3)
@@ -374,9 +405,14 @@ def test_a_checkpoint_of_something_else_is_not_called_damaged(workdir):
     saver = checkpoints.Checkpoints(str(workdir))
     other = large_state(0)
     other = train_step.TrainState(other.step, {'other': other.params['layer']}, other.opt_state)
-    with pytest.raises(Exception, match='other') as error:
+    with pytest.raises(UserError, match='holds params/other/table not at all') as error:
         saver.restore(3, other)
-    assert not isinstance(error.value, UserError)
+    assert not isinstance(error.value, checkpoints.DamagedCheckpoint)
+    like = {'layer': {'table': jax.ShapeDtypeStruct((256, 127), np.float32)}}
+    shardings = jax.tree.map(lambda _: large_state(0).opt_state[0].sharding, like)
+    with pytest.raises(UserError, match=r'with shape \(256, 128\), and .* \(256, 127\)') as error:
+        checkpoints.load_params(str(workdir), 3, like, shardings)
+    assert '\n' not in str(error.value)
     assert checkpoints.steps(str(workdir)) == [1, 2, 3]
     saver.close()
 
@@ -400,3 +436,134 @@ def test_options_that_are_refused(tmp_path, options, message):
     with pytest.raises(UserError, match=message):
         checkpoints.Checkpoints(str(tmp_path / 'run'), **options)
     assert not (tmp_path / 'run').exists()
+
+
+# ---------------------------------------------------------------------------- every byte is covered
+
+
+def test_no_altered_bit_of_what_a_checkpoint_says_of_itself_passes(workdir):
+    """Of 1,328 bits of such a progress, 534 passed, and trained on from another place."""
+    content = record(workdir, 3).read_bytes()
+    assert b'"position"' in content and b'"sums"' in content
+    altered = bytearray(content)
+    for number in range(8 * len(content)):
+        altered[number // 8] ^= 1 << number % 8
+        with pytest.raises(checkpoint_record.Damage):
+            checkpoint_record.parse(bytes(altered))
+        altered[number // 8] ^= 1 << number % 8
+    for end in range(len(content)):
+        with pytest.raises(checkpoint_record.Damage):
+            checkpoint_record.parse(content[:end])
+    harm.alter_bit(record(workdir, 3), 8 * content.index(b'window'))
+    assert 'checkpoint.json is not what was written' in checkpoints.damage(str(workdir), 3)
+
+
+def test_no_altered_bit_of_any_file_passes(workdir):
+    """Some bits of each file; XLBENCH_FUZZ_CASES=100000 takes all of them."""
+    saver, like = checkpoints.Checkpoints(str(workdir), keep=3), large_state(0)
+    folder = workdir / 'checkpoints' / '3'
+    # Nobody reads what Orbax notes beside the folders.
+    ignored = ('_CHECKPOINT_METADATA', 'commit_success.txt')
+    count, seen = int(os.environ.get('XLBENCH_FUZZ_CASES', 3)), collections.Counter()
+    for path in sorted(p for p in folder.rglob('*') if p.is_file() and p.parent != folder):
+        content = path.read_bytes()
+        bits = range(8 * len(content))
+        for number in random.Random(path.name).sample(bits, min(count, len(bits))):
+            harm.alter_bit(path, number)
+            if checkpoints.damage(str(workdir), 3):
+                seen['noticed'] += 1
+            else:
+                assert path.parent.name == 'd', path  # All others have checksums in the record.
+                try:
+                    state, progress = saver.restore(3, like)
+                except checkpoints.DamagedCheckpoint:
+                    seen['noticed in reading'] += 1
+                    shutil.move(workdir / 'damaged' / '3', folder)
+                else:
+                    seen['read by nobody'] += 1
+                    assert progress == progress_of(3)
+                    jax.tree.map(np.testing.assert_array_equal, state, large_state(3))
+            path.write_bytes(content)
+    saver.close()
+    assert seen['noticed'] and seen['noticed in reading'], seen
+    assert {p.name for p in folder.iterdir() if p.is_file()} == {*ignored, 'checkpoint.json'}
+
+
+IMPOSSIBLE = [
+    (dict(position=None), "is of stage 's', and its position is None"),
+    (
+        dict(position={'window': 10**9, 'batch': 0, 'feed': 1}),
+        'window 1000000000 and batch 0, ',
+    ),
+    (dict(position={'window': 0, 'batch': 4, 'feed': 1}), 'is not reached in 3 steps'),
+    (dict(position={'window': -1, 'batch': 0, 'feed': 1}), 'Expected `int` >= 0'),
+    (dict(position={'window': 2**70, 'batch': 0, 'feed': 1}), 'window'),
+    (dict(position={'window': 0.5, 'batch': 0, 'feed': 1}), 'Expected `int`, got `float`'),
+    (dict(position=[0, 0, 1]), 'Expected `object'),
+    (dict(best={'step': 4, 'score': 1.0}), 'its step of the best is 4'),
+    (dict(best={'step': 1, 'score': None}), 'Expected `float`, got `null`'),
+    (dict(chosen={'s': 9}), 'its step chosen for s is 9'),
+    (dict(stage=''), "of stage '', and its position is Position"),
+    (dict(due='dev'), 'Expected `array`'),
+    (dict(stale=-1), 'Expected `int` >= 0'),
+    (dict(skipped=4), 'its number of steps left out is 4'),
+]
+
+
+@pytest.mark.parametrize('earlier', [False, True])
+def test_a_progress_that_cannot_be_is_set_aside(workdir, earlier):
+    saver = checkpoints.Checkpoints(str(workdir), keep=3)
+    whole = shutil.copytree(workdir / 'checkpoints' / '3', workdir / 'whole')
+    for changes, reason in IMPOSSIBLE:
+        harm.edit_progress(workdir, 3, **changes)
+        if earlier:
+            harm.as_earlier(workdir, 3)
+        lines = []
+        assert saver.newest(lines.append) == 2, changes
+        assert 'checkpoint 3 is damaged: ' in lines[0] and reason in lines[0], (changes, lines)
+        assert '\n' not in lines[0] and len(lines) == 1
+        shutil.copytree(whole, workdir / 'checkpoints' / '3')
+    assert saver.newest() == 3
+    saver.close()
+
+
+def test_what_a_run_knows_of_its_stages_is_compared():
+    """Of a stage that is not reached, or of a step before it began, nothing can be chosen."""
+    begun = checkpoint_record.stages_begun([('a', 5), ('b', 5)])
+    assert begun == {'a': 0, 'b': 5}
+
+    def doubt(**fields):
+        return Progress(**dict(stage='b', position=Position(0, 2)) | fields).doubt(7, begun)
+
+    assert doubt(chosen={'a': 3}) == doubt(best=Best(6, 1.0)) == doubt() == ''
+    assert 'not reached in 2 steps' in doubt(position=Position(1, 2))
+    assert "step 5 as chosen for stage 'b'" in doubt(chosen={'b': 5})
+    assert "step 3 as chosen for stage 'b'" in doubt(chosen={'a': 3, 'b': 3})
+    assert "chosen for stage 'c'" in doubt(chosen={'c': 3})
+    assert "chosen for stage 'b'" in doubt(stage='a', position=Position(0, 5), chosen={'b': 6})
+    assert doubt(stage='c') == ''  # Whoever reads it names the stages that there are.
+
+
+def test_names_that_leave_the_folder_are_not_followed(workdir):
+    """A record with a right checksum may come from a stranger."""
+    folder = workdir / 'checkpoints' / '3'
+    content = checkpoint_record.read(folder)
+    for name in ('/dev/zero', '../3/checkpoint.json', 'a\0b', 'x' * 5000, '\ud800'):
+        content.files = {name: (0, 'x')}
+        checkpoint_record._write(folder, content) if name != '\ud800' else None
+        reason = checkpoints.damage(str(workdir), 3)
+        assert reason and '\n' not in reason, name
+
+
+def test_parameters_alone_are_covered_too(tmp_path):
+    params = jax.device_get(large_state(1).params)
+    checkpoints.save_params(str(tmp_path), 0, params)
+    assert os.listdir(tmp_path / 'checkpoints') == ['0']
+    name = 'layer/table'
+    there = checkpoints.read_params(str(tmp_path), 0, [name])[name]
+    np.testing.assert_array_equal(there, params['layer']['table'])
+    content = checkpoint_record.read(tmp_path / 'checkpoints' / '0')
+    assert content.progress == Progress() and list(content.sums) == [f'params/{name} float32']
+    harm.alter_arrays(tmp_path, 0)
+    with pytest.raises(UserError, match=r'checkpoint 0 of .* is damaged: '):
+        checkpoints.read_params(str(tmp_path), 0, [name])

@@ -23,7 +23,7 @@ from xlbench import config as config_lib, errors, logs, runs, train
 from xlbench.data import prepared
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
-from xlbench.training import checkpoints, train_step
+from xlbench.training import checkpoint_record, checkpoints, train_step
 
 # ------------------------------------------------------------------------------------- what is said
 
@@ -97,8 +97,8 @@ def state_of(value: int) -> train_step.TrainState:
     return train_step.TrainState(step, {'table': table}, ())
 
 
-def progress_of(step: int) -> dict:
-    return {'stage': 's', 'at': step, 'best': None}
+def progress_of(step: int) -> checkpoint_record.Progress:
+    return checkpoint_record.Progress('s', checkpoint_record.Position(0, step))
 
 
 @contextlib.contextmanager

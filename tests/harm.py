@@ -1,7 +1,12 @@
-"""Harm to the files of a checkpoint, as disks and copies do it."""
+"""Harm to the files of a checkpoint, as disks and copies do it, or somebody who edits them."""
 
+import hashlib
+import json
 import os
 import pathlib
+from typing import Any
+
+RECORD = 'checkpoint.json'
 
 
 def array_files(workdir: pathlib.Path, step: int) -> list[pathlib.Path]:
@@ -31,3 +36,41 @@ def cut_arrays(workdir: pathlib.Path, step: int) -> None:
     """Leaves 100 bytes of every file that holds arrays."""
     for path in array_files(workdir, step):
         os.truncate(path, 100)
+
+
+def alter_bit(path: pathlib.Path, number: int) -> None:
+    """Changes one bit of a file; the first one has the number 0."""
+    content = bytearray(path.read_bytes())
+    content[number // 8] ^= 1 << number % 8
+    path.write_bytes(content)
+
+
+def edit_progress(workdir: pathlib.Path, step: int, **changes: Any) -> None:
+    """Changes values of the progress of a checkpoint, and its checksum to the right one for them.
+
+    So nothing but the values themselves can be found to be wrong.
+    """
+    path = workdir / 'checkpoints' / str(step) / RECORD
+    content = json.loads(path.read_bytes())
+    content['progress'] |= changes
+    del content['sha256']
+    body = json.dumps(content).encode()[1:]
+    path.write_bytes(b'{"sha256": "%s",' % hashlib.sha256(body).hexdigest().encode() + body)
+
+
+def as_earlier(workdir: pathlib.Path, step: int) -> pathlib.Path:
+    """Gives a checkpoint the files that earlier versions wrote, without sums; its progress."""
+    folder = workdir / 'checkpoints' / str(step)
+    content = json.loads((folder / RECORD).read_bytes())
+    files = {
+        'progress/metadata': content['progress'],
+        'sums/metadata': content['sums'] | {'formula': content['formula']},
+    }
+    for name, value in files.items():
+        (folder / name).parent.mkdir()
+        (folder / name).write_text(json.dumps(value))
+    sizes = {name: size for name, (size, _) in content['files'].items()}
+    sizes['sums/metadata'] = (folder / 'sums' / 'metadata').stat().st_size
+    (folder / 'files.json').write_text(json.dumps(sizes))
+    (folder / RECORD).unlink()
+    return folder / 'progress' / 'metadata'

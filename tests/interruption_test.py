@@ -211,12 +211,12 @@ def test_told_at_every_place(config, undisturbed, told_at, tmp_path):
             f'told to end (SIGTERM): saved step {step}; the same command goes on from there'
         ), place
         assert checkpoints.steps(workdir)[-1] == step
-        assert checkpoints.read_progress(workdir, step)['due'] == due, place
+        assert checkpoints.read_progress(workdir, step).due == due, place
         assert not (workdir / 'DONE').exists()
     train.train(config, str(workdir))
     children.same_run(workdir, undisturbed)
     newest = [checkpoints.read_progress(folder, 8) for folder in (workdir, undisturbed)]
-    assert newest[0] == newest[1] and newest[0]['best'] is not None
+    assert newest[0] == newest[1] and newest[0].best is not None
     log = (workdir / 'log.txt').read_text()
     assert [f'resumed at step {n},' in log for n in (2, 4, 5, 6, 8)] == [True] * 5
 

@@ -10,6 +10,7 @@ import sys
 import time
 
 import children
+import harm
 import jax
 import numpy as np
 import pytest
@@ -248,7 +249,7 @@ def test_a_run_of_an_earlier_version_goes_on(tiny_root, tmp_path, monkeypatch):
             train.train(config, str(workdir))
     [newest] = checkpoints.steps(workdir)[-1:]
     assert newest == 9
-    path = workdir / 'checkpoints' / str(newest) / 'progress' / 'metadata'
+    path = harm.as_earlier(workdir, newest)
     progress = json.loads(path.read_text())
     assert progress.pop('chosen') == {'stage1': 7}
     path.write_text(json.dumps(progress | {'best': {'step': 7, 'score': 0.001}}))
@@ -256,9 +257,7 @@ def test_a_run_of_an_earlier_version_goes_on(tiny_root, tmp_path, monkeypatch):
     log = (workdir / 'log.txt').read_text()
     assert 'the best checkpoint so far, step 7, is of stage stage1: an earlier version' in log
     assert (workdir / 'DONE').read_text() == '13\n' and '13 (stage2)' in log
-    progress |= {'stage': 'stage3'}
-    last = workdir / 'checkpoints' / str(NUM_STEPS) / 'progress' / 'metadata'
-    last.write_text(json.dumps(progress))
+    harm.edit_progress(workdir, NUM_STEPS, stage='stage3')
     (workdir / 'DONE').unlink()
     with pytest.raises(errors.UserError, match=r"is of stage 'stage3', and the config has stage1"):
         train.train(config, str(workdir))
@@ -354,7 +353,7 @@ def test_steps_that_are_not_finite_are_left_out(tiny_root, tmp_path, poison):
         'step-2.json', 'step-9.json',
     ]  # fmt: skip
     assert all(np.isfinite(values['loss']) for _, _, values in tiny.rows(workdir, 'eval'))
-    assert checkpoints.read_progress(workdir, NUM_STEPS)['skipped'] == 2
+    assert checkpoints.read_progress(workdir, NUM_STEPS).skipped == 2
     # The learning rate goes on where it was, as the optimizer's own does.
     rates = {step: values['learning_rate'] for step, _, values in tiny.rows(workdir)}
     found = [rates[step] for step in (1, 3, 4, 5)]

@@ -42,6 +42,7 @@ from xlbench.training import (
     optimizers,
     train_step as train_step_lib,
 )
+from xlbench.training.checkpoint_record import Best, Position, Progress, stages_begun
 from xlbench.training.checkpoints import DamagedCheckpoint
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
@@ -125,7 +126,7 @@ class Flight(NamedTuple):
 
     step: int
     batches: batches_lib.TrainBatches
-    position: Mapping[str, int]
+    position: Position
     metrics: dict[str, jax.Array]
 
 
@@ -147,16 +148,9 @@ class Trainer:
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
         self.num_steps = sum(stage.num_steps for stage in config.stages.values())
+        self._begun = stages_begun((s, stage.num_steps) for s, stage in config.stages.items())
         self.state: train_step_lib.TrainState | None = None
-        # Saved with every checkpoint. position: of the input; best: step and score of the best
-        # one of this stage, or None; stale: evaluations since then; due: evaluations of this very
-        # step that are still to be done; skipped: steps that were left out because they were not
-        # finite; chosen: of each stage that is complete, its evaluations at the end included, the
-        # step that those took.
-        self.progress: dict[str, Any] = {
-            'stage': '', 'position': None, 'best': None, 'stale': 0, 'due': [], 'skipped': 0,
-            'chosen': {},
-        }  # fmt: skip
+        self.progress = Progress()
         self.flying: collections.deque[Flight] = collections.deque()  # The oldest first.
         self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
         self.evaluated = itertools.count(1)  # Batches, for the watch.
@@ -166,7 +160,7 @@ class Trainer:
     def resume(self) -> None:
         """Takes up the newest checkpoint that can be read, if there is one."""
         with self.watch.paused('reading a checkpoint'):
-            while (step := self.checkpoints.newest(self.log.line)) is not None:
+            while (step := self.checkpoints.newest(self.log.line, self._doubt)) is not None:
                 try:
                     self._restore(step)
                     return
@@ -176,9 +170,15 @@ class Trainer:
                     self.log.line(str(error))
         self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
 
+    def _doubt(self, step: int, progress: Progress) -> str:
+        """What a checkpoint of this run cannot say of its progress, in words."""
+        if unknown := set(progress.due) - set(self.parts.evals):
+            return f'its evaluations that are due are {", ".join(map(repr, sorted(unknown)))}'
+        return progress.doubt(step, self._begun)
+
     def _restore(self, step: int) -> None:
         parts = self.parts
-        stage = checkpoints_lib.read_progress(self.workdir, step).get('stage')
+        stage = checkpoints_lib.read_progress(self.workdir, step).stage
         if stage not in self.config.stages:
             raise UserError(
                 f'checkpoint {step} of {self.workdir} is of stage {stage!r}, and the config has '
@@ -186,11 +186,10 @@ class Trainer:
             )
         tx, _ = self._optimizer(stage)
         like = train_step_lib.state_like(tx, parts.shapes, parts.shardings, parts.mask)
-        self.state, saved = self.checkpoints.restore(step, like)
-        self.progress |= saved
-        again = [] if stage in self.progress['chosen'] else list(self._final())
+        self.state, self.progress = self.checkpoints.restore(step, like)
+        again = [] if stage in self.progress.chosen else list(self._final())
         before = self._first_step(stage)
-        self.log.rewind(step, again=again, after=before, due=self.progress['due'])
+        self.log.rewind(step, again=again, after=before, due=self.progress.due)
         self.log.line(f'resumed at step {step}, in stage {stage}')
         self._divide_best(stage, before)
         if changed := config_lib.begun_with(self.workdir, self.config):
@@ -198,22 +197,22 @@ class Trainer:
 
     def _first_step(self, stage: str) -> int:
         """The step that a stage begins after."""
-        names = list(self.config.stages)
-        return sum(self.config.stages[n].num_steps for n in names[: names.index(stage)])
+        return self._begun[stage]
 
     def _divide_best(self, stage: str, first_step: int) -> None:
         """Says what is lost where the best of all stages was kept, as earlier versions did.
 
         Of a stage before, it stays that stage's; the best of this one begins with what comes.
         """
-        best, chosen = self.progress['best'], self.progress['chosen']
-        if not best or best['step'] > first_step:
+        best, chosen = self.progress.best, self.progress.chosen
+        if not best or best.step > first_step:
             return
         names = list(self.config.stages)
-        owner = [name for name in names if self._first_step(name) < best['step']][-1]
-        self.progress |= {'best': None, 'stale': 0, 'chosen': {owner: best['step'], **chosen}}
+        owner = [name for name in names if self._first_step(name) < best.step][-1]
+        self.progress.best, self.progress.stale = None, 0
+        self.progress.chosen = {owner: best.step, **chosen}
         self.log.line(
-            f'the best checkpoint so far, step {best["step"]}, is of stage {owner}: an earlier '
+            f'the best checkpoint so far, step {best.step}, is of stage {owner}: an earlier '
             f'version kept one for all stages; stage {stage} chooses among its steps from now on'
         )
 
@@ -253,16 +252,17 @@ class Trainer:
         """Trains one stage to its end, and evaluates it; does nothing if that was done before."""
         config, parts = self.config, self.parts
         names, stage = list(config.stages), config.stages[name]
-        if name in self.progress['chosen']:
+        if name in self.progress.chosen:
             return
-        if self.progress['stage'] and names.index(self.progress['stage']) > names.index(name):
+        if self.progress.stage and names.index(self.progress.stage) > names.index(name):
             return
         first_step = self._first_step(name)
         tx, schedule = self._optimizer(name)
-        if self.progress['stage'] != name:
+        if self.progress.stage != name:
             params = self._params_for(name)
             self.state = train_step_lib.init_state(tx, params, parts.mask, first_step)
-            self.progress |= {'stage': name, 'position': None, 'best': None, 'stale': 0}
+            self.progress.stage, self.progress.position = name, None
+            self.progress.best, self.progress.stale = None, 0
         tasks, rates = parts.data[stage.mixture, stage.split]
         share, shares = partitioning.row_share(parts.mesh)
         batches = batches_lib.train_batches(
@@ -271,7 +271,7 @@ class Trainer:
             **config.batches,
             view=parts.objective.view,
             seed=config.seed,
-            position=self.progress['position'],
+            position=self.progress.position and self.progress.position.place(),
             process_index=share,
             process_count=shares,
         )
@@ -307,13 +307,13 @@ class Trainer:
         """What a stage starts from."""
         if self.state is None:
             return self._first_params()
-        before = self.progress['chosen'].get(self.progress['stage'])
+        before = self.progress.chosen.get(self.progress.stage)
         if before is None or self.config.stages[stage].get('start_from', 'last') != 'best':
             return self.state.params
         if before == int(self.state.step):
             return self.state.params
         self.log.line(
-            f'stage {stage} starts from the best checkpoint of stage {self.progress["stage"]}, '
+            f'stage {stage} starts from the best checkpoint of stage {self.progress.stage}, '
             f'step {before}'
         )
         return self._load_params(before)
@@ -329,8 +329,8 @@ class Trainer:
     ) -> None:
         """Dispatches steps; only logging, evaluation and saving wait for the device."""
         config, clock, first_step = self.config, logs.Clock(), int(self.state.step)
-        self.window, self.progress['position'] = [], batches.position()
-        if self.progress['due']:  # The run was told to end while it evaluated this step.
+        self.window, self.progress.position = [], Position(**batches.position())
+        if self.progress.due:  # The run was told to end while it evaluated this step.
             self._evaluate(name, first_step, clock)
             self._save(first_step)
         for step in range(first_step + 1, end_step + 1):
@@ -342,13 +342,13 @@ class Trainer:
             batch = partitioning.put_batch(batch, self.parts.mesh)
             self.state, metrics = train_step(self.state, batch)
             metrics['finite'].copy_to_host_async()
-            self.flying.append(Flight(step, batches, self.progress['position'], metrics))
-            self.progress['position'] = batches.position()
+            self.flying.append(Flight(step, batches, self.progress.position, metrics))
+            self.progress.position = Position(**batches.position())
             self._land(STEPS_AHEAD)
             last = step == end_step
             if step % config.log_every == 0 or last:
                 self._log_window(name, step, clock, train_step.flops)
-            self.progress['due'] = [
+            self.progress.due = [
                 eval_name
                 for eval_name, (_, every) in self.parts.evals.items()
                 if every and (step % every == 0 or last)
@@ -383,8 +383,8 @@ class Trainer:
             facts = {'step': flight.step, 'loss': str(loss), 'grad_norm': str(norm)}
             path.parent.mkdir(exist_ok=True)
             files.write(path, logs.as_json(facts | {'examples': self._examples_of(flight)}))
-        self.progress['skipped'] += 1
-        skipped, skip = self.progress['skipped'], self.config.nonfinite.skip
+        self.progress.skipped += 1
+        skipped, skip = self.progress.skipped, self.config.nonfinite.skip
         line = f'step {flight.step}: the loss is {loss} and the norm of the gradients {norm}'
         if skipped <= skip:
             self.log.line(f'{line}; left out, {skipped} of {skip}; its examples are in {path}')
@@ -399,7 +399,7 @@ class Trainer:
 
     def _examples_of(self, flight: Flight) -> list[dict[str, Any]]:
         """Those of a step's batch, of all processes."""
-        stage = self.config.stages[self.progress['stage']]
+        stage = self.config.stages[self.progress.stage]
         tasks = {task.name: task for task in self.parts.data[stage.mixture, stage.split][0]}
         return [
             {
@@ -409,7 +409,7 @@ class Trainer:
                 'input': tasks[name][number]['inputs_pretokenized'][:200],
                 'target': tasks[name][number]['targets_pretokenized'][:200],
             }
-            for name, split, number in flight.batches.examples(flight.position)
+            for name, split, number in flight.batches.examples(flight.position.place())
         ]
 
     def _log_window(self, name: str, step: int, clock: logs.Clock, flops: float | None) -> None:
@@ -455,7 +455,7 @@ class Trainer:
         """Runs what is due; whether the score that chooses the best checkpoint was among it."""
         chosen, _, score = self.config.best.score.partition('/')
         scored = False
-        while due := self.progress['due']:
+        while due := self.progress.due:
             self._land()
             evaluator, _ = self.parts.evals[due[0]]
             with clock.paused():
@@ -463,7 +463,7 @@ class Trainer:
             if due[0] == chosen:
                 self._note_score(step, scores, score, evaluator)
                 scored = True
-            self.progress['due'] = due[1:]
+            self.progress.due = due[1:]
         return scored
 
     def _run_evaluator(
@@ -503,15 +503,15 @@ class Trainer:
             score = scores[task][key]
         else:
             raise errors.unknown('score in config.best.score', key, scores[task])
-        best = self.progress['best']
+        best = self.progress.best
         sign = 1 if self.config.best.mode == 'max' else -1
-        if math.isfinite(score) and (best is None or sign * score > sign * best['score']):
-            self.progress |= {'best': {'step': step, 'score': score}, 'stale': 0}
+        if math.isfinite(score) and (best is None or sign * score > sign * best.score):
+            self.progress.best, self.progress.stale = Best(step, float(score)), 0
         else:
-            self.progress['stale'] += 1
+            self.progress.stale += 1
 
     def _is_stale(self) -> bool:
-        return 0 < self.config.best.patience <= self.progress['stale']
+        return 0 < self.config.best.patience <= self.progress.stale
 
     # ------------------------------------------------------------------------------------- end
 
@@ -522,23 +522,23 @@ class Trainer:
     def _end_stage(self, stage: str) -> None:
         """The evaluations of the end, on the best checkpoint of the stage, or on its last one."""
         self._wait()
-        best = self.progress['best']
+        best = self.progress.best
         last = int(self.state.step)
         step, params = last, self.state.params
-        if best and best['step'] != step:
-            step, params = best['step'], self._load_params(best['step'])
+        if best and best.step != step:
+            step, params = best.step, self._load_params(best.step)
         if self._final():
             which = 'its best checkpoint' if best else 'its last checkpoint'
             self.log.line(f'stage {stage} ends: it is evaluated at {which}, step {step}')
         for name, evaluator in self._final().items():
             self._run_evaluator(name, evaluator, params, step, stage)
-        self.progress['chosen'] = self.progress['chosen'] | {stage: step}
+        self.progress.chosen = self.progress.chosen | {stage: step}
         self._save(last)  # What was evaluated is not evaluated again.
 
     def finish(self) -> None:
         """The baselines, the table, DONE."""
         self._wait()
-        step = self.progress['chosen'][self.progress['stage']]
+        step = self.progress.chosen[self.progress.stage]
         if jax.process_index() > 0:
             return
         with self.watch.paused('scoring the baselines'):

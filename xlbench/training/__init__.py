@@ -4,13 +4,14 @@
   losses       sums of losses over arrays
   train_step   one optimizer step, compiled once
   optimizers   optimizers, schedules, and which parameters move
-  checkpoints  what a run saves and resumes from
+  checkpoints  what a run saves and resumes from; checkpoint_record: what each says of itself
   init_from    parameters from other runs and public checkpoints
   memory       refuses sizes that cannot fit
   messages     what a run prints
 """
 
 __all__ = [
+    'checkpoint_record',
     'checkpoints',
     'init_from',
     'losses',

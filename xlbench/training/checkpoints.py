@@ -1,18 +1,17 @@
 """Checkpoints of a run: parameters, optimizer state and input position, saved while it trains.
 
-  <workdir>/checkpoints/<step>/state/      Orbax: step, parameters, optimizer state
-  <workdir>/checkpoints/<step>/progress/   JSON: stage, input position, best score so far
-  <workdir>/checkpoints/<step>/sums/       JSON: {array: its checksum}
-  <workdir>/checkpoints/<step>/files.json  {name: bytes} of the files in state and sums, as written
-  <workdir>/damaged/<step>/                a checkpoint that was found damaged; nothing reads it
+  <workdir>/checkpoints/<step>/state/           Orbax: step, parameters, optimizer state
+  <workdir>/checkpoints/<step>/checkpoint.json  stage, input position, best score so far; checksums
+  <workdir>/damaged/<step>/                     a checkpoint that is damaged; nothing reads it
 
 A checkpoint appears under its final name only when it is complete, so a process that dies while
 it saves leaves the one before as the newest. What a disk, or a crash of the machine, does to it
-afterwards is found: files that are missing or cut by their sizes, before anything is read, and
-altered ones by the reader or by the checksums of what was read.
+afterwards is noticed: all but the arrays by sizes and checksums, before anything is used, and the
+arrays by checksums of what was read. See checkpoint_record.py.
 """
 
 import contextlib
+import copy
 import dataclasses
 import errno
 import functools
@@ -26,7 +25,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Annotated, Any
 
 import jax
@@ -40,11 +39,9 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy
 from xlbench import errors, files, foreign
 from xlbench.config import ranges
 from xlbench.errors import UserError
+from xlbench.training import checkpoint_record
+from xlbench.training.checkpoint_record import Damage, Progress
 
-FILES = 'files.json'
-# How checksums are computed; those of another formula are not compared.
-_FORMULA = 'formula', 1
-_ITEMS = ('state', 'progress', 'sums')
 # Seconds that `close` waits, after an error, for a checkpoint that needs the other processes.
 _CLOSE_SECONDS = 5
 # Bytes. The devices that hold the same array write a part each; a part of less costs more than it
@@ -56,6 +53,10 @@ _DAMAGE = re.compile(
     '(DATA_LOSS|OUT_OF_RANGE|NOT_FOUND|INVALID_ARGUMENT|FAILED_PRECONDITION'
     '|Error (open|read)ing .*): '
 )
+
+
+# What Python says of a list of arrays that is JSON, and not of the form that Orbax gives it.
+_MISREAD = (json.JSONDecodeError, UnicodeDecodeError, LookupError, TypeError, AttributeError)
 
 
 class DamagedCheckpoint(UserError):
@@ -118,10 +119,11 @@ class Checkpoints:
         self._workdir = workdir
         self._kept = _Kept(keep)
         self._saving: int | None = None  # The step that was begun last.
+        self._noted: tuple[Progress, dict[str, int]] | None = None  # Its progress and checksums.
         self._wait_for_others = ocp.multihost.get_barrier_sync_fn()
         self._manager = _Manager(
             pathlib.Path(workdir).absolute() / 'checkpoints',
-            item_names=_ITEMS,
+            item_names=('state',),
             options=ocp.CheckpointManagerOptions(
                 preservation_policy=self._kept,
                 cleanup_tmp_directories=True,
@@ -129,7 +131,7 @@ class Checkpoints:
                 # Folders that machines share are seen late by some; all go by process 0.
                 single_host_load_and_broadcast=True,
                 async_options=ocp.AsyncOptions(
-                    barrier_sync_fn=self._barrier, post_finalization_callback=self._list_files
+                    barrier_sync_fn=self._barrier, post_finalization_callback=self._write_record
                 ),
             ),
         )
@@ -139,13 +141,18 @@ class Checkpoints:
         """The newest checkpoint, complete or being written."""
         return self._manager.latest_step()
 
-    def newest(self, say: Callable[[str], None] = print) -> int | None:
-        """The newest checkpoint whose files are all there; the same on all processes.
+    def newest(
+        self,
+        say: Callable[[str], None] = print,
+        doubt: Callable[[int, Progress], str] = lambda step, progress: progress.doubt(step),
+    ) -> int | None:
+        """The newest checkpoint that is not known to be damaged; the same on all processes.
 
         A damaged one is moved to <workdir>/damaged/, and the one before it is looked at.
 
         Args:
           say: is told, on process 0, of each checkpoint that was set aside.
+          doubt: what cannot be so in the progress of a step, in words; '' if all of it can.
 
         Returns:
           a step, or None if the run has not saved any yet.
@@ -153,7 +160,7 @@ class Checkpoints:
         Raises:
           UserError: there were checkpoints, and none is whole. To begin from nothing is a choice.
         """
-        found = self._set_damaged_aside(say) if jax.process_index() == 0 else None
+        found = self._set_damaged_aside(say, doubt) if jax.process_index() == 0 else None
         found = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if found is None else found)))
         self._manager.reload()
         if found >= 0:
@@ -167,14 +174,24 @@ class Checkpoints:
             )
         return None
 
-    def _set_damaged_aside(self, say: Callable[[str], None]) -> int | None:
+    def _set_damaged_aside(
+        self, say: Callable[[str], None], doubt: Callable[[int, Progress], str]
+    ) -> int | None:
         for step in reversed(steps(self._workdir)):
-            if not (reason := damage(self._workdir, step)):
+            folder = _folder(self._workdir, step)
+            reason = damage(self._workdir, step)
+            if not (reason := reason or doubt(step, checkpoint_record.read(folder).progress)):
+                files.remove_leftovers(folder)
+                if checkpoint_record.is_earlier(folder):
+                    say(
+                        f'checkpoint {step} is of an earlier version, without a checksum of its '
+                        'progress: only the ranges of what it says are checked'
+                    )
                 return step
             say(f'checkpoint {step} is damaged: {reason}; {_set_aside(self._workdir, step)}')
         return None
 
-    def save(self, step: int, state: Any, progress: Mapping[str, Any]) -> None:
+    def save(self, step: int, state: Any, progress: Progress) -> None:
         """Begins to save; the files are written while training goes on.
 
         Of a step that is saved already, the progress is written anew if it is another one now: the
@@ -183,21 +200,19 @@ class Checkpoints:
         Args:
           step: the global step.
           state: a TrainState; its arrays may be donated as soon as this returns.
-          progress: what JSON can hold; its 'best' is None or holds the 'step' that is to stay,
-            and so do the values of its 'chosen', if it has any.
+          progress: of the run; the checkpoints that it calls best or chosen stay.
 
         Raises:
           UserError: this one, or the one before it, cannot be written; the newest whole one stays.
         """
         self.wait()
-        best = progress['best']
-        self._kept.chosen = {
-            *progress.get('chosen', {}).values(),
-            *([best['step']] if best else ()),
-        }
+        best = [progress.best.step] if progress.best else []
+        self._kept.chosen = {*progress.chosen.values(), *best}
         self._saving = step
         if step == self.latest_step:
-            self._renew(step, progress)
+            if jax.process_index() == 0:
+                with self._writing():
+                    checkpoint_record.renew(_folder(self._workdir, step), progress)
             return
         if jax.default_backend() == 'cpu':
             # On a CPU the writer would see the arrays themselves, and the next step reuses their
@@ -207,21 +222,9 @@ class Checkpoints:
             folder = str(self._manager.directory)
             if not os.path.isdir(folder):  # Orbax would make it anew, in a workdir without a run.
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
-            self._manager.save(
-                step,
-                args=ocp.args.Composite(
-                    state=ocp.args.StandardSave(state),
-                    progress=ocp.args.JsonSave(dict(progress)),
-                    sums=ocp.args.JsonSave(_sums(state) | dict([_FORMULA])),
-                ),
-            )
-
-    def _renew(self, step: int, progress: Mapping[str, Any]) -> None:
-        text = json.dumps(dict(progress))
-        if jax.process_index() == 0:
-            with self._writing():
-                if json.loads(text) != _read_json(self._workdir, step, 'progress'):
-                    files.write(_json_path(self._workdir, step, 'progress'), text)
+            # The thread that saves writes them when the files of the state are there.
+            self._noted = copy.deepcopy(progress), _sums(state)
+            self._manager.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave(state)))
 
     def check(self) -> None:
         """Raises what stopped the writer, if anything did; waits for nothing."""
@@ -253,7 +256,7 @@ class Checkpoints:
         with self._writing():
             self._manager.close()
 
-    def restore(self, step: int, like: Any) -> tuple[Any, dict[str, Any]]:
+    def restore(self, step: int, like: Any) -> tuple[Any, Progress]:
         """(state, progress) of a step.
 
         Args:
@@ -263,6 +266,7 @@ class Checkpoints:
         Raises:
           DamagedCheckpoint: the files cannot be read; they were set aside, and `newest` gives the
             checkpoint before this one.
+          UserError: it holds other arrays than those of `like`.
         """
         abstract = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), like
@@ -271,10 +275,11 @@ class Checkpoints:
             found = self._manager.restore(
                 step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))
             )['state']
-            progress = _read_json(self._workdir, step, 'progress')
-            _check_sums(self._workdir, step, found)
+            record = checkpoint_record.read(_folder(self._workdir, step))
+            _check_sums(record, found)
         except Exception as error:
-            if not (reason := _damage_in(error)):
+            if not (reason := _damage_in(error, _folder(self._workdir, step))):
+                _refuse_other_arrays(self._workdir, step, abstract, error)
                 raise
             aside = _set_aside(self._workdir, step)
             before = [other for other in steps(self._workdir) if other < step]
@@ -286,7 +291,7 @@ class Checkpoints:
                     else 'there is none before it'
                 )
             ) from error
-        return found, progress
+        return found, record.progress
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -309,16 +314,10 @@ class Checkpoints:
     def _unfinished(self) -> pathlib.Path:
         return self._manager.directory / f'{self._saving}.orbax-checkpoint-tmp'
 
-    def _list_files(self) -> None:
-        """Notes what was written, on process 0, right before the checkpoint gets its final name."""
-        folder = pathlib.Path(self._unfinished)
-        sizes = {
-            str(path.relative_to(folder)): path.stat().st_size
-            for item in ('state', 'sums')  # Progress may be written anew.
-            for path in sorted((folder / item).rglob('*'))
-            if path.is_file()
-        }
-        files.write(folder / FILES, json.dumps(sizes, indent=1) + '\n')
+    def _write_record(self) -> None:
+        """Called on process 0, right before the checkpoint gets its final name."""
+        progress, sums = self._noted
+        checkpoint_record.write(self._unfinished, progress, sums)
 
     def _barrier(self, *, key: str, timeout_ms: int) -> None:
         """Waits for the other processes, in a thread that has not failed.
@@ -364,30 +363,14 @@ def _set_up_orbax() -> None:
 
 
 def damage(workdir: str, step: int) -> str:
-    """What is wrong with the files of a checkpoint, in words; '' if they are as they were written.
-
-    Their names and sizes are compared; a checkpoint without a list of them is not doubted.
+    """What is wrong with a checkpoint, in words; '' if all of it but the arrays is as written.
 
     Raises:
-      UserError: one of them is a link that leads out of the workdir, or no file.
+      UserError: one of its files is a link that leads out of the workdir, or no file.
     """
     folder = _folder(workdir, step)
     foreign.check_tree(workdir, folder)
-    try:
-        if (folder / FILES).exists():
-            for name, size in _parse((folder / FILES).read_text(encoding='utf-8')).items():
-                if (found := (folder / name).stat().st_size) != size:
-                    return f'{name} has {found} bytes instead of {size}'
-        _read_json(workdir, step, 'progress')
-    except FileNotFoundError as error:
-        return f'{pathlib.Path(error.filename).relative_to(folder)} is missing'
-    except (ValueError, AttributeError) as error:  # JSON of another kind has no items.
-        return f'it has broken JSON: {error}'
-    return ''
-
-
-class _WrongSum(ValueError):
-    """An array is not what was saved."""
+    return checkpoint_record.damage(folder, step)
 
 
 @jax.jit
@@ -415,25 +398,18 @@ def _array_sums(leaves: Sequence[jax.Array]) -> jax.Array:
 def _sums(state: Any) -> dict[str, int]:
     """{name and type of an array: its checksum}; the same on all processes."""
     named = jax.tree_util.tree_leaves_with_path(state)
-    names = [
-        f'{jax.tree_util.keystr(path, simple=True, separator="/")} {leaf.dtype}'
-        for path, leaf in named
-    ]
-    found = jax.device_get(_array_sums([leaf for _, leaf in named]))
-    return dict(zip(names, found.tolist(), strict=True))
+    names = [f'{_array_name(path)} {leaf.dtype}' for path, leaf in named]
+    sums = jax.device_get(_array_sums([leaf for _, leaf in named]))
+    return dict(zip(names, sums.tolist(), strict=True))
 
 
-def _check_sums(workdir: str, step: int, state: Any) -> None:
-    """Raises _WrongSum if an array of the state, or of a part of it, is not what was saved."""
-    try:
-        saved = _read_json(workdir, step, 'sums')
-    except FileNotFoundError:
-        return  # Checkpoints had none once, and those that `save_params` writes have none.
-    if _FORMULA not in saved.items():
-        return
-    for name, found in _sums(state).items():
-        if found != saved.get(name, found):  # Read as another type, it has other bits.
-            raise _WrongSum(f'{name} is not what was saved (its checksum is another one)')
+def _check_sums(record: checkpoint_record.Record, state: Any) -> None:
+    """Raises Damage if an array of the state, or of a part of it, is not what was saved."""
+    if record.formula != checkpoint_record.FORMULA or not record.sums:
+        return  # Checkpoints of earlier versions may have none.
+    for name, number in _sums(state).items():
+        if number != record.sums.get(name, number):  # Read as another type, it has other bits.
+            raise Damage(f'{name} is not what was saved (its checksum is another one)')
 
 
 def _set_aside(workdir: str, step: int) -> str:
@@ -451,14 +427,17 @@ def _set_aside(workdir: str, step: int) -> str:
     return f'it was set aside as {target}'
 
 
-def _damage_in(error: BaseException | None) -> str:
+def _damage_in(error: BaseException | None, folder: pathlib.Path) -> str:
     """What a reader says of altered files, shortened; '' if the error has another cause."""
     text = ' '.join(f'{error}'.split())
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | _WrongSum):
+    if isinstance(error, Damage):
         return text
     if isinstance(error, ValueError) and _DAMAGE.match(text):
         return re.split(r' \[(?:tensorstore_spec|source)', text)[0].rpartition('": ')[2][-200:]
-    return _damage_in(error.__cause__) if error is not None else ''
+    # Nothing covers Orbax's list of the arrays there, so that it reads whatever stands in it.
+    if checkpoint_record.is_earlier(folder) and isinstance(error, _MISREAD):
+        return f'{type(error).__name__}: {text}'[:200]
+    return _damage_in(error.__cause__, folder) if error is not None else ''
 
 
 # ---------------------------------------------------------------------------------------------
@@ -475,7 +454,7 @@ def load_params(workdir: str, step: int, shapes: Any, shardings: Any) -> Any:
       shardings: the same tree of shardings.
 
     Raises:
-      UserError: there is no such checkpoint, or it is damaged.
+      UserError: there is no such checkpoint, it is damaged, or it holds other arrays.
     """
     abstract = {
         'params': jax.tree.map(
@@ -485,15 +464,15 @@ def load_params(workdir: str, step: int, shapes: Any, shardings: Any) -> Any:
         )
     }
     arguments = ocp.checkpoint_utils.construct_restore_args(abstract)
-    with _reading(workdir, step) as folder, ocp.PyTreeCheckpointer() as checkpointer:
-        found = checkpointer.restore(
-            folder,
+    with _reading(workdir, step, abstract) as folder, ocp.PyTreeCheckpointer() as checkpointer:
+        restored = checkpointer.restore(
+            folder / 'state',
             args=ocp.args.PyTreeRestore(
                 item=abstract, restore_args=arguments, partial_restore=True
             ),
         )
-        _check_sums(workdir, step, found)
-    return found['params']
+        _check_sums(checkpoint_record.read(folder), restored)
+    return restored['params']
 
 
 def save_params(workdir: str, step: int, params: Any) -> None:
@@ -505,7 +484,6 @@ def save_params(workdir: str, step: int, params: Any) -> None:
       params: tree of arrays.
     """
     largest = max(leaf.nbytes for leaf in jax.tree.leaves(params))
-    options = ocp.CheckpointManagerOptions(enable_async_checkpointing=False)
     # What Orbax copies is one large parameter at a time, or a few small ones. Numbers that nobody
     # rounded hardly get smaller by compression, which would need the same memory again.
     handler = ocp.PyTreeCheckpointHandler(
@@ -513,24 +491,24 @@ def save_params(workdir: str, step: int, params: Any) -> None:
         enable_pinned_host_transfer=False,
         use_compression=False,
     )
-    with ocp.CheckpointManager(
-        pathlib.Path(workdir).absolute() / 'checkpoints',
-        options=options,
-        item_handlers={'state': handler, 'progress': ocp.JsonCheckpointHandler()},
-    ) as manager:
-        progress = {'stage': '', 'position': None, 'best': None, 'stale': 0}
-        manager.save(
-            step,
-            args=ocp.args.Composite(
-                state=ocp.args.PyTreeSave({'params': params}), progress=ocp.args.JsonSave(progress)
-            ),
-        )
+    folder = _folder(workdir, step)
+    temporary = folder.with_name(f'{step}.orbax-checkpoint-tmp')
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    with ocp.Checkpointer(handler) as checkpointer:
+        checkpointer.save(temporary / 'state', args=ocp.args.PyTreeSave({'params': params}))
+    sums = {}
+    for path, leaf in jax.tree.leaves_with_path({'params': params}):  # One array at a time, too.
+        (number,) = jax.device_get(_array_sums([leaf])).tolist()
+        sums[f'{_array_name(path)} {leaf.dtype}'] = number
+    checkpoint_record.write(temporary, Progress(), sums)
+    os.replace(temporary, folder)
 
 
 def param_shapes(workdir: str, step: int) -> dict[str, tuple[int, ...]]:
     """The shape of every parameter of a checkpoint, by its 'a/b/c' name; reads no numbers."""
     with _reading(workdir, step) as folder:
-        tree = ocp.PyTreeCheckpointHandler().metadata(folder).tree['params']
+        tree = ocp.PyTreeCheckpointHandler().metadata(folder / 'state').tree['params']
     return {name: leaf.shape for name, leaf in traverse_util.flatten_dict(tree, sep='/').items()}
 
 
@@ -546,16 +524,16 @@ def read_params(workdir: str, step: int, names: Sequence[str]) -> dict[str, np.n
         partial_restore=True,
     )
     with _reading(workdir, step) as folder, ocp.PyTreeCheckpointer() as checkpointer:
-        found = checkpointer.restore(folder, args=arguments)
-        _check_sums(workdir, step, found)
-    return traverse_util.flatten_dict(found['params'], sep='/')
+        restored = checkpointer.restore(folder / 'state', args=arguments)
+        _check_sums(checkpoint_record.read(folder), restored)
+    return traverse_util.flatten_dict(restored['params'], sep='/')
 
 
 @contextlib.contextmanager
-def _reading(workdir: str, step: int) -> Iterator[pathlib.Path]:
-    """The folder of a checkpoint's state; if it is damaged, that is one line."""
-    folder = _folder(workdir, step) / 'state'
-    if not folder.is_dir():
+def _reading(workdir: str, step: int, abstract: Any = None) -> Iterator[pathlib.Path]:
+    """The folder of a checkpoint; if it is damaged, or holds other arrays, that is one line."""
+    folder = _folder(workdir, step)
+    if not (folder / 'state').is_dir():
         raise UserError(
             f'{workdir} has no checkpoint of step {step}; it has {steps(workdir) or "none"}'
         )
@@ -564,9 +542,31 @@ def _reading(workdir: str, step: int) -> Iterator[pathlib.Path]:
     try:
         yield folder
     except Exception as error:
-        if not (reason := _damage_in(error)):
+        if not (reason := _damage_in(error, folder)):
+            _refuse_other_arrays(workdir, step, abstract, error)
             raise
         raise _damaged(workdir, step, reason) from error
+
+
+def _refuse_other_arrays(workdir: str, step: int, abstract: Any, error: Exception) -> None:
+    """Raises UserError if a checkpoint holds other arrays than those that are asked for."""
+    try:
+        metadata = ocp.PyTreeCheckpointHandler().metadata(_folder(workdir, step) / 'state').tree
+    except Exception:  # The first error says more.
+        return
+    there = {_array_name(path): leaf.shape for path, leaf in jax.tree.leaves_with_path(metadata)}
+    for path, leaf in jax.tree.leaves_with_path(abstract):
+        name = _array_name(path)
+        if there.get(name) != leaf.shape:
+            holds = f'with shape {there[name]}' if name in there else 'not at all'
+            raise UserError(
+                f'checkpoint {step} of {workdir} holds {name} {holds}, and the config of the run '
+                f'asks for shape {leaf.shape}; one of the two is of another model, or was changed'
+            ) from error
+
+
+def _array_name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator='/')
 
 
 def _damaged(workdir: str, step: int, reason: str) -> UserError:
@@ -592,8 +592,8 @@ def find_step(workdir: str, wanted: str) -> int:
     if wanted == 'last':
         return there[-1]
     if wanted == 'best':
-        best = read_progress(workdir, there[-1])['best']
-        return best['step'] if best else there[-1]
+        best = read_progress(workdir, there[-1]).best
+        return best.step if best else there[-1]
     if not files.is_step(wanted) or int(wanted) not in there:
         raise UserError(
             f'{workdir} has no checkpoint {wanted!r}; it has best, last, '
@@ -608,35 +608,16 @@ def steps(workdir: str) -> list[int]:
     return sorted(int(entry.name) for entry in folder.glob('*') if files.is_step(entry.name))
 
 
-def read_progress(workdir: str, step: int) -> dict[str, Any]:
-    """The progress that was saved with a step."""
+def read_progress(workdir: str, step: int) -> Progress:
+    """The progress that was saved with a step; UserError if it is damaged."""
     try:
-        progress = _read_json(workdir, step, 'progress')
-        if (best := progress['best']) is not None and not isinstance(best['step'], int):
-            raise ValueError(f'the step of its best is {best["step"]!r}')
-        return progress
-    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(workdir, step, f'its progress cannot be read ({error})') from error
-
-
-def _read_json(workdir: str, step: int, item: str) -> dict[str, Any]:
-    # Not with Orbax, with which all processes would have to read it together.
-    path = _json_path(workdir, step, item)
-    if not foreign.file(workdir, path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    return _parse(path.read_text('utf-8'))
-
-
-def _parse(text: str) -> Any:
-    """json.loads of which every failure is a ValueError."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError('nested too deeply') from None
-
-
-def _json_path(workdir: str, step: int, item: str) -> pathlib.Path:
-    return _folder(workdir, step) / item / 'metadata'
+        progress = checkpoint_record.read(_folder(workdir, step)).progress
+        reason = progress.doubt(step)
+    except Damage as error:
+        reason = str(error)
+    if reason:
+        raise _damaged(workdir, step, f'its progress cannot be read ({reason})')
+    return progress
 
 
 def _folder(workdir: str, step: int) -> pathlib.Path:

@@ -1,0 +1,282 @@
+"""What a checkpoint says of itself: how far its run had come, and checksums of all that is in it.
+
+  <workdir>/checkpoints/<step>/checkpoint.json
+    {"sha256": "...",                                   of every byte behind this line
+     "progress": {"stage": "stage1", "position": {"window": 3, "batch": 17, ...}, ...},
+     "sums": {"params/a/b float32": 123, ...},           of the numbers of each array
+     "files": {"state/_METADATA": [912, "..."], ...}}    bytes and sha256 of each file
+
+The files that hold arrays have no sha256 here: their numbers have checksums, which are computed on
+the devices and compared when they are read. Everything else of a checkpoint that anybody reads is
+covered by the first line, so that no altered bit passes.
+
+Earlier versions wrote `progress/metadata`, `sums/metadata` and `files.json` ({name: bytes}), which
+no checksum covers. They are read still; what can be checked of them is checked.
+"""
+
+import errno
+import hashlib
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from xlbench import files, foreign, limits
+from xlbench.errors import UserError
+
+NAME = 'checkpoint.json'
+EARLIER = 'files.json'  # In its place, in checkpoints of earlier versions.
+# How the checksums of arrays are computed; those of another formula are not compared.
+FORMULA = 1
+
+# Steps, windows, batches: as many as an int32 on a device can count.
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Sum = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+_Size = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+
+
+class Position(msgspec.Struct):
+    """Where the next batch stands in the feed of a stage; see `TrainBatches.position`.
+
+    Attributes:
+        window: Number of the window.
+        batch: Number of the batch in it.
+        feed: A fingerprint of the data and the settings; earlier versions had none.
+    """
+
+    window: Count
+    batch: Count
+    feed: Sum | msgspec.UnsetType = msgspec.UNSET
+
+    def place(self) -> dict[str, int]:
+        """As `TrainBatches` takes it."""
+        return msgspec.to_builtins(self)
+
+
+class Best(msgspec.Struct):
+    """The checkpoint with the best score of a stage so far.
+
+    Attributes:
+        step: Of the checkpoint.
+        score: Of config.best.score.
+    """
+
+    step: Count
+    score: float
+
+
+class Progress(msgspec.Struct):
+    """How far a run has come; saved with every checkpoint.
+
+    Attributes:
+        stage: The one that is trained; '' if no run of ours has trained the parameters.
+        position: Of the input; None before the stage's first batch.
+        best: The best checkpoint of this stage.
+        stale: Evaluations since then.
+        due: Evaluations of this very step that are still to be done.
+        skipped: Steps that were left out because they were not finite.
+        chosen: Of each stage that is complete, its evaluations at the end included, the step that
+            those took.
+    """
+
+    stage: str = ''
+    position: Position | None = None
+    best: Best | None = None
+    stale: Count = 0
+    due: list[str] = []
+    skipped: Count = 0
+    chosen: dict[str, Count] = {}
+
+    def doubt(self, step: int, begun: Mapping[str, int] | None = None) -> str:
+        """What cannot be so in a checkpoint of `step`, in words; '' if all of it can.
+
+        Args:
+            step: Of the checkpoint.
+            begun: The step that each stage begins after, in their order, if that is known.
+        """
+        first = (begun or {}).get(self.stage, 0)
+        if (self.position is None) != (not self.stage):
+            return f'it is of stage {self.stage!r}, and its position is {self.position}'
+        if self.position and self.position.window + self.position.batch > step - first:
+            # A window has one batch or more, and a step takes one.
+            return (
+                f'its position, window {self.position.window} and batch {self.position.batch}, is '
+                f'not reached in {step - first} steps'
+            )
+        places = {'step of the best': self.best.step} if self.best else {}
+        places |= {f'step chosen for {stage}': at for stage, at in self.chosen.items()}
+        places |= {'number of evaluations': self.stale, 'number of steps left out': self.skipped}
+        for name, number in places.items():
+            if number > step:
+                return f'its {name} is {number}'
+        if begun is not None and self.stage in begun:
+            stages = list(begun)
+            so_far = stages[: stages.index(self.stage) + 1]
+            for stage, at in self.chosen.items():
+                if stage not in so_far or at <= begun[stage]:
+                    return f'it names step {at} as chosen for stage {stage!r}'
+        return ''
+
+
+class Record(msgspec.Struct):
+    """All that stands in the file.
+
+    Attributes:
+        progress: Of the run.
+        sums: {name and type of an array: its checksum}.
+        formula: Of those checksums.
+        files: {name in the checkpoint's folder: (bytes, sha256)}, '' for those that hold arrays.
+    """
+
+    progress: Progress
+    sums: dict[str, Sum] = {}
+    formula: int = FORMULA
+    files: dict[str, tuple[_Size, str]] = {}
+
+
+class Damage(ValueError):
+    """A checkpoint is not what was written; the text says what of it."""
+
+
+def write(folder: str | os.PathLike, progress: Progress, sums: Mapping[str, int]) -> None:
+    """Writes the record of a checkpoint whose other files are all there, and are not changed again.
+
+    Args:
+        folder: Of the checkpoint; files beside the folders in it are Orbax's own, nobody reads
+            them.
+        progress: Of the run.
+        sums: {name and type of an array: its checksum}.
+    """
+    folder = pathlib.Path(folder)
+    names = sorted(
+        str(path.relative_to(folder)) for path in folder.glob('*/**/*') if path.is_file()
+    )
+    notes = {name: (_size(folder, name), _digest(folder, name)) for name in names}
+    _write(folder, Record(progress, dict(sums), FORMULA, notes))
+
+
+def renew(folder: str | os.PathLike, progress: Progress) -> None:
+    """Writes another progress into the record of a complete checkpoint, if it is another one."""
+    record = read(folder)
+    if record.progress != progress:
+        _write(folder, msgspec.structs.replace(record, progress=progress))
+
+
+def _write(folder: str | os.PathLike, record: Record) -> None:
+    body = msgspec.json.format(msgspec.json.encode(record), indent=1)[1:] + b'\n'
+    files.write(pathlib.Path(folder) / NAME, _first_line(body) + body)
+
+
+def _first_line(body: bytes) -> bytes:
+    return b'{"sha256": "%s",' % hashlib.sha256(body).hexdigest().encode()
+
+
+_FIRST_LINE = len(_first_line(b''))
+
+
+def is_earlier(folder: str | os.PathLike) -> bool:
+    """Whether an earlier version has written a checkpoint, without the checksum of its record."""
+    folder = pathlib.Path(folder)
+    # Where there is neither, it is the new one that is missing.
+    return not (folder / NAME).exists() and (folder / 'progress' / 'metadata').exists()
+
+
+def read(folder: str | os.PathLike) -> Record:
+    """The record of a checkpoint.
+
+    Raises:
+        Damage: It is missing, or is not what was written.
+    """
+    folder = pathlib.Path(folder)
+    if is_earlier(folder):
+        return _read_earlier(folder)
+    return parse(_bytes(folder, NAME))
+
+
+def parse(data: bytes) -> Record:
+    """The content of the file; Damage if a single bit of it is not as it was written."""
+    if data[:_FIRST_LINE] != _first_line(data[_FIRST_LINE:]):
+        raise Damage(f'{NAME} is not what was written (its checksum is another one)')
+    return _parse(data, Record, NAME)
+
+
+def _read_earlier(folder: pathlib.Path) -> Record:
+    """What earlier versions wrote into three files, of which two may be missing."""
+    progress = _parse(_bytes(folder, 'progress/metadata'), Progress, 'progress/metadata')
+    sums: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    if (folder / 'sums').exists():
+        sums = _parse(_bytes(folder, 'sums/metadata'), dict[str, Sum], 'sums/metadata')
+    if (folder / EARLIER).exists():
+        sizes = _parse(_bytes(folder, EARLIER), dict[str, _Size], EARLIER)
+    notes = {name: (size, '') for name, size in sizes.items()}
+    return Record(progress, sums, sums.pop('formula', 0), notes)
+
+
+def damage(folder: str | os.PathLike, step: int) -> str:
+    """What is wrong with a checkpoint, in words; '' if all of it but the arrays is as written.
+
+    Args:
+        folder: Of the checkpoint.
+        step: That it is of.
+    """
+    folder = pathlib.Path(folder)
+    try:
+        record = read(folder)
+        for name, (size, digest) in record.files.items():
+            if (there := _size(folder, name)) != size:
+                return f'{name} has {there} bytes instead of {size}'
+            if digest and digest != _digest(folder, name):
+                return f'{name} is not what was written (its checksum is another one)'
+        return record.progress.doubt(step)
+    except FileNotFoundError as error:
+        return f'{_relative(error, folder)} is missing'
+    except OSError as error:
+        return f'{_relative(error, folder)} cannot be read ({error.strerror})'
+    except (Damage, UserError) as error:
+        return str(error)
+
+
+def _relative(error: OSError, folder: pathlib.Path) -> str:
+    return os.path.relpath(os.fsdecode(error.filename), folder) if error.filename else 'a file'
+
+
+def _size(folder: pathlib.Path, name: str) -> int:
+    """Bytes of a file; UserError if it is none, or leads out of the folder."""
+    if (path := foreign.file(folder, name)) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / name))
+    return path.stat().st_size
+
+
+def _digest(folder: pathlib.Path, name: str) -> str:
+    """sha256 of a file; '' of one that holds arrays, or an index of them with sums of its own."""
+    if pathlib.PurePath(name).parent.name == 'd':
+        return ''
+    return hashlib.sha256((folder / name).read_bytes()).hexdigest()
+
+
+def _bytes(folder: pathlib.Path, name: str) -> bytes:
+    try:
+        if (path := foreign.file(folder, name)) is None:
+            raise Damage(f'{name} is missing')
+        return limits.read_bytes(path)
+    except UserError as error:
+        raise Damage(str(error)) from None
+
+
+def _parse(data: bytes, kind: Any, name: str) -> Any:
+    try:
+        return files.parse_json(data, kind, name)
+    except UserError as error:
+        raise Damage(str(error)) from None
+
+
+def stages_begun(num_steps: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """(stage, its steps) in their order -> {stage: the step that it begins after}."""
+    begun, total = {}, 0
+    for stage, steps in num_steps:
+        begun[stage] = total
+        total += steps
+    return begun
