@@ -1,6 +1,8 @@
 """Text in, text out: what the evaluator wrote, in the order of the input, and refusals."""
 
 import contextlib
+import gzip
+import io
 import json
 import pathlib
 import shutil
@@ -636,12 +638,42 @@ def test_standard_input_is_answered_line_by_line(run, german):
 
 
 def test_a_packed_input_that_is_damaged_is_one_line():
-    def broken():
-        yield b'one\n'
-        raise zlib.error('Error -3 while decompressing data')
+    class Broken(io.BytesIO):
+        def readline(self, *size):
+            if line := super().readline(*size):
+                return line
+            raise zlib.error('Error -3 while decompressing data')
 
-    inputs = answer_lines.Inputs(broken(), 'in.txt.gz', 'text', lambda text: ({}, text), 2)
+    inputs = answer_lines.Inputs(Broken(b'one\n'), 'in.txt.gz', 'text', lambda text: ({}, text), 2)
     assert [text for text in inputs if text] == ['one']
     assert str(inputs.error) == (
         'in.txt.gz:2: cannot be read: Error -3 while decompressing data'
     )
+
+
+@pytest.mark.parametrize(
+    'format, data, message',
+    [
+        ('text', b'one\na\rb\n', 'in:2: has a \\r (carriage return) inside'),
+        ('conll', b'one\tX\n\n\na\tX\nb\rc\tX\n', 'in:4: has a \\r (carriage return) inside'),
+        ('text', 'one\n'.encode('utf-16'), 'in:1: no text: it begins as UTF-16 does'),
+        ('text', b'one\n' + b'x' * 101 + b'\n', 'in:2: the line is too long: at most 100 bytes'),
+        ('conll', b'one\tX\n\n' + b'x\tY\n' * 26, 'in:2: the sentence is too long: at most 100'),
+        ('text', gzip.compress(b'one\n' * 3_000_000), 'the file expands too far'),
+    ],
+)
+def test_what_is_no_input(monkeypatch, tmp_path, format, data, message):
+    monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '100')
+    path = tmp_path / ('in.gz' if data[:2] == b'\x1f\x8b' else 'in')
+    path.write_bytes(data)
+    with predict._open_input(str(path)) as file:
+        inputs = answer_lines.Inputs(file, 'in', format, lambda text: ({}, text), 2)
+        for text in inputs:
+            assert text is None or text[:3] in ('one', 'x\tY')
+    assert message in str(inputs.error)
+
+
+def test_half_a_pair_of_surrogates_in_a_field_that_is_kept_is_one_line():
+    with pytest.raises(ValueError, match='lone surrogate'):
+        answer_lines._json('{"inputs": "x", "note": "\\uD800"}')
+    assert answer_lines._json('{"x": "\\ud83d\\ude00"}') == {'x': '\U0001f600'}

@@ -72,7 +72,9 @@ def test_a_broken_number_in_a_preparation(tokenizer, tmp_path):
 
 def test_the_official_file(tokenizer, tmp_path):
     path = tmp_path / 'response_lm_cluster.txt'
-    path.write_bytes(b'-1.5\tthe market \tc1\r\n-2\tlight rain\tc1\textra\n\n-3\tthe market\tc2\n')
+    path.write_bytes(
+        b'-1.5\tthe market \tc1\r\n-2\tlight rain\tc1\textra\n\n-1.5\tthe market\tc1\n'
+    )
     found = ResponseSet.of_file(path, tokenizer)
     assert found.texts == found.display == ['the market', 'light rain']
     assert found.lm_scores.tolist() == [-1.5, -2.0]
@@ -120,7 +122,14 @@ def test_ids_are_those_of_preparation(tiny_root, tokenizer, tmp_path):
         (b'ok\nx\ty\tz\n', "replies.txt:2 has the log-likelihood 'x', which is no number"),
         (b'nan\ty\tz\n', "has the log-likelihood 'nan', which is no number"),
         (b'\n \n', 'replies.txt holds no responses'),
-        (b'\xff\xfe', 'replies.txt cannot be read as a response set'),
+        (b'\xff\xfe', 'replies.txt:1: no text: it begins as UTF-16 does'),
+        (b'a\rb\rc', 'replies.txt:1: has a \\r (carriage return) inside'),
+        (
+            b'-1\tok\tc1\n-2\tok\tc1\n',
+            "replies.txt:2: 'ok' has another log-likelihood or cluster on line 1; responses must",
+        ),
+        (b'-1\tok\tc1\nok\n', "replies.txt:2: 'ok' has another log-likelihood or cluster"),
+        (b'1e300\ty\tz\n', "has the log-likelihood '1e300', which is no number"),
     ],
 )
 def test_broken_files(tokenizer, tmp_path, content, message):
@@ -132,8 +141,33 @@ def test_broken_files(tokenizer, tmp_path, content, message):
 
 
 def test_a_missing_file(tokenizer, tmp_path):
-    with pytest.raises(UserError, match=r'none\.txt cannot be read as a response set'):
-        ResponseSet.of_file(tmp_path / 'none.txt', tokenizer)
+    for read in (ResponseSet.of_file, ResponseSet.of_copy):
+        with pytest.raises(UserError, match=r'there is no file .*none\.txt'):
+            read(tmp_path / 'none.txt', tokenizer)
+        with pytest.raises(UserError, match='cannot be read: Is a directory'):
+            read(tmp_path, tokenizer)
+
+
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        ({'text': 3}, 'line 2: Expected `str`, got `int`'),
+        ({'text': ' '}, 'line 2: the text is empty'),
+        ({'text': 'first'}, "line 2: 'first' is there already"),
+        ({'text': '\ud800'}, 'line 2: not JSON'),
+        ({'lm_score': [1, 2]}, 'line 2: Expected `float`, got `array`'),
+        ({'lm_score': 1e300}, 'line 2 has the log-likelihood 1e+300, which is no number'),
+        ({'lm_score': float('nan')}, 'line 2: not JSON'),
+        ({'cluster': None}, 'line 2: Expected `str`, got `null`'),
+    ],
+)
+def test_a_strange_copy_is_one_line(tokenizer, tmp_path, change, message):
+    row = {'text': 'first', 'lm_score': -1.5, 'cluster': 'a', 'display': 'First'}
+    path = tmp_path / 'copy.jsonl'
+    path.write_text(f'{json.dumps(row)}\n{json.dumps(row | {"text": "second"} | change)}\n')
+    with pytest.raises(UserError) as error:
+        ResponseSet.of_copy(path, tokenizer)
+    assert message in str(error.value) and '\n' not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,7 @@ def test_mistakes(texts, tmp_path, capsys):
         rows = [{'id': n, 'prediction': 'x'} if n else {'prediction': 'x'} for n in names]
         return write(tmp_path / file, *rows)
 
+    twice = records(*'abca', file='5.jsonl')
     short = write(tmp_path / 'short.txt', *PREDICTIONS[:3])
     run_folder = report_test._workdir(tmp_path / 'run', lambda *_: 1.0)
     mixed = (f'--references={texts[0]}', '--lang=de')
@@ -256,7 +257,15 @@ def test_mistakes(texts, tmp_path, capsys):
         ),
         (
             (records(*'abca', file='1.jsonl'), f'--references={gold}', '--metrics=chrf'),
-            "ids that are repeated: 'a'",
+            "1.jsonl:4: id 'a' is on line 1 already; --id_field= leaves ids out and takes",
+        ),
+        (
+            (outputs, f'--references={twice}', '--reference_field=prediction'),
+            "5.jsonl:4: id 'a' is on line 1 already",
+        ),
+        (
+            (records('', 'b', 'c', file='6.jsonl'), f'--references={gold}'),
+            '6.jsonl:1: id is missing; it is a text',
         ),
         (
             (records(*'abcx', file='2.jsonl'), f'--references={gold}', '--metrics=chrf'),

@@ -71,7 +71,6 @@ From Python:
 import argparse
 import contextlib
 import functools
-import gzip
 import os
 import sys
 import time
@@ -84,6 +83,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
     commands.check_first(commands.predict, sys.argv, __doc__)
 
 from xlbench import errors
+from xlbench.data import readers
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.inference import answer_lines
@@ -275,10 +275,7 @@ def _open_input(path: str) -> IO[bytes]:
     if not path:
         # Not sys.stdin.buffer, whose lock a waiting thread would hold when the program ends.
         return open(sys.stdin.fileno(), 'rb', closefd=False)
-    try:
-        return gzip.open(path) if path.endswith('.gz') else open(path, 'rb')
-    except OSError as error:
-        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None
+    return readers.open_binary(path)
 
 
 @contextlib.contextmanager

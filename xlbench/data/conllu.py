@@ -14,10 +14,10 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from xlbench import errors, limits
 from xlbench.data import readers
 from xlbench.data.readers import BadRecord, LeftOut, Record
 
-_NUMBER = re.compile(r'[1-9][0-9]*')
 # 3-4 is a word as it is written, such as "zum", before the words 3 and 4 that it stands for; 8.1 is
 # a word that the syntax needs but nobody wrote. (universaldependencies.org/format.html)
 _SKIPPED = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')
@@ -112,7 +112,7 @@ def _read(
     words_in: Callable[[list[tuple[int, str]]], Iterator[Word]],
 ) -> Iterator[Record | BadRecord | LeftOut]:
     """A record for each block of lines; `words_in` raises _BadLine for what is not right."""
-    for block in _blocks(lines):
+    for block in _blocks(path, lines):
         if isinstance(block, BadRecord):
             yield block
             continue
@@ -129,14 +129,20 @@ def _read(
         yield {'words': ' '.join(w for w, _ in words), 'tags': ' '.join(tag for _, tag in words)}
 
 
-def _blocks(lines: Iterable[Numbered]) -> Iterator[list[tuple[int, str]] | BadRecord]:
+def _blocks(path: str, lines: Iterable[Numbered]) -> Iterator[list[tuple[int, str]] | BadRecord]:
     """The lines between blank ones, numbered; for a block with a bad line, that BadRecord."""
     block: list[tuple[int, str]] = []
     bad: BadRecord | None = None
+    size, most = 0, limits.LINE_BYTES.value
     for number, line in lines:
         if isinstance(line, BadRecord):
             bad = bad or line
         elif line.strip():
+            size = size + len(line) if block else len(line)
+            if size > most:
+                reason = str(limits.LINE_BYTES.exceeded('the sentence is too long'))
+                yield BadRecord(path, number, reason, fatal=True)
+                return
             block.append((number, line))
         elif block or bad:
             yield bad or block
@@ -205,8 +211,9 @@ def _numbered_words(
             raise _BadLine(number, f'{len(columns)} TAB-separated columns instead of {num_columns}')
         if _SKIPPED.fullmatch(columns[0]):
             continue
-        if not _NUMBER.fullmatch(columns[0]) or int(columns[0]) != expected:
-            raise _BadLine(number, f'the word is numbered {columns[0]!r}, not {expected}')
+        if columns[0] != str(expected):
+            named = errors.shortened(columns[0])
+            raise _BadLine(number, f'the word is numbered {named}, not {expected}')
         expected += 1
         yield number, columns
 
@@ -225,5 +232,5 @@ def _word(number: int, word: str, tag: str) -> Word:
     if not word:
         raise _BadLine(number, 'the word is empty')
     if not tag or len(tag.split()) > 1:
-        raise _BadLine(number, f'{tag!r} is not a tag')
+        raise _BadLine(number, f'{errors.shortened(tag)} is not a tag')
     return word, tag

@@ -90,7 +90,6 @@ class Outputs:
         rows = dict(zip(self.ids, self.n_best, strict=True))
         known = dict.fromkeys(references.ids)
         for what, wrong in (
-            ('repeated', _repeated(self.ids)),
             (f'not in {references.name}', [i for i in rows if i not in known]),
             ('missing', [i for i in known if i not in rows]),
         ):
@@ -127,7 +126,7 @@ def read_outputs(
         format: One of FORMATS; default: by the file's name.
         field: Of JSONL: a text, a list of texts, or a list of objects with a `prediction` or a
             `text`, best first. Default: `prediction`, or else `predictions`.
-        id_field: Of JSONL, if the first record has it; '' takes the order.
+        id_field: Of JSONL, if a record has it; '' takes the order.
         n_best: Lines of text begin with the number of their example, from 1, and a TAB; the best
             prediction of an example comes first. An example without a line has no prediction.
         scores: A number and a TAB stand before each text.
@@ -192,7 +191,7 @@ def read_references(
     Args:
         paths: Text, .jsonl, .conll or .conllu.
         field: Of JSONL: a text, or a list of several references.
-        id_field: Of JSONL, if the first record has it.
+        id_field: Of JSONL, if a record has it.
         tags: A list of texts is the tags of a sentence, and not several references.
 
     Raises:
@@ -312,22 +311,21 @@ def _texts(place: str, value: Any) -> list[str]:
 
 
 def _ids(path: str, records: Sequence[Mapping[str, Any]], field: str) -> list[str] | None:
-    """The ids of records, if the first one has one."""
-    if not field or not records or field not in records[0]:
+    """The ids of records, if any has one; UserError if one lacks it, or two have the same."""
+    if not field or not any(field in record for record in records):
         return None
-    ids = []
+    lines: dict[str, int] = {}
     for i, record in enumerate(records, 1):
         value = record.get(field)
         if not isinstance(value, str | int) or isinstance(value, bool):
             what = f'is {value!r:.60}' if field in record else 'is missing'
             raise UserError(f'{path}:{i}: {field} {what}; it is a text or a whole number')
-        ids.append(str(value))
-    return ids
-
-
-def _repeated(ids: Sequence[str]) -> list[str]:
-    seen: set[str] = set()
-    return list(dict.fromkeys(i for i in ids if i in seen or seen.add(i)))
+        if (line := lines.setdefault(str(value), i)) != i:
+            raise UserError(
+                f'{path}:{i}: {field} {errors.shortened(value)} is on line {line} already; '
+                '--id_field= leaves ids out and takes the order of the lines'
+            )
+    return list(lines)
 
 
 def _without_score(path: str, number: int, line: str) -> str:

@@ -1,6 +1,5 @@
 """What xlbench.predict reads and writes: plain text, JSONL and CoNLL, in the order of the input."""
 
-import codecs
 import collections
 import json
 import queue
@@ -9,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from xlbench import errors
+from xlbench import errors, limits
 from xlbench.commands import FORMATS
 from xlbench.data import conllu, readers
 from xlbench.errors import UserError
@@ -71,7 +70,8 @@ class Inputs:
     ):
         self.records: collections.deque[Record] = collections.deque()
         self.error: UserError | None = None
-        self._units = _blocks(file) if format in _BLOCKS else enumerate(file, 1)
+        lines = readers.raw_lines(file)
+        self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
         self._read_ahead: queue.Queue = queue.Queue(CHUNK_BATCHES * batch_size)
         threading.Thread(target=self._read, daemon=True).start()
@@ -97,7 +97,7 @@ class Inputs:
             number, data = unit
             try:
                 if isinstance(data, Exception):
-                    raise ValueError(f'cannot be read: {data}')
+                    raise ValueError(readers.broken(data))
                 record, example = self._parse(_text(data, number))
             except (UserError, ValueError) as error:
                 # The answers to the lines before it come first.
@@ -113,10 +113,12 @@ def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     What has no words, such as -DOCSTART- alone, is joined to the block behind it.
     """
     block: list[bytes] = []
-    first = 1
+    first, size, most = 1, 0, limits.LINE_BYTES.value
     for number, line in enumerate(file, 1):
         if line.strip():
-            first = first if block else number
+            first, size = (first, size + len(line)) if block else (number, len(line))
+            if size > most:
+                raise limits.LINE_BYTES.exceeded('the sentence is too long')
             block.append(line)
         elif block and all(not part.strip() or _NO_WORD.match(part) for part in block):
             block.append(b'\n')
@@ -128,13 +130,9 @@ def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _text(data: bytes, number: int) -> str:
-    if number == 1:
-        data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        return data.removesuffix(b'\n').removesuffix(b'\r').decode()
-    except UnicodeDecodeError as error:
-        byte = data[error.start]
-        raise ValueError(f'not UTF-8: byte 0x{byte:02x} at byte {error.start}') from None
+    """A line, or the lines of a block, without their ends; ValueError if it is no text."""
+    lines = data.removesuffix(b'\n').split(b'\n')
+    return '\n'.join(readers.decoded(line, number + i) for i, line in enumerate(lines))
 
 
 # ------------------------------------------------------------------------------------------ parsers
@@ -180,11 +178,13 @@ def parser(
 
 def _json(text: str) -> Record:
     try:
-        record = json.loads(text)
+        record = readers.parse_json(text)
+        if '\\ud' in text.lower():  # Perhaps half of a pair, which the output cannot hold.
+            json.dumps(record, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise ValueError(f'not JSON: {error.msg} at column {error.colno}') from None
-    except RecursionError:
-        raise ValueError('not JSON: nested too deeply') from None
+    except UnicodeEncodeError:
+        raise ValueError('the JSON has a lone surrogate (\\ud800 to \\udfff)') from None
     if not isinstance(record, dict):
         raise ValueError('not a JSON object')
     return record
@@ -208,7 +208,6 @@ def _generator_record(
     for name, part in zip((field, 'source_lang', 'target_lang'), example, strict=True):
         if not isinstance(part, str) and (part is not None or name == field):
             raise ValueError(f'{name} is {part!r}, not a text')
-    example.text.encode()  # UnicodeEncodeError, a ValueError, for half a character.
     model.mark(*langs)
     return record, example
 

@@ -13,18 +13,28 @@ import dataclasses
 import json
 import math
 import os
-import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 
-from xlbench import files
+from xlbench import errors, files
+from xlbench.data import readers
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
 
 _READ_AT_ONCE = 10_000  # Records.
 _KEYS = ('text', 'lm_score', 'cluster', 'display')  # Of a line of a copy.
+
+
+class _Copied(msgspec.Struct):
+    """A line of a copy."""
+
+    text: str
+    lm_score: float
+    cluster: str
+    display: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,19 +96,17 @@ class ResponseSet:
     def of_file(cls, path: str | os.PathLike, tokenizer: Tokenizer) -> 'ResponseSet':
         """A response_lm_cluster.txt, or a plain text file with a response a line.
 
-        A line with a TAB has the three columns of the official form; of equal texts the first
-        counts. Plain texts have the log-likelihood 0 and the cluster of their lower case.
+        A line with a TAB has the three columns of the official form; equal lines are one response.
+        Plain texts have the log-likelihood 0 and the cluster of their lower case.
 
         Raises:
-          UserError: the file cannot be read, a line is malformed, or there is no response.
+          UserError: the file cannot be read, a line is malformed, a text has two scores or
+            clusters, or there is no response.
         """
-        try:
-            lines = pathlib.Path(path).read_text(encoding='utf-8').split('\n')
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f'{path} cannot be read as a response set: {error}') from error
         rows: dict[str, tuple[float, str]] = {}
-        for number, line in enumerate(lines, 1):
-            columns = [column.strip() for column in line.rstrip('\r').split('\t')]
+        first: dict[str, int] = {}
+        for number, line in _lines(path):
+            columns = [column.strip() for column in line.split('\t')]
             if len(columns) == 1:
                 score, text, cluster = 0.0, columns[0], columns[0].casefold()
             elif len(columns) >= 3:
@@ -109,8 +117,12 @@ class ResponseSet:
                     f'{path}:{number} has 2 columns; a line is a text, or log-likelihood, text '
                     'and cluster id with TABs between them'
                 )
-            if text:
-                rows.setdefault(text, (score, cluster))
+            if text and rows.setdefault(text, (score, cluster)) != (score, cluster):
+                raise UserError(
+                    f'{path}:{number}: {errors.shortened(text)} has another log-likelihood or '
+                    f'cluster on line {first[text]}; responses must differ'
+                )
+            first.setdefault(text, number)
         if not rows:
             raise UserError(f'{path} holds no responses')
         texts = list(rows)
@@ -131,18 +143,22 @@ class ResponseSet:
         Raises:
           UserError: the file is no such copy.
         """
-        try:
-            # Not splitlines: a text may hold characters that Unicode takes for ends of lines.
-            lines = pathlib.Path(path).read_text(encoding='utf-8').removesuffix('\n').split('\n')
-            rows = [[json.loads(line)[key] for key in _KEYS] for line in lines]
-            texts, scores, clusters, display = map(list, zip(*rows, strict=True))
-            strings = all(isinstance(text, str) for text in (*texts, *clusters, *display))
-            lm_scores = np.array(scores, np.float32)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UserError(f'{path} is no copy of a response set: {error}') from error
-        if not strings or lm_scores.shape != (len(texts),):
-            raise UserError(f'{path} is no copy of a response set; name one with --responses=FILE')
-        return cls(texts, lm_scores, clusters, display, tokenizer.encode_inputs(texts))
+        rows: dict[str, _Copied] = {}
+        for number, line in _lines(path):
+            where = f'{path} is no copy of a response set: line {number}'
+            row = files.parse_json(line, _Copied, where)
+            if not row.text.strip():
+                raise UserError(f'{where}: the text is empty')
+            if rows.setdefault(row.text, row) is not row:
+                raise UserError(f'{where}: {errors.shortened(row.text)} is there already')
+            _number(row.lm_score, where)
+        if not rows:
+            raise UserError(f'{path} holds no responses')
+        texts = list(rows)
+        scores = np.array([row.lm_score for row in rows.values()], np.float32)
+        clusters = [row.cluster for row in rows.values()]
+        display = [row.display for row in rows.values()]
+        return cls(texts, scores, clusters, display, tokenizer.encode_inputs(texts))
 
     def choose(self, ids: Sequence[int], count: int) -> list[int]:
         """The first of each cluster among ids [k], best first, until there are `count`."""
@@ -154,11 +170,20 @@ class ResponseSet:
         return list(chosen.values())
 
 
-def _number(text: str, where: str) -> float:
+def _lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+    """The lines of a file of responses; UserError for one that is no text."""
+    for number, line in enumerate(readers.lines(os.fspath(path)), 1):
+        if isinstance(line, readers.BadRecord):
+            raise UserError(str(line))
+        yield number, line
+
+
+def _number(text: str | float, where: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
-        raise UserError(f'{where} has the log-likelihood {text!r}, which is no number')
+    if not abs(number) < 1e38:  # Beyond it, it is infinite as float32.
+        named = errors.shortened(text)
+        raise UserError(f'{where} has the log-likelihood {named}, which is no number')
     return number
