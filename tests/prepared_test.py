@@ -1,8 +1,10 @@
 """Prepared data: what is written is read back, and whatever is broken, stale or hostile is seen."""
 
+import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -208,7 +210,9 @@ def test_the_folder_of_a_living_writer_is_left_alone(tmp_path):
     assert os.path.isdir(other)
 
 
-@pytest.mark.parametrize('name', ['../x.array_record', '/etc/passwd', 'a/b', '..', '', None, 7])
+@pytest.mark.parametrize(
+    'name', ['../x.array_record', '/etc/passwd', 'a/b', '..', '', None, 7, 'x' * 5000, ['x']]
+)
 def test_a_shard_cannot_lie_outside_of_its_folder(tmp_path, name):
     place = write(tmp_path, make_records(1))
     shard = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards'][0]
@@ -321,11 +325,73 @@ def test_a_broken_manifest_is_not_prepared(tmp_path, text):
 
 @pytest.mark.parametrize(
     'changes',
-    [{'num_examples': 4}, {'num_examples': True}, {'shards': {}}, {'split': 'test'}, {'format': 0}],
-    ids=lambda changes: next(iter(changes)),
-)
+    [
+        {'num_examples': 4}, {'num_examples': True}, {'shards': {}}, {'split': 'test'},
+        {'split': 'x' * 5000}, {'format': 0}, {'format': '1'}, {'vocabulary': {}},
+        {'vocabulary': None}, {'vocabulary': VOCABULARY | {'size': -1}},
+        {'vocabulary': VOCABULARY | {'size': 2**40}}, {'vocabulary': VOCABULARY | {'pad_id': 'x'}},
+        {'labels': 'ab'}, {'labels': ['a', 1]}, {'labels': ['a', 'a']}, {'view': 'tagging'},
+        {'view': 3}, {'answer_mark': ['x']}, {'metrics': 'rouge'}, {'metrics': [3]},
+        {'target_lang': 5}, {'headline': []}, {'data': None}, {'inputs': [{'path': 'a\0b'}]},
+        {'inputs': [{'path': 3}]}, {'inputs': {'path': 'x'}}, {'patterns': [None]},
+        {'left_out': [1]}, {'skipped': ['x']}, {'splits': 'train'}, {'lengths': []},
+        {'tokens': {'inputs': 3}}, {'deep': functools.reduce(lambda x, _: [x], range(80), 1)},
+    ],
+    ids=repr,
+)  # fmt: skip
 def test_a_manifest_must_agree_with_itself(tmp_path, changes):
     edit_manifest(write(tmp_path, make_records(3)), **changes)
+    with pytest.raises(prepared.NotPrepared) as raised:
+        open_demo(tmp_path)
+    assert '\n' not in str(raised.value) and len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize('key', ['file', 'examples', 'bytes', 'sha256'])
+@pytest.mark.parametrize('value', [None, -1, 2**60, True, 'gone'])
+def test_a_strange_shard_is_not_opened(tmp_path, key, value):
+    place = write(tmp_path, make_records(3))
+    shard = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards'][0]
+    shard = {k: v for k, v in (shard | {key: value}).items() if v != 'gone'}
+    edit_manifest(place, shards=[shard])
+    with pytest.raises((prepared.NotPrepared, UserError)):
+        open_demo(tmp_path)
+
+
+def test_a_shard_that_is_listed_twice_is_not_prepared(tmp_path):
+    place = write(tmp_path, make_records(3))
+    (shard,) = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards']
+    edit_manifest(place, shards=[shard, shard], num_examples=6)
+    with pytest.raises(prepared.NotPrepared, match='lists a shard twice'):
+        open_demo(tmp_path)
+
+
+def test_ids_beyond_the_vocabulary_are_named(tmp_path):
+    place = write(tmp_path, make_records(3))
+    edit_manifest(place, vocabulary=VOCABULARY | {'size': 4})
+    with pytest.raises(UserError, match=r'example \d has ids beyond the vocabulary'):
+        open_demo(tmp_path).read(range(3))
+
+
+def test_a_file_in_place_of_a_folder_and_the_other_way_round(tmp_path):
+    place = pathlib.Path(write(tmp_path, make_records(3)))
+    for name in ('lengths.npy', 'manifest.json', shard_of(place).name):
+        shutil.move(place / name, tmp_path / 'aside')
+        (place / name).mkdir()
+        with pytest.raises(prepared.NotPrepared):
+            open_demo(tmp_path)
+        (place / name).rmdir()
+        os.mkfifo(place / name)  # Nothing waits for it.
+        with pytest.raises((prepared.NotPrepared, UserError)):
+            open_demo(tmp_path)
+        (place / name).unlink()
+        shutil.move(tmp_path / 'aside', place / name)
+    open_demo(tmp_path)
+    np.savez(tmp_path / 'x.npz', lengths=open_demo(tmp_path).lengths())
+    shutil.copy(tmp_path / 'x.npz', place / 'lengths.npy')
+    with pytest.raises(prepared.NotPrepared, match='lengths'):
+        open_demo(tmp_path)
+    shutil.rmtree(place)
+    place.write_text('a file')
     with pytest.raises(prepared.NotPrepared):
         open_demo(tmp_path)
 
@@ -374,7 +440,7 @@ def test_a_further_input_makes_it_stale(tmp_path):
     first.unlink()  # Copied here without its sources.
     open_demo(tmp_path)
     edit_manifest(prepared.folder(str(tmp_path), 'v', 'demo_a', 'train'), patterns=['a\0'])
-    with pytest.raises(prepared.NotPrepared, match='patterns is not a list'):
+    with pytest.raises(prepared.NotPrepared, match='the name of an input has a NUL'):
         open_demo(tmp_path)
 
 
@@ -416,7 +482,7 @@ def test_a_rate_is_a_positive_number(tmp_path, rate):
     prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
     path = tmp_path / 'prepared' / 'v' / 'demo.json'
     path.write_text(json.dumps(json.loads(path.read_text()) | {'train': {'demo_a': rate}}))
-    with pytest.raises(prepared.NotPrepared, match='positive number'):
+    with pytest.raises(prepared.NotPrepared, match='positive number|not JSON'):
         prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
 
 

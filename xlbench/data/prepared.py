@@ -29,9 +29,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgpack
+import msgspec
 import numpy as np
 from array_record.python import array_record_module
 
@@ -45,11 +46,11 @@ LENGTHS = 'lengths.npy'
 SHARD_EXAMPLES = 50_000
 _PARTS = 'parts'  # Below a hidden folder: what `write_shard` leaves beside shards.
 MAX_RECORD_BYTES = 64 * 2**20
-MAX_JSON_BYTES = 256 * 2**20
 # One record a chunk: random access reads and decompresses only the record that was asked for.
 _WRITER_OPTIONS = 'group_size:1,zstd:1'
 _READER_OPTIONS = 'readahead_buffer_size:0'
-_SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]*')
+# No file system takes a longer name.
+_SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}')
 _MIXTURE_KEYS = frozenset({'name', 'code'})
 # What a preparation depends on beside its task file and its input files.
 _CODE_FILES = (
@@ -84,7 +85,8 @@ def _safe_name(name: Any, what: str) -> str:
     """`name` if it is one plain path component, else UserError."""
     if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name) or '..' in name:
         raise errors.UserError(
-            f'{what} {name!r} is not a plain name: letters, digits, "_", "-", "." and no folder'
+            f'{what} {errors.shortened(name)} is not a plain name: up to 255 letters, digits, "_", '
+            '"-", "." and no folder'
         )
     return name
 
@@ -547,51 +549,113 @@ def stale_reason(manifest: Mapping[str, Any], root: str | None = None) -> str | 
 # Reading.
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]
+_Id = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
+
+
+class _ShardEntry(msgspec.Struct):
+    file: Any  # See `_safe_name`.
+    examples: _Count
+    bytes: _Count
+    sha256: str
+
+
+class _VocabularyEntry(msgspec.Struct):
+    name: str
+    sha256: str
+    size: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    pad_id: _Id | None = None
+    eos_id: _Id | None = None
+    bos_id: _Id | None = None
+    unk_id: _Id | None = None
+    decoder_start_id: _Id | None = None
+    family: str = ''
+
+
+class _InputEntry(msgspec.Struct):
+    path: str
+    bytes: int = 0
+    mtime_ns: int = 0
+    sha256: str = ''
+
+
+class _LengthsEntry(msgspec.Struct, frozen=True):
+    file: str = LENGTHS
+    sha256: str = ''
+
+
+class _SkippedEntry(msgspec.Struct):
+    path: str
+    line: int
+    reason: str
+
+
+class _Manifest(msgspec.Struct):
+    """The types of a manifest.json that `Writer` may have written, with any version of this code.
+
+    What `languages` and `metrics` hold is checked where it is used.
+    """
+
+    task: str
+    split: str
+    format: int
+    num_examples: _Count
+    shards: list[_ShardEntry]
+    vocabulary: _VocabularyEntry
+    code: str | None = None
+    lengths: _LengthsEntry = _LengthsEntry()
+    tokens: dict[str, dict[str, _Count]] = {}
+    splits: list[str] = []
+    view: str = 'generation'
+    labels: list[str] = []
+    features: dict[str, dict[str, _Id | None]] = {}
+    answer_mark: list[_Id] | None = None
+    source_lang: str | None = None
+    target_lang: str | None = None
+    headline: str | None = None
+    metrics: list[dict[str, Any]] | None = None
+    inputs: list[_InputEntry] | None = None
+    patterns: list[str] | None = None
+    unseen: bool = False
+    postprocessor: bool = False
+    data: str = ''
+    skipped: list[_SkippedEntry] | None = None
+    left_out: dict[str, _Count] | None = None
+
+
 def _read_json(path: str) -> dict[str, Any]:
+    """The content of a manifest or mixture file; NotPrepared if it is missing or broken."""
+    if not os.path.isfile(path):
+        raise NotPrepared(f'{path} does not exist')
     try:
-        if os.path.getsize(path) > MAX_JSON_BYTES:
-            raise NotPrepared(f'{path} is larger than any that this code writes')
-        with open(path, encoding='utf-8') as file:
-            content = json.load(file)
-    except FileNotFoundError as error:
-        raise NotPrepared(f'{path} does not exist') from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise NotPrepared(f'{path} cannot be read: {error}') from error
-    if not isinstance(content, dict):
-        raise NotPrepared(f'{path} is not a JSON object')
-    return content
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
+        return files.read_json(path, dict[str, Any])
+    except errors.UserError as error:
+        raise NotPrepared(str(error)) from error
 
 
 def _check_manifest(path: str, manifest: dict[str, Any], task: str, split: str) -> None:
     """Raises NotPrepared on a manifest that no Writer wrote, UserError on one that is hostile."""
     if (manifest.get('task'), manifest.get('split')) != (task, split):
-        raise NotPrepared(f'{path} is of {manifest.get("task")!r}/{manifest.get("split")!r}')
-    shards = manifest.get('shards')
-    if not isinstance(shards, list) or not all(isinstance(shard, dict) for shard in shards):
-        raise NotPrepared(f'{path} lists no shards')
-    for shard in shards:
-        _safe_name(shard.get('file'), f'{path}: shard file')
-        if not (_is_count(shard.get('examples')) and _is_count(shard.get('bytes'))):
-            raise NotPrepared(f'{path}: shard {shard["file"]} has no valid size')
-    count = manifest.get('num_examples')
-    if not _is_count(count) or count != sum(shard['examples'] for shard in shards):
+        there = errors.shortened(manifest.get('task')), errors.shortened(manifest.get('split'))
+        raise NotPrepared(f'{path} is of {"/".join(there)}')
+    try:
+        typed = files.check_type(manifest, _Manifest, path)
+    except errors.UserError as error:
+        raise NotPrepared(str(error)) from error
+    for shard in typed.shards:
+        _safe_name(shard.file, f'{path}: shard file')
+    if len({shard.file for shard in typed.shards}) < len(typed.shards):
+        raise NotPrepared(f'{path} lists a shard twice')
+    if typed.num_examples != sum(shard.examples for shard in typed.shards):
         raise NotPrepared(f'{path}: num_examples is not the sum of its shards')
     languages.restore(manifest.get('languages'))
-    inputs = manifest.get('inputs') or []
-    if not isinstance(inputs, list) or not all(
-        isinstance(entry, dict) and isinstance(entry.get('path'), str) and '\0' not in entry['path']
-        for entry in inputs
-    ):
-        raise NotPrepared(f'{path}: inputs is not a list of files')
-    patterns = manifest.get('patterns') or []
-    if not isinstance(patterns, list) or not all(
-        isinstance(pattern, str) and '\0' not in pattern for pattern in patterns
-    ):
-        raise NotPrepared(f'{path}: patterns is not a list of texts')
+    if typed.view in ('classification', 'tagging') and not typed.labels:
+        raise NotPrepared(f'{path} is of {typed.view} and has no labels')
+    if len(set(typed.labels)) < len(typed.labels):
+        raise NotPrepared(f'{path} has a label twice')
+    names = [*(entry.path for entry in typed.inputs or ()), *(typed.patterns or ())]
+    if any('\0' in name for name in names):
+        raise NotPrepared(f'{path}: the name of an input has a NUL')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -638,15 +702,18 @@ class Prepared:
     def _lengths(self) -> np.ndarray:
         path = os.path.join(self.folder, LENGTHS)
         try:
+            if not os.path.isfile(path):
+                raise FileNotFoundError
             # The header decides how much is read, so it is checked before.
-            array = np.load(path, mmap_mode='r', allow_pickle=False)
+            array = np.lib.format.open_memmap(path, mode='r')
             if array.dtype != np.dtype('<i4') or array.shape != (self.num_examples, 2):
                 raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
             array = np.array(array, np.int32)
         except FileNotFoundError as error:
             raise NotPrepared(f'{path} does not exist') from error
-        except (OSError, ValueError, EOFError) as error:
-            raise NotPrepared(f'{path} cannot be read: {error}') from error
+        except (OSError, ValueError, EOFError, TypeError, OverflowError) as error:
+            reason = ' '.join(str(error).split())[:300]
+            raise NotPrepared(f'{path} cannot be read: {reason}') from error
         if array.size and array.min() < 1:
             raise NotPrepared(f'{path} has an example without tokens')
         array.flags.writeable = False
@@ -718,7 +785,13 @@ class Prepared:
             value = record.get(name)
             if not isinstance(value, np.ndarray) or len(value) != expected:
                 raise ValueError(f'{name} of example {index} has not the {expected} tokens listed')
+            if value.view(np.uint32).max() >= self._vocabulary_size:  # Numbers below 0, too.
+                raise ValueError(f'{name} of example {index} has ids beyond the vocabulary')
         return record
+
+    @functools.cached_property
+    def _vocabulary_size(self) -> int:
+        return self.manifest['vocabulary']['size']
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """One record: {'inputs': [length] int32, 'targets': ..., 'inputs_pretokenized': str}."""
