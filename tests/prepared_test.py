@@ -482,7 +482,7 @@ def test_a_rate_is_a_positive_number(tmp_path, rate):
     prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
     path = tmp_path / 'prepared' / 'v' / 'demo.json'
     path.write_text(json.dumps(json.loads(path.read_text()) | {'train': {'demo_a': rate}}))
-    with pytest.raises(prepared.NotPrepared, match='positive number|not JSON'):
+    with pytest.raises(prepared.NotPrepared, match=r'positive number|not JSON'):
         prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
 
 
