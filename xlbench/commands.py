@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, names
+from xlbench import config as config_lib, errors, machine, names
 from xlbench.benchmarks import topics
 from xlbench.config import decoding_flags, signatures
 from xlbench.errors import UserError
@@ -41,6 +41,8 @@ def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str],
 
     def main(argv: Sequence[str]) -> None:
         check(argv, doc)
+        if reason := machine.too_little():
+            raise UserError(reason)
 
     if code := errors.run_main(main, argv):
         raise SystemExit(code)

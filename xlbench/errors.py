@@ -1,6 +1,7 @@
 """What a user got wrong, said in one plain line."""
 
 import argparse
+import contextlib
 import dataclasses
 import difflib
 import errno
@@ -28,7 +29,22 @@ _STORAGE = {
     errno.EEXIST: 'something of that name is there, so name another path',
     errno.ENAMETOOLONG: 'name a shorter path',
     errno.ELOOP: 'see where its links lead',
+    errno.EMFILE: 'allow this process more open files (ulimit -n 4096)',
+    errno.ENFILE: 'close other programs, or allow this machine more open files',
 }
+# What a library says when it cannot even be loaded, or when a device has no room.
+_LOADING = {
+    'Too many open files': errno.EMFILE,
+    'failed to map segment': errno.ENOMEM,
+    'annot allocate memory': errno.ENOMEM,
+}
+_FULL_DEVICE = re.compile(
+    r'(?=.*(memory|allocat))(RESOURCE_EXHAUSTED|.*(out of memory|OUT_OF_MEMORY))',
+    re.DOTALL | re.IGNORECASE,
+)
+_MORE_MEMORY = 'give it more memory, or take smaller batches or a smaller model'
+# Files that a program opens at once: a few hundred, for shards of data and parts of checkpoints.
+_OPEN_FILES = 1 << 16
 
 
 class UserError(Exception):
@@ -151,11 +167,50 @@ def _trouble(number: int, path: str) -> Trouble:
     return Trouble(os.strerror(number) + (f' ({path})' if path else ''), _STORAGE[number])
 
 
+def shortage(error: BaseException | None) -> Trouble | None:
+    """What the machine or a device has too little of: memory, threads, processes.
+
+    Args:
+        error: what Python, numpy or jax raise then, or what that has caused.
+
+    Returns:
+        None if that is not what the error is about.
+    """
+    if error is None:
+        return None
+    said = shortened(_Bare(error), 200)
+    if isinstance(error, ImportError):
+        number = next((number for text, number in _LOADING.items() if text in said), None)
+        if number == errno.EMFILE:
+            return Trouble(f'{os.strerror(number)} ({said})', _STORAGE[number])
+        if number == errno.ENOMEM:
+            return Trouble(f'out of memory while a library is loaded ({said})', _MORE_MEMORY)
+    if isinstance(error, MemoryError) or getattr(error, 'errno', None) == errno.ENOMEM:
+        return Trouble(f'out of memory ({said})' if said else 'out of memory', _MORE_MEMORY)
+    if isinstance(error, BlockingIOError) or "can't start new thread" in said:
+        return Trouble(
+            f'no thread or process can be started ({said})',
+            'allow more of them (ulimit -u, or the limit of the container) and more memory '
+            '(ulimit -v)',
+        )
+    # jax's own class, without importing jax.
+    if type(error).__name__ in ('JaxRuntimeError', 'XlaRuntimeError') and _FULL_DEVICE.match(said):
+        return Trouble(f'out of memory on a device ({said})', _MORE_MEMORY)
+    return shortage(error.__cause__)
+
+
+class _Bare(str):
+    """The text of an error, whose repr has no quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def plain(error: BaseException) -> UserError | None:
     """The error in one line with an exit code; None if only a traceback can explain it."""
     if isinstance(error, UserError):
         return error
-    if trouble := storage_trouble(error):
+    if trouble := storage_trouble(error) or shortage(error):
         return UserError(f'{trouble.reason}; {trouble.advice}, and start the same command again')
     return None
 
@@ -184,13 +239,37 @@ def end_on_interrupt() -> None:
     """Has Ctrl-C end this process with one line at once, until `run_main` takes over.
 
     For the time of imports, in which an exception would show the code that was being imported.
+    The same goes for a machine that has no memory or files left for them.
     """
     signal.signal(signal.SIGINT, _end)
+    sys.excepthook = _end_of_import
+
+
+def _end_of_import(kind: type, error: BaseException, traceback: Any) -> None:
+    if (line := plain(error)) is None:
+        sys.__excepthook__(kind, error, traceback)
+        return
+    print(f'error: {line}', file=sys.stderr, flush=True)
+    os._exit(line.exit_code)
 
 
 def _end(*_: Any) -> None:
     print('error: stopped by Ctrl-C; nothing was begun', file=sys.stderr, flush=True)
     os._exit(130)
+
+
+def _allow_open_files() -> None:
+    """Raises the soft limit on open files, often 256 or 1,024, as far as the user may.
+
+    Programs are meant to do that themselves; the soft limit protects old ones that use select().
+    """
+    with contextlib.suppress(ImportError, OSError, ValueError):  # No Unix, or not allowed.
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -> int:
@@ -201,6 +280,9 @@ def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -
     """
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.excepthook is _end_of_import:
+        sys.excepthook = sys.__excepthook__
+    _allow_open_files()
     try:
         code = main(argv) or 0
         print(end='', flush=True)  # So that a reader that is gone is met here.

@@ -46,7 +46,7 @@ from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
-from xlbench.training import checkpoints as checkpoints_lib
+from xlbench.training import checkpoints as checkpoints_lib, memory
 from xlbench.training.checkpoints import find_step
 
 
@@ -103,7 +103,8 @@ def _evaluate(args: argparse.Namespace, first: bool) -> None:
             print(note)
     with Interruption([signal.SIGTERM]) as interruption:  # Ctrl-C ends it at once: code 130.
         try:
-            evaluator.run(params, step, args.workdir, 'evaluate', filed, interruption.check)
+            with memory.advising(f'take a smaller --batch_size (now {changes["batch_size"]:,})'):
+                evaluator.run(params, step, args.workdir, 'evaluate', filed, interruption.check)
         except Interrupted as error:
             kept = 'tasks that were complete keep their scores; the same command scores all anew'
             raise Interrupted(f'{error}: {kept}') from None

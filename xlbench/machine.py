@@ -2,19 +2,85 @@
 
 import os
 import pathlib
+from collections.abc import Iterator
+
+# What jax, ArrayRecord and Orbax need before the first step. With less they do not say so: they
+# wait for ever for threads that could not be started, or take a file for an empty one.
+LEAST_ADDRESSES = 4 << 30  # bytes; each thread reserves far more than it uses
+LEAST_FILES = 64
+
+_CGROUPS, _GROUPS = '/sys/fs/cgroup', '/proc/self/cgroup'
 
 
 def memory() -> int | None:
-    """Bytes of memory this process may use: the machine's, or a container's smaller limit."""
+    """Bytes of memory this process may use: the machine's, or a smaller limit.
+
+    Such limits come from a container or a job of a cluster (cgroups), or from a shell (ulimit).
+    """
     try:
         total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
     except (AttributeError, OSError, ValueError):
         return None
-    for name in ('memory.max', 'memory/memory.limit_in_bytes'):  # cgroups 2 and 1
-        try:
-            text = pathlib.Path('/sys/fs/cgroup', name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            total = min(total, int(text))
-    return total
+    return min([total, *_cgroup_limits(), *_limits('RLIMIT_AS', 'RLIMIT_DATA')])
+
+
+def _cgroup_limits() -> Iterator[int]:
+    """The limits of all groups that this process is in; those above bind as well."""
+    try:
+        lines = pathlib.Path(_GROUPS).read_text().splitlines()
+    except OSError:
+        lines = []
+    places = {'memory.max': '/', 'memory/memory.limit_in_bytes': '/'}  # cgroups 2 and 1
+    for line in lines:
+        _, controllers, group = line.split(':', 2)
+        if not controllers:
+            places['memory.max'] = group
+        elif 'memory' in controllers.split(','):
+            places['memory/memory.limit_in_bytes'] = group
+    for name, group in places.items():
+        folder, _, file = name.rpartition('/')
+        top = pathlib.Path(_CGROUPS, folder)
+        # In a container the group may be named as it is outside, where nothing is visible of it.
+        inside = pathlib.PurePosixPath(group.lstrip('/'))
+        for part in (inside, *inside.parents):
+            try:
+                text = (top / part / file).read_text().strip()
+            except OSError:
+                continue
+            if text.isdigit():
+                yield int(text)
+
+
+def _limits(*names: str) -> Iterator[int]:
+    """Those of this process that are set."""
+    try:
+        import resource
+    except ImportError:  # No Unix.
+        return
+    for name in names:
+        limit = resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else -1
+        if limit not in (-1, resource.RLIM_INFINITY):
+            yield limit
+
+
+def too_little() -> str:
+    """What this process is allowed too little of for a program that uses jax, in words; or ''.
+
+    Example: 'this process may have 30 files open at once, and 64 is the least ...'
+    """
+    for files in _limits('RLIMIT_NOFILE'):
+        if files < LEAST_FILES:
+            return (
+                f'this process may have {files} files open at once, and {LEAST_FILES} is the least '
+                'that works; allow it more (ulimit -n 4096)'
+            )
+    for flag, name in (('-v', 'RLIMIT_AS'), ('-d', 'RLIMIT_DATA')):
+        for size in _limits(name):
+            if size < LEAST_ADDRESSES:
+                return (
+                    f'this process may reserve {size >> 20:,} MiB of memory (ulimit {flag}), and '
+                    f'its threads alone need {LEAST_ADDRESSES >> 20:,} MiB, of which they use a '
+                    f'small part; allow it more (ulimit {flag} unlimited), or set the limit of a '
+                    'container in its place'
+                )
+    return ''

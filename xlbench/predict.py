@@ -92,6 +92,7 @@ from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.reranking import Classified, Prediction, Reranker, Suggestion, Tagged
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Relevance, Suggester
 from xlbench.parallel import cluster
+from xlbench.training import memory
 
 __all__ = [
     'Classified', 'Classifier', 'Mmi', 'Model', 'Prediction', 'Relevance', 'Suggester',
@@ -126,7 +127,8 @@ def main(argv: Sequence[str]) -> int:
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
     progress = _Progress(asked)
     try:
-        with _opened(args.output) as write:
+        advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
+        with memory.advising(advice), _opened(args.output) as write:
             for answer in asked.stream(inputs):
                 progress.add()
                 write(show(progress.texts, inputs.records.popleft(), answer).encode())

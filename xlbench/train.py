@@ -38,6 +38,7 @@ from xlbench.parallel.watchdog import Watch
 from xlbench.training import (
     checkpoints as checkpoints_lib,
     init_from,
+    memory,
     messages,
     optimizers,
     train_step as train_step_lib,
@@ -105,7 +106,8 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
             trainer.resume()
             try:
                 for name in config.stages:  # In the order of their names.
-                    trainer.train_stage(name)
+                    with memory.advising(memory.of_training(config)):
+                        trainer.train_stage(name)
                 trainer.finish()
             except Interrupted as told:
                 step = trainer.save_now()
@@ -285,7 +287,7 @@ class Trainer:
             first_step=first_step,
             accumulate=config.accumulate,
             compiling=self._compiling,
-            on_compile=lambda step: self.log.line(messages.compile_line(step, parts.mesh)),
+            on_compile=self._compiled,
         )
         shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
         for line in partitioning.held_whole(self.state, shardings, parts.mesh):
@@ -302,6 +304,10 @@ class Trainer:
         with self.watch.paused(what):
             yield
             cluster.meet()
+
+    def _compiled(self, step: train_step_lib.TrainStep) -> None:
+        self.log.line(messages.compile_line(step, self.parts.mesh))
+        memory.check_step(step.memory, self.parts.mesh, self.config)
 
     def _params_for(self, stage: str) -> Any:
         """What a stage starts from."""
@@ -470,14 +476,16 @@ class Trainer:
         self, name: str, evaluator: Any, params: Any, step: int, stage: str
     ) -> dict[str, dict[str, float]]:
         started = time.monotonic()
-        scores = evaluator.run(
-            params,
-            step,
-            self.workdir,
-            stage,
-            check=self._after_batch,
-            scoring=lambda: self.watch.paused('scoring'),
-        )
+        rows = self.config.evals[name].batch_size
+        with memory.advising(f'take a smaller config.evals.{name}.batch_size (now {rows:,})'):
+            scores = evaluator.run(
+                params,
+                step,
+                self.workdir,
+                stage,
+                check=self._after_batch,
+                scoring=lambda: self.watch.paused('scoring'),
+            )
         self.watch.done(step)
         for task, values in scores.items():
             self.log.write(step, 'eval', f'{name}/{task}', values)

@@ -22,6 +22,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -740,11 +741,15 @@ class Prepared:
         if shard not in self._readers:
             path = self._shard_path(shard)
             try:
+                with open(path, 'rb'):  # The reader takes one that it cannot open for an empty one.
+                    pass
                 reader = array_record_module.ArrayRecordReader(
                     path, options=_READER_OPTIONS, file_reader_buffer_size=32768
                 )
                 found = reader.num_records()
             except (RuntimeError, ValueError, OSError) as error:
+                if not isinstance(error, FileNotFoundError) and errors.storage_trouble(error):
+                    raise  # The file may be as it was.
                 raise self._broken(path, error) from error
             if found != (expected := self.manifest['shards'][shard]['examples']):
                 raise self._broken(path, f'{found} records instead of {expected}')
@@ -975,8 +980,7 @@ def ensure(
         print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
         more = [f'--mixture={named}', f'--new_vocabulary={path}']
         more += [f'--vocabulary_size={vocabulary_size}']
-        if code := subprocess.run(command + more, check=False, stdout=out).returncode:
-            raise SystemExit(code)
+        _end_as(subprocess.run(command + more, check=False, stdout=out).returncode)
     missing, unseen = [], []
     for name, split in needed:
         try:
@@ -1007,12 +1011,28 @@ def ensure(
     print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
     command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
     command += ['--sample'] if sample else []
-    code = subprocess.run(command, check=False, stdout=out).returncode
-    if code:
-        raise SystemExit(code)
+    _end_as(subprocess.run(command, check=False, stdout=out).returncode)
     for name, split in optional:
         if not members(root, vocabulary, name):
             raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
+
+
+def _end_as(code: int) -> None:
+    """Ends the program if its child that prepares data has ended badly, with the same code.
+
+    Raises:
+      SystemExit: the child has said why, or was told to end, as this process was.
+      UserError: it was killed.
+    """
+    if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        raise errors.UserError(
+            f'the preparation was ended by signal {-code} ({signal.Signals(-code).name})'
+            + (', perhaps by the system for lack of memory' if -code == signal.SIGKILL else '')
+            + '; what was finished stays: run python -m xlbench.prepare --workers=1 ahead, or give '
+            'it more memory, and start the same command again'
+        )
+    if code:
+        raise SystemExit(code)
 
 
 def wait_for(

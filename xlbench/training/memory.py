@@ -4,6 +4,7 @@ Only what every program of ours holds at once is counted: a config that is refus
 run. One that passes may still be too large; `python -m xlbench.plan` asks the compiler.
 """
 
+import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import logs, machine, models
+from xlbench import errors, logs, machine, models
 from xlbench.config.decoding import Options
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
@@ -52,6 +53,58 @@ def check(config: ConfigDict, mesh: Mesh) -> None:
                 f'{need.what} takes {logs.quantity(need.device, "B")} of each device at the least, '
                 f'and there are {logs.quantity(limit, "B")}; {need.advice}'
             )
+
+
+def step_bytes(stats: Any) -> int:
+    """Bytes that a program takes of each device, by the compiler's own accounting."""
+    return (
+        stats.argument_size_in_bytes
+        + stats.output_size_in_bytes
+        + stats.temp_size_in_bytes
+        - stats.alias_size_in_bytes
+    )
+
+
+def check_step(stats: Any, mesh: Mesh, config: ConfigDict) -> None:
+    """Raises UserError for a compiled train step that its devices have no room for.
+
+    On a CPU nobody else would say so: the system kills a process that takes too much.
+
+    Args:
+      stats: `TrainStep.memory`; None passes.
+      mesh: of the run.
+      config: of the run.
+    """
+    limit = device(mesh)
+    if stats is not None and limit and (needed := step_bytes(stats)) > limit:
+        raise UserError(
+            f'a train step takes {logs.quantity(needed, "B")} of each device, and there are '
+            f'{logs.quantity(limit, "B")}; {of_training(config)}'
+        )
+
+
+def of_training(config: ConfigDict) -> str:
+    """What makes a train step of a config smaller, in words."""
+    batches = config.batches
+    choices = [f'take a smaller config.batches.batch_size (now {batches.batch_size:,}) or lengths']
+    if config.objective.name == 'retrieval':
+        choices.append('a smaller config.objective.chunk_rows')
+    else:
+        choices.append(f'a larger config.accumulate (now {config.accumulate})')
+    if config.model.get('remat', 'none') != 'full':
+        choices.append('config.model.remat=full')
+    return ', '.join(choices) + ', or more devices (config.mesh)'
+
+
+@contextlib.contextmanager
+def advising(advice: str) -> Iterator[None]:
+    """Out of memory in this block is one line, which ends with `advice`."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, UserError) or (trouble := errors.shortage(error)) is None:
+            raise
+        raise UserError(f'{trouble.reason}; {advice}') from error
 
 
 def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:

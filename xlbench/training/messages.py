@@ -11,6 +11,7 @@ from xlbench import config as config_lib, logs, runs
 from xlbench.benchmarks import BENCHMARKS
 from xlbench.data.batches import TrainBatches
 from xlbench.parallel import partitioning
+from xlbench.training import memory
 from xlbench.training.train_step import TrainStep
 
 
@@ -60,13 +61,7 @@ def compile_line(step: TrainStep, mesh: Any) -> str:
     if len(step.compile_seconds) > 1:
         line += f' (batch shape {len(step.compile_seconds)})'
     if step.memory is not None:
-        needed = (
-            step.memory.argument_size_in_bytes
-            + step.memory.output_size_in_bytes
-            + step.memory.temp_size_in_bytes
-            - step.memory.alias_size_in_bytes
-        )
-        line += f'; it takes {logs.quantity(needed, "B")} per device'
+        line += f'; it takes {logs.quantity(memory.step_bytes(step.memory), "B")} per device'
         if limit := partitioning.memory_limit(mesh):
             line += f' of {logs.quantity(limit, "B")}'
     return line
