@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import errors, machine, memory, prepared, train
+from xlbench import errors, machine, train
+from xlbench.data import prepared
 from xlbench.errors import UserError
+from xlbench.training import memory
 
 PROJECT = pathlib.Path(__file__).parent.parent
 
