@@ -1,5 +1,6 @@
 """Tests of xlbench/data/tokenizers.py."""
 
+import base64
 import functools
 import json
 import shutil
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 import tokenizer_files
 import tokenizers as hf
+from sentencepiece import sentencepiece_model_pb2
 
 from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import tokenizers
+from xlbench.huggingface import charsmap
 from xlbench.inference import exported
 from xlbench.metrics import words
 
@@ -599,3 +602,84 @@ def test_bytes_are_those_of_byt5(tmp_path):
     assert named.answer_mark() == [byte + 3 for byte in b' <answer>']
     with pytest.raises(errors.UserError, match="unknown vocabulary 'byte'; nearest: bytes"):
         tokenizers.load('byte', '')
+
+
+# ------------------------------------------------------------------------------- damaged models
+
+
+def _harmed_table(harm: str) -> bytes:
+    """The table of a SentencePiece model, by which both libraries were led out of their memory."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer_files.sentencepiece_model('t5'))
+    table = bytes(proto.normalizer_spec.precompiled_charsmap)
+    size = int.from_bytes(table[:4], 'little')
+    units = np.frombuffer(table[4 : 4 + size], '<u4').copy()
+    texts = table[4 + size :]
+    if harm == 'out':
+        units[0] ^= 1 << 30  # Its children are far behind the end.
+    elif harm == 'behind':
+        leaves = (units >> 31).astype(bool)  # Values, not nodes.
+        units[leaves] |= 0x7FFFFFFF
+    elif harm == 'length':
+        return b'\xff\xff\xff\xff' + table[4:]
+    elif harm == 'end':
+        texts = texts[:-1] + b'x'
+    return table[:4] + units.tobytes() + texts
+
+
+@pytest.mark.parametrize(
+    ('harm', 'message'),
+    [
+        ('out', 'leads out of itself'),
+        ('behind', 'points behind the texts'),
+        ('length', 'its trie has 4294967295 of'),
+        ('end', 'its last text has no end'),
+    ],
+)
+def test_damaged_tables_of_characters(tmp_path, harm, message):
+    """In a SentencePiece model, for each of its readers, and in a tokenizer.json."""
+    table = _harmed_table(harm)
+    folder = tmp_path / 'folder'
+    tokenizer_files.write(folder, 't5')
+    proto = sentencepiece_model_pb2.ModelProto.FromString((folder / 'spiece.model').read_bytes())
+    json_file = tokenizers.load(str(folder), '').with_ends()
+    whole = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+    proto.normalizer_spec.precompiled_charsmap = table
+    (folder / 'spiece.model').write_bytes(proto.SerializeToString())
+    (tmp_path / 'tokenizer.json').write_text(
+        json_file.replace(whole, base64.b64encode(table).decode())
+    )
+    tokenizers._load.cache_clear()
+    for spec in (folder, folder / 'spiece.model', tmp_path / 'tokenizer.json'):
+        with pytest.raises(errors.UserError, match=message) as caught:
+            tokenizers.load(str(spec), '')
+        assert '\n' not in str(caught.value)
+    with pytest.raises(ValueError, match=message):
+        charsmap.read(table)
+
+
+def test_a_table_in_a_circle(tmp_path):
+    """Its keys would have no end."""
+    units = np.zeros(512, '<u4')
+    units[0] = 256 << 10  # Its children begin at 256, ...
+    units[256 ^ ord('a')] = ord('a') | (ord('a') << 10)  # ... and those of 'a' there again.
+    table = (2048).to_bytes(4, 'little') + units.tobytes() + b'x\0'
+    charsmap.check(table)
+    with pytest.raises(ValueError, match='too many entries'):
+        charsmap.read(table)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (lambda proto: setattr(proto.pieces[9], 'score', float('nan')), 'no finite score'),
+        (lambda proto: setattr(proto.trainer_spec, 'unk_id', -3), 'its unk_id is -3'),
+        (lambda proto: setattr(proto.trainer_spec, 'eos_id', 2**31 - 1), 'its eos_id is 2147'),
+    ],
+)
+def test_damaged_sentencepiece_models(tmp_path, change, message):
+    proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer_files.sentencepiece_model('t5'))
+    change(proto)
+    path = tmp_path / 'x.model'
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(errors.UserError, match=message):
+        tokenizers.load(str(path), '')

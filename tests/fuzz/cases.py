@@ -1,11 +1,11 @@
 """What is asked of every case of a fuzzing test, and what is counted.
 
-  with cases.reader('safetensors', 60) as reader:      60 of the suite's 500
-      for seed in reader.seeds:
-          said, data = mutate.harmed(whole, random.Random(seed))
-          with reader.case(seed, said) as case:
-              tensors = read(data)
-          if case.accepted: ...                        what it may not have accepted
+with cases.reader('safetensors', 60) as reader:      60 of the suite's 500
+    for seed in reader.seeds:
+        said, data = mutate.harmed(whole, random.Random(seed))
+        with reader.case(seed, said) as case:
+            tensors = read(data)
+        if case.accepted: ...                        what it may not have accepted
 """
 
 import contextlib

@@ -3,6 +3,7 @@
 import collections
 import functools
 import io
+import json
 import random
 import struct
 import zipfile
@@ -12,9 +13,14 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
+import sentencepiece
+import tokenizer_files
+import tokenizers as library
+from sentencepiece import sentencepiece_model_pb2
 
 from xlbench import models
-from xlbench.huggingface import checkpoint, hub, tensors
+from xlbench.data import tokenizers, vocabularies
+from xlbench.huggingface import checkpoint, hub, sentencepiece_json, tensors
 from xlbench.inference import exported
 
 from . import cases, mutate
@@ -172,3 +178,142 @@ def test_notes(tmp_path):
             (tmp_path / exported.NOTES).write_bytes(data)
             with reader.case(seed, said):
                 exported.Notes.read(tmp_path)
+
+
+# -------------------------------------------------------------------------------- the vocabularies
+
+VOCABULARIES = ('t5', 'pegasus', 'mbart50', 'xlm-roberta', 'bert-cased', 'bart', 'marian')
+
+
+def use(tokenizer: tokenizers.Tokenizer) -> None:
+    """Texts to ids and back."""
+    for ids in tokenizer.encode_batch(list(TEXTS)):
+        assert ids.size == 0 or (ids.min() >= 0 and ids.max() < tokenizer.vocab_size)
+        tokenizer.decode(ids)
+    tokenizer.languages()
+    tokenizer.decode(range(min(tokenizer.num_pieces, 60)))
+
+
+def test_vocabulary_folders(tmp_path):
+    """One file of a folder is harmed, gone, a folder or a link."""
+    whole = {}
+    for family in VOCABULARIES:
+        whole[family] = tmp_path / 'whole' / family
+        tokenizer_files.write(whole[family], family)
+    with cases.reader('vocabulary folders', 70) as reader:
+        for seed in reader.seeds:
+            rng = random.Random(seed)
+            family = rng.choice(VOCABULARIES)
+            folder = tmp_path / 'harmed'
+            mutate.restore(whole[family], folder)
+            said = mutate.folder(folder, rng, lambda name: True)
+            tokenizers._load.cache_clear()
+            with reader.case(seed, f'{family}: {said}'):
+                use(tokenizers.load(str(folder), ''))
+
+
+def test_tokenizer_json(tmp_path):
+    """Of a unigram model with its table of characters, and of a WordPiece model."""
+    whole = []
+    for family in ('xlm-roberta', 'bert-cased'):
+        loaded = tokenizers.load(tokenizer_files.write(tmp_path / family, family), '')
+        whole.append(small(loaded.with_ends()))
+    path = tmp_path / 'x' / 'tokenizer.json'
+    path.parent.mkdir()
+    with cases.reader('tokenizer.json', 50) as reader:
+        for seed in reader.seeds:
+            rng = random.Random(seed)
+            said, data = mutate.harmed(rng.choice(whole), rng)
+            path.write_bytes(data)
+            tokenizers._load.cache_clear()
+            with reader.case(seed, said) as case:
+                use(tokenizers.load(str(path), ''))
+            if case.accepted:
+                library.Tokenizer.from_file(str(path))
+
+
+def small(text: str) -> bytes:
+    """With few pieces, so that harm meets the rest as well."""
+    content = json.loads(text)
+    vocab = content['model']['vocab']
+    if isinstance(vocab, list):
+        content['model']['vocab'] = vocab[:60]
+        content['added_tokens'] = [t for t in content['added_tokens'] if t['id'] < 60]
+    else:
+        content['model']['vocab'] = dict(list(vocab.items())[:200])
+        content['added_tokens'] = [t for t in content['added_tokens'] if t['id'] < 200]
+    return json.dumps(content).encode()
+
+
+def harmed_sentencepiece(whole: bytes, rng: random.Random) -> tuple[str, bytes]:
+    """Of the bytes, or of one field, so that the rest is read."""
+    kind = rng.randrange(8)
+    if kind == 0:
+        return mutate.harmed(whole, rng)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(whole)
+    if kind <= 3:
+        rules = proto.normalizer_spec if rng.random() < 0.8 else proto.denormalizer_spec
+        said, rules.precompiled_charsmap = harmed_table(
+            bytes(proto.normalizer_spec.precompiled_charsmap), rng
+        )
+        return f'charsmap: {said}', proto.SerializeToString()
+    piece = rng.choice(proto.pieces)
+    if kind == 4:
+        piece.piece = rng.choice(['', '▁', proto.pieces[5].piece, 'x' * 5000, '\0', '<0x41>'])
+        return f'a piece becomes {piece.piece[:20]!r}', proto.SerializeToString()
+    if kind == 5:
+        piece.score = rng.choice([float('nan'), float('inf'), float('-inf'), 1e38, -1e38, 0.0])
+        return f'a score becomes {piece.score}', proto.SerializeToString()
+    if kind == 6:
+        piece.type = rng.choice([1, 2, 3, 4, 5, 6])
+        return f'the piece {piece.piece!r} is of type {piece.type}', proto.SerializeToString()
+    field = rng.choice(['unk_id', 'bos_id', 'eos_id', 'pad_id', 'model_type'])
+    number = rng.choice([1, 2, 3, 4] if field == 'model_type' else [-1, 0, 2**31 - 1, 5, -(2**31)])
+    setattr(proto.trainer_spec, field, number)
+    return f'{field} is {number}', proto.SerializeToString()
+
+
+def harmed_table(table: bytes, rng: random.Random) -> tuple[str, bytes]:
+    """Of the table of characters: its bytes, its length, some of its units."""
+    if rng.random() < 0.3 or len(table) < 64:
+        return rng.choice(mutate.BYTES)(table, rng)
+    if rng.random() < 0.2:
+        size = rng.choice([0, 1, 3, 2**32 - 1, len(table), len(table) - 4, len(table) - 5, 1024])
+        return f'its length is {size}', struct.pack('<I', size) + table[4:]
+    changed = bytearray(table)
+    for _ in range(rng.choice([1, 10, 1000])):
+        at = 4 + 4 * rng.randrange(min((len(table) - 8) // 4, rng.choice([4, 400, 1 << 20])))
+        changed[at : at + 4] = rng.randbytes(4)
+    return 'some of its units', bytes(changed)
+
+
+def test_sentencepiece(tmp_path):
+    """As each class that reads a model does."""
+    whole = [
+        tokenizer_files.sentencepiece_model(kind, normalizer, ('en', 'de', 'ko'), 400, fallback)
+        for kind, normalizer, fallback in (
+            ('t5', 'nmt_nfkc', False),
+            ('fairseq', 'nfkc', False),
+            ('t5', 'identity', True),
+            ('pegasus', 'identity', False),
+        )
+    ]
+    with_table = (0, 1)
+    path = tmp_path / 'x.model'
+    with cases.reader('SentencePiece models', 70) as reader:
+        for seed in reader.seeds:
+            rng = random.Random(seed)
+            kind = rng.randrange(len(whole))
+            said, data = harmed_sentencepiece(whole[kind], rng)
+            path.write_bytes(data)
+            tokenizers._load.cache_clear()
+            with reader.case(seed, said) as case:
+                use(tokenizers.load(str(path), ''))
+            if case.accepted:
+                sentencepiece.SentencePieceProcessor(model_file=str(path))
+            if kind in with_table and seed % 40:
+                continue  # Its table takes seconds.
+            with reader.case(seed, f'as tokenizer.json: {said}'):
+                fast = sentencepiece_json.from_proto(vocabularies.read_sentencepiece(str(path)))
+                for text in TEXTS if fast else ():
+                    fast.decode(fast.encode(text).ids)

@@ -297,8 +297,8 @@ class SentencePieceTokenizer(Tokenizer):
         import sentencepiece
 
         config = config or {}
-        with open(path, 'rb') as file:
-            self.model_proto = file.read()
+        self.model_proto = vocabularies.read_bytes(path)
+        vocabularies.parse_sentencepiece(path, self.model_proto)
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_proto)
             self.num_pieces = self._processor.get_piece_size()
@@ -507,6 +507,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
         self.sha256 = _digest(self, files, data, sorted(special))
         self._sides = []  # Source and target: the model, and its ids -> ours.
         for path in paths[:2]:
+            vocabularies.read_sentencepiece(path)
             try:
                 model = sentencepiece.SentencePieceProcessor(model_file=path)
             except (RuntimeError, OSError) as error:

@@ -26,16 +26,20 @@ is the end token. Nothing here takes an id for a boundary: padding and ends of e
 by lengths.
 """
 
+import base64
 import dataclasses
 import functools
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from xlbench import errors, files as files_lib, foreign
+from xlbench import errors, files as files_lib, foreign, limits
+from xlbench.huggingface import charsmap
 
 TOKENIZER_FILE = 'tokenizer.json'
 MODEL_CONFIG, TOKENIZER_CONFIG = 'config.json', 'tokenizer_config.json'
@@ -101,19 +105,53 @@ def read_json(folder: str, name: str) -> dict[str, Any]:
 
 
 def read_sentencepiece(path: str) -> Any:
-    """The protocol buffer of a SentencePiece model."""
+    """The protocol buffer of a SentencePiece model; see `parse_sentencepiece`."""
+    return parse_sentencepiece(path, read_bytes(path))
+
+
+def parse_sentencepiece(path: str, data: bytes) -> Any:
+    """The protocol buffer of a SentencePiece model, with what libraries take on trust checked.
+
+    Args:
+        path: Of the file, for messages.
+        data: Its content.
+
+    Raises:
+        UserError: It is damaged.
+    """
     from google.protobuf import message
     from sentencepiece import sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto()
     try:
-        with open(path, 'rb') as file:
-            model.ParseFromString(file.read())
+        model.ParseFromString(data)
     except message.DecodeError as error:
         raise errors.UserError(f'{path} is not a SentencePiece model') from error
     if not model.pieces:
         raise errors.UserError(f'{path} is not a SentencePiece model')
+    for piece in model.pieces:
+        if not isinstance(piece.piece, str) or not math.isfinite(piece.score):  # str, if UTF-8.
+            what = 'is not UTF-8' if not isinstance(piece.piece, str) else 'has no finite score'
+            raise errors.UserError(f'{path} is damaged: a piece {what}')
+    for key, least in {'unk_id': 0, 'bos_id': -1, 'eos_id': -1, 'pad_id': -1}.items():
+        number = getattr(model.trainer_spec, key)
+        if not least <= number < len(model.pieces):
+            raise errors.UserError(
+                f'{path} is damaged: its {key} is {number}, and it has {len(model.pieces)} pieces'
+            )
+    for rules in (model.normalizer_spec, model.denormalizer_spec):
+        _check_charsmap(path, rules.precompiled_charsmap)
     return model
+
+
+def _check_charsmap(path: str, table: bytes) -> None:
+    try:
+        charsmap.check(table)
+    except ValueError as error:
+        raise errors.UserError(
+            f'{path}: the table of characters that are rewritten is damaged: {error}; fetch the '
+            'file again'
+        ) from error
 
 
 # ---------------------------------------------------------------------------------------------
@@ -146,8 +184,8 @@ def _unigram(
         tokenizer = tokenizers.Tokenizer(models.Unigram(pieces, unk_id, byte_fallback=False))
     except Exception as error:  # The library raises a bare Exception.
         raise errors.UserError(f'{path} cannot be read: {error}') from error
-    charsmap = proto.normalizer_spec.precompiled_charsmap
-    steps = [normalizers.Precompiled(charsmap)] if charsmap else []
+    table = proto.normalizer_spec.precompiled_charsmap
+    steps = [normalizers.Precompiled(table)] if table else []
     metaspace = pre_tokenizers.Metaspace('▁', 'always', split=True)
     if split_spaces:
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -422,6 +460,8 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
     if files.has(files.file):
         path = files.path(files.file)
         data = read_bytes(path)
+        for table in _charsmaps(path, data):
+            _check_charsmap(path, table)
         try:
             tokenizer = tokenizers.Tokenizer.from_str(data.decode())
         except Exception as error:
@@ -452,10 +492,32 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
     return tokenizer, data
 
 
+def _charsmaps(path: str, data: bytes) -> Iterator[bytes]:
+    """The tables of characters in a tokenizer.json."""
+    rest = [files_lib.parse_json(data, _Parts, path).normalizer]
+    while rest:
+        step = rest.pop()
+        if isinstance(step, dict):
+            table = step.get('precompiled_charsmap')
+            if isinstance(table, str):
+                try:
+                    yield base64.b64decode(table, validate=True)
+                except ValueError as error:
+                    raise errors.UserError(f'{path}: precompiled_charsmap is no base64') from error
+            rest += step.values()
+        elif isinstance(step, list):
+            rest += step
+
+
+class _Parts(msgspec.Struct):
+    """What is looked at of a tokenizer.json before the library reads it."""
+
+    normalizer: Any = None
+
+
 def read_bytes(path: str) -> bytes:
-    """The content of a file."""
-    with open(path, 'rb') as file:
-        return file.read()
+    """The content of a file of a vocabulary; UserError for one that is too large."""
+    return limits.read_bytes(path)
 
 
 def content(token: Any) -> str:

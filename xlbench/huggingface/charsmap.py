@@ -20,8 +20,59 @@ from tokenizers import Regex, normalizers
 # composed, and between what is looked up.
 _APART, _ALONE = '\ufdd0\ufdd1', '\ufdd2\ufdd3'
 _MOST_EXCEPTIONS = 64
+# SentencePiece's own tables have 265,000 nodes at most, keys of 12 bytes, texts of 33.
+_MOST_NODES, _LONGEST_KEY, _LONGEST_TEXT = 1 << 20, 256, 1024
+_LABELS = np.arange(1, 256)
 # Behind the first character: what is inserted at the very start makes the library panic later.
 _INSIDE = '(?<=(?m:.))'
+
+
+def _parts(charsmap: bytes) -> tuple[np.ndarray, np.ndarray, bytes]:
+    """The units of the trie, their offsets, and the texts."""
+    size = int.from_bytes(charsmap[:4], 'little')
+    if size % 4 or not 1024 <= size < len(charsmap) - 4:
+        raise ValueError(f'its trie has {size} of {len(charsmap)} bytes')
+    units = np.frombuffer(charsmap[4 : 4 + size], '<u4').astype(np.int64)
+    return units, (units >> 10) << ((units & 512) >> 6), charsmap[4 + size :]
+
+
+def check(charsmap: bytes) -> None:
+    """Raises ValueError for a table that would lead a library out of its memory.
+
+    Neither SentencePiece nor `tokenizers` looks where an offset leads: the one reads what is there,
+    the other ends the program.
+
+    Args:
+      charsmap: see `read`; an empty one is none.
+    """
+    if not charsmap:
+        return
+    units, offsets, texts = _parts(charsmap)
+    if not texts.endswith(b'\0'):
+        raise ValueError('its last text has no end')
+    texts.decode()
+    ends = np.flatnonzero(np.frombuffer(texts, np.uint8) == 0)
+    seen = np.zeros(len(units), bool)
+    nodes = np.zeros(1, np.int64)
+    while len(nodes):
+        seen[nodes] = True
+        bases = nodes ^ offsets[nodes]
+        if (bases | 255).max() >= len(units):  # Any byte may be looked up from here.
+            raise ValueError('its trie leads out of itself')
+        values = units[bases[((units[nodes] >> 8) & 1).astype(bool)]] & 0x7FFFFFFF
+        if values.size and values.max() >= len(texts):
+            raise ValueError('its trie points behind the texts')
+        if values.size and (ends[np.searchsorted(ends, values)] - values).max() > _LONGEST_TEXT:
+            raise ValueError('one of its texts is too long')
+        if any(texts[value] & 0xC0 == 0x80 for value in values.tolist()):
+            raise ValueError('its trie points into a character')
+        children = [np.zeros(0, np.int64)]
+        for first in range(0, len(nodes), 4096):
+            places = (bases[first : first + 4096, None] ^ _LABELS).ravel()
+            is_child = units[places] & 0x800000FF == np.tile(_LABELS, len(places) // 255)
+            children.append(places[is_child])
+        nodes = np.unique(np.concatenate(children))
+        nodes = nodes[~seen[nodes]]
 
 
 def read(charsmap: bytes) -> dict[str, str]:
@@ -30,15 +81,19 @@ def read(charsmap: bytes) -> dict[str, str]:
     Args:
       charsmap: `normalizer_spec.precompiled_charsmap`: the length of a double-array trie
         (github.com/s-yata/darts-clone), the trie, and the texts that its values point to.
+
+    Raises:
+      ValueError: it is damaged; see `check`.
     """
-    size = int.from_bytes(charsmap[:4], 'little')
-    units = np.frombuffer(charsmap[4 : 4 + size], '<u4').astype(np.int64)
-    texts = charsmap[4 + size :]
-    labels = np.arange(1, 256)
-    offsets = (units >> 10) << ((units & 512) >> 6)
+    check(charsmap)
+    units, offsets, texts = _parts(charsmap)
+    labels = _LABELS
     table = {}
-    nodes, keys = np.zeros(1, np.int64), [b'']
+    nodes, keys, count = np.zeros(1, np.int64), [b''], 0
     while len(nodes):
+        count += len(nodes)
+        if count > _MOST_NODES or len(keys[0]) > _LONGEST_KEY:  # A circle goes on without end.
+            raise ValueError('its trie has too many entries')
         bases = nodes ^ offsets[nodes]
         for row in np.flatnonzero((units[nodes] >> 8) & 1):
             start = int(units[bases[row]] & 0x7FFFFFFF)

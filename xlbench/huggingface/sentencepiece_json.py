@@ -24,6 +24,7 @@ from tokenizers import (
     processors,
 )
 
+from xlbench.errors import UserError
 from xlbench.huggingface import charsmap
 
 # sentencepiece_model.proto, SentencePiece.Type and TrainerSpec.ModelType.
@@ -43,12 +44,27 @@ def from_proto(proto: Any) -> tokenizers.Tokenizer | None:
 
     Args:
       proto: the content of a `.model`, see vocabularies.read_sentencepiece.
+
+    Raises:
+      UserError: the model is damaged.
     """
+    try:
+        return _from_proto(proto)
+    except (ValueError, TypeError, OverflowError, LookupError) as error:
+        reason = ' '.join(f'{error}'.split())[:200]
+        raise UserError(
+            f'the SentencePiece model is damaged, and no tokenizer.json can be made of it: {reason}'
+        ) from error
+
+
+def _from_proto(proto: Any) -> tokenizers.Tokenizer | None:
     trainer, rules = proto.trainer_spec, proto.normalizer_spec
     if trainer.model_type not in (_UNIGRAM, _BPE) or trainer.treat_whitespace_as_suffix:
         return None
     if not rules.escape_whitespaces:
         return None
+    if trainer.eos_id < 0:
+        raise ValueError('it has no end-of-text piece')
     symbols = [piece.piece for piece in proto.pieces if piece.type == _USER_DEFINED]
     symbols.sort(key=len, reverse=True)
     kind = _unigram if trainer.model_type == _UNIGRAM else _bpe
