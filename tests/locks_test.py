@@ -16,6 +16,7 @@ import pytest
 
 from xlbench import files, locks
 from xlbench.errors import UserError
+from xlbench.tasks.samples import corpus
 
 # Holds a folder ('folder') or a file ('file') until its input ends.
 HOLDER = """
@@ -204,3 +205,32 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     with pytest.raises(UserError, match=why) as caught, locks.folder(tmp_path):
         pass
     assert '\n' not in str(caught.value)
+
+
+def test_sample_corpora_that_are_written_at_once_are_written_once(tmp_path):
+    """As by seeds of one config that are started together."""
+    filled, written, together = [], [], threading.Barrier(6)
+
+    def fill(folder):
+        filled.append(folder)
+        corpus.write_text(os.path.join(folder, 'train', 'x.txt'), 'x')
+
+    def write(name):
+        together.wait()
+        about = {'seed': 1}
+        if corpus.write(
+            str(tmp_path), name, about, f'{name}.model', fill, lambda folder: name.encode()
+        ):
+            written.append(name)
+
+    (tmp_path / '.a.tmp' / 'new').mkdir(parents=True)  # Of a process that was killed.
+    threads = [threading.Thread(target=write, args=(name,)) for name in 'aabbcc']
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(written) == ['a', 'b', 'c'] and len(filled) == 3
+    assert json.loads((tmp_path / 'SAMPLE.json').read_text())['corpora'].keys() == set('abc')
+    names = ['SAMPLE.json', 'a', 'a.model', 'b', 'b.model', 'c', 'c.model']
+    assert sorted(os.listdir(tmp_path)) == names
+    assert sorted(os.listdir(tmp_path / 'a')) == ['.sample', 'train']

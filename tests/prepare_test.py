@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import types
 from concurrent import futures
@@ -587,12 +588,61 @@ def test_kill_leaves_nothing_that_opens_and_a_rerun_gives_the_same_bytes(root):
         found.verify()
     with pytest.raises(prepared.NotPrepared):
         prepared.open_mixture(str(root), 'sample', 'mtg_cross_qg_en', 'train')
-    run(root, 'mtg_cross_qg_en')
+    other = start(command)  # Two at once share the work.
+    try:
+        wait_for(lambda: glob.glob(f'{root}/prepared/sample/*/.train.tmp-*-{other.pid}/*.part'))
+        done = run(root, 'mtg_cross_qg_en')
+        assert other.wait() == 0
+    finally:
+        other.kill()
+        other.wait()
+    assert len(done) == 3 and any(one.fresh for one in done)
     rerun = tree(root / 'prepared')
     assert not [path for path in rerun if '/.' in path]  # What was half written is gone.
     shutil.rmtree(root / 'prepared')
     run(root, 'mtg_cross_qg_en')
     assert tree(root / 'prepared') == rerun
+
+
+@pytest.mark.parametrize('force', [False, True])
+def test_what_another_process_prepares_is_waited_for_and_used(root, monkeypatch, force):
+    run(root, 'mtg_qg_en_de')
+    place = prepared.folder(str(root), 'sample', 'mtg_qg_en_de', 'train')
+    before = tree(place)
+    os.rename(place, root / 'aside')
+    holds, waits, read = threading.Event(), threading.Event(), []
+
+    def prepare_elsewhere():
+        with prepared.alone(place):
+            holds.set()
+            waits.wait()
+            os.rename(root / 'aside', place)
+
+    said = []
+    monkeypatch.setattr(prepared, '_say', lambda line: (said.append(line), waits.set()))
+    records = prepare.records
+    monkeypatch.setattr(
+        prepare, 'records', lambda task, split: (read.append(task.name), records(task, split))[1]
+    )
+    thread = threading.Thread(target=prepare_elsewhere)
+    thread.start()
+    holds.wait()
+    [done] = run(root, 'mtg_qg_en_de', force=force)
+    thread.join()
+    [line] = said
+    assert f'waiting for {place}, in use by process {os.getpid()} on ' in line
+    assert (done.fresh, read) == (not force, ['mtg_qg_en_de'] * force)
+    assert tree(place) == before
+
+
+def test_a_vocabulary_that_is_there_may_be_kept(tmp_path, capsys):
+    path = tmp_path / 'x.model'
+    path.write_bytes(b'old')
+    arguments = ['--mixture=mtg_multi_qg', f'--new_vocabulary={path}', f'--root={tmp_path}']
+    assert main(*arguments) == 2
+    assert main(*arguments, '--if_missing') == 0
+    assert capsys.readouterr().out == f'{path} is there already\n'
+    assert path.read_bytes() == b'old' and os.listdir(tmp_path) == ['x.model']
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='looks into /proc')

@@ -197,17 +197,44 @@ def test_a_killed_writer_leaves_nothing_valid_and_is_cleaned_up_after(tmp_path, 
     assert len(leftovers) == 1 and leftovers[0].startswith('.train.tmp-')
     with pytest.raises(prepared.NotPrepared):
         open_demo(tmp_path)
-    write(tmp_path, make_records(3))
-    assert os.listdir(os.path.dirname(place)) == ['train']
+    with prepared.alone(place) as waited:
+        write(tmp_path, make_records(3))
+    assert not waited and os.listdir(os.path.dirname(place)) == ['train']
     assert len(open_demo(tmp_path)) == 3
 
 
-def test_the_folder_of_a_living_writer_is_left_alone(tmp_path):
+def test_what_is_left_goes_whoever_it_was(tmp_path):
+    """On another machine, or with a number that another process has by now; other splits stay."""
     place = prepared.folder(str(tmp_path), 'v', 'demo_a', 'train')
-    other = os.path.join(os.path.dirname(place), f'.train.tmp-{prepared._host()}-{os.getppid()}')
-    os.makedirs(other)
-    write(tmp_path, make_records(1))
-    assert os.path.isdir(other)
+    parent = os.path.dirname(place)
+    for name in (f'.train.tmp-{prepared._host()}-{os.getpid()}', '.train.old-gone-1'):
+        os.makedirs(os.path.join(parent, name, 'part'))
+    os.makedirs(os.path.join(parent, '.train_2.tmp-gone-1'))
+    with prepared.alone(place):
+        assert sorted(os.listdir(parent)) == ['.train.lock', '.train_2.tmp-gone-1']
+
+
+def test_splits_of_a_mixture_that_are_written_at_once_are_all_there(tmp_path):
+    """Each reads the file, adds its own, and writes it."""
+    splits = [f'split{number}' for number in range(6)]
+    together = threading.Barrier(len(splits))
+
+    def write_one(split):
+        together.wait()
+        for task in ('demo_a', 'demo_b'):
+            prepared.write_mixture(str(tmp_path), 'v', 'demo', split, {task: 1})
+
+    for _ in range(3):
+        threads = [threading.Thread(target=write_one, args=(split,)) for split in splits]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        path = tmp_path / 'prepared' / 'v' / 'demo.json'
+        content = json.loads(path.read_text())
+        assert [content[split] for split in splits] == [{'demo_b': 1}] * len(splits)
+        assert os.listdir(path.parent) == ['demo.json']
+        path.unlink()
 
 
 @pytest.mark.parametrize(

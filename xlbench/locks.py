@@ -85,10 +85,40 @@ def folder(
         yield
         return
     path = pathlib.Path(path)
-    made = [place for place in (path, *path.parents) if not place.exists()]
+    with _holding(path / files.LOCK, path, wait):
+        yield
+
+
+@contextlib.contextmanager
+def file(
+    path: str | os.PathLike, *, wait: Callable[[str], None] | None = None
+) -> Iterator[bool]:
+    """Holds one file, or a folder that appears whole, in a `with` block; it need not be there.
+
+    Args:
+        path: Of the file; its folder is made if it is missing, and goes again if it stays empty.
+        wait: See `folder`.
+
+    Yields:
+        Whether another process was waited for, who may have written it.
+
+    Raises:
+        InUse: Another process holds it.
+        UserError: Its folder cannot be written.
+    """
+    path = pathlib.Path(os.path.abspath(path))
+    with _holding(path.with_name(f'.{path.name}.lock'), path, wait) as waited:
+        yield waited
+
+
+@contextlib.contextmanager
+def _holding(
+    lock_file: pathlib.Path, name: pathlib.Path, wait: Callable[[str], None] | None
+) -> Iterator[bool]:
+    made = [place for place in lock_file.parents if not place.exists()]
     try:
-        with _holding(path / files.LOCK, path, wait):
-            yield
+        with _locked(lock_file, name, wait) as waited:
+            yield waited
     finally:
         with contextlib.suppress(OSError):  # What is not empty stays.
             for place in made:
@@ -96,28 +126,9 @@ def folder(
 
 
 @contextlib.contextmanager
-def file(
-    path: str | os.PathLike, *, wait: Callable[[str], None] | None = None
-) -> Iterator[None]:
-    """Holds one file, or a folder that appears whole, in a `with` block; it need not be there.
-
-    Args:
-        path: Of the file; its folder is made if it is missing.
-        wait: See `folder`.
-
-    Raises:
-        InUse: Another process holds it.
-        UserError: Its folder cannot be written.
-    """
-    path = pathlib.Path(os.path.abspath(path))
-    with _holding(path.with_name(f'.{path.name}.lock'), path, wait):
-        yield
-
-
-@contextlib.contextmanager
-def _holding(
+def _locked(
     lock_file: pathlib.Path, name: pathlib.Path, wait: Callable[[str], None] | None
-) -> Iterator[None]:
+) -> Iterator[bool]:
     place: list[tuple[int, int]] = []  # Device and number of the file that is locked.
 
     def sign(number: int) -> None:
@@ -132,7 +143,7 @@ def _holding(
         lock_file, thread_local=False, fallback_to_soft=False, on_acquired=sign
     )
     try:
-        _acquire(lock, lock_file, name, wait)
+        waited = _acquire(lock, lock_file, name, wait)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise UserError(
@@ -147,10 +158,10 @@ def _holding(
         )
         with contextlib.suppress(OSError):
             lock_file.unlink()
-        yield
+        yield False
         return
     try:
-        yield
+        yield waited
     finally:
         # While it is still held: whoever has opened it meanwhile sees that it is gone, and makes
         # another one (filelock compares).
@@ -166,18 +177,19 @@ def _acquire(
     lock_file: pathlib.Path,
     name: pathlib.Path,
     wait: Callable[[str], None] | None,
-) -> None:
-    start, pause, said = time.monotonic(), 0.001, False
+) -> bool:
+    """Takes a lock; whether somebody else had it."""
+    start, pause, waits, said = time.monotonic(), 0.001, False, False
     while True:
         try:
             lock_file.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
-            return
+            return waits
         except FileNotFoundError:  # Whoever made the folder has just removed it.
             if time.monotonic() - start > _PATIENCE:
                 raise
         except filelock.Timeout:
-            waited = time.monotonic() - start
+            waits, waited = True, time.monotonic() - start
             note = _read_note(lock_file)
             elsewhere = note is not None and note.machine != platform.node()
             holder = str(note or 'another process')

@@ -4,12 +4,13 @@
 real data.
 """
 
+import functools
 import json
 import os
-import tempfile
+import shutil
 from collections.abc import Callable, Sequence
 
-from xlbench import errors
+from xlbench import errors, files, locks
 
 NOTE = (
     'Made-up text from the grammars of xlbench; not the benchmark it is named after, no real data.'
@@ -39,23 +40,41 @@ def write(
     Returns:
         Whether anything was written.
     """
-    folder, vocabulary = os.path.join(root, name), os.path.join(root, vocabulary)
-    complete = _corpora(root)
-    is_new = complete.get(name) != about or not os.path.exists(folder)
-    if not is_new and os.path.isfile(vocabulary):
+    vocabulary = os.path.join(root, vocabulary)
+    if _is_there(root, name, about, vocabulary):
         return False
-    if is_new:
+    with locks.file(os.path.join(root, _DESCRIPTION), wait=functools.partial(print, flush=True)):
+        return _write(root, name, about, vocabulary, fill, train)
+
+
+def _is_there(root: str, name: str, about: dict[str, int | str], vocabulary: str) -> bool:
+    is_new = _corpora(root).get(name) != about or not os.path.exists(os.path.join(root, name))
+    return not is_new and os.path.isfile(vocabulary)
+
+
+def _write(
+    root: str,
+    name: str,
+    about: dict[str, int | str],
+    vocabulary: str,
+    fill: Callable[[str], None],
+    train: Callable[[str], bytes],
+) -> bool:
+    """What `write` does while no other process writes a corpus into the root."""
+    if _is_there(root, name, about, vocabulary):  # Another one has just written it.
+        return False
+    folder, complete = os.path.join(root, name), _corpora(root)
+    if complete.get(name) != about or not os.path.exists(folder):
         if os.path.exists(folder) and not os.path.exists(os.path.join(folder, _MARK)):
             raise errors.UserError(
                 f'{folder} holds files that are no sample; they are kept. Choose another root for '
                 'the sample corpora, for example data/sample'
             )
-        os.makedirs(root, exist_ok=True)
         # From here until the end the corpus is incomplete, and the list says so.
         if complete.pop(name, None):
             _describe(root, complete)
         _replace(folder, fill)
-    write_bytes(vocabulary, train(folder))
+    files.write(vocabulary, train(folder))
     _describe(root, complete | {name: about})
     return True
 
@@ -63,14 +82,19 @@ def write(
 def _replace(folder: str, fill: Callable[[str], None]) -> None:
     """Puts a new folder in the place of an old one in a moment."""
     root, name = os.path.split(folder)
-    with tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=root) as temporary:
+    temporary = os.path.join(root, f'.{name}.tmp')
+    shutil.rmtree(temporary, ignore_errors=True)  # What a process that was killed left here.
+    try:
         new = os.path.join(temporary, 'new')
-        os.mkdir(new)
+        os.makedirs(new)
         fill(new)
         write_text(os.path.join(new, _MARK), '')
         if os.path.exists(folder):
             os.rename(folder, os.path.join(temporary, 'old'))
         os.rename(new, folder)
+        files.sync_folder(root)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _corpora(root: str) -> dict[str, dict[str, int | str]]:
@@ -84,21 +108,14 @@ def _corpora(root: str) -> dict[str, dict[str, int | str]]:
 
 def _describe(root: str, corpora: dict[str, dict[str, int | str]]) -> None:
     text = json.dumps({'corpora': corpora, 'note': NOTE}, indent=1, sort_keys=True)
-    write_text(os.path.join(root, _DESCRIPTION), text + '\n')
+    files.write(os.path.join(root, _DESCRIPTION), text + '\n')
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes a file whole or not at all; its folder is made if missing."""
-    write_bytes(path, text.encode('utf-8'))
-
-
-def write_bytes(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all; its folder is made if missing."""
-    os.makedirs(os.path.dirname(path) or '.', exist_ok=True)
-    temporary = f'{path}.{os.getpid()}.tmp'
-    with open(temporary, 'wb') as file:
-        file.write(data)
-    os.replace(temporary, path)
+    """Writes a file of a corpus, which appears as a whole; its folder is made if missing."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'wb') as file:
+        file.write(text.encode('utf-8'))
 
 
 def main(argv: Sequence[str], program: str, write: Callable[[str, int], bool]) -> int:

@@ -37,7 +37,7 @@ import msgspec
 import numpy as np
 from array_record.python import array_record_module
 
-from xlbench import errors, files, foreign, tasks
+from xlbench import errors, files, foreign, locks, tasks
 from xlbench.benchmarks import languages
 from xlbench.data import readers
 
@@ -183,14 +183,6 @@ def _json_bytes(value: Any) -> bytes:
     return text.encode() + b'\n'
 
 
-def _sync_folder(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _hash_file(path: str) -> str:
     with open(path, 'rb') as file:
         return hashlib.file_digest(file, 'sha256').hexdigest()
@@ -200,35 +192,36 @@ def _host() -> str:
     return re.sub(r'[^A-Za-z0-9]+', '_', socket.gethostname())[:40] or 'host'
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
-def _remove_leftovers(parent: str, name: str) -> None:
-    """Removes hidden folders of writers of `name` that died on this machine."""
-    pattern = re.compile(rf'\.{re.escape(name)}\.(?:tmp|old)-{re.escape(_host())}-(\d+)')
-    with os.scandir(parent) as entries:
-        leftovers = [
-            e for e in entries if (m := pattern.fullmatch(e.name)) and not _is_alive(int(m[1]))
-        ]
-    for entry in leftovers:
-        shutil.rmtree(entry.path, ignore_errors=True)
+@contextlib.contextmanager
+def alone(folder: str) -> Iterator[bool]:
+    """Holds a preparation in a `with` block, so that no other process makes it at the same time.
+
+    What a process that was killed left of it, on whichever machine, is removed first.
+
+    Args:
+      folder: of the preparation, there or not.
+
+    Yields:
+      Whether another process was waited for, who may have made it.
+    """
+    parent, name = os.path.split(os.path.abspath(folder))
+    with locks.file(folder, wait=_say) as waited:
+        with os.scandir(parent) as entries:
+            prefixes = f'.{name}.tmp-', f'.{name}.old-'
+            leftovers = [entry.path for entry in entries if entry.name.startswith(prefixes)]
+        for path in leftovers:
+            shutil.rmtree(path, ignore_errors=True)
+        yield waited
 
 
 @contextlib.contextmanager
 def scratch(parent: str, name: str) -> Iterator[str]:
-    """A hidden folder to make `name` in, gone afterwards.
-
-    What somebody leaves who is killed, the next one removes who makes it on the same machine.
-    """
+    """A hidden folder to make `name` in, gone afterwards; whoever makes it is `alone` with it."""
     os.makedirs(parent, exist_ok=True)
-    _remove_leftovers(parent, name)
     path = os.path.join(parent, f'.{name}.tmp-{_host()}-{os.getpid()}')
     shutil.rmtree(path, ignore_errors=True)  # A failed attempt of this process.
     os.mkdir(path)
@@ -256,7 +249,7 @@ def _swap_in(temporary: str, target: str, old: str) -> None:
             shutil.rmtree(old, ignore_errors=True)
     else:
         raise OSError(f'{target} is replaced by other writers again and again')
-    _sync_folder(os.path.dirname(target))
+    files.sync_folder(os.path.dirname(target))
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -357,6 +350,8 @@ def write_shard(
 class Writer:
     """Writes one preparation; the folder appears, complete, when the `with` block ends well.
 
+    What a killed writer leaves, the next one removes who is `alone` with the folder.
+
     Args:
       folder: where it shall be; its parents are made.
       manifest: the keys that the caller knows; `format`, `code`, `num_examples`, `shards` and
@@ -449,7 +444,7 @@ class Writer:
             'tokens': tokens,
         }
         files.write(os.path.join(self.temporary, MANIFEST), _json_bytes(manifest))
-        _sync_folder(self.temporary)
+        files.sync_folder(self.temporary)
         _swap_in(self.temporary, self.folder, self._old)
 
 
@@ -463,17 +458,17 @@ def write_mixture(
     parent = _vocabulary_path(root, vocabulary)
     os.makedirs(parent, exist_ok=True)
     path = os.path.join(parent, f'{name}.json')
-    content: dict[str, Any] = {}
+    new = {_safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
     code = code_fingerprint(name)
-    if os.path.isfile(path):
-        with contextlib.suppress(NotPrepared):
-            content = _read_json(path)
-    if content.get('code') != code:  # Splits of other code are dropped: they are made anew.
-        content = {}
-    content |= {'name': name, 'code': code}
-    content[split] = {_safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
-    files.write(path, _json_bytes(content))
-    _sync_folder(parent)
+    with locks.file(path, wait=_say):  # Others may be adding splits of their own.
+        content: dict[str, Any] = {}
+        if os.path.isfile(path):
+            with contextlib.suppress(NotPrepared):
+                content = _read_json(path)
+        if content.get('code') != code:  # Splits of other code are dropped: they are made anew.
+            content = {}
+        content |= {'name': name, 'code': code, split: new}
+        files.write(path, _json_bytes(content))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -979,7 +974,8 @@ def ensure(
         line = f'training the vocabulary {vocabulary} on {named}'
         print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
         more = [f'--mixture={named}', f'--new_vocabulary={path}']
-        more += [f'--vocabulary_size={vocabulary_size}']
+        # Another run may be training it, or have just done so.
+        more += [f'--vocabulary_size={vocabulary_size}', '--if_missing']
         _end_as(subprocess.run(command + more, check=False, stdout=out).returncode)
     missing, unseen = [], []
     for name, split in needed:

@@ -229,6 +229,7 @@ def run(
     root: str,
     vocabulary: str,
     skip_bad: int = 0,
+    force: bool = False,
     options: Sequence[str] = (),
     shard_examples: int = prepared.SHARD_EXAMPLES,
 ) -> None:
@@ -240,6 +241,7 @@ def run(
       root: the data root.
       vocabulary: see xlbench/data/tokenizers.py.
       skip_bad: how many bad records may be skipped, in all jobs together.
+      force: do also what another process has done in the meantime.
       options: Beam's own, such as '--runner=DataflowRunner'.
       shard_examples: examples of one file.
     """
@@ -247,7 +249,12 @@ def run(
         return
     with contextlib.ExitStack() as stack:
         parent = os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary))
+        # One such program at a time, so that no two wait for each other's jobs.
+        stack.enter_context(prepared.alone(os.path.join(parent, 'beam')))
         scratch = os.path.abspath(stack.enter_context(prepared.scratch(parent, 'beam')))
+        jobs = _left(jobs, finished, stack, root, vocabulary, force)
+        if not jobs:
+            return
         stamps, manifests, writers = {}, {}, {}
         for job in jobs:
             stamps[job] = [jobs_lib.input_stamp(path, root) for path in jobs_lib.input_paths(job)]
@@ -291,6 +298,27 @@ def run(
         finished(jobs_lib.Done(job, found.manifest, False))
 
 
+def _left(
+    jobs: Sequence[jobs_lib.Job],
+    finished: Callable[[jobs_lib.Done], None],
+    stack: contextlib.ExitStack,
+    root: str,
+    vocabulary: str,
+    force: bool,
+) -> list[jobs_lib.Job]:
+    """The jobs that no other process has done in the meantime; the stack holds them."""
+    left = []
+    for job in jobs:
+        place = prepared.folder(root, vocabulary, job.task, job.split)
+        waited = stack.enter_context(prepared.alone(place))
+        there = None if force else jobs_lib.made_meanwhile(root, vocabulary, job, waited)
+        if there is None:
+            left.append(job)
+        else:
+            finished(there)
+    return left
+
+
 def _report(
     jobs: Sequence[jobs_lib.Job], setting: Setting, options: Sequence[str]
 ) -> list[dict[str, Any]]:
@@ -326,7 +354,7 @@ def prepare_with_beam(
 ) -> list[jobs_lib.Done]:
     """`prepare.prepare` by Beam; `options` are Beam's own."""
     work = functools.partial(
-        run, root=root, vocabulary=vocabulary, skip_bad=skip_bad, options=options
+        run, root=root, vocabulary=vocabulary, skip_bad=skip_bad, force=force, options=options
     )
     return jobs_lib.prepare(
         mixtures,

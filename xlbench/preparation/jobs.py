@@ -5,7 +5,8 @@ r"""Prepares tasks for training: runs their SeqIO pipeline once and writes token
       --root=/data --vocabulary=mt5
 
 What is up to date is left as it is, so the same command goes on after an interruption. A record
-that cannot be used stops it with `file:line: reason`.
+that cannot be used stops it with `file:line: reason`. What another process is preparing is waited
+for and used, so that any number of runs may start at once on the same data.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, names
+from xlbench import errors, files, locks, names
 from xlbench.benchmarks import languages
 from xlbench.data import prepared, readers, tokenizers
 from xlbench.preparation import workers as workers_lib
@@ -340,7 +341,13 @@ def texts(task: Any, split: str) -> Iterator[str]:
 
 
 def make_vocabulary(
-    mixtures: str | Sequence[str], splits: str | Sequence[str], path: str, *, root: str, size: int
+    mixtures: str | Sequence[str],
+    splits: str | Sequence[str],
+    path: str,
+    *,
+    root: str,
+    size: int,
+    if_missing: bool = False,
 ) -> None:
     """Trains a SentencePiece vocabulary on the texts of tasks, into a new file.
 
@@ -350,11 +357,22 @@ def make_vocabulary(
       path: of the model file; one that is there is kept, and the command stops.
       root: the data root.
       size: pieces at most.
+      if_missing: one that is there is no error.
     """
-    if os.path.exists(path):
-        raise errors.UserError(f'{path} exists and is kept; name another --new_vocabulary')
     if not 0 < size < 2**31:
         raise errors.UserError(f'--vocabulary_size is {size}; give a number of pieces like 8000')
+    with locks.file(path, wait=functools.partial(print, flush=True)):
+        if os.path.exists(path):
+            if not if_missing:
+                raise errors.UserError(f'{path} exists and is kept; name another --new_vocabulary')
+            print(f'{path} is there already', flush=True)
+            return
+        _make_vocabulary(mixtures, splits, path, root, size)
+
+
+def _make_vocabulary(
+    mixtures: str | Sequence[str], splits: str | Sequence[str], path: str, root: str, size: int
+) -> None:
     pipeline = load_pipeline()
     pipeline.use_no_vocabulary(root)
     jobs, _, _ = _resolve(_names(mixtures, 'mixture'), _names(splits, 'split'))
@@ -369,11 +387,7 @@ def make_vocabulary(
     lines = dict.fromkeys(text for job, task in tasks.items() for text in texts(task, job.split))
     symbols = [*(f'<{lang}>' for lang in sorted(langs)), pipeline.ANSWER_SEPARATOR.strip()]
     model = tokenizers.train_sentencepiece(lines, size=size, symbols=symbols)
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    temporary = f'{path}.tmp-{os.getpid()}'
-    with open(temporary, 'wb') as file:
-        file.write(model)
-    os.replace(temporary, path)
+    files.write(path, model)
     print(f'a vocabulary of at most {size} pieces from {len(lines):,} texts -> {path}')
 
 
@@ -473,11 +487,23 @@ def manifest_of(job: Job, root: str, inputs: list[dict[str, Any]]) -> dict[str, 
     }
 
 
-def prepare_one(job: Job, shared: workers_lib.Shared, *, root: str, vocabulary: str) -> Done:
-    """Prepares one task and split; `pipeline.use_vocabulary` has been called."""
+def prepare_one(
+    job: Job, shared: workers_lib.Shared, *, root: str, vocabulary: str, force: bool = False
+) -> Done:
+    """Prepares one task and split, or takes what another process has prepared in the meantime.
+
+    Args:
+      job: what to prepare; `pipeline.use_vocabulary` has been called.
+      shared: the counters of the run.
+      root: the data root.
+      vocabulary: see xlbench/data/tokenizers.py.
+      force: make it in any case.
+    """
+    place = prepared.folder(root, vocabulary, job.task, job.split)
     try:
-        with _blaming(job.task):
-            return _prepare_one(job, shared, root, vocabulary)
+        with _blaming(job.task), prepared.alone(place) as waited:
+            there = None if force else made_meanwhile(root, vocabulary, job, waited)
+            return there or _prepare_one(job, shared, root, vocabulary)
     except OSError as error:  # A full disk, a folder that is not ours.
         raise errors.UserError(f'{job} cannot be prepared: {error}') from error
 
@@ -604,6 +630,25 @@ def _check_tasks(jobs: Sequence[Job]) -> None:
             seqio_tasks.check(pipeline.get(name), pipeline.tokenizer())
 
 
+def made_meanwhile(root: str, vocabulary: str, job: Job, waited: bool) -> Done | None:
+    """What another process has made of a job since this one looked; None if it has not.
+
+    Args:
+      root: the data root.
+      vocabulary: see xlbench/data/tokenizers.py.
+      job: whose preparation this process holds, see `prepared.alone`.
+      waited: whether it has waited for another process before.
+    """
+    try:
+        there = prepared.open_task(root, vocabulary, job.task, job.split).manifest
+    except prepared.NotPrepared:
+        return None
+    if there['vocabulary'] != load_pipeline().tokenizer().manifest():
+        return None
+    # What a function reads is prepared again each time; that has just been done.
+    return None if there.get('unseen') and not waited else Done(job, there, True)
+
+
 def _up_to_date(root: str, vocabulary: str, job: Job) -> Done | None:
     try:
         found = prepared.open_task(root, vocabulary, job.task, job.split)
@@ -682,7 +727,7 @@ def prepare(
                 place = f'{bad["path"]}:{bad["line"]}' if bad['line'] else bad['path']
                 progress.say(f'  skipped {place}: {bad["reason"]}')
 
-        work = functools.partial(prepare_one, root=root, vocabulary=vocabulary)
+        work = functools.partial(prepare_one, root=root, vocabulary=vocabulary, force=force)
         if elsewhere:
             elsewhere(todo, finished)
         elif workers > 1:
@@ -698,10 +743,11 @@ def prepare(
             progress.say(line)
     done = [results[job] for job in jobs]
     seconds = time.monotonic() - started
-    examples = sum(d.manifest['num_examples'] for d in done if not d.fresh)
+    made = [d for d in done if not d.fresh]
+    examples = sum(d.manifest['num_examples'] for d in made)
     means = 'Beam' if elsewhere else f'{workers} process{"es" if workers > 1 else ""}'
     print(
-        f'{len(todo)} prepared, {len(done) - len(todo)} were up to date: {examples:,} examples in '
+        f'{len(made)} prepared, {len(done) - len(made)} were up to date: {examples:,} examples in '
         f'{seconds:.1f} s with {means} -> '
         + os.path.join(root, 'prepared', prepared.vocabulary_folder(vocabulary)),
         flush=True,
@@ -788,6 +834,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar='FILE.model',
         help='train a SentencePiece vocabulary on the texts of the tasks; prepare nothing',
     )
+    add(
+        '--if_missing',
+        action='store_true',
+        help='with --new_vocabulary: a file that is there is kept, and that is no error',
+    )
     add('--vocabulary_size', metavar='N', type=int, default=8000, help='of it (default: 8000)')
     add('--workers', metavar='N', type=int, help='processes (default: as many as it is worth)')
     add(
@@ -846,6 +897,7 @@ def main(argv: Sequence[str]) -> int:
                 flags.new_vocabulary,
                 root=root,
                 size=flags.vocabulary_size,
+                if_missing=flags.if_missing,
             )
             return 0
         chosen = {
