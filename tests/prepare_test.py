@@ -620,9 +620,9 @@ def test_what_another_process_prepares_is_waited_for_and_used(root, monkeypatch,
 
     said = []
     monkeypatch.setattr(prepared, '_say', lambda line: (said.append(line), waits.set()))
-    records = prepare.records
+    records = jobs_lib.records
     monkeypatch.setattr(
-        prepare, 'records', lambda task, split: (read.append(task.name), records(task, split))[1]
+        jobs_lib, 'records', lambda task, split: (read.append(task.name), records(task, split))[1]
     )
     thread = threading.Thread(target=prepare_elsewhere)
     thread.start()
