@@ -3,6 +3,8 @@
 import base64
 import functools
 import json
+import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -443,21 +445,96 @@ def test_what_is_not_supported(tmp_path, family, config, message):
         ('bert-cased', 'vocab.txt', b'\xff\xfe', 'is not a WordPiece vocabulary'),
         ('bart', 'merges.txt', b'a b c d\n', 'are no BPE model'),
         ('marian', 'target.spm', b'no', 'target.spm is not a SentencePiece model'),
-        ('marian', 'vocab.json', b'{', 'vocab.json: Input data was truncated'),
+        ('marian', 'vocab.json', b'{', 'vocab.json: not JSON: Input data was trunc'),
         ('t5', 'added_tokens.json', b'[]', 'added_tokens.json: Expected `object`, got `array`'),
         ('mbart50', 'tokenizer.json', b'{}', 'is not a tokenizer.json'),
         ('marian', 'vocab.json', b'{"</s>": 0, "<unk>": 1000000000000}', 'from 0 without gaps'),
-        ('t5', 'tokenizer_config.json', b'{"extra_ids": "x"}', 'not as transformers writes them'),
-        ('bart', 'added_tokens.json', b'{"[summarize]": {}}', 'are not as transformers'),
-        ('bert-cased', 'config.json', b'{"model_type": ["bert"]}', 'are not as transformers'),
+        ('t5', 'tokenizer_config.json', b'{"extra_ids": "x"}', 'got `str` - at `.*extra_ids'),
+        ('bart', 'added_tokens.json', b'{"[summarize]": {}}', 'Expected `int`, got'),
+        ('bert-cased', 'config.json', b'{"model_type": ["bert"]}', '`array` - at `.*model_type'),
+        *(('bert-cased', 'tokenizer_config.json', text, message) for text, message in (
+            (b'{"do_lower_case": "no"}', 'Expected `bool | null`, got `str`'),
+            (b'{"unk_token": {"text": "x"}}', 'missing required field `content`'),
+            (b'{"added_tokens_decoder": {"x": {"content": "a"}}}', 'Expected `int`, got `str`'),
+            (b'{"added_tokens_decoder": {"-3": {"content": "a"}}}', 'Expected `int` >= 0'),
+            (b'{"pad_token": "\\ud800"}', 'not JSON'),
+            (b'{"extra": ' + b'[' * 100_000, 'nested too deeply'),
+        )),
+        ('t5', 'tokenizer_config.json', b'{"extra_ids": 1000000000}', 'Expected `int` <= 65536'),
     ],
 )
 def test_broken_files(tmp_path, family, file, content, message):
     folder = tokenizer_files.write(tmp_path, family)
     (tmp_path / file).write_bytes(content)
-    with pytest.raises(errors.UserError, match=message) as caught:
+    with pytest.raises(errors.UserError, match=message.replace('|', r'\|')) as caught:
         tokenizers.load(folder, '')
     assert '\n' not in str(caught.value)
+
+
+def test_a_damaged_table_of_characters_is_one_line(tmp_path):
+    """Looked up without checks it makes the library panic, in the middle of a text."""
+    folder = pathlib.Path(tokenizer_files.write(tmp_path, 't5'))
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString((folder / 'spiece.model').read_bytes())
+    whole = proto.normalizer_spec.precompiled_charsmap
+    assert len(whole) > 10_000
+    as_json = tokenizers.load(str(folder), '/')._tokenizer.to_str()
+    for start in (0, 4, 3000, 90_000):
+        damaged = bytearray(whole)
+        damaged[start : start + 4000] = random.Random(start).randbytes(4000)
+        proto.normalizer_spec.precompiled_charsmap = bytes(damaged)
+        (folder / 'spiece.model').write_bytes(proto.SerializeToString())
+        tokenizers._load.cache_clear()
+        for path in (folder, folder / 'spiece.model'):
+            with pytest.raises(errors.UserError, match=r'spiece\.model.* damaged'):
+                tokenizers.load(str(path), '/')
+        spelled = [base64.b64encode(table).decode() for table in (whole, bytes(damaged))]
+        other = tmp_path / f'{start}.json'
+        other.write_text(as_json.replace(*spelled))
+        assert spelled[1] in other.read_text()
+        with pytest.raises(errors.UserError, match=r'json: the table of .* is damaged'):
+            tokenizers.load(str(other), '/')
+
+
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        (lambda proto: setattr(proto.pieces[300], 'score', float('nan')), 'no finite score'),
+        (lambda proto: setattr(proto.pieces[300], 'piece', 'a' * 9), ''),
+        (lambda proto: setattr(proto.pieces[301], 'piece', proto.pieces[300].piece), ''),
+        (lambda proto: setattr(proto.trainer_spec, 'unk_id', 10**6), 'its unk_id is 1000000'),
+        (lambda proto: proto.ClearField('pieces'), 'is not a SentencePiece model'),
+    ],
+)
+def test_strange_pieces(tmp_path, change, message):
+    folder = pathlib.Path(tokenizer_files.write(tmp_path, 't5'))
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString((folder / 'spiece.model').read_bytes())
+    change(proto)
+    (folder / 'spiece.model').write_bytes(proto.SerializeToString())
+    if not message:
+        assert tokenizers.load(str(folder), '/').encode('ein Text').size
+        return
+    with pytest.raises(errors.UserError, match=message):
+        tokenizers.load(str(folder), '/')
+
+
+def test_a_piece_that_is_there_twice_makes_no_id_beyond_the_vocabulary(tmp_path):
+    folder = pathlib.Path(tokenizer_files.write(tmp_path, 'bert-cased'))
+    lines = (folder / 'vocab.txt').read_text(encoding='utf-8').splitlines()
+    (folder / 'vocab.txt').write_text('\n'.join([*lines[:-1], lines[-2], lines[-1]]))
+    found = tokenizers.load(str(folder), '/')
+    assert found.num_pieces == len(lines) + 1
+    assert max(found._tokenizer.get_vocab().values()) < found.vocab_size
+
+
+def test_vocabulary_files_keep_to_the_limit(tmp_path, monkeypatch):
+    for family in ('t5', 'bart', 'marian'):
+        folder = tokenizer_files.write(tmp_path / family, family)
+        monkeypatch.setenv('XLBENCH_MAX_CONFIG_BYTES', '1000')
+        with pytest.raises(errors.UserError, match='XLBENCH_MAX_CONFIG_BYTES'):
+            tokenizers.load(str(folder), '/')
+        monkeypatch.delenv('XLBENCH_MAX_CONFIG_BYTES')
 
 
 def test_a_tokenizer_json_of_no_known_family(tmp_path, root):

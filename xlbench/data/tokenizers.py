@@ -46,6 +46,7 @@ HUB_NAMES = {
 BYTES = 'bytes'  # The name of the vocabulary that needs no file.
 BYTES_CLASS, BYTES_SENTINELS = 'ByT5Tokenizer', 125  # As google/byt5-small has them.
 _FIRST_BYTE = 3  # Behind padding, end and unknown.
+_MOST_PIECES = 1 << 24  # The largest vocabularies have a million.
 # The vocabularies of the sample corpora, in the data root.
 SAMPLE_FILES = {
     'sample': 'sample.model',
@@ -373,9 +374,16 @@ class HuggingFaceTokenizer(Tokenizer):
     """
 
     def __init__(self, files: vocabularies.Files, name: str, family: str):
-        self._tokenizer, data = vocabularies.load(files, family)
+        with vocabularies.no_panic(files.folder):
+            self._tokenizer, data = vocabularies.load(files, family)
         self.name, self.family = name, family
-        self.num_pieces = self._tokenizer.get_vocab_size(with_added_tokens=True)
+        # Not as many as there are: a vocabulary may have gaps, or a piece twice.
+        self.num_pieces = max(self._tokenizer.get_vocab().values(), default=-1) + 1
+        if not 0 < self.num_pieces <= _MOST_PIECES:
+            raise errors.UserError(
+                f'{files.folder} has ids up to {self.num_pieces - 1:,}; a vocabulary has 1 to '
+                f'{_MOST_PIECES:,} of them'
+            )
         self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
         self.vocab_size = _vocab_size(files.model, self.num_pieces)
         added = self._tokenizer.get_added_tokens_decoder()
@@ -429,7 +437,8 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Texts -> ids, each [length] int32, over all cores."""
-        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        with vocabularies.no_panic(f'vocabulary {self.name}'):
+            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
     def _decode_clean(self, ids: list[list[int]]) -> list[str]:

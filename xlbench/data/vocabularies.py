@@ -27,12 +27,13 @@ by lengths.
 """
 
 import base64
+import contextlib
 import dataclasses
 import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import tokenizers
@@ -62,6 +63,55 @@ Token = tokenizers.AddedToken
 Built = tuple[tokenizers.Tokenizer, list[Token]]
 
 
+class _Token(msgspec.Struct):
+    """An added token as JSON files hold it, where it is no plain text."""
+
+    content: str
+    lstrip: bool | None = None
+    rstrip: bool | None = None
+    normalized: bool | None = None
+    single_word: bool | None = None
+    special: bool | None = None
+
+
+_AnyToken = str | _Token | None
+_Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 28)]
+
+
+class _Encoder(msgspec.Struct):
+    model_type: str | None = None
+    vocab_size: _Id | None = None
+
+
+class _Declared(msgspec.Struct):
+    """The types of the keys that are read of a folder's JSON files; others may hold anything."""
+
+    bos_token: _AnyToken = None
+    eos_token: _AnyToken = None
+    unk_token: _AnyToken = None
+    sep_token: _AnyToken = None
+    pad_token: _AnyToken = None
+    cls_token: _AnyToken = None
+    mask_token: _AnyToken = None
+    additional_special_tokens: list[_AnyToken] | None = None
+    extra_special_tokens: list[_AnyToken] | dict[str, _AnyToken] | None = None
+    added_tokens_decoder: dict[_Id, _Token] | None = None
+    extra_ids: Annotated[int, msgspec.Meta(ge=0, le=1 << 16)] | None = None
+    do_lower_case: bool | None = None
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool | None = None
+    add_prefix_space: bool | None = None
+    split_special_tokens: bool | None = None
+    separate_vocabs: bool | None = None
+    tokenizer_class: str | None = None
+    words: str | None = None
+    # Of config.json.
+    model_type: str | None = None
+    vocab_size: _Id | None = None
+    decoder_start_token_id: _Id | None = None
+    encoder: _Encoder | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Files:
     """A folder of vocabulary files; the content of its JSON files, empty for those not there.
@@ -78,8 +128,12 @@ class Files:
 
     @classmethod
     def read(cls, folder: str) -> 'Files':
-        """Reads the JSON files; UserError if one is broken."""
+        """Reads the JSON files; UserError if one is broken, or a value is of another type."""
         names = (MODEL_CONFIG, TOKENIZER_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
+        for name in names:
+            if path := foreign.file(folder, name):
+                kind = dict[str, _Id] if name == ADDED_TOKENS else _Declared
+                files_lib.read_json(path, kind)
         return cls(folder, *(read_json(folder, name) for name in names))
 
     def path(self, name: str) -> str:
@@ -123,6 +177,7 @@ def parse_sentencepiece(path: str, data: bytes) -> Any:
     from sentencepiece import sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto()
+    data = read_bytes(path)
     try:
         model.ParseFromString(data)
     except message.DecodeError as error:
@@ -152,6 +207,19 @@ def _check_charsmap(path: str, table: bytes) -> None:
             f'{path}: the table of characters that are rewritten is damaged: {error}; fetch the '
             'file again'
         ) from error
+
+
+@contextlib.contextmanager
+def no_panic(path: str) -> Iterator[None]:
+    """Whatever the `tokenizers` library panics about in this block is a UserError."""
+    try:
+        yield
+    except BaseException as error:
+        # It is no Exception, and the library gives its class no name to import.
+        if type(error).__name__ != 'PanicException':
+            raise
+        reason = ' '.join(str(error).split())[:200]
+        raise errors.UserError(f'{path} is broken: {reason}') from error
 
 
 # ---------------------------------------------------------------------------------------------
@@ -463,7 +531,8 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         for table in _charsmaps(path, data):
             _check_charsmap(path, table)
         try:
-            tokenizer = tokenizers.Tokenizer.from_str(data.decode())
+            with no_panic(path):
+                tokenizer = tokenizers.Tokenizer.from_str(data.decode())
         except Exception as error:
             raise errors.UserError(f'{path} is not a tokenizer.json: {error}') from error
         # The file may ask for both; examples are prepared whole.
