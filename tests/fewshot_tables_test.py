@@ -14,24 +14,30 @@ from tiny_sweep import group, row, zero_shot
 
 from xlbench import benchmarks, errors
 from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import lexical, paper, report, tables
+from xlbench.fewshot import factors, lexical, paper, report, systems as systems_lib, tables
 from xlbench.fewshot.results import Journal, Sweep
+from xlbench.reporting import render
 
 PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
 MBERT = 'google-bert/bert-base-multilingual-cased'
 
 
 def systems(tmp_path, rows, name='sweep', **info):
-    return tables.systems([Sweep.read(tiny_sweep.write(tmp_path / name, rows, **info))])
+    return systems_lib.systems([Sweep.read(tiny_sweep.write(tmp_path / name, rows, **info))])
 
 
 def cells(table):
     """{(row, group, label): cell}"""
     return {
         (name, column.group, column.label): cell
-        for name, _, found in table.grid.rows
-        for column, cell in zip(table.grid.columns, found, strict=True)
+        for name, _, found in table.rows
+        for column, cell in zip(table.columns, map(str, found), strict=True)
     }
+
+
+def texts(table):
+    """[(row, kind, cells)]"""
+    return [(row.name, row.kind, tuple(map(str, row.cells))) for row in table.rows]
 
 
 def official(
@@ -51,7 +57,7 @@ def official(
     about = json.loads((source / 'config.json').read_text())
     (source / 'config.json').write_text(json.dumps(about | {'examples': examples}))
     Journal.open(folder).add_gold(task, lang, np.zeros(3, int), ['1', '2'], test)
-    (system,) = tables.systems([Sweep.read(folder)])
+    (system,) = systems_lib.systems([Sweep.read(folder)])
     return system
 
 
@@ -62,7 +68,7 @@ def official(
 def test_mean_and_both_standard_deviations_by_hand(tmp_path):
     rows = [zero_shot('de', 45.0), *group('de', 1, [50.0, 54.0, 58.0, 46.0])]
     (system,) = systems(tmp_path, rows)
-    stats = system.groups[tables.Group('de', 1)]
+    stats = system.groups[systems_lib.Group('de', 1)]
     # Deviations from 52 are -2, 2, 6, -6: squares sum to 80.
     assert stats.mean == 52.0
     assert stats.deviation == pytest.approx((80 / 3) ** 0.5)
@@ -109,16 +115,16 @@ def test_empty_and_missing_buckets_are_said_and_not_counted(tmp_path):
 def test_a_sweep_of_nothing_but_empty_buckets_has_no_scores(tmp_path):
     (system,) = systems(tmp_path, [row('de', 1, 0, None)])
     table = tables.scores(system)
-    assert table.grid is None and 'empty buckets' in tables.plain(table)
+    assert table.missing and 'empty buckets' in render.screen(table)
     assert cells(tables.ranges(system))['de', 'K=1', 'buckets'] == '0'
-    assert report.markdown(tables.all_tables(system)).count('Left out') >= 4
+    assert report.markdown([(system, tables.all_tables(system))]).count('Left out') >= 4
     assert tables.comma_separated([system]).splitlines()[1].endswith(',0,1,,,,,,,')
 
 
 def test_of_several_seeds_the_one_with_most_buckets_counts(tmp_path):
     rows = [*group('de', 1, [50.0, 60.0], seed=7), *group('de', 1, [99.0], seed=1)]
     (system,) = systems(tmp_path, rows)
-    stats = system.groups[tables.Group('de', 1)]
+    stats = system.groups[systems_lib.Group('de', 1)]
     assert (stats.mean, stats.seed) == (55.0, 7)
     assert 'Seed 7.' in tables.scores(system).notes
 
@@ -162,11 +168,11 @@ def test_starts_and_methods_side_by_side(tmp_path):
 
 def test_what_cannot_be_made_is_a_line(tmp_path):
     (system,) = systems(tmp_path, [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])])
-    assert tables.methods(system).grid is None
-    assert 'only full is finished' in tables.methods(system).notes[0]
-    assert "start 'none'" in tables.starts(system).notes[0]
+    assert not tables.methods(system).columns
+    assert 'only full is finished' in tables.methods(system).missing
+    assert "start 'none'" in tables.starts(system).missing
     made = {table.title: table for table in tables.all_tables(system)}
-    left_out = [title for title, table in made.items() if table.grid is None]
+    left_out = [title for title, table in made.items() if table.missing]
     assert [title.rpartition(' (')[2] for title in left_out] == [
         'paper: table 7)',
         'paper: section 5.2)',
@@ -206,9 +212,9 @@ def test_english_is_the_first_row(tmp_path):
     rows = [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])]
     folder = tiny_sweep.write(tmp_path / 'sweep', rows)
     write_source(folder / 'source')
-    (system,) = tables.systems([Sweep.read(folder)])
+    (system,) = systems_lib.systems([Sweep.read(folder)])
     found = cells(tables.scores(system))
-    assert [name for name, _, _ in tables.scores(system).grid.rows] == ['en', 'de']
+    assert [name for name, _, _ in tables.scores(system).rows] == ['en', 'de']
     assert found['en', 'chunk_f1', 'K=0'] == '88.00' and found['en', 'chunk_f1', 'K=1'] == '-'
     lines = list(csv.DictReader(io.StringIO(tables.comma_separated([system]))))
     [line] = [line for line in lines if line['language'] == 'en']
@@ -216,9 +222,9 @@ def test_english_is_the_first_row(tmp_path):
 
     other = tiny_sweep.write(tmp_path / 'other', rows)
     write_source(other / 'source', test=None)
-    (system,) = tables.systems([Sweep.read(other)])
+    (system,) = systems_lib.systems([Sweep.read(other)])
     table = tables.scores(system)
-    assert [name for name, _, _ in table.grid.rows] == ['de']
+    assert [name for name, _, _ in table.rows] == ['de']
     [note] = [note for note in table.notes if note.startswith('Without English: ')]
     assert "has no results on the split 'test'; it has validation" in note
 
@@ -227,24 +233,24 @@ def test_source_training_and_the_search_of_its_learning_rate(tmp_path):
     rows = [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])]
     folder = tiny_sweep.write(tmp_path / 'sweep', rows)
     write_source(folder / 'source')
-    (system,) = tables.systems([Sweep.read(folder)])
+    (system,) = systems_lib.systems([Sweep.read(folder)])
     table = tables.source(system)
-    [(name, _, row)] = table.grid.rows
+    [(name, _, row)] = texts(table)
     assert name == str(folder)
     # 50 steps of 8 of 200 examples.
     assert row == ('1e-05', '8', '2', '90.00', '88.00', 'yes')
     assert any('One learning rate was tried' in note for note in table.notes)
     other = write_source(tmp_path / 'other', dev=80.0, rate=5e-5)
     bare = write_source(tmp_path / 'bare', dev=None, test=None, rate=7e-5)
-    (system,) = tables.systems([Sweep.read(folder)], [str(other)])
-    found = [(row[0], row[3], row[-1]) for _, _, row in tables.source(system).grid.rows]
+    (system,) = systems_lib.systems([Sweep.read(folder)], [str(other)])
+    found = [(row[0], row[3], row[-1]) for _, _, row in texts(tables.source(system))]
     assert found == [('1e-05', '90.00', 'yes'), ('5e-05', '80.00', 'no')]
     assert any('2 learning rates were tried' in note for note in tables.source(system).notes)
     strange = write_source(tmp_path / 'strange', stages={'a': {'mixture': 'mtg_mono_sg_de'}})
     with pytest.raises(errors.UserError, match='strange is no source training for a task'):
-        tables.systems([Sweep.read(folder)], [strange])
-    (system,) = tables.systems([Sweep.read(folder)], [bare])
-    assert tables.source(system).grid.rows[1][2][3] == '1.00'
+        systems_lib.systems([Sweep.read(folder)], [strange])
+    (system,) = systems_lib.systems([Sweep.read(folder)], [bare])
+    assert texts(tables.source(system))[1][2][3] == '1.00'
 
 
 def test_the_task_has_its_labels_and_languages(tmp_path):
@@ -265,11 +271,11 @@ def test_a_sweep_without_the_whole_model_has_the_tables_of_its_methods(tmp_path)
     (system,) = systems(tmp_path, rows)
     made = {table.title.partition(' (')[0]: table for table in tables.all_tables(system)}
     scores = made['Scores by language and shots']
-    assert scores.grid.rows == (('de', 'language', ('40.00',)),)
+    assert texts(scores) == [('de', 'language', ('40.00',))]
     said = 'No adaptation of the whole model is finished: zero-shot scores alone.'
     assert said in scores.notes
     for title in ('Mean gains by script', 'What mean gains over zero-shot transfer go with'):
-        assert made[title].notes == ('no adaptation of the whole model is finished',)
+        assert made[title].missing == 'no adaptation of the whole model is finished'
 
 
 def test_sweeps_of_one_source_model_share_a_table_others_do_not(tmp_path):
@@ -278,12 +284,12 @@ def test_sweeps_of_one_source_model_share_a_table_others_do_not(tmp_path):
     for folder in (one, two):
         (folder / 'source').mkdir()
         (folder / 'source/config.json').write_text(json.dumps({'config': {'seed': 1}}))
-    (system,) = tables.systems([Sweep.read(one), Sweep.read(two)])
+    (system,) = systems_lib.systems([Sweep.read(one), Sweep.read(two)])
     assert (system.name, len(system.sweeps)) == ('', 2)
-    assert tables.methods(system).grid is not None
+    assert not tables.methods(system).missing
 
     other = tiny_sweep.write(tmp_path / 'more' / 'two', group('de', 1, [1.0]))
-    found = tables.systems([Sweep.read(one), Sweep.read(two), Sweep.read(other)])
+    found = systems_lib.systems([Sweep.read(one), Sweep.read(two), Sweep.read(other)])
     assert [system.name for system in found] == ['one', 'two']
     with pytest.raises(errors.UserError, match='unknown task'):
         systems(tmp_path, group('de', 1, [1.0], task='sing'), name='strange')
@@ -316,10 +322,10 @@ def test_gains_go_with_factors(tmp_path, overlap):
         r for lang, mean in final.items() for r in (zero_shot(lang, 60.0), row(lang, 1, 0, mean))
     ]
     (system,) = systems(tmp_path, rows)
-    table = tables.factors(system, tables.Overlaps(system))
+    table = tables.factors(system, factors.Overlaps(system))
     found = cells(table)
     gain = [1.0, 3.0, 4.0, 20.0, 2.0]
-    assert list(tables.gains(system, 1).values()) == [1.0, 3.0, 20.0, 4.0, 2.0]  # By code.
+    assert list(systems_lib.gains(system, 1).values()) == [1.0, 3.0, 20.0, 4.0, 2.0]  # By code.
     # Ranks 1, 3, 4, 5, 2 against 1 to 5: 1 - 6 * 11 / 120.
     d2 = sum((a - b) ** 2 for a, b in zip((1, 3, 4, 5, 2), (1, 2, 3, 4, 5), strict=True))
     spearman = 1 - 6 * d2 / (5 * 24)
@@ -368,8 +374,8 @@ def paper_system(tmp_path, monkeypatch, task):
 )
 def test_the_papers_tables_give_its_correlations(tmp_path, monkeypatch, task, features, overlap):
     system = paper_system(tmp_path, monkeypatch, task)
-    table = tables.factors(system, tables.Overlaps(system))
-    made = {name: row for name, _, row in table.grid.rows}
+    table = tables.factors(system, factors.Overlaps(system))
+    made = {name: row for name, _, row in texts(table)}
     assert made['common features of word order'] == features
     assert made['lexical overlap with K=2, wordpieces'] == overlap
     printed = paper.correlations()
@@ -392,7 +398,7 @@ def test_the_papers_tables_give_its_gains_by_script(tmp_path, monkeypatch, task,
     if task == 'udpos':
         assert halves == ['14', '14'] and printed == [round(latin, 1), round(other, 1)]
     else:  # There the paper counts Indonesian among the other scripts.
-        gain = tables.gains(system, 1)['id']
+        gain = systems_lib.gains(system, 1)['id']
         assert halves == ['19', '20']
         moved = (19 * latin - gain) / 18, (20 * other + gain) / 21
         assert [round(value, 1) for value in moved] == printed
@@ -401,17 +407,16 @@ def test_the_papers_tables_give_its_gains_by_script(tmp_path, monkeypatch, task,
 def test_languages_of_one_script_have_no_gains_by_script(tmp_path):
     (system,) = systems(tmp_path, [zero_shot('de', 40.0), *group('de', 1, [50.0])])
     table = tables.scripts(system)
-    assert table.grid is None
-    assert table.notes == ('all languages that are adapted to are in Latin script',)
+    assert table.missing == 'all languages that are adapted to are in Latin script'
 
 
 def test_fewer_than_three_languages_have_no_correlation(tmp_path, overlap):
     rows = [r for lang in ('de', 'ja') for r in (zero_shot(lang, 60.0), row(lang, 1, 0, 61.0))]
     (system,) = systems(tmp_path, rows)
-    table = tables.factors(system, tables.Overlaps(system))
-    assert table.grid is None and 'needs 3 languages' in table.notes[0]
-    assert '2 (de, ja)' in table.notes[0]
-    found = cells(tables.overlap_table(system, tables.Overlaps(system)))
+    table = tables.factors(system, factors.Overlaps(system))
+    assert 'needs 3 languages' in table.missing
+    assert '2 (de, ja)' in table.missing
+    found = cells(tables.overlap_table(system, factors.Overlaps(system)))
     assert found['ja', 'wordpieces', 'K=1'] == '30.00' and found['ja', 'words', 'K=1'] == '15.00'
 
 
@@ -425,7 +430,7 @@ def test_the_papers_numbers_stand_beside_official_data(tmp_path):
     found = cells(tables.scores(system))
     assert found['de', 'K=0', 'paper'] == '49.62'
     assert found['en', 'K=0', 'ours'] == '88.00' and found['en', 'K=0', 'paper'] == '64.52'
-    [*_, (_, _, printed)] = tables.source(system).grid.rows
+    [*_, (_, _, printed)] = texts(tables.source(system))
     assert printed == ('1e-5', '128', '10', '65.1', '-', 'yes')
     assert found['de', 'K=8', 'paper'] == '53.32 ±0.59'
     assert found['de', 'K=8', 'ours'] == '50.00 ±6.00'
@@ -490,7 +495,7 @@ def test_sample_data_gets_no_number_of_the_paper_and_says_so(tmp_path):
     (system,) = systems(tmp_path, rows, config=config)
     assert system.data == 'sample' and system.comparable == ()
     for table in tables.all_tables(system):
-        assert table.grid is None or table.notes[0].startswith('SAMPLE DATA')
+        assert table.missing or table.notes[0].startswith('SAMPLE DATA')
     assert ',sample,' in tables.comma_separated([system])
 
 

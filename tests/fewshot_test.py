@@ -19,7 +19,7 @@ import tiny_labels
 from xlbench import commands, config as config_lib, errors, evaluate, metrics, predict, runs, train
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import __main__ as fewshot, results, sweep, tables
+from xlbench.fewshot import __main__ as fewshot, results, sweep, systems
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
 
 PROJECT = pathlib.Path(__file__).parent.parent
@@ -344,7 +344,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
     assert [block['languages'] for block in about['asked']] == [['fr'], ['de', 'fr'], ['de', 'fr']]
     log = (workdir / 'log.txt').read_text()
     assert '2 results are kept that this command does not ask for' in log
-    for table in tables.systems([results.Sweep.read(workdir)])[0].groups.values():
+    for table in systems.systems([results.Sweep.read(workdir)])[0].groups.values():
         assert not table.missing
 
     # What has been asked for before is finished, also where it was less.

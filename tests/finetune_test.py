@@ -11,7 +11,7 @@ import pytest
 from xlbench import dry_run, names
 from xlbench.configs import fewshot_any, finetune
 from xlbench.errors import UserError
-from xlbench.fewshot import results, tables
+from xlbench.fewshot import results, systems, tables
 
 TASKS = """
 from xlbench import pipeline
@@ -120,7 +120,7 @@ def test_a_sweep_over_shots_of_the_same_tasks(run):
         ('mood', 'fr', 0, None), ('mood', 'fr', 1, 0), ('mood', 'fr', 1, 1),
     ]  # fmt: skip
     assert all(row.metric == 'accuracy' and row.score > 80 for row in sweep.rows)
-    (system,) = tables.systems([sweep])
+    (system,) = systems.systems([sweep])
     made = {table.title: table for table in tables.all_tables(system)}
     assert system.title == 'mood (mood)'
     assert any('mood is no task of the paper' in note for t in made.values() for note in t.notes)

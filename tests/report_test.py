@@ -13,7 +13,7 @@ import pytest
 
 from xlbench import errors, report
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import page, results, tables
+from xlbench.reporting import html as page, layout, notes, results, sections as sections_lib
 
 QG = MTG.scenario('multi', 'qg')
 SIGNATURES = {
@@ -63,15 +63,15 @@ def _workdir(
 
 
 def _section(*paths, step='last', split=None):
-    sections = tables.sections([results.read_run(path) for path in paths], step, split)
+    sections = sections_lib.sections([results.read_run(path) for path in paths], step, split)
     assert len(sections) == 1
     return sections[0]
 
 
 def _rows(section, score='rouge_l'):
-    grid = tables.grid(section, score)
-    labels = [f'{column.group} {column.label}'.strip() for column in grid.columns]
-    return {name: dict(zip(labels, cells, strict=True)) for name, _, cells in grid.rows}
+    table = layout.by_system(section, score)
+    labels = [f'{column.group} {column.label}'.strip() for column in table.columns]
+    return {row.name: dict(zip(labels, map(str, row.cells), strict=True)) for row in table.rows}
 
 
 def test_scores_averages_and_removed_error(tmp_path):
@@ -140,7 +140,8 @@ def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path
     assert list(_rows(section, 'errors')) == [
         'run', 'copy_input', 'most_frequent', 'nearest_input', 'examples'
     ]  # fmt: skip
-    assert not tables.grid(section, 'errors').best
+    rows = layout.by_system(section, 'errors').rows
+    assert not any(cell.best for row in rows for cell in row.cells)
 
 
 def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
@@ -269,8 +270,8 @@ def test_every_format_says_when_the_data_is_made_up(tmp_path):
 
 def test_signatures_stand_under_their_table(tmp_path):
     section = _section(_workdir(tmp_path / 'run', lambda step, task: 50.0))
-    assert tables.signatures(section, 'bleu') == ['SacreBleu: nrefs:1']
-    assert tables.signatures(section, 'rouge_l') == [
+    assert notes.signatures(section.picks, ['bleu'], shared=False) == ['SacreBleu: nrefs:1']
+    assert notes.signatures(section.picks, ['rouge_l'], shared=False) == [
         'MultilingualRouge: rouge|lang:{de,en,es,fr}|v1'
     ]
     text = report.markdown([section])
@@ -286,7 +287,7 @@ def test_seeds_become_one_row_with_a_deviation(tmp_path):
     assert rows['s0 (2 seeds)']['qg avg'] == '42.0 ±2.8'  # sqrt(((40-42)^2 + (44-42)^2) / 1)
     assert rows['other']['qg avg'] == '60.0'
     assert rows['error removed by s0 (2 seeds)']['qg avg'] == '17%'
-    assert [tables.provenance(pick)['seed'] for pick in section.picks] == ['0', '1', '0']
+    assert [notes.provenance(pick)['seed'] for pick in section.picks] == ['0', '1', '0']
     assert not any('same seed' in note for note in section.notes)
     twin = _workdir(tmp_path / 'twin', lambda step, task: 44.0, seed=1)
     assert any('same seed' in note for note in _section(first, second, twin).notes)
@@ -550,7 +551,7 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
         run.choose_step('²', 'test', 'rouge_l')
     result = run.at(7, 'test')['mtg_qg_de_de']
     assert results.read_predictions(result, 9) == [{'id': 0}]
-    report.html(tables.sections([run]))
+    report.html(sections_lib.sections([run]))
 
 
 @pytest.mark.parametrize(
@@ -664,9 +665,10 @@ def _replies(
 def _by_language(*paths):
     """{language: {'Monolingual mrs_rouge': '2.00', ...}} of the first table, and the section."""
     section = _section(*paths)
-    grid = tables.grids(section)[0]
-    labels = [f'{column.group} {column.label}' for column in grid.columns]
-    return {name: dict(zip(labels, c, strict=True)) for name, _, c in grid.rows}, section
+    table = layout.tables(section)[0]
+    labels = [f'{column.group} {column.label}' for column in table.columns]
+    rows = {row.name: dict(zip(labels, map(str, row.cells), strict=True)) for row in table.rows}
+    return rows, section
 
 
 def test_settings_are_columns_and_languages_rows(tmp_path):
@@ -695,12 +697,12 @@ def test_settings_are_columns_and_languages_rows(tmp_path):
     assert rows['avg']['Zero-Shot mrs_rouge'] == rows['avg']['MT mrs_rouge'] == '-'
     assert rows['it']['nearest_input mrs_rouge'] == '1.00'
     assert section.title.endswith('reply from a response set, bert-base-multilingual-cased')
-    ranking = tables.grids(section)[1]
-    assert ranking.scores == ('recall_10', 'mrr', 'set_mrr', 'mrr_code')
+    ranking = layout.tables(section)[1]
+    assert ranking.title == 'recall_10, mrr, set_mrr, mrr_code'
     assert [column.group for column in ranking.columns[::4]] == [*settings[:4], 'examples']
-    assert not any('error' in name for g in tables.grids(section) for name, *_ in g.rows)
+    assert not any('error' in name for g in layout.tables(section) for name, *_ in g.rows)
     assert any('among 500 replies' in note for note in section.notes)
-    assert tables.signatures(section, *ranking.scores) == []
+    assert notes.signatures(section.picks, ranking.title.split(', '), shared=True) == []
 
 
 def test_every_format_shows_a_row_a_language(tmp_path):
@@ -739,7 +741,7 @@ def test_views_and_models_are_tables_of_their_own(tmp_path):
         _replies(tmp_path / 'b', 'mono', 'de', init_from=XLMR),
         _replies(tmp_path / 'c', 'mono', 'de', task='generation', init_from=''),
     ]
-    sections = tables.sections([results.read_run(path) for path in runs])
+    sections = sections_lib.sections([results.read_run(path) for path in runs])
     assert [s.model for s in sections] == [
         'bert-base-multilingual-cased', 'xlm-roberta-base', 'dual_encoder mbert',
     ]  # fmt: skip
@@ -749,8 +751,8 @@ def test_views_and_models_are_tables_of_their_own(tmp_path):
         ['Monolingual (XLM-R, paper)'],
         ['Monolingual (Unicoder-xDAE, paper)'],
     ]
-    assert sections[2].loss_unit == 'nats per token' and len(tables.grids(sections[2])) == 1
-    assert [s.value('mrs_rouge', c.tasks).mean for s, c in (
+    assert sections[2].loss_unit == 'nats per token' and len(layout.tables(sections[2])) == 1
+    assert [s.cell('mrs_rouge', c.tasks).value for s, c in (
         (section.systems[-1], section.columns[0]) for section in sections
     )] == [2.15, 1.79, 4.69]  # fmt: skip
 
@@ -825,10 +827,10 @@ def test_a_retriever_without_a_response_set_shows_its_ranking_or_loss(tmp_path):
         file.write_text(json.dumps(record | {'scores': {'loss': 5.0, 'mrr': 12.5}}))
     for folder in sorted(path.glob('eval/baselines/*/*/*/metrics.json')):
         folder.unlink()
-    assert [grid.scores for grid in tables.grids(_section(path))] == [('mrr',)]
+    assert [table.title for table in layout.tables(_section(path))] == ['mrr']
     for file in path.glob('eval/10/*/*/metrics.json'):
         file.write_text(json.dumps(json.loads(file.read_text()) | {'scores': {'loss': 5.0}}))
-    assert [grid.scores for grid in tables.grids(_section(path))] == [('loss',)]
+    assert [table.title for table in layout.tables(_section(path))] == ['loss']
 
 
 def test_all_suggestions_of_an_example_are_shown(tmp_path):
@@ -846,7 +848,7 @@ def test_all_suggestions_of_an_example_are_shown(tmp_path):
 def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
     tasks = ('news_title_de', 'news_title_fr')
     named = _workdir(tmp_path / 'named', lambda step, task: 40.0, tasks=tasks)
-    order = [tables.sections([results.read_run(named)])[0].scores]
+    order = [sections_lib.sections([results.read_run(named)])[0].scores]
     for path in named.rglob('metrics.json'):
         record = json.loads(path.read_text())
         path.write_text(json.dumps(record | {'headline': 'distinct_1'}))
@@ -871,4 +873,4 @@ def test_the_best_step_of_own_tasks_is_that_of_their_headline(tmp_path):
         scores = {'loss': 2.0, 'rouge_l': rouge_l, 'bleu': bleu}
         file.write_text(json.dumps(record | {'scores': scores, 'headline': 'bleu'}))
     run = results.read_run(path)
-    assert tables.sections([run], 'best')[0].picks[0].step == 20
+    assert sections_lib.sections([run], 'best')[0].picks[0].step == 20

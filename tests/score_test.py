@@ -15,7 +15,7 @@ from xlbench import metrics, report, score
 from xlbench.benchmarks import MRS
 from xlbench.data import postprocess, prepared
 from xlbench.errors import UserError
-from xlbench.reporting import results, tables
+from xlbench.reporting import results, sections as sections_lib
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TASK = 'mtg_qg_de_de'
@@ -196,10 +196,10 @@ def test_reports_show_it_beside_runs(tmp_path, capsys):
             place = [f'--workdir={tmp_path / f"seed{seed}"}', f'--seed={seed}', '--system=Other']
             run(capsys, outputs, f'--references={refs}', f'--task=mtg_qg_{lang}_{lang}', *place)
     folders = [run_folder, tmp_path / 'seed0', tmp_path / 'seed1']
-    (section,) = tables.sections([results.read_run(folder) for folder in folders])
-    rows = {s.name: s.value('rouge_l', section.columns[0].tasks) for s in section.systems}
+    (section,) = sections_lib.sections([results.read_run(folder) for folder in folders])
+    rows = {s.name: s.cell('rouge_l', section.columns[0].tasks) for s in section.systems}
     assert {'run', 'Other (2 seeds)', 'copy_input'} <= set(rows)
-    assert rows['Other (2 seeds)'].mean == pytest.approx(50.0)
+    assert rows['Other (2 seeds)'].value == pytest.approx(50.0)
     report.main([*map(str, folders), f'--output={tmp_path / "report"}'])
     assert 'Other (2 seeds)' in (tmp_path / 'report' / 'report.md').read_text()
     assert 'Other' in report.table(str(tmp_path / 'seed0'))
@@ -225,10 +225,10 @@ def test_a_system_without_a_model_joins_the_tables_of_all_models(tmp_path, capsy
         '--metrics=mrs_rouge', f'--workdir={tmp_path / "human"}')  # fmt: skip
     human = results.read_run(tmp_path / 'human')
     runs = [results.read_run(folder) for folder in folders]
-    sections = tables.sections([*runs, human])
+    sections = sections_lib.sections([*runs, human])
     assert [section.model for section in sections] == ['mt5', 'mbart']
     assert all('human' in [s.name for s in section.systems] for section in sections)
-    (alone,) = tables.sections([human])
+    (alone,) = sections_lib.sections([human])
     assert [s.name for s in alone.systems] == ['human'] and not alone.title.endswith(', ')
     assert 'human, mt5' not in report.comma_separated(sections)
 

@@ -18,8 +18,6 @@ run fills is '-'.
 """
 
 import argparse
-import csv
-import io
 import os
 import pathlib
 import sys
@@ -27,9 +25,11 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, errors
-from xlbench.reporting import grids, tables
+from xlbench.reporting import latex as latex_lib, layout, notes, render, sections as sections_lib
 from xlbench.reporting.results import read_run
-from xlbench.reporting.tables import Grid, Section
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Cell
 
 # A file that begins like this is a report and may be written again.
 _MARK = 'xlbench report: made by python -m xlbench.report, may be overwritten'
@@ -52,20 +52,24 @@ def table(
         max_width: Tables are split between tasks where they would be wider, in characters.
     """
     blocks = []
-    for section in tables.sections([read_run(workdir)], step, split):
+    for section in sections_lib.sections([read_run(workdir)], step, split):
         pick = section.picks[0]
         stage = f' ({pick.run.stage_of(pick.step)})' if len(pick.run.stages) > 1 else ''
         shown = f'{section.split} split, step {pick.step}{stage}'
         sample = ' [SAMPLE DATA]' if section.data == 'sample' else ''
         blocks.append(textwrap.fill(f'{section.title}: {shown}{sample}', max_width))
-        made = tables.grids(section)
-        if section.tables:
-            blocks += [grids.plain(grid, max_width) for grid in made]
-        elif made:  # A table a score would be long: of the other scores, averages.
-            blocks += [grids.plain(made[0], max_width), _averages(section, max_width)]
-        lines = {line for score in section.scores for line in tables.signatures(section, score)}
-        said = [textwrap.fill(line, max_width) for line in (*section.notes, *sorted(lines))]
-        blocks.append('\n'.join(said))
+        made = layout.tables(section)
+        if not section.tables:  # A table a score would be long: of the other scores, averages.
+            made = [*made[:1], *layout.averages(section)]
+        blocks += [render.plain(one, max_width) for one in made]
+        shared = bool(section.tables)
+        signatures = {
+            line
+            for score in section.scores
+            for line in notes.signatures(section.picks, [score], shared)
+        }
+        said = (*section.notes, *sorted(signatures))
+        blocks.append('\n'.join(textwrap.fill(line, max_width) for line in said))
     return '\n\n'.join(filter(None, blocks))
 
 
@@ -73,57 +77,47 @@ def markdown(sections: Sequence[Section]) -> str:
     """All tables as Markdown."""
     parts = [f'<!-- {_MARK} -->', '# Results']
     for section in sections:
-        parts.append(
-            f'## {grids.markdown_text(section.title)}: {grids.markdown_text(section.split)} split'
-        )
-        parts += [grids.markdown_text(note) for note in section.notes]
-        for grid in tables.grids(section):
-            parts += [f'### {grids.markdown_text(grid.title)}', grids.markdown(grid)]
-            parts.append(
-                '\n'.join(f'- {grids.markdown_text(s)}' for s in tables.beneath(section, grid))
-            )
+        title, split = map(render.markdown_text, (section.title, section.split))
+        parts.append(f'## {title}: {split} split')
+        parts += [render.markdown_text(note) for note in section.notes]
+        parts += map(render.markdown, layout.tables(section))
         parts.append('### Provenance')
         for pick in section.picks:
-            facts = tables.provenance(pick).items()
-            parts.append(
-                '\n'.join(f'- {key}: {grids.markdown_text(value)}' for key, value in facts)
-            )
+            facts = notes.provenance(pick).items()
+            parts.append('\n'.join(f'- {key}: {render.markdown_text(fact)}' for key, fact in facts))
     return '\n\n'.join(part for part in parts if part) + '\n'
 
 
 def comma_separated(sections: Sequence[Section]) -> str:
     """Every number as one line: tidy, for other tools; also scores that the tables leave out."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, _CSV_FIELDS, lineterminator='\n')
-    writer.writeheader()
+    rows = []
     for section in sections:
         for system in section.systems:
             names = sorted({name for run in system.scores for t in run.values() for name in t})
             for column in (c for c in section.columns if len(c.tasks) == 1):
                 for score in names:
-                    if cell := system.value(score, column.tasks):
-                        row = _csv_row(section, system, column.tasks[0], score, cell)
-                        writer.writerow({key: grids.csv_value(value) for key, value in row.items()})
-    return out.getvalue()
+                    cell = system.cell(score, column.tasks)
+                    if cell.value is not None:
+                        rows.append(_csv_row(section, system, column.tasks[0], score, cell))
+    return render.comma_separated(_CSV_FIELDS, rows)
 
 
 def latex(sections: Sequence[Section]) -> str:
     """All tables for a paper; needs \\usepackage{booktabs}."""
-    parts = [f'% {_MARK}', r'% Needs \usepackage{booktabs} in the preamble.']
+    parts = []
     for section in sections:
-        for grid in tables.grids(section):
-            parts.append(grids.latex(grid, _caption(section, grid)))
+        parts += map(latex_lib.table, layout.tables(section))
         for pick in section.picks:
-            facts = tables.provenance(pick).items()
-            parts += [f'% {key}: {value}' for key, value in facts]
-    return '\n'.join(parts) + '\n'
+            parts += [f'% {key}: {value}' for key, value in notes.provenance(pick).items()]
+    return latex_lib.document(parts, _MARK)
 
 
 def html(sections: Sequence[Section]) -> str:
     """One self-contained page with plots."""
-    from xlbench.reporting import page  # It loads matplotlib, which nothing else here needs.
+    # It loads matplotlib, which nothing else here needs.
+    from xlbench.reporting import html as html_lib
 
-    return page.render(sections, _MARK)
+    return html_lib.document(sections, _MARK)
 
 
 _FORMATS: dict[str, tuple[str, Callable[[Sequence[Section]], str]]] = {
@@ -169,7 +163,7 @@ def main(argv: Sequence[str]) -> int:
     if len(formats) > 1 and not args.output:
         raise errors.UserError('several formats need --output=FOLDER; without it give one')
     runs = [read_run(folder) for folder in dict.fromkeys(args.workdir)]
-    sections = tables.sections(runs, args.step, args.split)
+    sections = sections_lib.sections(runs, args.step, args.split)
     if args.output:
         for path in write(sections, args.output, formats):
             print(f'wrote {path}')
@@ -202,59 +196,36 @@ def _refuse_foreign(path: pathlib.Path) -> None:
         )
 
 
-def _averages(section: Section, max_width: int) -> str:
-    """The other scores in short: one column per score and task, averaged over its languages."""
-    last = {column.group: i for i, column in enumerate(section.columns)}
-    columns = []
-    lines: dict[str, list[str]] = {system.name: [] for system in section.systems}
-    for score in section.scores[1:]:
-        rows = {name: cells for name, _, cells in tables.grid(section, score).rows}
-        for group, index in last.items():
-            columns.append(tables.Column(score, group or 'all', ()))
-            for name, line in lines.items():
-                line.append(rows[name][index] if name in rows else '-')
-    if not columns:
-        return ''
-    rows = tuple((name, '', tuple(cells)) for name, cells in lines.items())
-    return grids.plain(Grid(('averages',), tuple(columns), rows), max_width)
-
-
-def _caption(section: Section, grid: Grid) -> str:
-    """What a table shows, and what is said beneath it."""
-    said = [f'{grid.title}, {section.split} split of {section.title}']
-    said += [line.removesuffix('.') for line in tables.beneath(section, grid)]
-    return f'{". ".join(said)}.'
-
-
 def _csv_row(
-    section: Section, system: tables.System, task: str, score: str, cell: tables.Cell
-) -> dict[str, object]:
+    section: Section, system: System, task: str, score: str, cell: Cell
+) -> tuple[object, ...]:
+    """A line, in the order of _CSV_FIELDS."""
     try:
         name = benchmarks.parse_task(task)
     except errors.UserError:  # A task of the user's own.
         name = benchmarks.TaskName('', task, '', '')
     picks = [pick for pick in system.picks if task in pick.results]
     is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
-    return {
-        'benchmark': name.benchmark or section.title,
-        'split': section.split,
-        'data': section.data,
-        'system': f'{system.name}, {section.model}' if is_setting else system.name,
-        'kind': system.kind,
-        'task': name.task,
-        'source': name.source,
-        'target': name.target,
-        'score': score,
-        'mean': cell.mean,
-        'standard_deviation': '' if cell.deviation is None else cell.deviation,
-        'examples': '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
-        'runs': len(picks) or len(system.scores),
-        'seeds': ' '.join(str(pick.run.seed) for pick in picks),
-        'steps': ' '.join(str(pick.step) for pick in picks),
-        'stages': ' '.join(pick.run.stage_of(pick.step) for pick in picks),
-        'config': picks[0].run.config_hash if picks else '',
-        'workdirs': ' '.join(str(pick.run.workdir) for pick in picks),
-    }
+    return (
+        name.benchmark or section.title,
+        section.split,
+        section.data,
+        f'{system.name}, {section.model}' if is_setting else system.name,
+        system.kind,
+        name.task,
+        name.source,
+        name.target,
+        score,
+        cell.value,
+        cell.spread,
+        '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
+        len(picks) or len(system.scores),
+        ' '.join(str(pick.run.seed) for pick in picks),
+        ' '.join(str(pick.step) for pick in picks),
+        ' '.join(pick.run.stage_of(pick.step) for pick in picks),
+        picks[0].run.config_hash if picks else '',
+        ' '.join(str(pick.run.workdir) for pick in picks),
+    )
 
 
 if __name__ == '__main__':

@@ -36,7 +36,7 @@ from xlbench.data import features, prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot.results import Row, Sweep
 from xlbench.models import bert
-from xlbench.reporting import grids
+from xlbench.reporting import render
 from xlbench.training import checkpoints, objectives
 
 BATCH_SIZE = 32
@@ -286,7 +286,7 @@ def write_csv(path: str | pathlib.Path, found: Sequence[Change], names: Sequence
         (name, c.token, c.change, c.each, c.places, c.examples)
         for name, c in zip(names, found, strict=True)
     )
-    files.write(path, grids.comma_separated(head, rows, decimals=6))
+    files.write(path, render.comma_separated(head, rows, decimals=6))
 
 
 if __name__ == '__main__':

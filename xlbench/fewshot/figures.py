@@ -24,10 +24,10 @@ from xlbench import files
 from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
 from xlbench.errors import UserError
-from xlbench.fewshot import tables
+from xlbench.fewshot import systems
 from xlbench.fewshot.results import SEPARATOR, Row, Sweep
 from xlbench.metrics import tagging
-from xlbench.reporting import grids
+from xlbench.reporting import render
 
 PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
 FIRST = 10  # Buckets of figure 3.
@@ -61,7 +61,7 @@ class Drawn(NamedTuple):
 
 
 def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]:
-    """Draws every figure that the results suffice for, one for each system of tables.systems.
+    """Draws every figure that the results suffice for, one for each system.
 
     Args:
         sweeps: Where several of a system have the same language and shots, the one with the most
@@ -71,7 +71,7 @@ def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]
     folder = pathlib.Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     count, parts = collections.Counter(), []
-    for system in tables.systems(sweeps):
+    for system in systems.systems(sweeps):
         count[system.task] += 1
         name = system.task + f'-{count[system.task]}' * (count[system.task] > 1)
         parts.append((system, name, find_groups(system.sweeps, system.task)))
@@ -745,4 +745,4 @@ def _grid(
 def _write_csv(stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """The numbers of a figure; each row begins with task, language and shots."""
     head = ('task', 'language', 'shots', *columns)
-    files.write(f'{stem}.csv', grids.comma_separated(head, rows, decimals=4))
+    files.write(f'{stem}.csv', render.comma_separated(head, rows, decimals=4))

@@ -22,9 +22,12 @@ from typing import Any
 
 from xlbench import errors, files
 from xlbench.benchmarks import FEWSHOT, languages
-from xlbench.fewshot import lexical, tables
+from xlbench.fewshot import factors as factors_lib, lexical, systems as systems_lib, tables
+from xlbench.fewshot.factors import Overlaps
 from xlbench.fewshot.results import Sweep
-from xlbench.reporting import grids, tables as tables_lib
+from xlbench.fewshot.systems import System
+from xlbench.reporting import latex, notes, render
+from xlbench.reporting.tables import Table
 
 _MARK = 'xlbench report: made by python -m xlbench.fewshot.report, may be overwritten'
 
@@ -37,29 +40,21 @@ def table(workdir: str, max_width: int = 120) -> str:
         max_width: Of the screen, in characters.
     """
     blocks = []
-    for system in tables.systems([Sweep.read(workdir)]):
+    for system in systems_lib.systems([Sweep.read(workdir)]):
         made = (tables.scores, tables.growth, tables.starts, tables.methods)
-        blocks += [t for t in (make(system) for make in made) if t.grid is not None]
-    return '\n\n'.join(tables.plain(block, max_width) for block in blocks)
+        blocks += [t for t in (make(system) for make in made) if not t.missing]
+    return '\n\n'.join(render.screen(block, max_width) for block in blocks)
 
 
-def markdown(tables_of: Sequence[tables.Table], figures: str = '') -> str:
-    """All tables as Markdown, then the figures."""
-    parts = [f'<!-- {_MARK} -->', f'# {grids.markdown_text(FEWSHOT.title)} (arXiv:{FEWSHOT.arxiv})']
-    system = None
-    for one in tables_of:
-        if one.system is not system:
-            system = one.system
-            parts.append(f'## {grids.markdown_text(system.title)}')
-            parts += [grids.markdown_text(system.about_data), _provenance(system)]
-        parts.append(tables.markdown(one))
+def markdown(made: Sequence[tuple[System, Sequence[Table]]], figures: str = '') -> str:
+    """The tables of each system as Markdown, then the figures."""
+    title = f'# {render.markdown_text(FEWSHOT.title)} (arXiv:{FEWSHOT.arxiv})'
+    parts = [f'<!-- {_MARK} -->', title]
+    for system, tables_of in made:
+        parts.append(f'## {render.markdown_text(system.title)}')
+        parts += [render.markdown_text(system.about_data), _provenance(system)]
+        parts += map(render.markdown, tables_of)
     return '\n\n'.join([*parts, *([figures] if figures else [])]) + '\n'
-
-
-def latex(tables_of: Sequence[tables.Table]) -> str:
-    """All tables for a paper; needs \\usepackage{booktabs}."""
-    parts = [f'% {_MARK}', r'% Needs \usepackage{booktabs} in the preamble.']
-    return '\n'.join([*parts, *filter(None, map(tables.latex, tables_of))]) + '\n'
 
 
 def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) -> list[str]:
@@ -78,15 +73,17 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
 
     folder = pathlib.Path(output)
     _refuse_foreign(folder)
-    systems = tables.systems(sweeps, searched)
-    overlaps = [tables.Overlaps(system) for system in systems]
+    systems = systems_lib.systems(sweeps, searched)
+    overlaps = [Overlaps(system) for system in systems]
     made = [
-        one
+        (system, tables.all_tables(system, overlap))
         for system, overlap in zip(systems, overlaps, strict=True)
-        for one in tables.all_tables(system, overlap)
     ]
     lines = [
-        f'no "{one.title}" of {one.system.title}: {one.notes[0]}' for one in made if not one.grid
+        f'no "{one.title}" of {system.title}: {one.missing}'
+        for system, tables_of in made
+        for one in tables_of
+        if one.missing
     ]
     try:
         # First, so that a folder with anything of ours in it is known as ours.
@@ -97,7 +94,7 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
         lines += [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
         contents = {
             'report.md': markdown(made, '\n\n'.join(shown)),
-            'report.tex': latex(made),
+            'report.tex': latex.document((latex.table(t) for _, ts in made for t in ts), _MARK),
             'report.csv': tables.comma_separated(systems),
             'correlations.csv': _correlations(systems, overlaps),
             'factors.csv': _factors(systems, overlaps),
@@ -122,15 +119,14 @@ def main(argv: Sequence[str]) -> int:
     if args.output:
         print('\n'.join(write(sweeps, args.output, args.searched)))
     else:
-        systems = tables.systems(sweeps, args.searched)
-        made = [one for system in systems for one in tables.all_tables(system)]
-        print(markdown(made), end='')
+        systems = systems_lib.systems(sweeps, args.searched)
+        print(markdown([(system, tables.all_tables(system)) for system in systems]), end='')
     return 0
 
 
 def _figure(drawn: Any) -> str:
     """A figures.Drawn in Markdown."""
-    caption, note = map(grids.markdown_text, (drawn.caption, drawn.note))
+    caption, note = map(render.markdown_text, (drawn.caption, drawn.note))
     if not drawn.file:
         return f'{_sentence(caption)} Left out: {_sentence(note)}'
     image = pathlib.PurePath(drawn.file).with_suffix('.png')
@@ -145,7 +141,7 @@ def _sentence(text: str) -> str:
     return text.rstrip('.') + '.'
 
 
-def _provenance(system: tables.System) -> str:
+def _provenance(system: System) -> str:
     """Where the numbers of a system come from, a line a sweep."""
     lines = []
     for sweep in system.sweeps:
@@ -160,39 +156,39 @@ def _provenance(system: tables.System) -> str:
             'dev set': (sweep.config.get('adapt') or {}).get('dev'),
             'source model': sweep.source[:12],
         }
-        known = [f'{k} {tables_lib.plain_fact(v)}' for k, v in facts.items() if v is not None]
-        lines.append(f'- {grids.markdown_text("; ".join(known))}')
-    return '\n'.join(lines)
+        known = [f'{k} {notes.plain_fact(v)}' for k, v in facts.items() if v is not None]
+        lines.append('; '.join(known))
+    return render.items(lines)
 
 
-def _correlations(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlaps]) -> str:
+def _correlations(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
     """Table 3 with all digits, and the same for the gains of each K."""
     rows = [
         (_name(system), system.data, system.task, k or 'mean', factor.name, factor.shots, *value)
         for system, overlap in zip(systems, overlaps, strict=True)
-        for k, factor, value in tables.correlations(system, overlap)
+        for k, factor, value in factors_lib.correlations(system, overlap)
         if not isinstance(value, str)
     ]
     head = ('system', 'data', 'task', 'gain_of_shots', 'factor', 'overlap_of_shots')
-    return grids.comma_separated((*head, 'spearman', 'pearson', 'languages'), rows)
+    return render.comma_separated((*head, 'spearman', 'pearson', 'languages'), rows)
 
 
-def _factors(systems: Sequence[tables.System], overlaps: Sequence[tables.Overlaps]) -> str:
+def _factors(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
     """The points of table 3, and table 14: a line a language and K."""
     rows = []
     for system, overlap in zip(systems, overlaps, strict=True):
         for k in system.shots():
-            gains = tables.gains(system, k)
+            gains = systems_lib.gains(system, k)
             for lang in system.languages:
                 factors = (overlap.found.get((unit, lang, k)) for unit in lexical.UNITS)
                 row = (gains.get(lang), *factors, languages.shared_features(lang))
                 rows.append((_name(system), system.data, system.task, lang, k, *row))
     head = ('system', 'data', 'task', 'language', 'shots', 'gain')
     overlap = (f'{unit}_overlap' for unit in lexical.UNITS)
-    return grids.comma_separated((*head, *overlap, 'features'), rows)
+    return render.comma_separated((*head, *overlap, 'features'), rows)
 
 
-def _name(system: tables.System) -> str:
+def _name(system: System) -> str:
     return system.name or system.sweeps[0].workdir.resolve().name
 
 

@@ -34,7 +34,7 @@ import numpy as np
 from xlbench import errors, files, foreign
 from xlbench.benchmarks import topics
 from xlbench.data import prepared
-from xlbench.reporting import grids
+from xlbench.reporting import render
 
 SEPARATOR = 255
 ZERO_SHOT = 'zero_shot'  # The method of rows without shots.
@@ -415,7 +415,7 @@ def write_csv(rows: Iterable[Row], path: str | pathlib.Path) -> None:
     """Writes rows as a tidy table, in the order given; the same rows give the same bytes."""
     columns = [name for name in _FIELDS if name != 'curve']
     values = ([getattr(row, name) for name in columns] for row in rows)
-    files.write(path, grids.comma_separated(columns, values))
+    files.write(path, render.comma_separated(columns, values))
 
 
 def _asks_for(values: Any, value: Any) -> bool:

@@ -1,14 +1,24 @@
 """Results of runs as tables and pages.
 
-  results  reads the scores of workdirs
-  tables   which rows and columns a table has
-  grids    a table as text, Markdown, LaTeX or CSV
-  page     a report as one HTML page
+  results   reads the scores of workdirs
+  systems   what is compared: runs, baselines, a paper's systems
+  sections  sorts runs by benchmark and split
+  notes     what has to be said beside the numbers
+  layout    which rows and columns the tables of a section have
+  tables    a table: cells of numbers under grouped columns
+  render    a table for the screen, as Markdown or CSV
+  latex     a table for a paper
+  html      a report as one HTML page
 """
 
 __all__ = [
-    'grids',
-    'page',
+    'html',
+    'latex',
+    'layout',
+    'notes',
+    'render',
     'results',
+    'sections',
+    'systems',
     'tables',
 ]

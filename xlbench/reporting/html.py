@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 
 from xlbench import benchmarks, errors
 from xlbench.benchmarks import languages
-from xlbench.reporting import tables
+from xlbench.reporting import layout, notes
 from xlbench.reporting.results import Run, read_predictions
-from xlbench.reporting.tables import Grid, Section
+from xlbench.reporting.sections import Section
+from xlbench.reporting.tables import Table, clean
 
 _PREDICTIONS = 3  # Examples shown for each task.
 _STYLE = """
@@ -37,7 +38,7 @@ svg { max-width: 100%; height: auto }
 Series = list[tuple[float, float]]  # Points (step, value).
 
 
-def render(sections: Sequence[Section], mark: str) -> str:
+def document(sections: Sequence[Section], mark: str) -> str:
     """The page.
 
     Args:
@@ -53,13 +54,13 @@ def render(sections: Sequence[Section], mark: str) -> str:
     for section in sections:
         parts.append(f'<h2>{_text(section.title)}: {_text(section.split)} split</h2>')
         parts += [f'<p class="note">{_text(note)}</p>' for note in section.notes]
-        for grid in tables.grids(section):
-            parts += [f'<h3>{_text(grid.title)}</h3>', _table(grid)]
-            parts += [f'<p class="signature">{_text(s)}</p>' for s in tables.beneath(section, grid)]
+        for table in layout.tables(section):
+            parts += [f'<h3>{_text(table.title)}</h3>', _table(table)]
+            parts += [f'<p class="signature">{_text(note)}</p>' for note in table.notes]
         parts += _plots(section)
         parts += _examples(section)
         parts.append('<h3>Provenance</h3>')
-        parts += [_definitions(tables.provenance(pick)) for pick in section.picks]
+        parts += [_definitions(notes.provenance(pick)) for pick in section.picks]
     return '\n'.join([*parts, '</body></html>\n'])
 
 
@@ -133,8 +134,8 @@ def _plots(section: Section) -> list[str]:
     for pick in section.picks:
         if any(run is pick.run for run in runs.values()):
             continue  # Its results are shared between two columns.
-        name = tables.clean(pick.run.workdir.resolve().name)
-        runs[name if name not in runs else tables.clean(pick.run.workdir)] = pick.run
+        name = clean(pick.run.workdir.resolve().name)
+        runs[name if name not in runs else clean(pick.run.workdir)] = pick.run
     training = {name: training_series(run, 'loss') for name, run in runs.items()}
     plots = [plot('Training loss', section.loss_unit, training)]
     for score in dict.fromkeys(('loss', *section.scores[:1])):
@@ -196,28 +197,21 @@ def _languages(task: str) -> tuple[str, str]:
     )
 
 
-def _table(grid: Grid) -> str:
-    groups: list[list] = []
-    for column in grid.columns:
-        if groups and groups[-1][0] == column.group:
-            groups[-1][1] += 1
-        else:
-            groups.append([column.group, 1])
-    heads = ''.join(f'<th colspan="{span}">{_text(group or "all")}</th>' for group, span in groups)
-    labels = ''.join(f'<th>{_text(column.label)}</th>' for column in grid.columns)
+def _table(table: Table) -> str:
+    heads = ''.join(
+        f'<th colspan="{span}">{_text(group or "all")}</th>' for group, span in table.groups
+    )
+    labels = ''.join(f'<th>{_text(column.label)}</th>' for column in table.columns)
     rows = [
         f'<tr class="{_text(kind)}"><td>{_text(name)}</td>'
-        + ''.join(
-            f'<td{" class=best" if (i, j) in grid.best else ""}>{_text(cell)}</td>'
-            for j, cell in enumerate(cells)
-        )
+        + ''.join(f'<td{" class=best" if cell.best else ""}>{_text(cell)}</td>' for cell in cells)
         + '</tr>'
-        for i, (name, kind, cells) in enumerate(grid.rows)
+        for name, kind, cells in table.rows
     ]
     return '\n'.join(
         [
             f'<table><thead><tr><th></th>{heads}</tr>',
-            f'<tr><th>{_text(grid.head)}</th>{labels}</tr></thead><tbody>',
+            f'<tr><th>{_text(table.head)}</th>{labels}</tr></thead><tbody>',
             *rows,
             '</tbody></table>',
         ]
@@ -233,4 +227,4 @@ def _definitions(facts: Mapping[str, str]) -> str:
 
 
 def _text(value: object) -> str:
-    return html.escape(tables.clean(value), quote=True)
+    return html.escape(clean(value), quote=True)

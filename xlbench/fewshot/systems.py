@@ -1,0 +1,396 @@
+"""Sweeps as they are compared: scores over buckets, and when the paper's may stand beside them.
+
+Sweeps that adapt the same source-trained model to the same task are one `System`. Every number is
+over the buckets of a group, with the learning rate that is best on dev (see results.Sweep), and one
+seed, the one with the most buckets.
+"""
+
+import collections
+import dataclasses
+import functools
+import pathlib
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xlbench import errors
+from xlbench.benchmarks import FEWSHOT, topics
+from xlbench.fewshot import paper
+from xlbench.fewshot.results import ZERO_SHOT, Row, Sweep
+from xlbench.metrics import classification, tagging
+from xlbench.reporting import notes, results as runs_results
+from xlbench.reporting.tables import clean
+
+_TOLERANCE = 0.01  # How far a split may be from its official size: readers leave out some.
+
+
+class Stats(NamedTuple):
+    """A group's scores over its buckets, 0 to 100.
+
+    Attributes:
+        scores: By bucket.
+        empty: Numbers of the buckets without an example.
+        learning_rate: That was chosen; None without adaptation.
+        seed: Whose adaptations these are.
+        has_dev: Whether the learning rate was chosen on a dev set.
+        missing: Buckets that the sweep still has to adapt to.
+    """
+
+    scores: tuple[float, ...]
+    empty: tuple[int, ...] = ()
+    learning_rate: float | None = None
+    seed: int | None = None
+    has_dev: bool = True
+    missing: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Over buckets."""
+        return statistics.fmean(self.scores)
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the sample (n - 1); None for a single bucket."""
+        return statistics.stdev(self.scores) if len(self.scores) > 1 else None
+
+    @property
+    def population(self) -> float:
+        """Standard deviation of the population (n)."""
+        return statistics.pstdev(self.scores)
+
+
+class Group(NamedTuple):
+    """What a mean is over; as Row.group without the task."""
+
+    language: str
+    shots: int
+    method: str = 'full'
+    start: str = 'source'
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """The sweeps that adapt one source-trained model to one task.
+
+    Attributes:
+        task: Of the benchmark.
+        sweeps: One or several.
+        name: What tells it from other systems of the task; '' for the only one.
+        searched: Workdirs of source training for the task, the one that is adapted among them.
+    """
+
+    task: str
+    sweeps: tuple[Sweep, ...]
+    name: str = ''
+    searched: tuple[pathlib.Path, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The task, and the system where there are others."""
+        return f'{topics.title(self.task)} ({self.task}{self.name and ", " + self.name})'
+
+    @property
+    def metric(self) -> str:
+        """The name of the score."""
+        return topics.main_score(self.task)
+
+    @property
+    def signature(self) -> str:
+        """What decides the score."""
+        is_tagging = topics.is_tagging(self.task)
+        return (tagging.ChunkF1() if is_tagging else classification.Classification()).signature
+
+    @functools.cached_property
+    def groups(self) -> dict[Group, Stats]:
+        """The scores of each group; of several sweeps' those with the most buckets."""
+        found: dict[Group, Stats] = {}
+        for sweep in self.sweeps:
+            for group, stats in _stats(sweep, self.task).items():
+                if group not in found or len(found[group].scores) < len(stats.scores):
+                    found[group] = stats
+        return found
+
+    @functools.cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Those that something is known of, by code."""
+        return tuple(sorted({group.language for group in self.groups}))
+
+    def shots(self, **fields: str) -> tuple[int, ...]:
+        """The values of K, without 0, of groups with these fields."""
+        found = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
+        return tuple(sorted({group.shots for group in found} - {0}))
+
+    def zero_shot(self, language: str, start: str = 'source') -> Stats | None:
+        """The score without adaptation."""
+        return self.groups.get(Group(language, 0, ZERO_SHOT, start))
+
+    @functools.cached_property
+    def source(self) -> 'SourceTraining | str':
+        """How the model that is adapted was trained; or a sentence on why that is not known."""
+        return self.read_source(self.sweeps[0].source_workdir)
+
+    def read_source(self, workdir: pathlib.Path) -> 'SourceTraining | str':
+        """What a workdir says of source training for the task; or a sentence if it cannot be."""
+        return _source_training(workdir, self.task)
+
+    @property
+    def english(self) -> 'tuple[float, int] | str':
+        """English test score of the model that is adapted, and of how many examples; or why not."""
+        return self.source if isinstance(self.source, str) else self.source.test
+
+    @functools.cached_property
+    def data(self) -> str:
+        """'sample', 'official' or 'other', as in reporting.sections."""
+        if any(sweep.is_sample for sweep in self.sweeps):
+            return 'sample'
+        return 'other' if self._reason or not self.comparable else 'official'
+
+    @functools.cached_property
+    def about_data(self) -> str:
+        """The sentence about it that belongs under every table."""
+        if self.data == 'sample':
+            return notes.SAMPLE_DATA
+        if self.data == 'other':
+            reason = self._reason or next(iter(self._mismatches.values()))
+            return (
+                f'NOT THE OFFICIAL SETTING: {reason}. No number here compares with a published one.'
+            )
+        line = (
+            f'The model is {paper.CHECKPOINT}, English training and test sets have their official '
+            'sizes, up to 1 %. Numbers of the paper stand beside those of all '
+            f'{paper.BUCKETS} buckets.'
+        )
+        if self.task == 'mldoc':
+            line += f' {paper.MLDOC_BUCKETS}'
+        if self._mismatches:
+            what = '; '.join(f'{lang}: {reason}' for lang, reason in self._mismatches.items())
+            line += f' Without numbers of the paper: {what}.'
+        return line
+
+    @property
+    def comparable(self) -> tuple[str, ...]:
+        """The languages whose scores the paper's may stand beside."""
+        if any(sweep.is_sample for sweep in self.sweeps) or self._reason:
+            return ()
+        return tuple(lang for lang in self.languages if lang not in self._mismatches)
+
+    @functools.cached_property
+    def _reason(self) -> str:
+        """Why no language compares with the paper; '' if some may."""
+        if self.task not in FEWSHOT.tasks:
+            return f'{self.task} is no task of the paper'
+        for sweep in self.sweeps:
+            if sweep.info.get('data') != 'files':
+                return f'{folder(sweep)} does not say where its data is from'
+            start = str(sweep.source_config.get('init_from') or '')
+            if pathlib.PurePath(start.partition('@')[0]).name != paper.CHECKPOINT:
+                began = start or 'fresh parameters'
+                return f'source training began with {clean(began)}, not {paper.CHECKPOINT}'
+            key, split = FEWSHOT.task_name(self.task, FEWSHOT.pivot), 'train'
+            size = sweep.source_examples.get(f'{key}/{split}')
+            official = paper.sizes()[self.task, FEWSHOT.pivot, split]
+            if not _is_near(size, official):
+                return (
+                    f'the source model is trained on {size or "an unknown number of"} English '
+                    f'examples (official: {official})'
+                )
+        return ''
+
+    @functools.cached_property
+    def _mismatches(self) -> dict[str, str]:
+        """Language -> why its test set is not the paper's."""
+        found = {}
+        for lang in self.languages:
+            official = paper.sizes().get((self.task, lang, 'test'))
+            size = max(sweep.num_examples(self.task, lang) for sweep in self.sweeps)
+            if official is None:
+                found[lang] = 'the official size of its test set is not known'
+            elif not _is_near(size, official):
+                found[lang] = f'its test set has {size} examples (official: {official})'
+        return found
+
+    def paper(self, group: Group) -> tuple[str, str] | None:
+        """The paper's mean and standard deviation, as printed, where they may stand beside ours."""
+        english = group.language == FEWSHOT.pivot
+        compares = self.english_compares if english else self.compares(group)
+        return paper.scores().get((self.task, *group)) if compares else None
+
+    @property
+    def english_compares(self) -> bool:
+        """Whether the paper's English score may stand beside ours."""
+        if self.data != 'official' or isinstance(self.english, str):
+            return False
+        official = paper.sizes().get((self.task, FEWSHOT.pivot, 'test'))
+        return official is not None and _is_near(self.english[1], official)
+
+    def compares(self, group: Group) -> bool:
+        """Whether the paper's score of a group may stand beside ours: it is over all buckets."""
+        stats = self.groups.get(group)
+        if stats is None or group.language not in self.comparable:
+            return False
+        return not group.shots or len(stats.scores) + len(stats.empty) == paper.BUCKETS
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceTraining:
+    """One source training in English, as far as its workdir tells.
+
+    Attributes:
+        workdir: Of the training.
+        learning_rate: Of the last stage, at its highest; None if the config does not say.
+        batch_size: Likewise.
+        epochs: Over the training examples; None if their number is not known.
+        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
+            or a sentence on why that is not known.
+        test: Likewise, on the English test set.
+    """
+
+    workdir: pathlib.Path
+    learning_rate: float | None
+    batch_size: int | None
+    epochs: float | None
+    dev: tuple[float, int] | str
+    test: tuple[float, int] | str
+
+
+def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()) -> list[System]:
+    """Sorts sweeps by task and source-trained model.
+
+    Args:
+        sweeps: Of any tasks.
+        searched: Workdirs of further source training, such as with other learning rates.
+    """
+    found: dict[tuple[str, str], list[Sweep]] = {}
+    for sweep in sweeps:
+        for task in dict.fromkeys(row.task for row in sweep.rows):
+            if not topics.is_known(task):
+                raise errors.unknown(f'task in {sweep.workdir}', task, FEWSHOT.tasks)
+            found.setdefault((task, sweep.source), []).append(sweep)
+    number = collections.Counter(task for task, _ in found)
+    folders = [folder(members[0]) for members in found.values()]
+    names = [
+        folder if folders.count(folder) == 1 else clean(members[0].workdir)
+        for folder, members in zip(folders, found.values(), strict=True)
+    ]
+    others: dict[str, list[pathlib.Path]] = {task: [] for task in number}
+    for (task, _), members in found.items():
+        others[task].append(members[0].source_workdir)
+    for path in map(pathlib.Path, searched):
+        scenario = runs_results.read_run(path).scenario
+        if scenario is None or scenario.task not in FEWSHOT.tasks:
+            raise errors.UserError(f'{path} is no source training for a task of few-shot transfer')
+        others.setdefault(scenario.task, []).append(path)
+    made = [
+        System(
+            task,
+            tuple(members),
+            name if number[task] > 1 else '',
+            tuple(dict.fromkeys(path for path in others[task])),
+        )
+        for name, ((task, _), members) in zip(names, found.items(), strict=True)
+    ]
+    order = (*FEWSHOT.tasks, *number)
+    return sorted(made, key=lambda system: order.index(system.task))
+
+
+def gains(system: System, shots: int | None) -> dict[str, float]:
+    """Language -> mean score with K shots less the zero-shot score.
+
+    Args:
+        system: Whose scores.
+        shots: K; None averages the gains of all K, of those languages that have all of them.
+    """
+    every = system.shots(method='full', start='source') if shots is None else (shots,)
+    found = {}
+    for lang in system.languages:
+        pairs = [pair(system, lang, 0, k) for k in every]
+        if pairs and all(low and high for low, high in pairs):
+            found[lang] = statistics.fmean(high.mean - low.mean for low, high in pairs)
+    return found
+
+
+def _source_training(workdir: pathlib.Path, task: str) -> SourceTraining | str:
+    """Reads a workdir of source training; a sentence if it cannot be."""
+    try:
+        run = runs_results.read_run(workdir)
+    except errors.UserError as error:
+        return str(error)
+    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
+
+    def score(split: str) -> tuple[float, int] | str:
+        try:
+            found = run.at(run.choose_step('best', split, metric), split).get(name)
+        except errors.UserError as error:
+            return str(error)
+        if found is None or metric not in found.scores:
+            return f'{workdir} has no {metric} of {name} on the split {split!r}'
+        return found.scores[metric], found.num_examples
+
+    stages = [*map(_block, _block(run.config.get('stages')).values())]
+    batch_size = _whole(_block(run.config.get('batches')).get('batch_size'))
+    examples = _whole(_block(run.info.get('examples')).get(f'{name}/train'))
+    rows = batch_size * sum(_whole(stage.get('num_steps')) for stage in stages)
+    rate = _block(stages[-1].get('optimizer')).get('learning_rate') if stages else None
+    return SourceTraining(
+        workdir,
+        float(rate) if isinstance(rate, int | float) else None,
+        batch_size or None,
+        rows / examples if examples else None,
+        score('validation'),
+        score('test'),
+    )
+
+
+def _stats(sweep: Sweep, task: str) -> dict[Group, Stats]:
+    """The groups of one sweep, each with its chosen learning rate and one seed."""
+    rows: dict[Group, list[Row]] = {}
+    for row in sweep.rows:
+        if row.task == task:
+            rows.setdefault(Group(row.language, row.shots, row.method, row.start), []).append(row)
+    found = {}
+    for group, of_group in rows.items():
+        if not group.shots:
+            found[group] = Stats(tuple(row.score for row in of_group))
+            continue
+        rate = sweep.learning_rate(task, *group)
+        empty = tuple(sorted({row.bucket for row in of_group if row.status == 'empty'}))
+        done = [
+            row for row in of_group if row.status == 'done' and row.learning_rate == rate
+        ]  # Sorted by bucket, as the sweep's rows are.
+        counts = collections.Counter(row.seed for row in done)
+        seed = min(counts, key=lambda seed: (-counts[seed], seed), default=None)
+        chosen = [row for row in done if row.seed == seed]
+        found[group] = Stats(
+            tuple(row.score for row in chosen),
+            empty,
+            rate,
+            seed,
+            all(row.dev_score is not None for row in chosen),
+            len(sweep.buckets(*group) - {row.bucket for row in chosen} - set(empty)),
+        )
+    return found
+
+
+def _is_near(size: int | None, official: int) -> bool:
+    return size is not None and abs(size - official) <= _TOLERANCE * official
+
+
+def _block(value: object) -> Mapping[str, Any]:
+    """The value if it is a block of a config; else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(value: object) -> int:
+    """The value if it is a whole number; else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def pair(system: System, lang: str, low: int, high: int) -> tuple[Stats | None, Stats | None]:
+    """The scores with fewer and with more shots; None for what has none."""
+    found = (system.groups.get(Group(lang, k, 'full' if k else ZERO_SHOT)) for k in (low, high))
+    return tuple(stats if stats and stats.scores else None for stats in found)
+
+
+def folder(sweep: Sweep) -> str:
+    """The name of a sweep's workdir."""
+    return clean(sweep.workdir.resolve().name)

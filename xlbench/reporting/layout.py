@@ -1,0 +1,171 @@
+"""From a section to its tables: which systems and scores stand in rows, and which in columns."""
+
+import re
+import statistics
+from collections.abc import Sequence
+
+from xlbench.reporting import notes
+from xlbench.reporting.results import LOSSES
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Cell, Column, Row, Table
+
+# Scores that are best at 100; LOSSES are best where they are lowest. Of a user's own score nobody
+# knows which it is.
+_HIGHER = re.compile(
+    r'(rouge|bleu|chrf|distinct|dist|mrs|accuracy|macro_f1|chunk|tag_accuracy|mrr|p_at|recall|set|'
+    r'macro_mrr)(_.*)?'
+)
+
+
+def tables(section: Section) -> list[Table]:
+    """All tables of a section."""
+    if not section.tables:
+        return [by_system(section, score) for score in section.scores]
+    made = [by_language(section, scores) for scores in section.tables]
+    # Runs that were evaluated by their loss alone have another score to show.
+    return [table for table in made if table.columns] or [by_language(section, section.scores)]
+
+
+def by_language(section: Section, scores: Sequence[str]) -> Table:
+    """Some scores: a row a language, and for each system a column a score."""
+    shown = [score for score in scores if score in section.scores]
+    best = {score: [_winners(section, score, c.tasks) for c in section.columns] for score in shown}
+    heads, columns = [], []
+    for number, system in enumerate(section.systems):
+        own = [_cells(section, number, score, best[score]) for score in shown]
+        if not all(cell.is_missing for cells in own for cell in cells):
+            heads += [Column(system.name, score) for score in shown]
+            columns += own
+    counts = section.counts if columns else []
+    rows = []
+    for i, row in enumerate(section.columns):
+        cells = tuple(column[i] for column in columns)
+        if not all(cell.is_missing for cell in cells):
+            kind = 'average' if len(row.tasks) > 1 else 'language'
+            numbers = (Cell(text=of_systems[i]) for _, of_systems in counts)
+            rows.append(Row(row.label, kind, (*cells, *numbers)))
+    heads += [Column('examples', whose) for whose, _ in counts]
+    return _table(section, shown, heads, rows, 'language')
+
+
+def by_system(section: Section, score: str) -> Table:
+    """One score: a row a system, and the numbers of examples.
+
+    The main score gets the row of removed error.
+    """
+    best = [_winners(section, score, column.tasks) for column in section.columns]
+    rows = [
+        Row(system.name, system.kind, _cells(section, number, score, best))
+        for number, system in enumerate(section.systems)
+    ]
+    rows = [row for row in rows if not row.is_missing]
+    if score == section.scores[0] and _HIGHER.fullmatch(score):
+        runs = [system for system in section.systems if system.kind == 'run']
+        for system in runs:
+            label = 'error removed' + (f' by {system.name}' if len(runs) > 1 else '')
+            if any(removed := error_removed(section, system)):
+                rows.append(_texts(label, 'error', removed))
+    for whose, counts in section.counts if rows else ():
+        rows.append(_texts(f'examples {whose}'.removesuffix(' n'), 'count', counts))
+    return _table(section, [score], section.columns, rows)
+
+
+def averages(section: Section) -> list[Table]:
+    """The other scores in short: one column per score and task, averaged over its languages."""
+    last = {column.group: i for i, column in enumerate(section.columns)}
+    columns = []
+    lines: dict[str, list[Cell]] = {system.name: [] for system in section.systems}
+    for score in section.scores[1:]:
+        rows = {row.name: row.cells for row in by_system(section, score).rows}
+        for group, index in last.items():
+            columns.append(Column(score, group or 'all'))
+            for name, line in lines.items():
+                line.append(rows[name][index] if name in rows else Cell())
+    made = (Row(name, '', tuple(cells)) for name, cells in lines.items())
+    return [Table('averages', tuple(columns), tuple(made))] if columns else []
+
+
+def error_removed(section: Section, system: System) -> tuple[str, ...]:
+    """How much of the best baseline's error a system removes, in percent, for each column.
+
+    For one task, averaged over its languages: 100 * (b - m) / b with error = 100 - main score, b
+    the smallest error of a baseline and m the system's. Overall: the mean over tasks. Columns of a
+    single language that have an average beside them stay empty, and so do those of which the
+    baselines were scored on other numbers of examples.
+    """
+    averages = {column.group: column for column in section.columns}  # The last one of each group.
+    removed = {g: _removed(section, system, c.tasks) for g, c in averages.items() if g}
+    known = [value for value in removed.values() if value is not None]
+    removed[''] = statistics.fmean(known) if known and len(known) == len(removed) else None
+    cells = []
+    for column in section.columns:
+        value = removed[column.group] if column is averages[column.group] else None
+        cells.append('' if value is None else f'{value:.0f}%')
+    return tuple(cells)
+
+
+def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | None:
+    score = section.scores[0]
+    own = system.cell(score, tasks).value
+    others = [
+        s.cell(score, tasks).value
+        for s in section.systems
+        if s.kind == 'baseline' and s.count(tasks) == system.count(tasks)
+    ]
+    best = max((value for value in others if value is not None), default=None)
+    if own is None or best is None or best >= 100:
+        return None
+    return 100 * (own - best) / (100 - best)
+
+
+def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
+    """The places of the systems with the best score, as it is shown, of runs and baselines.
+
+    There is none where fewer than two have it, where they were scored on different numbers of
+    examples, or where the score is a user's own.
+    """
+    if score not in LOSSES and not _HIGHER.fullmatch(score):
+        return set()
+    values = {
+        number: round(value, section.decimals)
+        for number, system in enumerate(section.systems)
+        if system.kind != 'paper' and (value := system.cell(score, tasks).value) is not None
+    }
+    counts = {section.systems[number].count(tasks) for number in values}
+    if len(values) < 2 or len(counts) > 1:
+        return set()
+    top = (min if score in LOSSES else max)(values.values())
+    return {number for number, value in values.items() if value == top}
+
+
+def _cells(section: Section, number: int, score: str, best: Sequence[set[int]]) -> tuple[Cell, ...]:
+    """A system's score in each column; `best` has the winners of each."""
+    system = section.systems[number]
+    return tuple(
+        system.cell(score, column.tasks, section.decimals)._replace(best=number in winners)
+        for column, winners in zip(section.columns, best, strict=True)
+    )
+
+
+def _texts(name: str, kind: str, texts: Sequence[str]) -> Row:
+    return Row(name, kind, tuple(Cell(text=text) for text in texts))
+
+
+def _table(
+    section: Section,
+    scores: Sequence[str],
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    head: str = 'system',
+) -> Table:
+    title = ', '.join(scores)
+    signatures = notes.signatures(section.picks, scores, bool(section.tables))
+    return Table(
+        title,
+        tuple(columns),
+        tuple(rows),
+        head,
+        notes=(section.notes[0], *signatures),
+        about=f'{title}, {section.split} split of {section.title}',
+    )

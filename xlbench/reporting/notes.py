@@ -1,0 +1,206 @@
+"""What has to be said beside the numbers: where the data and the runs are from, and the metrics."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xlbench import benchmarks, errors
+from xlbench.reporting.systems import Pick
+from xlbench.reporting.tables import clean
+
+# Of every table that has made-up text in it.
+SAMPLE_DATA = (
+    'SAMPLE DATA: scored on the embedded sample corpora, which are generated. '
+    'No number here compares with a published one.'
+)
+_LANG = re.compile(r'\blang:(\w+)')
+
+
+def about_data(
+    benchmark: benchmarks.Benchmark | None, split: str, picks: list[Pick]
+) -> tuple[str, list[str]]:
+    """The kind of the data, and the sentence that says so."""
+    kinds = {pick.run.info.get('data') for pick in picks}
+    kinds |= {result.data for pick in picks for result in pick.results.values()}
+    if 'sample' in kinds:
+        return 'sample', [SAMPLE_DATA]
+    reasons = [] if kinds == {'files'} else ['a run does not say where its data is from']
+    if benchmark is None or not benchmark.paper_models:
+        return 'other', ['No official sizes are known for this data: no published scores beside.']
+    for pick in picks:
+        reasons += _size_mismatches(benchmark, pick)
+    if reasons:
+        return 'other', [
+            f'NOT THE OFFICIAL DATA: {reasons[0]}'
+            + (f', and {len(reasons) - 1} more' if len(reasons) > 1 else '')
+            + '. No number here compares with a published one.'
+        ]
+    scope = 'every split, scored or trained on'
+    if not all(isinstance(pick.run.info.get('examples'), dict) for pick in picks):
+        scope = 'every split that was scored; what was trained on is not recorded'
+    official = 'the official number of examples'
+    if benchmark.size_tolerance:
+        official += f', up to {benchmark.size_tolerance:.0%},'.replace('%', ' %')
+    notes = [f'The data has {official} in {scope}.']
+    if split != 'test':
+        notes.append(f'The paper reports the test split, not {split}: its scores are left out.')
+    return 'official', notes
+
+
+def about_runs(picks: list[Pick], step: str | int) -> list[str]:
+    """What a reader must know before comparing the rows with each other."""
+    notes = _about_stages(picks)
+    if step == 'best':
+        judged = {'validation' if 'validation' in p.run.splits() else p.split for p in picks}
+        notes.append(f'Steps were chosen on the split {" and ".join(sorted(judged))}.')
+        if any(pick.split in judged for pick in picks):
+            notes.append('Choosing and reporting on the same examples flatters the best step.')
+    said = (result.note for pick in picks for _, result in sorted(pick.results.items()))
+    notes += filter(None, dict.fromkeys(said))
+    manifests: dict[str, set[str]] = {}
+    for pick in picks:
+        for task, result in pick.results.items():
+            manifests.setdefault(task, set()).add(result.manifest)
+    if any(len(found) > 1 for found in manifests.values()):
+        notes.append('The runs read different preparations (other files or another vocabulary).')
+    seeds = [(p.run.config_hash, str(p.run.seed), *sorted(p.results)) for p in picks]
+    if len(set(seeds)) < len(seeds):
+        notes.append('Some runs have the same config and the same seed.')
+    lost = sum(pick.run.bad_log_lines for pick in picks)
+    if lost:
+        notes.append(f'{lost} lines of metrics.jsonl could not be read and were left out.')
+    return notes
+
+
+def about_candidates(picks: list[Pick]) -> list[str]:
+    """How many replies recall_10, mrr and p_at_1 choose from."""
+    counts = sorted({r.candidates for pick in picks for r in pick.results.values()} - {0})
+    if not counts:
+        return []
+    span = ' to '.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    return [f'recall_10, mrr and p_at_1 are of the own reply among {span} replies.']
+
+
+def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> list[str]:
+    """The signatures behind scores, a line each: which tasks, which metric, which variant.
+
+    Signatures that differ in the language alone share a line: lang:{de,en}.
+
+    Args:
+        picks: Whose scores.
+        scores: Their names.
+        shared: Whether the scores share a table; those of no metric then have no signature to show.
+    """
+    families = {score.split('_')[0] for score in scores}
+    tasks_of: dict[tuple[str, str], set[str]] = {}
+    langs: dict[tuple[str, str], set[str]] = {}
+    results = [result for pick in picks for result in pick.results.values()]
+    for result in results:
+        own = {m: s for m, s in result.signatures.items() if any(f in m.lower() for f in families)}
+        for metric, signature in (own or ({} if shared else result.signatures)).items():
+            lang = _LANG.search(signature)
+            key = metric, _LANG.sub('lang:{}', signature, count=1)
+            tasks_of.setdefault(key, set()).add(result.task)
+            langs.setdefault(key, set()).update(lang.groups() if lang else ())
+    everywhere = {result.task for result in results}
+    lines = []
+    for (metric, signature), tasks in sorted(tasks_of.items()):
+        of = langs[metric, signature]
+        named = '{' + ','.join(sorted(of)) + '}' if len(of) > 1 else ''.join(of)
+        where = '' if tasks == everywhere else f' ({_where(tasks)})'
+        line = signature.replace('lang:{}', f'lang:{named}') if of else signature
+        lines.append(clean(f'{metric}{where}: {line}'))
+    return lines
+
+
+def provenance(pick: Pick) -> dict[str, str]:
+    """Where a row comes from: everything needed to make it again."""
+    info, run = pick.run.info, pick.run
+    hashes = {task: result.manifest[:12] for task, result in sorted(pick.results.items())}
+    facts = {
+        'workdir': str(run.workdir),
+        'step': pick.step,
+        'stage': pick.run.stage_of(pick.step) or None,
+        'split': pick.split,
+        'examples': {task: result.num_examples for task, result in sorted(pick.results.items())},
+        'trained on': run.scenario.mixture if run.scenario else None,
+        'config': run.config_hash[:12],
+        'seed': run.seed,
+        'parameters': info.get('parameters'),
+        'devices': info.get('devices'),
+        'device count': info.get('device_count'),
+        'dtype': info.get('dtype'),
+        'git': info.get('git'),
+        'versions': info.get('versions'),
+        'data': info.get('data'),
+        'manifests scored': hashes,
+        'manifests of the run': _short_hashes(info.get('manifests')),
+        'predictions from': info.get('scored'),
+        'decoding': next((r.decoding for r in pick.results.values() if r.decoding), None),
+    }
+    return {
+        key: clean(plain_fact(value)) for key, value in facts.items() if value not in (None, {})
+    }
+
+
+def plain_fact(value: Any) -> str:
+    """A fact as one line of text: {'jax': '0.10', 'flax': '0.12'} -> jax 0.10, flax 0.12."""
+    if isinstance(value, Mapping):
+        return ', '.join(f'{key} {plain_fact(inner)}' for key, inner in value.items())
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
+    """Splits, scored or trained on, that do not have the official size."""
+    recorded = pick.run.info.get('examples')
+    counts = dict(recorded) if isinstance(recorded, dict) else {}
+    # What was scored counts, also where it is only a part of what there is.
+    counts |= {
+        f'{task}/{pick.split}': r.num_examples + r.dropped for task, r in pick.results.items()
+    }
+    reasons = []
+    for key, count in sorted(counts.items()):
+        name, _, split = key.partition('/')
+        try:
+            parsed = benchmarks.parse_task(name)
+        except errors.UserError:
+            parsed = None
+        if parsed is None or parsed.benchmark != benchmark.name:
+            reasons.append(f'{name} is no task of {benchmark.name}')
+        elif not benchmark.is_official(parsed.task, split, count, parsed.source):
+            size = benchmark.official_size(parsed.task, split, parsed.source) or 'no such split'
+            reasons.append(f'{key} has {count} examples (official: {size})')
+    return reasons
+
+
+def _about_stages(picks: list[Pick]) -> list[str]:
+    """Of runs with several stages, which one the scores are of, and which others have scores."""
+    staged = [pick for pick in picks if len(pick.run.stages) > 1]
+    if not staged:
+        return []
+    shown = {pick.run.stage_of(pick.step) for pick in staged}
+    scored = {
+        pick.run.stage_of(step)
+        for pick in staged
+        for step in pick.run.evaluations
+        if pick.run.at(step, pick.split)
+    }
+    line = f'Scores are those after {" and ".join(sorted(shown))}'
+    others = sorted(scored - shown)
+    options = ' or '.join(f'--step={name}' for name in others)
+    return [f'{line}; {options} shows those after {" or ".join(others)}.' if others else f'{line}.']
+
+
+def _where(tasks: set[str]) -> str:
+    """What tasks have in common that their metric depends on: the target language."""
+    try:
+        return ', '.join(sorted({benchmarks.parse_task(task).target for task in tasks}))
+    except errors.UserError:
+        return ', '.join(sorted(tasks))
+
+
+def _short_hashes(manifests: Any) -> Any:
+    if not isinstance(manifests, dict):
+        return manifests
+    return {name: str(value)[:12] for name, value in sorted(manifests.items())}

@@ -1,0 +1,135 @@
+"""A table as text: for the screen, as Markdown; rows as CSV; and text that means itself in them."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from xlbench.reporting.tables import Table, clean
+
+_NAME_WIDTH = 24  # Widest name of a row on the screen.
+
+
+def plain(table: Table, max_width: int) -> str:
+    """A table for the screen, the groups of columns below each other where they do not fit."""
+    widths = [
+        max(len(column.label), *(len(str(row.cells[i])) for row in table.rows)) + 1
+        for i, column in enumerate(table.columns)
+    ]
+    names = [row.name for row in table.rows]
+    names.append(_corner(table))
+    name_width = min(_NAME_WIDTH, max(map(len, names)))
+    blocks, start, room = [[]], 0, max_width - name_width
+    for name, span in table.groups:
+        group = list(range(start, start + span))
+        start += span
+        widths[group[-1]] += max(0, len(name) + 1 - sum(widths[i] for i in group))
+        needed = 2 + sum(widths[i] for i in group)  # Two for the bar before it.
+        if blocks[-1] and needed > room:
+            blocks.append([])
+            room = max_width - name_width
+        room -= needed
+        blocks[-1] += group
+    return '\n\n'.join(_plain_block(table, block, widths, name_width) for block in blocks)
+
+
+def _plain_block(table: Table, block: list[int], widths: list[int], name_width: int) -> str:
+    """The columns of one block; tasks are set apart by a bar, and named above their languages."""
+    part = Table(table.title, tuple(table.columns[i] for i in block))
+    head, start = [], 0
+    for group, span in part.groups:
+        head.append((group, block[start : start + span]))
+        start += span
+
+    def line(name: str, cells: Callable[[str, list[int]], str]) -> str:
+        name = name if len(name) <= name_width else name[: name_width - 2] + '..'
+        bars = [name.ljust(name_width), *(cells(group, columns) for group, columns in head)]
+        return ' |'.join(bars).rstrip()
+
+    def title(group: str, columns: list[int]) -> str:
+        width = sum(widths[i] for i in columns)
+        return f' {group or "all"}'[:width].ljust(width)
+
+    lines = [
+        line(_corner(table), title),
+        line(
+            '', lambda _, columns: ''.join(table.columns[i].label.rjust(widths[i]) for i in columns)
+        ),
+    ]
+    lines.append('-' * max(map(len, lines)))
+    for name, _, cells in table.rows:
+        texts = [str(cell).rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        lines.append(line(name, lambda _, columns, c=texts: ''.join(c[i] for i in columns)))
+    return '\n'.join(lines)
+
+
+def _corner(table: Table) -> str:
+    return table.title if table.head == 'system' else table.head
+
+
+def screen(table: Table, max_width: int = 120) -> str:
+    """A table for the screen with its title and notes, or why there is none."""
+    if table.missing:
+        return f'{table.title}: left out, as {table.missing}'
+    return '\n'.join([table.title, plain(table, max_width), *map(clean, table.notes)])
+
+
+def markdown(table: Table) -> str:
+    """A table of Markdown with its title and notes, or why there is none; text means itself."""
+    title = f'### {markdown_text(table.title)}'
+    if table.missing:
+        return f'{title}\n\nLeft out: {markdown_text(table.missing)}.'
+    heads = (f'{column.group} {column.label}'.strip() for column in table.columns)
+    lines = [[markdown_text(head) for head in (table.head, *heads)]]
+    lines.append(['---', *('---:' for _ in table.columns)])
+    for row in table.rows:
+        cells = ((markdown_text(str(cell)), cell.best) for cell in row.cells)
+        lines.append([markdown_text(row.name), *(f'**{x}**' if best else x for x, best in cells)])
+    grid = '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+    return '\n\n'.join(filter(None, (title, grid, items(table.notes))))
+
+
+def items(lines: Iterable[str]) -> str:
+    """A list of Markdown; the lines mean themselves."""
+    return '\n'.join(f'- {markdown_text(line)}' for line in lines)
+
+
+def markdown_text(text: str) -> str:
+    """Text that means itself in Markdown, inside a table too."""
+    text = clean(text).replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')
+    # An underscore inside a word is harmless; the ends of words are where emphasis begins.
+    return re.sub(r'([\\`*|\[\]#]|(?<!\w)_|_(?!\w))', r'\\\1', text)
+
+
+def comma_separated(
+    head: Sequence[str], rows: Iterable[Iterable[object]], decimals: int | None = None
+) -> str:
+    """Rows as CSV that a spreadsheet reads as what it says; None and NaN are empty.
+
+    Args:
+        head: Names of the columns.
+        rows: Their values.
+        decimals: Of floats; without it they have as many as it takes to read the same number.
+    """
+
+    def text(value: object) -> object:
+        if not isinstance(value, float):
+            return csv_value(value)
+        if math.isnan(value):
+            return ''
+        return value if decimals is None else f'{value:.{decimals}f}'
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator='\n')
+    writer.writerow(head)
+    writer.writerows(map(text, row) for row in rows)
+    return out.getvalue()
+
+
+def csv_value(value: object) -> object:
+    """Text that a spreadsheet would run as a formula gets a quote before it."""
+    if isinstance(value, str):
+        value = clean(value)
+        return f"'{value}" if value[:1] in ('=', '+', '-', '@') else value
+    return value

@@ -1,0 +1,217 @@
+"""From runs to sections: each is about one benchmark and split, and has all that is shown of it."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from xlbench import benchmarks
+from xlbench.reporting import notes as notes_lib, systems as systems_lib
+from xlbench.reporting.results import LOSSES, Run
+from xlbench.reporting.systems import Pick, System
+from xlbench.reporting.tables import Column, clean
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """All tables of one benchmark and split.
+
+    Attributes:
+        title: Name of the benchmark, and its paper.
+        split: The split that was scored.
+        columns: Task and language pairs with their averages.
+        systems: Runs, then baselines, then the paper's systems.
+        scores: Scores to show, the main one first.
+        notes: Sentences that belong beside the tables, about the data first.
+        data: 'sample', 'official' or 'other'.
+        tables: Scores that share a table with a row a language; none: a table a score.
+        decimals: Of the cells.
+        loss_unit: Of the losses that were logged.
+        model: What the systems are settings of, where the section is about one model.
+    """
+
+    title: str
+    split: str
+    columns: tuple[Column, ...]
+    systems: tuple[System, ...]
+    scores: tuple[str, ...]
+    notes: tuple[str, ...]
+    data: str
+    tables: tuple[tuple[str, ...], ...] = ()
+    decimals: int = 1
+    loss_unit: str = 'nats per token'
+    model: str = ''
+
+    @property
+    def counts(self) -> list[tuple[str, list[str]]]:
+        """The numbers of examples of each column, with whose they are.
+
+        One line called 'n' where all systems agree; else a line for those that do.
+        """
+        return _counts(self.systems, self.columns)
+
+    @property
+    def picks(self) -> tuple[Pick, ...]:
+        """The runs of all systems."""
+        return tuple(pick for system in self.systems for pick in system.picks)
+
+
+def sections(
+    runs: Sequence[Run], step: str | int = 'last', split: str | None = None
+) -> list[Section]:
+    """Sorts runs into sections.
+
+    Args:
+        runs: Any number of runs; those that differ in the seed only become one row.
+        step: 'last', 'best', the name of a stage, or a step.
+        split: The split to report; by default each run's test split, else validation.
+    """
+    groups: dict[tuple[str, ...], list[Pick]] = {}
+    for run in runs:
+        shown = split or run.splits()[0]
+        chosen = run.choose_step(step, shown, _main_score(run))
+        results = run.at(chosen, shown)
+        for topic in dict.fromkeys(_topic(run, task) for task in results):
+            own = {task: r for task, r in results.items() if _topic(run, task) == topic}
+            groups.setdefault((*topic, shown), []).append(Pick(run, chosen, shown, own))
+    _join_systems(groups)
+    return [_section(*key, picks, step) for key, picks in groups.items()]
+
+
+def _join_systems(groups: dict[tuple[str, ...], list[Pick]]) -> None:
+    """Puts systems that are no runs, and so of no model, into the sections of all models."""
+    for key in [key for key in groups if key[1] and not key[2]]:
+        word, task, _, split = key
+        others = [k for k in groups if (*k[:2], k[3]) == (word, task, split) and k[2]]
+        for other in others:
+            groups[other] += groups[key]
+        if others:
+            del groups[key]
+
+
+def _topic(run: Run, task: str) -> tuple[str, str, str]:
+    """What a table is about: a benchmark, and where settings are its columns a task and a model."""
+    word = _first_word(task)
+    benchmark = benchmarks.BENCHMARKS.get(word)
+    if benchmark and benchmark.tables and task in benchmark.task_names():
+        return word, benchmarks.parse_task(task).task, systems_lib.model_name(run)
+    return word, '', ''
+
+
+def _section(
+    word: str, task: str, model: str, split: str, picks: list[Pick], step: str | int
+) -> Section:
+    benchmark = benchmarks.BENCHMARKS.get(word)
+    title = f'{benchmark.name}, {benchmark.title}' if benchmark else word
+    title += f' (arXiv:{benchmark.arxiv})' if benchmark and benchmark.arxiv else ''
+    data, notes = notes_lib.about_data(benchmark, split, picks)
+    if task:
+        title += f', {benchmark.task_titles[task]}' + (f', {model}' if model else '')
+        systems, mixed = systems_lib.settings(picks)
+        notes += [*mixed, *notes_lib.about_candidates(picks)]
+    else:
+        systems = systems_lib.runs(picks)
+    systems += systems_lib.baselines(split, picks)
+    if benchmark and len(benchmark.tasks) > 1 and not task:
+        titles = ', '.join(f'{task} is {title}' for task, title in benchmark.task_titles.items())
+        notes.append(f'Tasks: {titles}.')
+    if data == 'official' and split == 'test':
+        papers, paper_notes = (
+            systems_lib.paper_settings(benchmark, model, picks)
+            if task
+            else systems_lib.papers(benchmark, picks)
+        )
+        systems += papers
+        notes += paper_notes
+    notes += notes_lib.about_runs(picks, step)
+    names = {name for pick in picks for r in pick.results.values() for name in r.scores}
+    order = tuple(benchmark.scores if benchmark else ()) or _order(picks)
+    scores = tuple(score for score in order if score in names) or _order(picks)
+    columns = _columns(benchmark, {task for pick in picks for task in pick.results})
+    if len(_counts(systems, columns)) > 1:
+        notes.append(
+            'Systems were scored on different numbers of examples; such scores do not compare.'
+        )
+    return Section(
+        title=clean(title),
+        split=clean(split),
+        columns=columns,
+        systems=tuple(systems),
+        scores=scores,
+        notes=tuple(map(clean, notes)),
+        data=data,
+        tables=benchmark.tables if task else (),
+        decimals=benchmark.decimals if benchmark else 1,
+        loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
+        model=model,
+    )
+
+
+def _columns(benchmark: benchmarks.Benchmark | None, tasks: set[str]) -> tuple[Column, ...]:
+    """A column per task and language pair, an average per task, and one over all."""
+    known = benchmark.task_names() if benchmark else ()
+    order = [task for task in known if task in tasks]
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name in order:
+        _, task, source, target = benchmarks.parse_task(name)
+        label = source if source == target else f'{source}-{target}'
+        groups.setdefault(task, []).append((label, name))
+    for name in sorted(tasks - set(order)):  # Tasks of a user's own.
+        groups.setdefault(clean(name), []).append(('score', name))
+    columns = []
+    for group, members in groups.items():
+        columns += [Column(group, label, (name,)) for label, name in members]
+        if len(members) > 1:
+            columns.append(Column(group, 'avg', tuple(name for _, name in members)))
+    if len(groups) > 1:
+        everything = tuple(name for members in groups.values() for _, name in members)
+        columns.append(Column('', 'avg', everything))
+    return tuple(columns)
+
+
+def _main_score(run: Run) -> str:
+    results = [result for found in run.evaluations.values() for result in found.values()]
+    task = results[0].task
+    if benchmark := benchmarks.BENCHMARKS.get(_first_word(task)):
+        return benchmark.main_score(task.split('_')[1])
+    # An evaluation that decodes nothing has the loss alone, but knows what stands for its task.
+    named = [result.headline for result in results if result.headline]
+    scores = [result.main_score for result in results]
+    return [*named, *(score for score in scores if score not in LOSSES), 'loss'][0]
+
+
+def _order(picks: Sequence[Pick]) -> tuple[str, ...]:
+    """Scores of tasks that are no benchmark's: what stands for them first, the loss last."""
+    results = [result for pick in picks for result in pick.results.values()]
+    first = [result.main_score for result in results]
+    others = [name for result in results for name in result.scores]
+    names = [name for name in dict.fromkeys((*first, *others)) if name not in LOSSES]
+    return tuple(names + [name for name in LOSSES if name in others])
+
+
+def _first_word(task: str) -> str:
+    return task.partition('_')[0]
+
+
+def _counts(systems: Sequence[System], columns: Sequence[Column]) -> list[tuple[str, list[str]]]:
+    lines: list[tuple[list[System], list[str]]] = []
+    for system in systems:
+        counts = [system.count(column.tasks) for column in columns]
+        if set(counts) == {'-'}:
+            continue
+        for members, known in lines:
+            if all('-' in pair or len(set(pair)) == 1 for pair in zip(known, counts, strict=True)):
+                members.append(system)
+                known[:] = [a if b == '-' else b for a, b in zip(known, counts, strict=True)]
+                break
+        else:
+            lines.append(([system], counts))
+    if len(lines) == 1:
+        return [('n', lines[0][1])]
+    return [(f'of {_together(members)}', counts) for members, counts in lines]
+
+
+def _together(systems: Sequence[System]) -> str:
+    """'the runs', 'the baselines', or their names."""
+    kinds = {system.kind for system in systems}
+    if len(systems) > 1 and len(kinds) == 1:
+        return f'the {kinds.pop()}s'
+    return ', '.join(system.name for system in systems)

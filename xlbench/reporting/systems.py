@@ -1,0 +1,291 @@
+"""What is compared: runs at the step that is reported, baselines, and the paper's systems.
+
+Runs that differ in the seed only are one system. Most benchmarks have a row a system; those that
+say so (`Benchmark.tables`) have, as in their paper, a row a language and a few scores of each
+training setting side by side: there a run is one piece of a column.
+"""
+
+import dataclasses
+import itertools
+import json
+import pathlib
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from xlbench import benchmarks
+from xlbench.benchmarks import SETTING_TITLES
+from xlbench.data import baselines as baselines_lib
+from xlbench.reporting.results import Result, Run
+from xlbench.reporting.tables import Cell, clean
+
+
+@dataclasses.dataclass(frozen=True)
+class Pick:
+    """One run at the step that is reported."""
+
+    run: Run
+    step: int
+    split: str
+    results: Mapping[str, Result]  # By task.
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """One row of a table, or one setting of a table with a row a language.
+
+    Attributes:
+        name: What it is called.
+        kind: 'run', 'baseline' or 'paper'.
+        scores: For each seed the scores by task: task -> score -> value.
+        picks: The runs, for the kind 'run'.
+        doubtful: (task, score) of what is printed in a paper but can hardly be meant.
+        examples: Task -> the numbers of examples that its scores are of, one where all runs agree;
+            nothing for a paper.
+    """
+
+    name: str
+    kind: str
+    scores: tuple[Mapping[str, Mapping[str, float]], ...]
+    picks: tuple[Pick, ...] = ()
+    doubtful: frozenset[tuple[str, str]] = frozenset()
+    examples: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+
+    def count(self, tasks: Sequence[str]) -> str:
+        """How many examples the tasks have together; '-' if that is not known of one of them."""
+        counts = [self.examples.get(task, (0,)) for task in tasks]
+        if not all(min(numbers, default=0) for numbers in counts):
+            return '-'
+        low, high = (sum(map(choose, counts)) for choose in (min, max))
+        return str(low) if low == high else f'{low}-{high}'
+
+    def cell(self, score: str, tasks: Sequence[str], decimals: int = 1) -> Cell:
+        """The mean of a score over tasks and runs; missing if the system lacks one of them."""
+        values = []
+        for run in self.scores:
+            if not all(task in run for task in tasks):
+                continue  # Some languages of a column may have more seeds than others.
+            of_tasks = [run[task].get(score) for task in tasks]
+            if None in of_tasks:
+                return Cell()
+            values.append(statistics.fmean(of_tasks))
+        if not values:
+            return Cell()
+        mark = '?' if any((task, score) in self.doubtful for task in tasks) else ''
+        deviation = statistics.stdev(values) if len(values) > 1 else None
+        return Cell(statistics.fmean(values), deviation, decimals, mark=mark)
+
+
+def runs(picks: list[Pick]) -> list[System]:
+    """Rows of the runs; those with the same config and another seed together."""
+    groups = _seeds(picks)
+    systems = []
+    for name, members in zip(_told_apart([m[0] for m in groups]), groups, strict=True):
+        name += f' ({len(members)} seeds)' if len(members) > 1 else ''
+        scores = tuple(_scores(pick.results) for pick in members)
+        systems.append(System(name, 'run', scores, tuple(members), examples=_examples(members)))
+    return systems
+
+
+def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
+    """Columns of the runs, a training setting each; and what has to be said about them.
+
+    Runs of one setting share a column as long as they score different languages: a monolingual
+    column takes a run a language. Others of that setting are a column of their own, each run put
+    to the one that it shares most of its config with.
+    """
+    by_setting: dict[str, list[Pick]] = {}
+    for pick in picks:
+        for name, part in _with_setting(pick):
+            by_setting.setdefault(name, []).append(part)
+    order = list(SETTING_TITLES.values())
+    systems, notes = [], []
+    for name in sorted(by_setting, key=lambda n: order.index(n) if n in order else len(order)):
+        columns = _share_columns(_seeds(by_setting[name]))
+        folders = _told_apart([column[0][0] for column in columns])
+        for folder, column in zip(folders, columns, strict=True):
+            label = clean(f'{name} ({folder})' if len(columns) > 1 else name)
+            scores = tuple(
+                {t: s for pick in of_seed if pick for t, s in _scores(pick.results).items()}
+                for of_seed in itertools.zip_longest(*column)
+            )
+            members = tuple(pick for run in column for pick in run)
+            systems.append(System(label, 'run', scores, members, examples=_examples(members)))
+            if differing := _differing(column):
+                notes.append(f'The configs of the runs of {label} differ in {differing}.')
+    return systems, notes
+
+
+def baselines(split: str, picks: list[Pick]) -> list[System]:
+    """Rows of the baselines; a task's scores come from the first run that has them."""
+    found: dict[str, dict[str, Result]] = {name: {} for name in baselines_lib.NAMES}
+    for pick in picks:
+        for name, results in pick.run.baselines.items():
+            for (task, s), result in results.items():
+                if s == split and task in pick.results:
+                    found.setdefault(name, {}).setdefault(task, result)
+    return [
+        System(
+            clean(name),
+            'baseline',
+            (_scores(results),),
+            examples={task: (result.num_examples,) for task, result in results.items()},
+        )
+        for name, results in found.items()
+        if results
+    ]
+
+
+def papers(benchmark: benchmarks.Benchmark, picks: list[Pick]) -> tuple[list[System], list[str]]:
+    """Rows of the paper's models, for each scenario that the runs follow; what to say of them."""
+    tasks = {task for pick in picks for task in pick.results}
+    followed = [pick.run.scenario for pick in picks if not pick.run.system]
+    lacks = [(scenario, benchmark.paper_lacks(scenario)) for scenario in dict.fromkeys(followed)]
+    notes = [why for _, why in lacks if why]
+    systems = []
+    for name in dict.fromkeys(scenario.name for scenario, why in lacks if not why):
+        for model in benchmark.paper_models:
+            scores = {}
+            for task in tasks:
+                parsed = benchmarks.parse_task(task)
+                scores[task] = benchmark.paper_scores(model, name, *parsed[1:]) or {}
+            systems.append(System(f'{model} (paper, {name})', 'paper', (scores,)))
+    return systems, [*notes, *([benchmark.paper_note] if systems else [])]
+
+
+def paper_settings(
+    benchmark: benchmarks.ReplyBenchmark, model: str, picks: list[Pick]
+) -> tuple[list[System], list[str]]:
+    """The paper's figures for the settings that the runs follow.
+
+    Of the paper's models that which began like ours; all that it has for the task where none did.
+    """
+    settings = {pick.run.scenario.name for pick in picks if pick.run.scenario}
+    same = [m for m in benchmark.paper_models if benchmark.paper_checkpoints.get(m) == model]
+    tasks = {name: benchmarks.parse_task(name)[1:] for pick in picks for name in pick.results}
+    systems = []
+    for paper_model in same or benchmark.paper_models:
+        for setting in (s for s in SETTING_TITLES if s in settings):
+            key = (paper_model, setting)
+            scores = {name: benchmark.paper_scores(*key, *parts) for name, parts in tasks.items()}
+            scores = {name: printed for name, printed in scores.items() if printed}
+            doubtful = frozenset(
+                (name, score)
+                for name in scores
+                for score in benchmark.paper_doubts(*key, *tasks[name])
+            )
+            if scores:
+                name = f'{SETTING_TITLES[setting]} ({paper_model}, paper)'
+                systems.append(System(name, 'paper', (scores,), doubtful=doubtful))
+    notes = [benchmark.paper_note] if systems else []
+    if any(system.doubtful for system in systems):
+        notes.append(benchmark.doubt_note)
+    return systems, notes
+
+
+def model_name(run: Run) -> str:
+    """What a run's parameters come from: a checkpoint's own name, or family and size."""
+    if run.system:
+        return ''
+    model = run.config.get('model')
+    model = model if isinstance(model, dict) else {}
+    fresh = f'{model.get("family", "")} {model.get("size", "")}'.strip() or 'unknown model'
+    start = run.config.get('init_from')
+    if not isinstance(start, str) or not start:
+        return clean(fresh)
+    return clean(pathlib.PurePath(start).name.partition('@')[0])  # Without the revision.
+
+
+def _examples(picks: Sequence[Pick]) -> dict[str, tuple[int, ...]]:
+    """Task -> the numbers of examples that runs were scored on."""
+    counts: dict[str, set[int]] = {}
+    for pick in picks:
+        for task, result in pick.results.items():
+            counts.setdefault(task, set()).add(result.num_examples)
+    return {task: tuple(sorted(numbers)) for task, numbers in counts.items()}
+
+
+def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
+    """A run's setting with its results; apart those in languages that are no part of it.
+
+    Example: a monolingual run in de that also scores ja -> 'Monolingual' (de), 'Monolingual de'
+    (ja: transfer from de). Zero-shot runs may score the language that they were trained on.
+    """
+    scenario = pick.run.scenario
+    if scenario is None:
+        yield _folder(pick), pick
+        return
+    title = SETTING_TITLES.get(scenario.name, scenario.name)
+    covered = {*scenario.train, *scenario.evaluate}
+    own = {task: r for task, r in pick.results.items() if task in covered}
+    other = {task: r for task, r in pick.results.items() if task not in covered}
+    for name, results in ((title, own), (f'{title} {scenario.source}', other)):
+        if results:
+            yield name, dataclasses.replace(pick, results=results)
+
+
+def _share_columns(runs: list[list[Pick]]) -> list[list[list[Pick]]]:
+    """Runs (with their seeds) in as few columns as their languages allow."""
+    columns: list[list[list[Pick]]] = []
+    for members in runs:
+        own = set(members[0].results)
+        free = [c for c in columns if not any(own & set(other[0].results) for other in c)]
+        if free:
+            facts = _facts(members[0])
+            max(free, key=lambda c: len(facts & _facts(c[0][0]))).append(members)
+        else:
+            columns.append([members])
+    return columns
+
+
+def _seeds(picks: list[Pick]) -> list[list[Pick]]:
+    """The runs; those with the same config and tasks, and another seed, together."""
+    groups: dict[str, list[Pick]] = {}
+    for pick in picks:
+        # Runs with different tasks have no common mean.
+        groups.setdefault(f'{pick.run.config_hash} {sorted(pick.results)}', []).append(pick)
+    return list(groups.values())
+
+
+def _facts(pick: Pick) -> set[tuple[str, str]]:
+    """The leaves of a run's config, but for those that name its language: (key, value)."""
+    language = {'seed', 'mixture', 'tasks'}
+    return {
+        (key, json.dumps(value, default=str))
+        for key, value in _leaves(pick.run.config)
+        if key.rpartition('.')[2] not in language
+    }
+
+
+def _leaves(block: Mapping[str, Any], prefix: str = '') -> Iterator[tuple[str, Any]]:
+    for key, value in block.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f'{prefix}{key}.')
+        else:
+            yield f'{prefix}{key}', value
+
+
+def _differing(column: list[list[Pick]]) -> str:
+    """Keys in which the configs of a column's runs differ; '' if they do not."""
+    facts = [_facts(members[0]) for members in column]
+    keys = sorted({key for key, _ in set.union(*facts) - set.intersection(*facts)})
+    return ', '.join(keys[:4]) + (f' and {len(keys) - 4} more keys' if len(keys) > 4 else '')
+
+
+def _told_apart(picks: list[Pick]) -> list[str]:
+    """The names of the runs' folders; of equal ones the folder above, too."""
+    names = [_folder(pick) for pick in picks]
+    return [
+        clean(f'{pick.run.workdir.resolve().parent.name}/{name}') if names.count(name) > 1 else name
+        for pick, name in zip(picks, names, strict=True)
+    ]
+
+
+def _folder(pick: Pick) -> str:
+    if pick.run.system:
+        return clean(pick.run.system)
+    return clean(pick.run.workdir.resolve().name)
+
+
+def _scores(results: Mapping[str, Result]) -> dict[str, Mapping[str, float]]:
+    return {task: result.scores for task, result in results.items()}
