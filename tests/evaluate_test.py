@@ -16,7 +16,7 @@ import tiny_replies
 
 from xlbench import evaluate, report, runs, train
 from xlbench.errors import UserError
-from xlbench.evaluators import loop
+from xlbench.evaluators import base
 
 TASK = tiny.QUESTIONS[0]
 
@@ -227,13 +227,13 @@ def test_on_another_mesh_than_the_run_had(run, capsys):
 def test_told_to_end(run, monkeypatch):
     """After the first task, which keeps its scores."""
     before = tiny.results(run)
-    write = loop.write_result
+    write = base.write_result
 
     def write_then_end(*args):
         write(*args)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(loop, 'write_result', write_then_end)
+    monkeypatch.setattr(base, 'write_result', write_then_end)
     handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(UserError, match='complete keep their scores') as caught:
         call(run, '--num_examples=9')

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import sys
 import types
 
 import jax
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 import tiny
 
-from xlbench import evaluators, metrics
+from xlbench import evaluators, metrics, names, runs
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
-from xlbench.evaluators import baselines, generation, loop
+from xlbench.evaluators import base, baselines, generation
 from xlbench.parallel import partitioning
+from xlbench.training import train_step
 
 
 class Copier:
@@ -65,8 +67,7 @@ def make(tiny_root, tasks):
 
     def build(**options):
         options = dict(batch_size=6, lengths=tiny.LENGTHS) | options
-        return evaluators.build(
-            'generation',
+        return evaluators.find('generation')(
             options.pop('tasks', tasks),
             options.pop('model', Copier()),
             IdsAsLoss(),
@@ -269,15 +270,15 @@ def test_it_asks_at_the_pace_of_the_device(make, tasks, tmp_path, monkeypatch):
         events.append('wait')
         return wait(result)
 
-    monkeypatch.setattr(loop.partitioning, 'put_batch', put_and_note)
-    monkeypatch.setattr(loop.jax, 'block_until_ready', wait_and_note)
+    monkeypatch.setattr(base.partitioning, 'put_batch', put_and_note)
+    monkeypatch.setattr(base.jax, 'block_until_ready', wait_and_note)
     make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1')
     assert events == ['put'] * 3 + ['wait', 'put'] * 3 + ['wait']
 
 
 def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):
     evaluator = make(tasks=tasks[:1])
-    reader = generation.batches_lib.EvalBatches
+    reader = base.batches_lib.EvalBatches
     lost = reader.build
 
     def lose(self, index):
@@ -311,8 +312,8 @@ def test_mistakes(make, options, message):
 
 
 def test_an_unknown_evaluator():
-    with pytest.raises(UserError, match="unknown evaluator 'generatoin'; nearest: generation"):
-        evaluators.build('generatoin')
+    with pytest.raises(UserError, match="unknown type of evaluator 'generatoin'; nearest: gener"):
+        evaluators.find('generatoin')
 
 
 def test_baselines_are_scored_like_a_model(tiny_root, tasks, tmp_path):
@@ -356,10 +357,10 @@ def test_a_baseline_without_training_data(tasks, tmp_path):
 
 
 def test_the_headline_of_a_task_is_named_or_the_first_score_of_its_metrics():
-    evaluator = loop.Evaluator()
+    evaluator = base.Evaluator()
     named = types.SimpleNamespace(name='a', manifest={'headline': 'bleu'})
     silent = types.SimpleNamespace(name='b', manifest={})
-    evaluator._tasks = [types.SimpleNamespace(prepared=task) for task in (named, silent)]
+    evaluator.tasks = [types.SimpleNamespace(prepared=task) for task in (named, silent)]
     scores = {
         'a': {'loss': 1.0, 'accuracy': 2.0, 'bleu': 30.0},
         'b': {'loss': 1.0, 'zeta': 50.0, 'alpha': 2.0},
@@ -368,3 +369,77 @@ def test_the_headline_of_a_task_is_named_or_the_first_score_of_its_metrics():
     assert [evaluator.headline(scores, task) for task in ('a', 'b', 'mean')] == [30.0, 50.0, 40.0]
     with pytest.raises(UserError, match="unknown score of a that is its headline 'bleu'"):
         evaluator.headline(scores | {'a': {'loss': 1.0}}, 'a')
+
+
+OWN = """
+from xlbench.evaluators.generation import GenerationEvaluator
+
+
+class Shouting(GenerationEvaluator):
+    '''Counts what is written in capitals, too.'''
+
+    def __init__(self, *args, mark='!', **options):
+        super().__init__(*args, **options)
+        self.mark = mark
+
+    def summarise(self, task, rows):
+        result, lines = super().summarise(task, rows)
+        shouted = [line['prediction'].endswith(self.mark) for line in lines]
+        result['scores']['shouted'] = 100.0 * sum(shouted) / len(shouted)
+        return result, lines
+
+
+def no_class():
+    pass
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    (tmp_path / 'tasks').mkdir()
+    (tmp_path / 'tasks' / 'shouts.py').write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    yield 'tasks/shouts.py:Shouting'
+    sys.modules.pop('xlbench_user_tasks.shouts', None)
+
+
+def test_an_evaluator_of_the_user_scores_a_run(own, tiny_root, tmp_path):
+    """A subclass in tasks/, with an option and a score of its own, chosen by its type."""
+    config = tiny.tiny_config(tiny_root)
+    name = next(iter(config.evals))
+    with config.unlocked():
+        config.evals[name].type = own
+        config.evals[name].mark = ' '
+    names.check_config(config)
+    parts = runs.build(config)
+    evaluator, _ = parts.evals[name]
+    assert (type(evaluator).__name__, evaluator.mark) == ('Shouting', ' ')
+    params = train_step.init_params(parts.model, parts.objective, parts.mesh, jax.random.key(0))
+    scores = evaluator.run(params, 1, str(tmp_path / 'run'), 'stage1')
+    assert 0.0 <= scores['mean']['shouted'] <= 100.0
+    with config.unlocked():
+        config.evals[name].volume = 11
+    with pytest.raises(UserError, match=f'config.evals.{name}: Shouting takes other options: got'):
+        runs.build(config)
+
+
+@pytest.mark.parametrize(
+    'kind, message',
+    [
+        ('shouts', "unknown type of evaluator in config.evals.{} 'shouts'; allowed: "),
+        ('labels', "which scores classification and tagging, and config.objective.name is 'gene"),
+        ('tasks/shouts.py:no_class', 'is not a subclass of xlbench.evaluators.Evaluator'),
+        ('tasks/shouts.py:Nothing', 'is no evaluator; see '),
+        ('tasks/nowhere.py:Shouting', 'stands in a task file that is not here'),
+        ('os.path:join', 'is in a module that may not be loaded'),
+    ],
+)
+def test_a_type_that_cannot_score_is_refused(own, tiny_root, kind, message):
+    config = tiny.tiny_config(tiny_root)
+    name = next(iter(config.evals))
+    with config.unlocked():
+        config.evals[name].type = kind
+    with pytest.raises(UserError) as error:
+        names.check_config(config)
+        runs.build(config)
+    assert message.format(f'{name}.type') in str(error.value)

@@ -13,7 +13,7 @@ import pytest
 import tiny
 
 from xlbench import errors, evaluate, logs, train
-from xlbench.evaluators import loop
+from xlbench.evaluators import base
 from xlbench.parallel import cluster
 from xlbench.parallel.preemption import NAMES, Interrupted, Interruption
 from xlbench.training import checkpoints
@@ -156,7 +156,7 @@ def told_at(monkeypatch):
     Nth batch of an evaluation.
     """
     places = []
-    write, run = logs.Log.write, loop.Evaluator.run
+    write, run = logs.Log.write, base.Evaluator.run
 
     def reach(place):
         if places == [place]:
@@ -173,13 +173,13 @@ def told_at(monkeypatch):
         def check_later():
             nonlocal count
             count += 1
-            reach(f'batch {count} {evaluator._tasks[0].prepared.name} {step}')
+            reach(f'batch {count} {evaluator.tasks[0].prepared.name} {step}')
             check()
 
         return run(evaluator, params, step, workdir, stage, check=check_later, **options)
 
     monkeypatch.setattr(logs.Log, 'write', write_then_tell)
-    monkeypatch.setattr(loop.Evaluator, 'run', run_and_tell)
+    monkeypatch.setattr(base.Evaluator, 'run', run_and_tell)
     return places.append
 
 

@@ -36,8 +36,8 @@ class Setup:
 
     def evaluator(self, tasks=(), devices: int = 1, **options):
         mesh = partitioning.make_mesh(devices=jax.devices()[:devices])
-        return evaluators.build(
-            self.view, tasks or [self.task], self.model, self.objective, mesh, None,
+        return evaluators.find('labels')(
+            tasks or [self.task], self.model, self.objective, mesh, None,
             **{'batch_size': 45, 'lengths': tiny_labels.LENGTHS} | options,
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ def test_a_test_set_without_real_labels_is_not_scored_without_a_word(setup, tmp_
 def test_data_of_another_kind_is_refused(setup, tmp_path):
     other = next(view for view in VIEWS if view != setup.view)
     with pytest.raises(UserError, match=f'is prepared for {setup.view}, and the objective is'):
-        evaluators.build(
-            other, [setup.task], setup.model, objectives.build(other), partitioning.make_mesh(),
+        evaluators.find('labels')(
+            [setup.task], setup.model, objectives.build(other), partitioning.make_mesh(),
             None, batch_size=8, lengths=tiny_labels.LENGTHS,
         )  # fmt: skip

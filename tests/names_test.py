@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from xlbench import commands, config as config_lib, errors, models, names
 from xlbench.config import signatures
 from xlbench.errors import UserError
+from xlbench.training import objectives
 
 PROJECT = pathlib.Path(__file__).parent.parent
 SLOW = ('jax', 'jaxlib', 'flax', 'optax', 'orbax', 'grain', 'tensorflow', 'seqio', 'transformers')
@@ -195,20 +196,51 @@ def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
     )
 
 
-@pytest.mark.parametrize(
-    'module, name',
-    [
-        ('xlbench.training.objectives', 'OBJECTIVES'),
-        ('xlbench.evaluators', 'EVALUATORS'),
-        ('xlbench.training.optimizers', 'OPTIMIZERS'),
-    ],
-)
-def test_a_table_that_is_read_is_the_one_that_is_imported(module, name):
-    table = getattr(importlib.import_module(module), name)
-    read = signatures.table(module, name)
+def test_a_table_that_is_read_is_the_one_that_is_imported():
+    table = importlib.import_module('xlbench.training.optimizers').OPTIMIZERS
+    read = signatures.table('xlbench.training.optimizers', 'OPTIMIZERS')
     assert read.keys() == table.keys()
     for key, value in table.items():
         assert (list(read[key].types), read[key].needed) == as_imported(value)
+
+
+@pytest.mark.parametrize(
+    'package, ending, expected',
+    [
+        (
+            'xlbench.training.objectives', '',
+            ['classification', 'generation', 'retrieval', 'tagging'],
+        ),
+        ('xlbench.evaluators', 'Evaluator', ['generation', 'labels', 'retrieval']),
+    ],
+)  # fmt: skip
+def test_what_a_package_s_files_say_is_what_their_classes_say(package, ending, expected):
+    assert list(signatures.catalog(package, ending)) == expected
+    for name, class_name in signatures.catalog(package, ending).items():
+        module = f'{package}.{name}'
+        found = getattr(importlib.import_module(module), class_name)
+        read = signatures.of(module, class_name)
+        assert (list(read.types), read.needed) == as_imported(found)
+        said = signatures.attributes(module, class_name)
+        assert said and said == {key: getattr(found, key) for key in said}
+
+
+def test_every_objective_keeps_the_contract():
+    """Each class has all that contract.py declares, with arguments of the same names."""
+    contract = importlib.import_module('xlbench.training.objectives.contract').Objective
+    said = set(contract.__annotations__)
+    methods = [name for name, value in vars(contract).items() if inspect.isfunction(value)]
+    methods = [name for name in methods if not name.startswith('_')]
+    assert {'view', 'family', 'evaluator'} <= said and {'loss', 'weight'} <= set(methods)
+    for name in names.objectives():
+        assert set(names.about_objective(name)) >= said, name
+        made = objectives.build(name)
+        for method in methods:
+            if method == 'row_losses' and name == 'retrieval':  # A loss of the whole batch.
+                continue
+            ours = inspect.signature(getattr(made, method)).parameters
+            theirs = list(inspect.signature(getattr(contract, method)).parameters)
+            assert list(ours) == theirs[1:], (name, method)
 
 
 def test_sizes_of_models_are_those_of_their_modules():

@@ -14,6 +14,7 @@ from xlbench.data import features, prepared
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.training import losses, objectives
+from xlbench.training.objectives.classification import type_ids
 
 MODEL = tiny.tiny_model()
 
@@ -407,7 +408,7 @@ def test_a_model_of_one_type_is_told_none():
     model = LABELLERS['classification']
     rows = [{'inputs': np.array([2, 5, 1, 6, 1]), 'targets': [0], 'piece_counts': [1, 1]}]
     batch = label_batch('classification', rows, 8)
-    assert objectives.type_ids(model, batch) == {'type_ids': batch['encoder_type_ids']}
-    assert objectives.type_ids(model, label_batch('tagging', label_rows('tagging'), 16)) == {}
+    assert type_ids(model, batch) == {'type_ids': batch['encoder_type_ids']}
+    assert type_ids(model, label_batch('tagging', label_rows('tagging'), 16)) == {}
     roberta = model.clone(config=dataclasses.replace(model.config, type_vocab_size=1))
-    assert objectives.type_ids(roberta, batch) == {}
+    assert type_ids(roberta, batch) == {}

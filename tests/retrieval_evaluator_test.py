@@ -60,8 +60,7 @@ def make(tiny_root, tasks):
     def build(**options):
         options = dict(batch_size=6, lengths=tiny.LENGTHS, candidates=10) | options
         devices = jax.devices()[: options.pop('devices', 2)]
-        return evaluators.build(
-            'retrieval',
+        return evaluators.find('retrieval')(
             options.pop('tasks', tasks),
             options.pop('model', Bags()),
             Scale(),
@@ -90,7 +89,7 @@ def test_ranks_among_candidates(make, tasks, tmp_path):
     """Against the definition, example by example."""
     evaluator = make()
     scores = evaluator.run({}, 7, str(tmp_path), 'stage1')
-    for task, inner in zip(tasks, evaluator._tasks, strict=True):
+    for task, inner in zip(tasks, evaluator.tasks, strict=True):
         result, rows = read(tmp_path, task)
         records = task.read(range(33))
         left = 0.25 * bags([r['inputs'] for r in records], 24)
@@ -282,8 +281,8 @@ def test_a_real_model_on_several_devices(tiny_root, tasks, replies, tmp_path):
     for devices, axes in ((1, {}), (8, dict(fsdp=2, tensor=2))):
         mesh = partitioning.make_mesh(**axes, devices=jax.devices()[:devices])
         params = train_step.init_params(model, objective, mesh, jax.random.key(0))
-        evaluator = evaluators.build(
-            'retrieval', tasks[:1], model, objective, mesh, None, batch_size=16,
+        evaluator = evaluators.find('retrieval')(
+            tasks[:1], model, objective, mesh, None, batch_size=16,
             lengths=tiny.LENGTHS, candidates=10, responses=replies[:1],
         )  # fmt: skip
         evaluator.run(params, 7, str(tmp_path / str(devices)), 'stage1')
@@ -301,7 +300,7 @@ def test_a_real_model_on_several_devices(tiny_root, tasks, replies, tmp_path):
 def test_a_constant_encoder_is_not_above_chance(make, tasks, tmp_path, candidates):
     evaluator = make(model=Constant(), tasks=tasks[:1], candidates=candidates)
     scores = evaluator.run({}, 7, str(tmp_path), 'stage1')['mean']
-    number = evaluator._tasks[0].pools.shape[1]
+    number = evaluator.tasks[0].pools.shape[1]
     assert scores['p_at_1'] == 0
     assert scores['mrr'] == pytest.approx(100 / number)
     assert scores['recall_10'] == (100 if number <= 10 else 0)
@@ -324,14 +323,14 @@ def test_fewer_replies_than_candidates(make, tasks, tmp_path):
     evaluator.run({}, 7, str(tmp_path), 'stage1')
     different = {record['targets_pretokenized'] for record in tasks[0].read(range(33))}
     assert read(tmp_path, tasks[0])[0]['candidates'] == len(different) < 33
-    pools = evaluator._tasks[0].pools
+    pools = evaluator.tasks[0].pools
     assert all(sorted(pool) == list(range(len(different))) for pool in pools.tolist())
 
 
 def test_candidates_are_different_and_of_the_example_alone(make, tasks):
     """Neither the number of examples nor the batch size changes them."""
     few, many = (
-        make(tasks=tasks[:1], num_examples=number, batch_size=size, candidates=6)._tasks[0]
+        make(tasks=tasks[:1], num_examples=number, batch_size=size, candidates=6).tasks[0]
         for number, size in ((5, 2), (12, 8))
     )
     texts = [[[list(task.replies)[i] for i in pool] for pool in task.pools] for task in (few, many)]

@@ -13,6 +13,7 @@ from xlbench import decoding, models
 from xlbench.parallel import partitioning
 from xlbench.plan import hlo
 from xlbench.training import objectives, train_step
+from xlbench.training.objectives import generation
 
 
 def test_of_other_positions_a_device_holds_keys_and_values_only():
@@ -103,10 +104,10 @@ def test_tokens_of_a_device_stay_there_when_rows_and_positions_become_one_axis()
     x = jnp.arange(8 * 4, dtype=jnp.float32).reshape(8, 4)
 
     def flat(x):
-        blocks = objectives.Blocks(data=2, sequence=2, fsdp=2)
-        tokens = objectives.tokens_of(x, blocks)
+        blocks = generation.Blocks(data=2, sequence=2, fsdp=2)
+        tokens = generation.tokens_of(x, blocks)
         tokens = nn.with_logical_constraint(tokens, ('tokens',))
-        return tokens, objectives.rows_of(tokens, x.shape, blocks)
+        return tokens, generation.rows_of(tokens, x.shape, blocks)
 
     with partitioning.activate(mesh):
         placed = jax.device_put(x, partitioning.batch_sharding(mesh, x.shape))

@@ -259,7 +259,7 @@ def generation(root, task, **options):
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     tokenizer = tokenizers.load('sample', str(root))
     options = {'batch_size': 12, 'lengths': tiny.LENGTHS} | options
-    return evaluators.build('generation', [task], Copier(), NoLoss(), mesh, tokenizer, **options)
+    return evaluators.find('generation')([task], Copier(), NoLoss(), mesh, tokenizer, **options)
 
 
 @pytest.fixture(scope='module')
@@ -317,18 +317,18 @@ def test_labels_and_tags(view, plain, tmp_path):
         num_layers=1, max_positions=32, num_labels=3,
     )  # fmt: skip
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
-    evaluator = evaluators.build(
-        view, [mine], model, objectives.build(view), mesh, None,
+    evaluator = evaluators.find('labels')(
+        [mine], model, objectives.build(view), mesh, None,
         batch_size=45, lengths=tiny_labels.LENGTHS,
     )  # fmt: skip
     # Built, so checked; what it scores is what the metric gets.
     assert mine.manifest['metrics'] == [{'metric': 'tasks/plain.py:right', 'kwargs': {}}]
-    suite = evaluator._tasks[0].metrics
+    suite = evaluator.tasks[0].metrics
     targets = [row['targets_pretokenized'] for row in rows]
     assert suite.score(targets, [[text] for text in targets])[0] == {'right': 45}
     with pytest.raises(UserError, match=r'metric tasks/plain.py:as_numbers of task .* ValueError'):
-        evaluators.build(
-            view, [with_metrics(made, plain.as_numbers)], model, objectives.build(view), mesh,
+        evaluators.find('labels')(
+            [with_metrics(made, plain.as_numbers)], model, objectives.build(view), mesh,
             None, batch_size=45, lengths=tiny_labels.LENGTHS,
         )  # fmt: skip
 

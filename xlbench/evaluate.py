@@ -46,7 +46,7 @@ from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
-from xlbench.training import checkpoints as checkpoints_lib, memory
+from xlbench.training import checkpoints as checkpoints_lib, memory, objectives
 from xlbench.training.checkpoints import find_step
 
 
@@ -138,7 +138,7 @@ def _decoding(
     config: ConfigDict, block: ConfigDict, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """What decodes in a block of evals, and its differences as words of a folder's name."""
-    if config.objective.name != 'generation':
+    if not objectives.build(**config.objective).writes_text:
         if given:
             raise UserError(
                 f'--{next(iter(given))} is for models that write texts, and this is one for '

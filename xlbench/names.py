@@ -32,15 +32,11 @@ CONFIG_KEYS = (
     'baselines', 'baseline_split',
 )  # fmt: skip
 SWEEP_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
-# The objectives that train models of a family of their own.
-FAMILIES = {
-    'retrieval': 'dual_encoder',
-    'classification': 'sequence_classifier',
-    'tagging': 'token_classifier',
-}
+_OBJECTIVES, _EVALUATORS = 'xlbench.training.objectives', 'xlbench.evaluators'
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
-# Ours, too. An evaluation that is `optional` leaves out the tasks that do not have its split.
-EVAL_OPTIONS = ('optional',)
+# Ours, too. An evaluation that is `optional` leaves out the tasks that do not have its split; its
+# `type` is one of xlbench.evaluators, by default the one of the objective.
+EVAL_OPTIONS = ('optional', 'type')
 
 
 class Run(Protocol):
@@ -82,6 +78,7 @@ class Eval(Protocol):
     split: str
     every: Annotated[int, '0 or more']
     optional: bool = False  # Whether tasks without this split are left out.
+    type: str = ''
 
 
 class Best(Protocol):
@@ -139,21 +136,14 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
     if path == ('model',):
         return _model(config['model'])
     if path == ('objective',):
-        known = signatures.table('xlbench.training.objectives', 'OBJECTIVES')
-        return _with_name(known[_objective(config)])
+        name = _objective(config)
+        return _with_name(signatures.of(f'{_OBJECTIVES}.{name}', objectives()[name]))
     if path[:1] == ('stages',) and len(path) == 2:
         return _STAGE
     if path[:1] == ('stages',) and path[2:] == ('optimizer',):
         return _optimizer(config['stages'][path[1]]['optimizer'], f'config.{".".join(path)}')
     if path[:1] == ('evals',) and len(path) == 2:
-        evaluator = signatures.table('xlbench.evaluators', 'EVALUATORS')[_objective(config)]
-        signature = evaluator.without(*_GIVEN_TO_EVALUATORS)
-        types = {**_EVAL.types, **signature.types}
-        if 'responses' in types:  # The config names their split.
-            types['responses'] = 'str'
-        return dataclasses.replace(
-            signature, types=types, needed=signature.needed | frozenset(EVAL_KEYS)
-        )
+        return _evaluation(config, path[1])
     if path[:1] == ('evals',) and path[2:] == ('decoding',):
         return signatures.of('xlbench.config.decoding', 'Options')
     return None
@@ -243,8 +233,50 @@ def _with_name(signature: Signature, *more: str) -> Signature:
     return dataclasses.replace(signature, types=types)
 
 
+def objectives() -> Mapping[str, str]:
+    """The objectives' names, and their classes'."""
+    return signatures.catalog(_OBJECTIVES)
+
+
+def about_objective(name: str) -> Mapping[str, Any]:
+    """What an objective says of itself: view, family, ... see training/objectives/contract.py."""
+    return signatures.attributes(f'{_OBJECTIVES}.{name}', objectives()[name])
+
+
+# The objectives that train models of a family of their own, and the family.
+FAMILIES = {
+    name: family for name in objectives() if (family := about_objective(name)['family'])
+}
+
+
+def _evaluation(config: Mapping[str, Any], name: str) -> Signature:
+    """The keys of a block of config.evals: ours, and the arguments of its evaluator."""
+    objective = about_objective(_objective(config))
+    known = signatures.catalog(_EVALUATORS, 'Evaluator')
+    block, where = config['evals'][name], f'config.evals.{name}.type'
+    kind = block.get('type') or objective['evaluator']
+    ranges.check('str', kind, where)
+    if ':' in kind:  # The user's own, whose options are known when it is imported.
+        return Signature(kind, _EVAL.types, frozenset(EVAL_KEYS), open_ended=True)
+    if kind not in known:
+        hint = 'One of your own is written as tasks/FILE.py:NAME'
+        raise errors.unknown(f'type of evaluator in {where}', kind, known, hint)
+    views = signatures.attributes(f'{_EVALUATORS}.{kind}', known[kind])['views']
+    if objective['view'] not in views:
+        raise UserError(
+            f'{where} is {kind!r}, which scores {" and ".join(views)}, and config.objective.name '
+            f'is {_objective(config)!r}; leave {where} out'
+        )
+    signature = signatures.of(f'{_EVALUATORS}.{kind}', known[kind]).without(*_GIVEN_TO_EVALUATORS)
+    types = {**_EVAL.types, **signature.types}
+    if 'responses' in types:  # The config names their split.
+        types['responses'] = 'str'
+    needed = signature.needed | frozenset(EVAL_KEYS)
+    return dataclasses.replace(signature, types=types, needed=needed)
+
+
 def _objective(config: Mapping[str, Any]) -> str:
-    known = signatures.table('xlbench.training.objectives', 'OBJECTIVES')
+    known = objectives()
     name = config['objective'].get('name', '')
     ranges.check('str', name, 'config.objective.name')
     if name not in known:

@@ -1,6 +1,7 @@
 """What a config stands for: checked, opened and built; for training and for evaluating."""
 
 import dataclasses
+import inspect
 import math
 import os
 import pathlib
@@ -14,13 +15,15 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors, evaluators, models, names
 from xlbench.benchmarks import languages
-from xlbench.data import baselines, batches, tokenizers
+from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.errors import UserError
+from xlbench.evaluators import Evaluator
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.training import memory, objectives, optimizers, train_step
+from xlbench.training.objectives.contract import Objective
 
 # {(task or mixture, split): (its prepared tasks, their rates)}
 Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
@@ -35,7 +38,7 @@ class Parts:
       data: everything that the config's stages, evals and baselines read.
       model: a Linen module.
       lora: what is adapted, if anything.
-      objective: see objectives.py.
+      objective: what the model is trained for.
       shapes: of the parameters.
       shardings: of the parameters.
       mask: tree of bools, the trainable parameters.
@@ -47,12 +50,12 @@ class Parts:
     data: Data
     model: nn.Module
     lora: Lora
-    objective: Any
+    objective: Objective
     shapes: Any
     shardings: Any
     mask: Any
     tokenizer: tokenizers.Tokenizer
-    evals: dict[str, tuple[Any, int]]
+    evals: dict[str, tuple[Evaluator, int]]
 
     @property
     def is_sample(self) -> bool:
@@ -111,13 +114,16 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
             continue
         ours = (*names.EVAL_KEYS, *names.EVAL_OPTIONS)
         options = {key: value for key, value in block.items() if key not in ours}
+        kind = evaluators.find(block.get('type') or objective.evaluator)
         if split := options.pop('responses', ''):
             others = {t.name: t for task in block.tasks for t in data[task, split][0]}
             options['responses'] = [others[task.name] for task in tasks]
-        evaluator = evaluators.build(
-            config.objective.name, tasks, model, objective, mesh, tokenizer, **options
-        )
-        evals[name] = (evaluator, block.every)
+        try:
+            inspect.signature(kind).bind(*[None] * 5, **options)
+        except TypeError as error:  # Known before for all types of ours.
+            wrong = f'config.evals.{name}: {kind.__name__} takes other options: {error}'
+            raise UserError(wrong) from None
+        evals[name] = (kind(tasks, model, objective, mesh, tokenizer, **options), block.every)
     _check_score(config.best.score, evals)
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
     return Parts(mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals)
@@ -130,7 +136,7 @@ def evaluated(block: Mapping[str, Any], data: Data) -> list[Prepared]:
     return list({task.name: task for task in tasks}.values())
 
 
-def _check_score(name: str, evals: Mapping[str, tuple[Any, int]]) -> None:
+def _check_score(name: str, evals: Mapping[str, tuple[Evaluator, int]]) -> None:
     """Raises UserError for a config.best.score that its evaluation does not make."""
     chosen, _, rest = name.partition('/')
     if chosen not in evals or not evals[chosen][1]:  # Checked before, where a run is trained.
@@ -156,9 +162,8 @@ def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> Non
             for rows, inputs, targets in feed.shapes:
                 partitioning.check_batch_size(rows, mesh, config.accumulate)
                 lengths = {'inputs': inputs, 'targets': targets}
-                if view != 'generation':  # Targets are labels then, or texts of their own length.
-                    del lengths['targets']
-                partitioning.check_lengths(lengths, mesh)
+                cut = {side: lengths[side] for side in features.VIEWS[view].sides}
+                partitioning.check_lengths(cut, mesh)
 
 
 def labels_of(data: Data) -> list[str]:
@@ -289,7 +294,8 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
 
 def num_texts(task: Prepared) -> dict[str, int]:
     """How many texts an example of a classification task has, 1 or 2: {'texts': 2}."""
-    if task.manifest.get('view') != 'classification' or not len(task):
+    view = features.VIEWS[task.manifest.get('view', 'generation')]
+    if view.labels != 'text' or not len(task):
         return {}
     return {'texts': len(task[0]['piece_counts'])}
 
@@ -302,18 +308,17 @@ def check_config(config: ConfigDict) -> None:
     """Raises UserError for a key or a value that cannot be right, in any block."""
     names.check_config(config)
     Lora(**config.lora)
-    objectives.build(**config.objective)
+    objective = objectives.build(**config.objective)
     labels = {'num_labels': config.model.num_labels or 1} if 'num_labels' in config.model else {}
     models.config(**dict(config.model) | labels)
     for name in config.baselines:
         if name not in baselines.NAMES:
             raise errors.unknown('baseline in config.baselines', name, baselines.NAMES)
-    kind = config.objective.name
-    if kind == 'tagging' and config.baselines:
+    if config.baselines and not objective.text_baselines:
         raise UserError(
             'config.baselines are texts, and do not have a tag for each word; set it to ()'
         )
-    if kind == 'retrieval' and config.accumulate > 1:
+    if config.accumulate > 1 and not objective.accumulates:
         raise UserError(
             f'config.accumulate is {config.accumulate}, but the parts of a batch would not be each '
             "other's negatives; set it to 1, and config.objective.chunk_rows to the rows that fit "

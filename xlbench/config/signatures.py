@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import xlbench
 
@@ -55,17 +56,48 @@ def of(module: str, name: str) -> Signature:
             types |= inherited.types
             needed |= inherited.needed
     for field in node.body:
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+        if _is_field(field):
             types[field.target.id] = ast.unparse(field.annotation)
             needed = needed - {field.target.id} | ({field.target.id} if not field.value else set())
     return Signature(name, types, frozenset(needed))
 
 
+@functools.cache
+def catalog(package: str, ending: str = '') -> dict[str, str]:
+    """What a package's files define, a file a thing: {'token_loss': 'TokenLoss'} for token_loss.py.
+
+    Args:
+      package: whose files are looked at.
+      ending: of the classes' names: 'Evaluator' for GenerationEvaluator of generation.py.
+    """
+    found = {}
+    for file in sorted(_path(package).glob('*.py')):
+        name = ''.join(word.capitalize() for word in file.stem.split('_')) + ending
+        body = _source(f'{package}.{file.stem}').body
+        if any(isinstance(node, ast.ClassDef) and node.name == name for node in body):
+            found[file.stem] = name
+    return found
+
+
+@functools.cache
+def attributes(module: str, name: str) -> dict[str, Any]:
+    """What a class says of itself in literals, `family: ClassVar[str] = 'bert'`; its bases' too."""
+    module, node = _definition(module, name)
+    values: dict[str, Any] = {}
+    for base in node.bases:
+        place = _place(module, ast.unparse(base))
+        if place[0].startswith('xlbench.'):
+            values |= attributes(*place)
+    for field in node.body:
+        if isinstance(field, ast.AnnAssign) and not _is_field(field) and field.value:
+            values[field.target.id] = ast.literal_eval(field.value)
+    return values
+
+
 def table(module: str, name: str) -> dict[str, Signature]:
     """The signatures of what a module's table names.
 
-    Example: table('xlbench.training.objectives', 'OBJECTIVES') ->
-      {'generation': Signature('Generation', ..
+    Example: table('xlbench.training.optimizers', 'OPTIMIZERS') -> {'adamw': Signature('adamw', ..
     """
     for node in _source(module).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
@@ -89,10 +121,23 @@ def _of_function(node: ast.FunctionDef, name: str) -> Signature:
     return Signature(name, types, frozenset(needed - {'self'}), node.args.kwarg is not None)
 
 
+def _is_field(node: ast.AST) -> bool:
+    """Whether it declares a field of a dataclass or a Protocol; a ClassVar is none."""
+    return (
+        isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and not ast.unparse(node.annotation).startswith('ClassVar')
+    )
+
+
+def _path(module: str) -> pathlib.Path:
+    # importlib.util.find_spec would import the packages that the module is in.
+    return pathlib.Path(next(iter(xlbench.__path__)), *module.split('.')[1:])
+
+
 @functools.cache
 def _source(module: str) -> ast.Module:
-    # importlib.util.find_spec would import the packages that the module is in.
-    path = pathlib.Path(next(iter(xlbench.__path__)), *module.split('.')[1:])
+    path = _path(module)
     file = path / '__init__.py' if path.is_dir() else path.with_suffix('.py')
     return ast.parse(file.read_text(encoding='utf-8'))
 

@@ -79,8 +79,8 @@ def _check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
     return features.Conventions.of(prepared[0].manifest)
 
 
-def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> Any:
-    """The function of features.VIEWS that makes the batches; UserError for tasks of other views."""
+def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> features.View:
+    """The one of features.VIEWS that makes the batches; UserError for tasks of other views."""
     if view not in features.VIEWS:
         raise unknown('view', view, features.VIEWS)
     for task in prepared:
@@ -90,7 +90,7 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
                 f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
                 'of that kind, or change config.objective.name'
             )
-    if view != 'generation' and packing:
+    if packing and not features.VIEWS[view].packs:
         raise UserError(
             f'packing puts several examples into a row, and a model for {view} reads one; set '
             'packing=False'

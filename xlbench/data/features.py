@@ -7,7 +7,7 @@ computes for every example what it would compute alone.
 
 import dataclasses
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -318,12 +318,33 @@ def tag_places(example: Example, limit: int) -> np.ndarray:
     return places[places < limit - 1]
 
 
-# What an objective calls its batches (`view`) -> the function that makes them.
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What the batches of a kind of task hold, and what may be done with them.
+
+    Attributes:
+      make: from rows of examples to the arrays of a batch: generation, retrieval, ... above.
+      sides: of which the arrays of tokens are, whose length a mesh may cut.
+      packs: whether a row may hold several examples.
+      labels: what a label is of, 'text' or 'word'; '' where targets are texts.
+    """
+
+    make: Callable[..., dict[str, np.ndarray]]
+    sides: tuple[str, ...] = ('inputs',)
+    packs: bool = False
+    labels: str = ''
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, np.ndarray]:
+        """The arrays of a batch."""
+        return self.make(*args, **kwargs)
+
+
+# What an objective says its batches are (`view`), and what a task is prepared for.
 VIEWS = {
-    'generation': generation,
-    'retrieval': retrieval,
-    'classification': classification,
-    'tagging': tagging,
+    'generation': View(generation, ('inputs', 'targets'), packs=True),
+    'retrieval': View(retrieval),  # Replies have a length of their own.
+    'classification': View(classification, labels='text'),
+    'tagging': View(tagging, labels='word'),
 }
 
 

@@ -1,22 +1,37 @@
-"""Evaluators: one file per kind of prediction. `build` makes the one of a config block."""
+"""Evaluators: what scores a model. A file a type; base.py says what an evaluator is.
 
-from typing import Any
+A block of config.evals names its type, `type='retrieval'`; without one it is the evaluator of the
+config's objective. A new type is a file, `calls.py` with the class `CallsEvaluator`. A user's own
+evaluator stands in their tasks/ folder, `type='tasks/calls.py:CallsEvaluator'`.
+"""
 
-from xlbench.errors import unknown
-from xlbench.evaluators.generation import GenerationEvaluator
-from xlbench.evaluators.labels import LabelEvaluator
-from xlbench.evaluators.retrieval import RetrievalEvaluator
+import importlib
 
-EVALUATORS = {
-    'generation': GenerationEvaluator,
-    'retrieval': RetrievalEvaluator,
-    'classification': LabelEvaluator,
-    'tagging': LabelEvaluator,
-}
+from xlbench.config import signatures
+from xlbench.errors import UserError, unknown
+from xlbench.evaluators.base import Evaluator
+from xlbench.metrics import specs
+
+__all__ = ['Evaluator', 'find']
 
 
-def build(name: str, *args: Any, **options: Any) -> Any:
-    """The evaluator of an objective's name."""
-    if name not in EVALUATORS:
-        raise unknown('evaluator', name, EVALUATORS)
-    return EVALUATORS[name](*args, **options)
+def find(kind: str) -> type[Evaluator]:
+    """The class of a type of evaluator.
+
+    Args:
+      kind: the name of a file of this package, or 'tasks/FILE.py:NAME' or 'module:NAME' of the
+        user's own, by the rules of metrics (see metrics/specs.py).
+
+    Raises:
+      UserError: there is none, or it may not be imported.
+    """
+    classes = signatures.catalog(__name__, 'Evaluator')
+    if kind in classes:
+        return getattr(importlib.import_module(f'{__name__}.{kind}'), classes[kind])
+    if ':' not in kind:
+        hint = 'One of your own is written as tasks/FILE.py:NAME'
+        raise unknown('type of evaluator', kind, classes, hint)
+    found = specs.defined(kind, 'evaluator', specs.trusted())
+    if not (isinstance(found, type) and issubclass(found, Evaluator)):
+        raise UserError(f'{kind!r} is not a subclass of xlbench.evaluators.Evaluator')
+    return found

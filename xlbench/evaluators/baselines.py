@@ -7,7 +7,7 @@ from typing import Any
 from xlbench import metrics
 from xlbench.data import baselines, postprocess
 from xlbench.data.prepared import Prepared
-from xlbench.evaluators.loop import write_result
+from xlbench.evaluators.base import write_result
 
 
 def score(

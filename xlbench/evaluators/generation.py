@@ -4,25 +4,24 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import decoding as decoding_lib, errors, metrics
+from xlbench import decoding as decoding_lib, errors
 from xlbench.config import ranges
-from xlbench.data import batches as batches_lib, postprocess
+from xlbench.data import postprocess
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.evaluators import loop
-from xlbench.parallel import partitioning
+from xlbench.evaluators import base
 
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 
 
-class GenerationEvaluator(loop.Evaluator):
+class GenerationEvaluator(base.Evaluator):
     """Scores an encoder-decoder on prepared tasks; every example exactly once.
 
     Args:
@@ -39,6 +38,9 @@ class GenerationEvaluator(loop.Evaluator):
       num_examples: only the first so many of each task; 0 takes all.
     """
 
+    views: ClassVar[tuple[str, ...]] = ('generation',)
+    own_scores = ('loss', 'perplexity')
+
     def __init__(
         self,
         prepared: Sequence[Prepared],
@@ -54,30 +56,21 @@ class GenerationEvaluator(loop.Evaluator):
         num_examples: Annotated[int, '0 or more'] = 0,
     ):
         ranges.check_own(GenerationEvaluator, locals())
-        partitioning.check_batch_size(batch_size, mesh)
-        share, shares = partitioning.row_share(mesh)
         self._mesh = mesh
         self._tokenizer = tokenizer
         self._decode = decode
-        self._tasks = [
-            loop.Task(
-                task,
-                batches_lib.eval_batches(
-                    task,
-                    batch_size=batch_size,
-                    lengths=dict(lengths),
-                    num_examples=num_examples or None,
-                    process_index=share,
-                    process_count=shares,
-                ),
-                metrics.Suite(task.name, task.manifest.get('metrics')),
-            )
-            for task in prepared
-        ]
+        self.tasks = base.tasks_of(
+            prepared,
+            'generation',
+            mesh,
+            batch_size=batch_size,
+            lengths=lengths,
+            num_examples=num_examples,
+        )
         self._options = options(lengths, decoding)
         if decode:
-            for task in self._tasks:
-                loop.check_metrics(task, self._options.num_return, _SCORES, True)
+            for task in self.tasks:
+                base.check_metrics(task, self._options.num_return, _SCORES, True)
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
         ids = {
             key: prepared[0].manifest['vocabulary'][f'{name}_id']
@@ -92,20 +85,19 @@ class GenerationEvaluator(loop.Evaluator):
 
         self._decode_batch = jax.jit(decode_batch)
 
-    _own_scores = ('loss', 'perplexity')
-
-    def _has_texts(self, task: loop.Task) -> bool:
+    def has_texts(self, task: base.Task) -> bool:
+        """Whether the task is decoded."""
         return self._decode
 
     @property
     def num_programs(self) -> int:
         """Programs that this evaluator compiles: one a shape and a job."""
-        shapes = {shape for task in self._tasks for shape in task.batches.shapes}
-        return len(shapes) * (2 if self._decode else 1)
+        return super().num_programs * (2 if self._decode else 1)
 
-    def _rows(
-        self, task: loop.Task, shared: Any, check: Callable[[], None]
+    def rows(
+        self, task: base.Task, shared: Any, check: Callable[[], None]
     ) -> dict[str, np.ndarray]:
+        """The losses of each example and, where it is decoded, the tokens of its texts."""
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
 
         def batches():
@@ -118,12 +110,13 @@ class GenerationEvaluator(loop.Evaluator):
             rows = self._row_losses(shared, batch)
             return rows | (self._decode_batch(shared, batch)._asdict() if self._decode else {})
 
-        results = loop.over_batches(predict, batches(), self._mesh, check)
-        return loop.collect(results, task.prepared.name, task.batches.num_examples)
+        results = base.over_batches(predict, batches(), self._mesh, check)
+        return base.collect(results, task.prepared.name, task.batches.num_examples)
 
-    def _summarise(
-        self, task: loop.Task, rows: Mapping[str, np.ndarray]
+    def summarise(
+        self, task: base.Task, rows: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Scores of the losses and of the texts; a line an example."""
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
         signatures, written = {}, []

@@ -6,7 +6,7 @@ metrics.tagging.CUT.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -14,19 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import metrics
 from xlbench.config import ranges
-from xlbench.data import batches as batches_lib, features
+from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.evaluators import loop
+from xlbench.evaluators import base
 from xlbench.metrics import tagging
-from xlbench.parallel import partitioning
 
 _SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
 
 
-class LabelEvaluator(loop.Evaluator):
+class LabelsEvaluator(base.Evaluator):
     """Scores a classifier or a tagger on prepared tasks; every example exactly once.
 
     Args:
@@ -40,6 +38,8 @@ class LabelEvaluator(loop.Evaluator):
       num_examples: only the first so many of each task; 0 takes all.
     """
 
+    views: ClassVar[tuple[str, ...]] = ('classification', 'tagging')
+
     def __init__(
         self,
         prepared: Sequence[Prepared],
@@ -52,29 +52,20 @@ class LabelEvaluator(loop.Evaluator):
         lengths: Mapping[str, Annotated[int, '1 to 2**20']],
         num_examples: Annotated[int, '0 or more'] = 0,
     ):
-        ranges.check_own(LabelEvaluator, locals())
+        ranges.check_own(LabelsEvaluator, locals())
         del tokenizer
-        partitioning.check_batch_size(batch_size, mesh)
-        share, shares = partitioning.row_share(mesh)
-        self._mesh, self._view, self._limit = mesh, objective.view, lengths['inputs']
-        self._tasks = [
-            loop.Task(
-                task,
-                batches_lib.eval_batches(
-                    task,
-                    batch_size=batch_size,
-                    lengths=dict(lengths),
-                    num_examples=num_examples or None,
-                    view=objective.view,
-                    process_index=share,
-                    process_count=shares,
-                ),
-                metrics.Suite(task.name, task.manifest.get('metrics')),
-            )
-            for task in prepared
-        ]
-        for task in self._tasks:
-            loop.check_metrics(task, 1, _SCORES)
+        self._mesh, self._limit = mesh, lengths['inputs']
+        self._of_words = features.VIEWS[objective.view].labels == 'word'
+        self.tasks = base.tasks_of(
+            prepared,
+            objective.view,
+            mesh,
+            batch_size=batch_size,
+            lengths=lengths,
+            num_examples=num_examples,
+        )
+        for task in self.tasks:
+            base.check_metrics(task, 1, _SCORES)
 
         def predict(params: Any, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             rows = objective.row_losses(model, params, batch)
@@ -85,22 +76,19 @@ class LabelEvaluator(loop.Evaluator):
 
         self._predict = jax.jit(predict)
 
-    @property
-    def num_programs(self) -> int:
-        """Programs that this evaluator compiles: one a shape."""
-        return len({shape for task in self._tasks for shape in task.batches.shapes})
-
-    def _rows(
-        self, task: loop.Task, shared: Any, check: Callable[[], None]
+    def rows(
+        self, task: base.Task, shared: Any, check: Callable[[], None]
     ) -> dict[str, np.ndarray]:
-        results = loop.over_batches(
+        """The loss and the likeliest labels of each example."""
+        results = base.over_batches(
             lambda batch: self._predict(shared, batch), task.batches, self._mesh, check
         )
-        return loop.collect(results, task.prepared.name, task.batches.num_examples)
+        return base.collect(results, task.prepared.name, task.batches.num_examples)
 
-    def _summarise(
-        self, task: loop.Task, rows: Mapping[str, np.ndarray]
+    def summarise(
+        self, task: base.Task, rows: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Scores of the losses and of the labels; a line an example."""
         prepared = task.prepared
         records = prepared.read(range(len(rows['index'])))
         targets = [record['targets_pretokenized'] for record in records]
@@ -143,7 +131,7 @@ class LabelEvaluator(loop.Evaluator):
 
         A word has the label at its last piece.
         """
-        if self._view == 'classification':
+        if not self._of_words:
             return labels[int(found)]
         tags = tagging.split(record['targets_pretokenized'])
         fitting = found[features.tag_places(record, self._limit)].tolist()

@@ -13,7 +13,7 @@ predictions.jsonl has `suggestions`, too.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import numpy as np
@@ -25,7 +25,7 @@ from xlbench.data import batches as batches_lib, features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
-from xlbench.evaluators import loop
+from xlbench.evaluators import base
 from xlbench.metrics import ranking
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser
@@ -43,7 +43,7 @@ _SCORES = (
 )  # fmt: skip
 
 
-class RetrievalEvaluator(loop.Evaluator):
+class RetrievalEvaluator(base.Evaluator):
     """Scores a dual encoder on prepared tasks; every example exactly once.
 
     An example's candidates are its own reply and `candidates` - 1 different ones, chosen by a hash
@@ -71,11 +71,14 @@ class RetrievalEvaluator(loop.Evaluator):
       lm_weight: of a response's log-likelihood; a response's score is scale * message . response +
         lm_weight * log-likelihood.
       consensus: 0 suggests the best of each cluster. Above 0 it is the temperature at which those
-        top_k are chosen that promise most together, see consensus.py.
+        top_k are chosen that promise most together, see retrieval/mbr.py.
       official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
         of the others the last incomplete batch of 512.
       num_examples: only the first so many of each task; 0 takes all.
     """
+
+    views: ClassVar[tuple[str, ...]] = ('retrieval',)
+    own_scores = ('loss', 'mrr', 'p_at_1', 'recall_10')
 
     def __init__(
         self,
@@ -106,7 +109,7 @@ class RetrievalEvaluator(loop.Evaluator):
         self._mesh, self._scale, self._consensus = mesh, objective.scale, consensus
         self._top_k, self._num_suggestions, self._lm_weight = top_k, num_suggestions, lm_weight
         self._choosers: dict[tuple[str, str | None], Choose] = {}
-        self._tasks = [
+        self.tasks = [
             _Task(
                 task,
                 batches_lib.eval_batches(
@@ -123,9 +126,9 @@ class RetrievalEvaluator(loop.Evaluator):
             )
             for task, of_task in zip(prepared, responses or [None] * len(prepared), strict=True)
         ]
-        for task in self._tasks:
+        for task in self.tasks:
             if task.responses:
-                loop.check_metrics(task, num_suggestions, _SCORES)
+                base.check_metrics(task, num_suggestions, _SCORES)
         self._left, self._right = (
             TextEncoder(
                 model,
@@ -141,7 +144,7 @@ class RetrievalEvaluator(loop.Evaluator):
     @functools.cached_property
     def _sets(self) -> dict[str, ResponseSet]:
         """The response sets by folder: what several tasks share stands here once."""
-        prepared = {task.responses.folder: task.responses for task in self._tasks if task.responses}
+        prepared = {task.responses.folder: task.responses for task in self.tasks if task.responses}
         return {folder: ResponseSet.of_prepared(found) for folder, found in prepared.items()}
 
     def _chooser(self, folder: str, lang: str | None) -> Choose:
@@ -153,10 +156,8 @@ class RetrievalEvaluator(loop.Evaluator):
     @property
     def num_programs(self) -> int:
         """At most so many programs are compiled: of encoding, and two searches for each task."""
-        searches = sum(2 for task in self._tasks if task.responses)
+        searches = sum(2 for task in self.tasks if task.responses)
         return self._left.max_programs + self._right.max_programs + searches
-
-    _own_scores = ('loss', 'mrr', 'p_at_1', 'recall_10')
 
     def score_names(self, task: str) -> set[str]:
         """Those of the metrics, and of ranks among the candidates and in the response set."""
@@ -166,19 +167,23 @@ class RetrievalEvaluator(loop.Evaluator):
             given |= ranking.official([0], [[0, 0, 0]], set_size=1).keys()
         return given
 
-    def _has_texts(self, task: '_Task') -> bool:
+    def has_texts(self, task: '_Task') -> bool:
+        """Whether the task has a response set."""
         return task.responses is not None
 
-    def _numbers(self, task: '_Task') -> Sequence[int]:
+    def numbers(self, task: '_Task') -> Sequence[int]:
+        """The numbers of the examples that are scored."""
         return task.numbers.tolist()
 
-    def _rows(self, task: '_Task', shared: '_Vectors', check: Callable[[], None]) -> '_Vectors':
+    def rows(self, task: '_Task', shared: '_Vectors', check: Callable[[], None]) -> '_Vectors':
+        """The vectors of all tasks, which `begin` has made."""
         check()
         return shared
 
-    def _summarise(
+    def summarise(
         self, task: '_Task', shared: '_Vectors'
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Ranks among the candidates and in the response set, and scores of suggestions."""
         messages = shared.messages[task.prepared.name]
         rows = _rank_candidates(task, messages, shared.replies[task.prepared.name])
         facts = {'signatures': {}, 'decoding': {}}
@@ -194,19 +199,19 @@ class RetrievalEvaluator(loop.Evaluator):
         }
         return result, rows.written()
 
-    def _begin(self, params: Any, check: Callable[[], None]) -> '_Vectors':
+    def begin(self, params: Any, check: Callable[[], None]) -> '_Vectors':
         """Every text of all tasks is encoded once, in one call of each side.
 
         So what several tasks or sets share is shared, batches are full, and the devices are fed
         without a break.
         """
         left, right = _Texts(), _Texts()
-        messages = [left.add([record['inputs'] for record in task.records]) for task in self._tasks]
-        replies = [right.add(list(task.replies.values())) for task in self._tasks]
+        messages = [left.add([record['inputs'] for record in task.records]) for task in self.tasks]
+        replies = [right.add(list(task.replies.values())) for task in self.tasks]
         sets = {folder: right.add(found.ids) for folder, found in self._sets.items()}
         left_vectors = self._left(params, left.rows, check) * np.float32(self._scale)
         right_vectors = self._right(params, right.rows, check)
-        names = [task.prepared.name for task in self._tasks]
+        names = [task.prepared.name for task in self.tasks]
         return _Vectors(
             {name: left_vectors[at] for name, at in zip(names, messages, strict=True)},
             {name: right_vectors[at] for name, at in zip(names, replies, strict=True)},

@@ -35,7 +35,8 @@ from xlbench.errors import UserError, unknown
 from xlbench.metrics import tagging
 from xlbench.models import bert
 from xlbench.parallel import partitioning
-from xlbench.training import objectives
+from xlbench.training.objectives.classification import type_ids
+from xlbench.training.objectives.contract import Batch
 
 EMBEDDING = 'encoder/token_embedder/embedding'
 POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
@@ -701,12 +702,12 @@ class FrozenEncoder:
             lambda params, x: self.model.apply({'params': params}, x, method='pool')
         )
 
-    def _hidden_states(self, params: Any, batch: objectives.Batch) -> jax.Array:
+    def _hidden_states(self, params: Any, batch: Batch) -> jax.Array:
         return self.model.apply(
             {'params': params},
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
-            **objectives.type_ids(self.model, batch),
+            **type_ids(self.model, batch),
             method='hidden',
         )
 

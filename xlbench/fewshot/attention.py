@@ -37,7 +37,8 @@ from xlbench.errors import UserError
 from xlbench.fewshot.results import Row, Sweep
 from xlbench.models import bert
 from xlbench.reporting import render
-from xlbench.training import checkpoints, objectives
+from xlbench.training import checkpoints
+from xlbench.training.objectives.classification import type_ids
 
 BATCH_SIZE = 32
 # `Row.key` behind the task, as config.json of kept parameters has it.
@@ -112,7 +113,7 @@ def first_attention(
             {'params': params},
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
-            **objectives.type_ids(encoder, batch),
+            **type_ids(encoder, batch),
             method='first_attention',
         )
         return weights.mean(1)

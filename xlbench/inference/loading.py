@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, decoding, foreign, models, names, runs
 from xlbench.benchmarks import languages
-from xlbench.data import tokenizers, vocabularies
+from xlbench.data import features, tokenizers, vocabularies
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, tensors
@@ -26,8 +26,6 @@ from xlbench.training import checkpoints, objectives, train_step
 
 # Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
 MAX_INPUT_LENGTH = 512
-# Families whose models give labels -> the objective that trains them.
-_HEADS = {'sequence_classifier': 'classification', 'token_classifier': 'tagging'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +168,8 @@ def _open_workdir(
         config_lib.check_arguments(names.taken(config, key), config[key], where)
     tokenizer = tokenizers.of_workdir(workdir, about)
     objective = objectives.build(**config.objective)
-    labels = _labels(workdir, about) if objective.view in _HEADS.values() else ()
+    gives_labels = bool(features.VIEWS[objective.view].labels)
+    labels = _labels(workdir, about) if gives_labels else ()
     model = runs.build_model(config.model.to_dict() | fields, tokenizer.vocab_size, labels)
     _check(str(workdir), model, objective)
     adapters = lora.Lora(**config.lora)
@@ -220,7 +219,8 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, An
     if notes:
         objective = objectives.build(**notes.objective)
     else:
-        objective = objectives.build(_HEADS.get(found.family, 'generation'))
+        trained = {family: name for name, family in names.FAMILIES.items()}
+        objective = objectives.build(trained.get(found.family, 'generation'))
     _check(spec, model, objective)
     labels = hf_checkpoint.labels(found)
     _, shardings = train_step.params_like(model, objective, mesh)
@@ -253,7 +253,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, An
 
 def _check(spec: str, model: nn.Module, objective: Any) -> None:
     """Raises UserError for what answers no texts."""
-    if objective.view == 'generation' and not isinstance(model, Generator):
+    if objective.writes_text and not isinstance(model, Generator):
         raise UserError(f'{spec} holds a {type(model).__name__}, which writes no texts')
 
 

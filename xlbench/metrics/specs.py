@@ -119,20 +119,29 @@ def from_spec(spec: Mapping[str, Any], allow: Sequence[str] = ()) -> Any:
 
 
 def function(path: str, allow: Sequence[str] = ()) -> Callable[..., Any]:
-    """A user's own function that is no metric, such as a segmenter, by the same rules.
+    """A user's own function that is no metric, such as a segmenter; see `defined`."""
+    found = defined(path, 'function', allow)
+    if not isinstance(found, types.FunctionType):
+        raise errors.UserError(f'{path!r} is no function')
+    return found
+
+
+def defined(path: str, what: str, allow: Sequence[str] = ()) -> Any:
+    """A user's own function or class that is no metric, by the same rules as a metric.
 
     Args:
         path: 'module:name' or 'tasks/FILE.py:name'.
+        what: it is to be, for messages: 'function'.
         allow: as for `from_spec`.
     """
     parts = _SPEC.fullmatch(path)
     if parts is None:
         raise errors.UserError(f'{path!r} does not exist; write module:name, or tasks/FILE.py:name')
-    module = _module(parts['place'], path, allow)
-    defined = vars(module).get(parts['name'])
-    if not isinstance(defined, types.FunctionType) or defined.__module__ != module.__name__:
-        raise errors.UserError(f'{path!r} is not a function; see {_where(module)}')
-    return defined
+    module = _module(parts['place'], path, allow, what)
+    found = vars(module).get(parts['name'])
+    if getattr(found, '__module__', None) != module.__name__:
+        raise errors.UserError(f'{path!r} is no {what}; see {_where(module)}')
+    return found
 
 
 def trusted() -> list[str]:
@@ -164,8 +173,10 @@ def _in_package(module: str) -> bool:
     return module == _PACKAGE or module.startswith(f'{_PACKAGE}.')
 
 
-def _module(place: str, path: str, allow: Sequence[str]) -> types.ModuleType:
-    """The module of a metric, imported if it may be."""
+def _module(
+    place: str, path: str, allow: Sequence[str], what: str = 'metric'
+) -> types.ModuleType:
+    """The module of a metric, or of what else it is, imported if it may be."""
     if place.startswith('tasks/'):
         file = task_files.find(place[len('tasks/') : -len('.py')])
         if file is None:
@@ -173,25 +184,27 @@ def _module(place: str, path: str, allow: Sequence[str]) -> types.ModuleType:
             if task_files.is_in_a_workdir():
                 here = 'go to another folder than this one, whose config.json makes it a workdir'
             raise errors.UserError(
-                f'metric {path!r} stands in a task file that is not here; {here}, or set '
+                f'{what} {path!r} stands in a task file that is not here; {here}, or set '
                 'XLBENCH_TASKS to the folder that has it'
             )
-        return _imported(lambda: task_files.load(file), path, str(file))
+        return _imported(lambda: task_files.load(file), path, str(file), what)
     if not _in_package(place) and not any(f'{place}.'.startswith(f'{name}.') for name in allow):
         raise errors.UserError(
-            f'metric {path!r} is in a module that may not be loaded, because only a file names '
+            f'{what} {path!r} is in a module that may not be loaded, because only a file names '
             f'it; set XLBENCH_METRICS={place} if you trust it, import it in a task file of yours, '
-            'or put the metric into your tasks/ folder'
+            'or put it into your tasks/ folder'
         )
     if _in_package(place):
         try:
             return importlib.import_module(place)
         except ImportError as error:
-            raise errors.UserError(f'metric {path!r} does not exist: {error}') from None
-    return _imported(lambda: importlib.import_module(place), path, place)
+            raise errors.UserError(f'{what} {path!r} does not exist: {error}') from None
+    return _imported(lambda: importlib.import_module(place), path, place, what)
 
 
-def _imported(load: Callable[[], types.ModuleType], path: str, where: str) -> types.ModuleType:
+def _imported(
+    load: Callable[[], types.ModuleType], path: str, where: str, what: str
+) -> types.ModuleType:
     try:
         module = load()
     except errors.UserError:
@@ -199,9 +212,9 @@ def _imported(load: Callable[[], types.ModuleType], path: str, where: str) -> ty
     except Exception as error:
         hint = ''
         if isinstance(error, ImportError) and where.endswith('.py'):
-            hint = '; a metric that needs less than its task file can stand in a file beside it'
+            hint = '; what needs less than its task file can stand in a file beside it'
         raise errors.UserError(
-            f'metric {path!r} cannot be loaded: {errors.located(error)}{hint}'
+            f'{what} {path!r} cannot be loaded: {errors.located(error)}{hint}'
         ) from error
     # A task file brings TensorFlow, which would take all memory of the accelerators.
     if config := getattr(sys.modules.get('tensorflow'), 'config', None):

@@ -47,6 +47,7 @@ from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, messages as words, programs, study
 from xlbench.plan.devices import Device
+from xlbench.training import objectives
 
 FORMAT = 2  # Of the JSON file.
 LANES = 128  # Columns of a TPU's tile.
@@ -69,13 +70,14 @@ def smaller(config: ConfigDict, num_devices: int) -> Iterator[dict[str, Any]]:
     remat = ('none', 'dots', 'full')
     begin = remat.index(config.model.get('remat', 'none'))
     rows = config.batches.batch_size
+    accumulates = objectives.build(**config.objective).accumulates
     for mesh in meshes:
         if mesh:
             yield mesh
         for value in remat[begin + 1 :]:
             yield mesh | {'model.remat': value}
         for parts in (2, 4, 8):
-            if config.objective.name == 'retrieval':
+            if not accumulates:
                 part = {'objective.chunk_rows': (config.objective.chunk_rows or rows) // parts}
             else:
                 part = {'accumulate': config.accumulate * parts}

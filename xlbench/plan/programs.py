@@ -153,7 +153,7 @@ def decode_program(job: Job, block: ConfigDict) -> tuple[Any, tuple[Any, ...], i
 
 def decoded_evals(config: ConfigDict) -> dict[str, ConfigDict]:
     """The evaluations that decode, one for each different shape."""
-    if config.objective.name != 'generation':
+    if not objectives.build(**config.objective).writes_text:
         return {}
     found = {}
     for name, block in config.evals.items():

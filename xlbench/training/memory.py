@@ -16,6 +16,7 @@ from xlbench import errors, logs, machine, models
 from xlbench.config.decoding import Options
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
+from xlbench.training import objectives
 
 # Layers of both stacks together: twice as many as any public model has. Tracing a step of 1,000
 # layers takes two minutes, and compiling it takes hours.
@@ -153,13 +154,14 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
         2 * rows * depth * model.emb_dim / shares / cut / max(1, parts),
         'take a smaller config.batches.batch_size or lengths, or a larger config.accumulate',
     )
+    writes_text = objectives.build(**config.objective).writes_text
     for name, block in config.evals.items():
         yield Need(
             f'a batch of {block.batch_size:,} rows of config.evals.{name}',
             2 * block.batch_size * model.emb_dim / shares,
             f'take a smaller config.evals.{name}.batch_size',
         )
-        if config.objective.name == 'generation' and block.get('decode', True):
+        if writes_text and block.get('decode', True):
             lengths = {'max_length': block.lengths.get('targets', 1)}
             options = Options(**lengths | dict(block.get('decoding') or {}))
             size = model.num_heads * model.head_dim * num_layers(model, 'decoder')

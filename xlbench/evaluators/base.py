@@ -1,4 +1,4 @@
-"""What all evaluators do: task after task, batch after batch, rows together, files written.
+"""What an evaluator is: task after task, batch after batch, rows together, files written.
 
 Each task leaves two files, written whole or not at all:
 
@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -19,7 +19,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from xlbench import errors, metrics
-from xlbench.data import postprocess
+from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
 from xlbench.metrics import pairs, tagging
@@ -49,54 +49,66 @@ class Task:
 class Evaluator:
     """An evaluator says how a task is scored; the order of things is the same for all of them.
 
+    The constructor is called with (prepared, model, objective, mesh, tokenizer), the tasks of one
+    split first, and with what its block of config.evals holds: batch_size, lengths and options of
+    its own by name.
+
     Attributes:
-      _tasks: what is scored, each with its preparation as `prepared`.
-      _own_scores: the scores beside those of the tasks' metrics.
+      views: of the objectives whose models it can score, see data.features.VIEWS.
+      tasks: what is scored, each with its preparation as `prepared`; see `tasks_of`.
+      own_scores: the scores beside those of the tasks' metrics.
     """
 
-    _tasks: Sequence[Any]
-    _own_scores: Collection[str] = ('loss',)
+    views: ClassVar[tuple[str, ...]] = ()
+    tasks: Sequence[Any]
+    own_scores: Collection[str] = ('loss',)
+
+    @property
+    def num_programs(self) -> int:
+        """Programs that are compiled at most: one a shape of a batch."""
+        return len({shape for task in self.tasks for shape in task.batches.shapes})
 
     @functools.cached_property
     def notes(self) -> dict[str, str]:
         """What has to be said about tasks, by their names: targets that seem to be placeholders."""
         notes = {}
-        for task in self._tasks:
-            if note := _only_target(task.prepared, self._numbers(task)):
+        for task in self.tasks:
+            if note := _only_target(task.prepared, self.numbers(task)):
                 notes[task.prepared.name] = note
         return notes
 
     def examples(self, name: str) -> Sequence[int]:
         """The numbers of the examples that are scored of a task: what others must be scored on."""
-        (task,) = (task for task in self._tasks if task.prepared.name == name)
-        return self._numbers(task)
+        (task,) = (task for task in self.tasks if task.prepared.name == name)
+        return self.numbers(task)
 
-    def _numbers(self, task: Any) -> Sequence[int]:
+    def numbers(self, task: Any) -> Sequence[int]:
+        """The numbers of the examples that are scored of one of `tasks`."""
         return range(task.batches.num_examples)
 
-    def _begin(self, params: Any, check: Callable[[], None]) -> Any:
+    def begin(self, params: Any, check: Callable[[], None]) -> Any:
         """What all tasks need of these parameters."""
         del check
         return params
 
-    def _rows(self, task: Any, shared: Any, check: Callable[[], None]) -> Any:
+    def rows(self, task: Any, shared: Any, check: Callable[[], None]) -> Any:
         """What the model says of a task.
 
         Args:
-          task: one of `_tasks`.
-          shared: what `_begin` has returned.
+          task: one of `tasks`.
+          shared: what `begin` has returned.
           check: to be called after every batch.
         """
         raise NotImplementedError
 
-    def _summarise(
+    def summarise(
         self, task: Any, rows: Any
     ) -> tuple[dict[str, Any], Sequence[Mapping[str, Any]]]:
         """What metrics.json says of a task, 'scores' among it; the lines of predictions.jsonl.
 
         Args:
-          task: one of `_tasks`.
-          rows: what `_rows` has returned.
+          task: one of `tasks`.
+          rows: what `rows` has returned.
         """
         raise NotImplementedError
 
@@ -123,14 +135,14 @@ class Evaluator:
           scoring: entered while a task's predictions are scored, which may take long.
         """
         started = time.monotonic()
-        shared = self._begin(params, check)
-        shared_seconds = (time.monotonic() - started) / len(self._tasks)
+        shared = self.begin(params, check)
+        shared_seconds = (time.monotonic() - started) / len(self.tasks)
         scores = {}
-        for task in self._tasks:
+        for task in self.tasks:
             started = time.monotonic()
-            rows = self._rows(task, shared, check)
+            rows = self.rows(task, shared, check)
             with scoring():
-                result, predictions = self._summarise(task, rows)
+                result, predictions = self.summarise(task, rows)
             scores[task.prepared.name] = result['scores']
             if jax.process_index() == 0:
                 seconds = shared_seconds + time.monotonic() - started
@@ -146,9 +158,9 @@ class Evaluator:
         The metrics are asked about two targets as if they were predicted. None at all where one
         of them cannot say.
         """
-        given = set(self._own_scores)
-        for one in self._tasks:
-            if not self._has_texts(one) or task not in (one.prepared.name, 'mean'):
+        given = set(self.own_scores)
+        for one in self.tasks:
+            if not self.has_texts(one) or task not in (one.prepared.name, 'mean'):
                 continue
             records = one.prepared.read(range(min(2, len(one.prepared))))
             targets = [record['targets_pretokenized'] for record in records]
@@ -161,7 +173,7 @@ class Evaluator:
                 return set()
         return given
 
-    def _has_texts(self, task: Any) -> bool:
+    def has_texts(self, task: Any) -> bool:
         """Whether there are predictions for the metrics of a task."""
         del task
         return True
@@ -173,7 +185,7 @@ class Evaluator:
           scores: what `run` has returned.
           task: one of them, or 'mean'.
         """
-        named = {t.prepared.name: t.prepared.manifest.get('headline') for t in self._tasks}
+        named = {t.prepared.name: t.prepared.manifest.get('headline') for t in self.tasks}
         values = []
         for name in named if task == 'mean' else [task]:
             key = named[name] or results.main_score('', scores[name])
@@ -181,6 +193,45 @@ class Evaluator:
                 raise errors.unknown(f'score of {name} that is its headline', key, scores[name])
             values.append(scores[name][key])
         return float(np.mean(values))
+
+
+def tasks_of(
+    prepared: Sequence[Prepared],
+    view: str,
+    mesh: Mesh,
+    *,
+    batch_size: int,
+    lengths: Mapping[str, int],
+    num_examples: int = 0,
+) -> list[Task]:
+    """Prepared tasks with their batches and metrics, for an evaluator whose rows are examples.
+
+    Args:
+      prepared: the tasks, of one split.
+      view: which features the batches have, see data.features.VIEWS.
+      mesh: whose processes share the rows.
+      batch_size: rows over all processes.
+      lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
+      num_examples: only the first so many of each task; 0 takes all.
+    """
+    partitioning.check_batch_size(batch_size, mesh)
+    share, shares = partitioning.row_share(mesh)
+    return [
+        Task(
+            task,
+            batches_lib.eval_batches(
+                task,
+                batch_size=batch_size,
+                lengths=dict(lengths),
+                num_examples=num_examples or None,
+                view=view,
+                process_index=share,
+                process_count=shares,
+            ),
+            metrics.Suite(task.name, task.manifest.get('metrics')),
+        )
+        for task in prepared
+    ]
 
 
 def check_metrics(
@@ -212,7 +263,8 @@ def check_metrics(
 
 def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
     """That all examples have one and the same target, as a line; '' where they have several."""
-    splits = tagging.split if prepared.manifest.get('view') == 'tagging' else lambda text: [text]
+    view = features.VIEWS[prepared.manifest.get('view', 'generation')]
+    splits = tagging.split if view.labels == 'word' else lambda text: [text]
     seen: set[str] = set()
     for start in range(0, len(numbers), 256):
         for record in prepared.read(numbers[start : start + 256]):

@@ -1,0 +1,22 @@
+"""What a model is trained for: one file an objective. contract.py says what an objective is.
+
+A new objective is a file: `ranking.py` with the class `Ranking` is what the config
+objective=dict(name='ranking') trains for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from xlbench.config import signatures
+from xlbench.errors import unknown
+
+if TYPE_CHECKING:  # It imports jax, which those that only look names up do not need.
+    from xlbench.training.objectives.contract import Objective
+
+
+def build(name: str = 'generation', **options: Any) -> 'Objective':
+    """The objective of that name with these options; UserError if there is none."""
+    classes = signatures.catalog(__name__)
+    if name not in classes:
+        raise unknown('objective', name, classes)
+    return getattr(importlib.import_module(f'{__name__}.{name}'), classes[name])(**options)

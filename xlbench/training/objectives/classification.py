@@ -1,0 +1,105 @@
+"""A label for each text, by maximum likelihood."""
+
+from typing import Annotated, Any, ClassVar
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from xlbench.config import ranges
+from xlbench.training.objectives.contract import Batch
+
+
+class Classification:
+    """A label for each text, by maximum likelihood, in nats per text.
+
+    A model that knows several types of tokens is told which text of a pair a token is of.
+
+    Args:
+      label_smoothing: probability mass spread over all labels (arXiv:1512.00567).
+    """
+
+    view: ClassVar[str] = 'classification'
+    family: ClassVar[str] = 'sequence_classifier'
+    evaluator: ClassVar[str] = 'labels'
+    writes_text: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = True
+    text_baselines: ClassVar[bool] = True
+    weights: ClassVar[str] = 'row_weights'  # The feature that says which labels count.
+
+    def __init__(self, label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0):
+        ranges.check_own(Classification, locals(), 'config.objective')
+        self.label_smoothing = label_smoothing
+
+    def example_inputs(self) -> tuple[jax.Array, ...]:
+        """Arguments of the smallest call that creates the model's parameters."""
+        return (jnp.zeros((1, 8), jnp.int32),)
+
+    def weight(self, batch: Batch) -> jax.Array:
+        """[], the number of labels."""
+        return jnp.sum(batch[self.weights])
+
+    def loss(
+        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
+    ) -> dict[str, jax.Array]:
+        """Sums over the batch, float32: loss, accuracy, weight, tokens, ..."""
+        logits, nats = self._nats(model, params, batch, rng)
+        if self.label_smoothing:
+            everywhere = -jnp.mean(jax.nn.log_softmax(logits), axis=-1)
+            nats += self.label_smoothing * (everywhere - nats)
+        weights, segments = batch[self.weights], batch['encoder_segment_ids']
+        correct = jnp.argmax(logits, axis=-1) == batch['labels']
+        return {
+            'loss': jnp.sum(nats * weights),
+            'accuracy': jnp.sum(correct * weights),
+            'weight': jnp.sum(weights),
+            'tokens': jnp.sum(segments > 0).astype(jnp.float32),
+            'examples': jnp.sum(jnp.max(segments, axis=-1)).astype(jnp.float32),
+            'positions': jnp.float32(segments.size),
+        }
+
+    def row_losses(self, model: nn.Module, params: Any, batch: Batch) -> dict[str, jax.Array]:
+        """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (labels).
+
+        And 'predicted', the likeliest label of each row [batch] or token [batch, inputs], int32.
+        """
+        logits, nats = self._nats(model, params, batch, None)
+        weights = batch[self.weights]
+        rows = weights.shape[0]
+        return {
+            'loss': jnp.sum((nats * weights).reshape(rows, -1), axis=-1),
+            'weight': jnp.sum(weights.reshape(rows, -1), axis=-1),
+            'predicted': jnp.argmax(logits, axis=-1).astype(jnp.int32),
+        }
+
+    def logits(
+        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None = None
+    ) -> jax.Array:
+        """Of each row [batch, labels], or of each token [batch, inputs, labels]; float32."""
+        optional = type_ids(model, batch)
+        if 'encoder_positions' in batch:  # Of rows that hold several examples.
+            optional['positions'] = batch['encoder_positions']
+        return model.apply(
+            {'params': params},
+            batch['encoder_input_tokens'],
+            batch['encoder_segment_ids'],
+            **optional,
+            train=rng is not None,
+            rngs=None if rng is None else {'dropout': rng},
+        )
+
+    def _nats(self, model, params, batch, rng):
+        """Logits [..., labels] and losses [...] of each row, or of each token."""
+        logits = self.logits(model, params, batch, rng)
+        own = jnp.take_along_axis(logits, batch['labels'][..., None], axis=-1)[..., 0]
+        return logits, jax.nn.logsumexp(logits, axis=-1) - own
+
+
+def type_ids(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
+    """The argument `type_ids` of a model that knows several, if the batch has them.
+
+    RoBERTa knows one type, and a model of hidden states alone (fewshot/adaptation.py) none.
+    """
+    num_types = getattr(getattr(model, 'config', None), 'type_vocab_size', 1)
+    types = batch.get('encoder_type_ids')
+    return {} if types is None or num_types < 2 else {'type_ids': types}

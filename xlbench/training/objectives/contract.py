@@ -1,0 +1,65 @@
+"""The contract of an objective: the one place where a batch meets a model and a loss."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+import flax.linen as nn
+import jax
+
+Batch = Mapping[str, jax.Array]
+Params = Any  # A tree of arrays.
+
+
+class Objective(Protocol):
+    """What the loop, the step, the evaluators and a plan know of an objective.
+
+    The constructor's arguments are the block config.objective, beside its name. What a class says
+    of itself are literals: they are read from its source before jax is imported.
+
+    Attributes:
+      view: which features of data.features.VIEWS its batches have.
+      family: the family of models that it alone trains; '' is any encoder-decoder.
+      evaluator: the type of evaluator that scores its models, unless a config names another.
+      writes_text: whether its models write texts, and so can be decoded.
+      accumulates: whether a batch's gradient is the sum of those of its parts.
+      text_baselines: whether config.baselines, which are texts, can be scored beside its models.
+    """
+
+    view: ClassVar[str]
+    family: ClassVar[str]
+    evaluator: ClassVar[str]
+    writes_text: ClassVar[bool]
+    accumulates: ClassVar[bool]
+    text_baselines: ClassVar[bool]
+
+    def example_inputs(self) -> tuple[jax.Array, ...]:
+        """Arguments of the smallest call that creates the model's parameters."""
+        ...
+
+    def weight(self, batch: Batch) -> jax.Array:
+        """[], what the sum of the loss is divided by."""
+        ...
+
+    def loss(
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
+    ) -> dict[str, jax.Array]:
+        """Sums over the batch, float32.
+
+        Args:
+          model: a Linen module.
+          params: of the model.
+          batch: the features of `view`.
+          rng: for dropout; None for none.
+
+        Returns:
+          'loss', 'weight', 'tokens' (real ones), 'examples', 'positions' (padding included), and
+          further sums that metrics.jsonl shows divided by the weight.
+        """
+        ...
+
+    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
+        """Per row [batch]: the sums 'loss' and 'weight', without dropout, for evaluation.
+
+        An objective whose loss of one example depends on the rest of the batch has none.
+        """
+        ...

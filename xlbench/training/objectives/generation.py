@@ -1,0 +1,154 @@
+"""Encoder-decoder maximum likelihood of the targets."""
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from xlbench.config import ranges
+from xlbench.parallel import partitioning
+from xlbench.training import losses
+from xlbench.training.objectives.contract import Batch
+
+
+class Blocks(NamedTuple):
+    """Into how many parts a mesh cuts the rows and the positions of [batch, length, ...].
+
+    Attributes:
+      data: parts of the rows, on its axes replica and data.
+      sequence: parts of the positions.
+      fsdp: parts of each part of the rows.
+    """
+
+    data: int
+    sequence: int
+    fsdp: int
+
+
+def tokens_of(x: jax.Array, blocks: Blocks) -> jax.Array:
+    """[batch, length, ...] -> [batch * length, ...], the tokens of a block side by side.
+
+    A block is what one device holds; in the order of rows a device's tokens would lie scattered,
+    and all would have to be exchanged. The blocks have the order of the logical axis 'tokens'.
+    """
+    (data, sequence, fsdp), (batch, length, *rest) = blocks, x.shape
+    if sequence > 1:
+        x = x.reshape(data, fsdp, batch // (data * fsdp), sequence, length // sequence, *rest)
+        x = jnp.moveaxis(x, 3, 1)
+    return x.reshape(batch * length, *rest)
+
+
+def rows_of(x: jax.Array, shape: tuple[int, int], blocks: Blocks) -> jax.Array:
+    """The inverse of `tokens_of`: [batch * length] -> [batch, length]."""
+    (data, sequence, fsdp), (batch, length) = blocks, shape
+    x = x.reshape(data, sequence, fsdp, batch // (data * fsdp), length // sequence)
+    return jnp.moveaxis(x, 1, 3).reshape(shape)
+
+
+class Generation:
+    """Encoder-decoder maximum likelihood of the targets, in nats per target token.
+
+    Args:
+      label_smoothing: probability mass spread over the whole vocabulary (arXiv:1512.00567).
+      z_loss: weight of the squared log-partition, 1e-4 in T5X; keeps logits near normalised.
+      chunk_size: target tokens whose logits exist at once; None: as many as 0.5 GB hold.
+    """
+
+    view: ClassVar[str] = 'generation'
+    family: ClassVar[str] = ''
+    evaluator: ClassVar[str] = 'generation'
+    writes_text: ClassVar[bool] = True
+    accumulates: ClassVar[bool] = True
+    text_baselines: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0,
+        z_loss: Annotated[float, '0 or more'] = 0.0,
+        chunk_size: Annotated[int, '1 to 2**30'] | None = None,
+    ):
+        ranges.check_own(Generation, locals(), 'config.objective')
+        self.label_smoothing = label_smoothing
+        self.z_loss = z_loss
+        self.chunk_size = chunk_size
+
+    def example_inputs(self) -> tuple[jax.Array, ...]:
+        """Arguments of the smallest call that creates the model's parameters."""
+        return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
+
+    def weight(self, batch: Batch) -> jax.Array:
+        """[], the number of target tokens."""
+        return jnp.sum(batch['decoder_loss_weights'])
+
+    def loss(
+        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
+    ) -> dict[str, jax.Array]:
+        """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ..."""
+        hidden, embedding, bias = self._hidden(model, params, batch, rng)
+        blocks = self._blocks(hidden)
+        result = losses.softmax_cross_entropy(
+            tokens_of(hidden, blocks),
+            embedding,
+            tokens_of(batch['decoder_target_tokens'], blocks),
+            tokens_of(batch['decoder_loss_weights'], blocks),
+            bias=bias,
+            label_smoothing=self.label_smoothing,
+            z_loss=self.z_loss,
+            chunk_size=self.chunk_size,
+            groups=math.prod(blocks),
+            matmul_dtype=model.config.operands,
+        )
+        encoder = batch['encoder_segment_ids']
+        real = jnp.sum(encoder > 0).astype(jnp.float32) + result.weight
+        positions = jnp.float32(encoder.size + batch['decoder_target_tokens'].size)
+        return {
+            'loss': result.loss,
+            'z_loss': result.z_loss,
+            'accuracy': result.correct,
+            'weight': result.weight,
+            'tokens': real,
+            'examples': jnp.sum(jnp.max(batch['decoder_segment_ids'], axis=-1)).astype(jnp.float32),
+            'positions': positions,
+        }
+
+    def row_losses(self, model: nn.Module, params: Any, batch: Batch) -> dict[str, jax.Array]:
+        """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens)."""
+        hidden, embedding, bias = self._hidden(model, params, batch, None)
+        weights = batch['decoder_loss_weights']
+        blocks = self._blocks(hidden)
+        nats = losses.token_losses(
+            tokens_of(hidden, blocks),
+            embedding,
+            tokens_of(batch['decoder_target_tokens'], blocks),
+            bias=bias,
+            chunk_size=self.chunk_size,
+            groups=math.prod(blocks),
+            matmul_dtype=model.config.operands,
+        )
+        nats = rows_of(nats, weights.shape, blocks)
+        return {'loss': jnp.sum(nats * weights, axis=-1), 'weight': jnp.sum(weights, axis=-1)}
+
+    def _blocks(self, hidden: jax.Array) -> Blocks:
+        """Into what the mesh cuts [batch, targets, .]."""
+        sequence = partitioning.active('sequence')
+        sequence = 1 if hidden.shape[1] % sequence else sequence
+        return Blocks(partitioning.active('replica', 'data'), sequence, partitioning.active('fsdp'))
+
+    def _hidden(self, model, params, batch, rng):
+        variables = {'params': params}
+        hidden = model.apply(
+            variables,
+            batch['encoder_input_tokens'],
+            batch['decoder_input_tokens'],
+            encoder_segment_ids=batch['encoder_segment_ids'],
+            encoder_positions=batch['encoder_positions'],
+            decoder_segment_ids=batch['decoder_segment_ids'],
+            decoder_positions=batch['decoder_positions'],
+            train=rng is not None,
+            rngs=None if rng is None else {'dropout': rng},
+            method='hidden',
+        )
+        embedding = model.apply(variables, method='output_embedding')
+        return hidden, embedding, model.apply(variables, method='output_bias')

@@ -1,0 +1,121 @@
+"""A dual encoder that finds each message's reply among all replies of the batch."""
+
+from typing import Annotated, Any, ClassVar
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from xlbench.config import ranges
+from xlbench.errors import unknown
+from xlbench.parallel import partitioning
+from xlbench.training import losses
+from xlbench.training.objectives.contract import Batch
+
+
+class Retrieval:
+    """A dual encoder that finds each message's reply among all replies of the batch.
+
+    The candidates are the replies of the whole batch, on however many devices it lies: the devices
+    exchange vectors, and each makes the scores of its own rows.
+
+    Args:
+      loss: 'sym_paper', 'sym_code', 'softmax' or 'bidirectional', see losses.contrastive.
+      scale: what scores are multiplied with: 1 for vectors of any length as in arXiv:2106.02017,
+        20 to 100 for unit vectors.
+      mask_duplicates: a reply that equals the row's own is no negative.
+      chunk_rows: at most so many rows are encoded at a time, the devices together, and once more
+        in the backward pass (gradient caching, arXiv:2101.06983): memory then depends on it, and
+        no longer on the batch size. 0 encodes the batch at once.
+    """
+
+    view: ClassVar[str] = 'retrieval'
+    family: ClassVar[str] = 'dual_encoder'
+    evaluator: ClassVar[str] = 'retrieval'
+    writes_text: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False  # The parts of a batch would not be each other's negatives.
+    text_baselines: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        loss: str = 'sym_paper',
+        scale: Annotated[float, 'above 0'] = 1.0,
+        mask_duplicates: bool = False,
+        chunk_rows: Annotated[int, '0 to 2**24'] = 0,
+    ):
+        if loss not in losses.CONTRASTIVE:
+            raise unknown('loss in config.objective.loss', loss, losses.CONTRASTIVE)
+        ranges.check_own(Retrieval, locals(), 'config.objective')
+        self.loss_kind = loss
+        self.scale = scale
+        self.mask_duplicates = mask_duplicates
+        self.chunk_rows = chunk_rows
+
+    def example_inputs(self) -> tuple[jax.Array, ...]:
+        """Arguments of the smallest call that creates the model's parameters."""
+        return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
+
+    def weight(self, batch: Batch) -> jax.Array:
+        """[], the number of examples."""
+        return jnp.sum(batch['row_weights'])
+
+    def loss(
+        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
+    ) -> dict[str, jax.Array]:
+        """Sums over the batch, float32: loss, accuracy (own reply first), weight, ..."""
+        left, right = self._encode(model, params, batch, rng)
+        weights = batch['row_weights']
+        result = losses.contrastive(
+            left,
+            # The one exchange between devices: every device gets all replies' vectors.
+            nn.with_logical_constraint(right, (None, None)),
+            kind=self.loss_kind,
+            scale=self.scale,
+            weights=weights,
+            keys=batch['reply_key'] if self.mask_duplicates else None,
+            groups=partitioning.active(*partitioning.ROW_AXES),
+        )
+        segments = [batch[f'{side}_encoder_segment_ids'] for side in ('left', 'right')]
+        weight = jnp.sum(weights)
+        return {
+            'loss': jnp.sum(result.loss * weights),
+            'accuracy': jnp.sum(result.correct * weights),
+            'weight': weight,
+            'tokens': sum(jnp.sum(x > 0) for x in segments).astype(jnp.float32),
+            'examples': weight,
+            'positions': jnp.float32(sum(x.size for x in segments)),
+        }
+
+    def _encode(self, model, params, batch, rng):
+        """Vectors of messages and replies, [batch, dim] each."""
+
+        def encode(rows, rng):
+            return model.apply(
+                {'params': params},
+                *(rows[f'{side}_encoder_input_tokens'] for side in ('left', 'right')),
+                *(rows[f'{side}_encoder_segment_ids'] for side in ('left', 'right')),
+                train=rng is not None,
+                rngs=None if rng is None else {'dropout': rng},
+            )
+
+        rows = batch['row_weights'].shape[0]
+        parts = self._num_parts(rows)
+        if parts == 1:
+            return encode(batch, rng)
+        # Strided, as the parts of an accumulated step: every device keeps its own rows.
+        parted = {
+            name: jnp.swapaxes(x.reshape(rows // parts, parts, -1), 0, 1)
+            for name, x in batch.items()
+            if name.endswith(('tokens', 'segment_ids'))
+        }
+        keys = None if rng is None else jax.random.split(rng, parts)
+        # Only tokens are kept for the backward pass: it encodes each part again, with the same key.
+        encode = jax.checkpoint(encode, prevent_cse=False)  # A loop's body is not merged anyway.
+        encoded = jax.lax.map(lambda part: encode(*part), (parted, keys))
+        return tuple(jnp.swapaxes(x, 0, 1).reshape(rows, -1) for x in encoded)
+
+    def _num_parts(self, rows: int) -> int:
+        """The fewest parts of at most `chunk_rows` rows that every device has equally many of."""
+        per_device = rows // partitioning.active(*partitioning.ROW_AXES)
+        fewest = -(-rows // self.chunk_rows) if self.chunk_rows else 1
+        return next((n for n in range(fewest, per_device) if per_device % n == 0), per_device)

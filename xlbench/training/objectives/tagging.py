@@ -1,0 +1,18 @@
+"""A tag for each word, at its last piece."""
+
+from typing import ClassVar
+
+from xlbench.training.objectives.classification import Classification
+
+
+class Tagging(Classification):
+    """A tag for each word, at its last piece; in nats per word (arXiv:2012.15682).
+
+    Args:
+      label_smoothing: probability mass spread over all tags.
+    """
+
+    view: ClassVar[str] = 'tagging'
+    family: ClassVar[str] = 'token_classifier'
+    text_baselines: ClassVar[bool] = False  # A text has no tag for each word of another.
+    weights: ClassVar[str] = 'label_weights'
