@@ -92,7 +92,7 @@ class Corpus:
             found['encoder_type_ids'] = (np.arange(width) > width // 2) * found[
                 'encoder_segment_ids'
             ]
-        return found | {adaptation.WEIGHTS[self.view]: weights}
+        return found | {objectives.build(self.view).weights: weights}
 
     def eval_set(self, rng, size, widths):
         """Batches of as many shapes as `widths`, in turn; padded rows at the end."""

@@ -1,7 +1,6 @@
 """What a config stands for: checked, opened and built; for training and for evaluating."""
 
 import dataclasses
-import inspect
 import math
 import os
 import pathlib
@@ -119,11 +118,13 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
             others = {t.name: t for task in block.tasks for t in data[task, split][0]}
             options['responses'] = [others[task.name] for task in tasks]
         try:
-            inspect.signature(kind).bind(*[None] * 5, **options)
-        except TypeError as error:  # Known before for all types of ours.
-            wrong = f'config.evals.{name}: {kind.__name__} takes other options: {error}'
-            raise UserError(wrong) from None
-        evals[name] = (kind(tasks, model, objective, mesh, tokenizer, **options), block.every)
+            evaluator = kind(tasks, model, objective, mesh, tokenizer, **options)
+        except TypeError as error:
+            if ':' not in block.get('type', ''):  # The options of ours were checked before.
+                raise
+            wrong = f'config.evals.{name}: {block.type} cannot be made: {errors.located(error)}'
+            raise UserError(wrong) from error
+        evals[name] = (evaluator, block.every)
     _check_score(config.best.score, evals)
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
     return Parts(mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals)

@@ -39,7 +39,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xlbench import benchmarks, errors, files, names
-from xlbench.data import outputs, prepared
+from xlbench.data import features, outputs, prepared
 from xlbench.errors import UserError
 from xlbench.reporting import results
 
@@ -181,7 +181,7 @@ def _of_task(args: argparse.Namespace) -> _Asked:
         outputs.prepared_references(task, args.id_field),
         manifest.get('metrics'),
         args.lang or manifest.get('target_lang'),
-        manifest.get('view') == 'tagging',
+        features.VIEWS[manifest.get('view', 'generation')].labels == 'word',
         str(manifest.get('headline') or ''),
         task,
     )

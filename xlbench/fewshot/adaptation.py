@@ -31,6 +31,7 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from xlbench.data import features
 from xlbench.errors import UserError, unknown
 from xlbench.metrics import tagging
 from xlbench.models import bert
@@ -40,7 +41,6 @@ from xlbench.training.objectives.contract import Batch
 
 EMBEDDING = 'encoder/token_embedder/embedding'
 POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
-WEIGHTS = {'classification': 'row_weights', 'tagging': 'label_weights'}
 _TORCH_ADAM = dict(b1=0.9, b2=0.999, eps=1e-8)
 LANES, WHOLE = PartitionSpec('data'), PartitionSpec()
 # Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
@@ -202,7 +202,7 @@ class Adapter:
     ):
         if method not in METHODS:
             raise unknown('method of few-shot adaptation', method, METHODS)
-        if objective.view == 'tagging' and method not in TAGGING_METHODS:
+        if features.VIEWS[objective.view].labels == 'word' and method not in TAGGING_METHODS:
             raise UserError(
                 f'method {method!r} adapts the layer between encoder and classifier, which a '
                 f'tagger has not; its methods: {", ".join(TAGGING_METHODS)}'
@@ -213,6 +213,7 @@ class Adapter:
                 'more epochs and patience, and a batch_size of 0, the whole bucket, or more'
             )
         self._method, self._objective, self._mesh = METHODS[method], objective, mesh
+        self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._epochs, self._patience, self._batch_size = epochs, patience, batch_size
         self._adam, self._adam_options = optax.scale_by_adam(**adam), adam
         self._corpus, self._params = corpus, params
@@ -238,7 +239,7 @@ class Adapter:
     @property
     def _reads_hidden(self) -> bool:
         """Whether what is trained reads hidden states; or what a frozen pooler makes of them."""
-        return self._method.pooler or self._objective.view == 'tagging'
+        return self._method.pooler or self._of_words
 
     # ------------------------------------------------------------------------------------ the host
 
@@ -371,7 +372,7 @@ class Adapter:
             dev, flat, rest = self._corpus.dev(shots), dict(self._trained), ()
             if self._method.encoder:
                 # Rows of pieces may hold several examples; steps of some examples need them apart.
-                packed = self._objective.view == 'tagging' and not self._batch_size
+                packed = self._of_words and not self._batch_size
                 arrays = self._corpus.bucket_arrays(shots, packed)
                 arrays = self._renumbered(shots, arrays)
                 ids, trained = self._corpus.ids_of(shots)
@@ -533,7 +534,7 @@ class Adapter:
         drawn = jax.random.uniform(jax.random.fold_in(key, num_rows), (num_rows,))
         order = jnp.argsort(jnp.where(real[:num_rows], drawn, 2.0))
         order = jnp.pad(order, (0, len(real) - num_rows))
-        name = WEIGHTS[self._objective.view]
+        name = self._objective.weights
         batches = jax.tree.map(lambda x: x[order].reshape(-1, size, *x.shape[1:]), rows)
         real = real.reshape(-1, size, *[1] * (batches[name].ndim - 2))
         batches[name] = batches[name] * real
@@ -571,7 +572,7 @@ class Adapter:
         """
         found = data['dev']
         labels = self._labels(params, data, found)
-        if self._objective.view == 'classification':
+        if not self._of_words:
             return jnp.stack([jnp.sum(labels == found.gold), jnp.int32(len(found.gold))])
         right, predicted, gold = (
             jnp.sum(x) for x in compare_chunks(data['chunks'], found.gold, labels)
@@ -695,6 +696,7 @@ class FrozenEncoder:
         flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
         self.params = _put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
         self._objective, self._corpus, self._mesh = objective, corpus, mesh
+        self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._kept: dict[Any, Any] = {}
         self._predict = jax.jit(lambda params, x: objective.row_losses(self.model, params, x))
         self._hidden = jax.jit(self._hidden_states)
@@ -746,7 +748,7 @@ class FrozenEncoder:
             'encoder_input_tokens': states if hidden else self._pooled(states),
             'encoder_segment_ids': np.zeros((size, 1), np.int32),
             'labels': np.zeros(size, np.int32),
-            WEIGHTS[self._objective.view]: np.zeros(size, np.float32),
+            self._objective.weights: np.zeros(size, np.float32),
         }
         take = np.where(found.take >= 0, np.arange(size), -1).astype(np.int32)
         return Eval(({name: x[None] for name, x in batch.items()},), take, found.gold)
@@ -756,7 +758,7 @@ class FrozenEncoder:
         examples, (buckets, rows) = arrays.pop('examples'), arrays['labels'].shape[:2]
         flat = {name: x.reshape(buckets * rows, *x.shape[2:]) for name, x in arrays.items()}
         places = None
-        if self._objective.view == 'tagging':
+        if self._of_words:
             unlabelled = flat['label_weights'] == 0
             most = -(-max((~unlabelled).sum(-1).max(), 1) // 8) * 8
             places = np.argsort(unlabelled, axis=-1, kind='stable')[:, :most]

@@ -378,7 +378,7 @@ class Corpus:
         for batch in map(made.build, range(len(made))):
             index = batch.pop('example_index')
             rows, width = batch['encoder_input_tokens'].shape
-            size = width if self._view == 'tagging' else 1
+            size = width if features.VIEWS[self._view].labels == 'word' else 1
             [filled] = np.nonzero(index >= 0)
             starts[index[filled]] = before + size * filled
             before += size * rows
@@ -399,7 +399,7 @@ class Corpus:
             start: Where its row begins among all predictions.
             number: What `indices` says of it.
         """
-        if self._view == 'classification':
+        if features.VIEWS[self._view].labels == 'text':
             return [np.array([[record['targets'][0]], [start], [number], [0]])]
         places = features.tag_places(record, self._limit)
         [words] = np.nonzero(self._scored[record['targets'][: len(places)]])

@@ -33,7 +33,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, dry_run, errors, files, locks, logs, names, runs, train
 from xlbench.benchmarks import topics
 from xlbench.config import check_keys
-from xlbench.data import prepared, tokenizers
+from xlbench.data import features, prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot import adaptation, report, results, shots as shots_lib, workdir as workdir_lib
 from xlbench.fewshot.adaptation import Lane
@@ -205,7 +205,7 @@ def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndar
       gold: [W] numbers of labels, -1 between sentences.
       predicted: [W], likewise.
     """
-    if view == 'classification':
+    if features.VIEWS[view].labels == 'text':
         return 100.0 * int((gold == predicted).sum()) / len(gold)
     found = tagging.Chunks(labels).compare(gold, predicted)
     return 100.0 * float(tagging.f1(*(where.sum() for where in found))[0])
