@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import pathlib
+import random
 import tarfile
 import threading
 import zipfile
@@ -160,10 +161,37 @@ def test_archives_are_unpacked_where_their_files_belong(
     assert (tmp_path / 'data' / 'mrs' / 'test' / 'a.tsv').read_text() == 'mine'
 
 
+def zipped(**members):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, 'w', zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return packed.getvalue()
+
+
+def damaged(content, start):
+    """With other bytes in the middle of a member."""
+    return content[:start] + b'\xff\x00\xff\x55' + content[start + 4 :]
+
+
+NOISE = random.Random(0).randbytes(900)
+BOMB = bytes(6 << 20)
+ZIP = zipped(**{'top/test/a': b'x'})
+
+
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
         (b'<html>not here</html>', 'cannot be unpacked'),
+        (b'', 'cannot be unpacked'),
+        (damaged(tar(**{'top/test/a': NOISE}), 500), 'cannot be unpacked'),
+        (tar(**{'top/test/a': NOISE})[:600], 'cannot be unpacked'),
+        (damaged(zipped(**{'top/test/a': NOISE}), 500), 'cannot be unpacked'),
+        (ZIP.replace(b'PK\1\2\x14\3\x14\0\0', b'PK\1\2\x14\3\x14\0\1'), 'is encrypted'),
+        (ZIP.replace(b'\0\0\x08\0', b'\0\0\x63\0'), 'compression method is not supported'),
+        (tar(**{f'top/test/{"x" * 5000}': b'x'}), 'File name too long'),
+        (tar(**{'other/bomb': BOMB}), 'expands too far'),  # Nobody wants it, but it is in the way.
+        (zipped(**{'top/test/bomb': BOMB}), 'expands too far|more than 1,000 bytes'),
         (tar(**{'other/file': b'x'}), 'holds none of the files'),
         (tar(**{'top/test/..': b'x'}), 'would be unpacked outside'),
         (tar(**{'top/test/big': b'x' * 1001}), 'has more than 1,000 bytes'),
@@ -174,9 +202,9 @@ def test_strange_archives_are_one_line(monkeypatch, mirror, tmp_path, content, m
     archive = Archive(f'https://{HOST}/all.tgz', r'top/(\w+/[^/]+)', r'mrs/\1', 1000)
     add(monkeypatch, archives=[archive])
     (folder / 'all.tgz').write_bytes(content)
-    with pytest.raises(errors.UserError, match=message) as caught:
+    with pytest.raises((errors.UserError, OSError), match=message) as caught:
         list(download.get(CORPORA['made_up'], str(tmp_path / 'data'), address))
-    assert '\n' not in str(caught.value)
+    assert '\n' not in str(errors.plain(caught.value))
     assert not [path for path in (tmp_path / 'data').rglob('*') if path.name.startswith('.')]
 
 

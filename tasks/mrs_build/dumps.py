@@ -20,14 +20,11 @@ from typing import IO, Any, NamedTuple
 import orjson
 from backports import zstd
 
-from xlbench.errors import UserError
+from xlbench import limits
 from xlbench.tasks.mrs_build import shards
 
 BLOCK = 32 * 2**20  # Bytes of text.
 MAX_LINE = 2**20  # Bytes. A comment has 10,000 characters at most, and some hundred bytes around.
-# The text of a compressed file is at most this many times as long: JSON lines of comments are 5 to
-# 20 times as long.
-MAX_EXPANSION = 1000
 _KEYS = ('id', 'parent_id', 'link_id', 'body', 'score', 'created_utc')
 _TYPES = (str, str, str, str, int, int)
 # Base 36, 64 bits. What they answer is a comment, t1, or the post, t3.
@@ -187,6 +184,9 @@ class Reader:
     Attributes:
       position: bytes read of the file as it is on disk.
       damage: why the end of the file could not be read; '' if it could.
+
+    Raises:
+      UserError: it expands further than any dump does.
     """
 
     def __init__(self, path: str, block: int = BLOCK):
@@ -216,19 +216,17 @@ class Reader:
             yield bytes(buffer)
 
     def _chunks(self) -> Iterator[bytes]:
-        size = 0
+        # Dumps are truly large, 500 GB a month by now, and read block by block: how far they expand
+        # is limited, and what comes out of them is not.
+        expansion = limits.Expansion(self._path, has_end=False)
         with open(self._path, 'rb') as raw:
             try:
-                file = _OPENERS.get(os.path.splitext(self._path)[1], lambda raw: raw)(raw)
+                opener = _OPENERS.get(os.path.splitext(self._path)[1])
+                file = opener(raw) if opener else raw
                 # Not read(), which loses what it has when the rest is damaged.
                 while chunk := file.read1(2**20):
                     self.position = raw.tell()
-                    size += len(chunk)
-                    if size > MAX_EXPANSION * self.position + BLOCK:
-                        raise UserError(
-                            f'{self._path} expands to more than {MAX_EXPANSION:,} times its size; '
-                            'no dump does'
-                        )
+                    expansion.add(len(chunk), self.position)
                     yield chunk
             except _DAMAGE as error:
                 self.damage = str(error) or type(error).__name__

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from xlbench.data import readers
 from xlbench.errors import UserError
 
 Identify = Callable[[Sequence[str]], Sequence[tuple[str, float]]]
@@ -183,15 +184,10 @@ def columns(path: str) -> Iterator[tuple[int, tuple[str, str]]]:
     Raises:
       UserError: the first line that is wrong.
     """
-    number = 0
-    try:
-        with open(path, encoding='utf-8-sig', newline='\n') as file:
-            for number, line in enumerate(file, 1):
-                parts = line.rstrip('\r\n').split('\t')
-                if len(parts) != 2:
-                    raise UserError(f'{path}:{number}: {len(parts)} columns, not 2')
-                yield number, (parts[0], parts[1])
-    except OSError as error:
-        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None
-    except UnicodeDecodeError:
-        raise UserError(f'{path}: not UTF-8 after line {number}') from None
+    for number, line in enumerate(readers.lines(path), 1):
+        if isinstance(line, readers.BadRecord):
+            raise UserError(str(line))
+        parts = line.split('\t')
+        if len(parts) != 2:
+            raise UserError(f'{path}:{number}: {len(parts)} columns, not 2')
+        yield number, (parts[0], parts[1])

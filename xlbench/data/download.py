@@ -1,6 +1,7 @@
 """Downloads of corpora: each file is checked and appears whole; none that is there is replaced."""
 
 import contextlib
+import gzip
 import hashlib
 import logging
 import os
@@ -10,12 +11,14 @@ import sys
 import tarfile
 import urllib.parse
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import IO
 
+from xlbench import limits
 from xlbench.data import readers
 from xlbench.data.corpora import Archive, Corpus, File
-from xlbench.errors import UserError
+from xlbench.errors import UserError, shortened
 
 ARCHIVES = 'downloads'  # Below the data root.
 
@@ -96,45 +99,75 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
         raise UserError(f'{address} cannot be downloaded: {reason}') from error
 
 
-def _members(path: str) -> Iterator[tuple[str, IO[bytes]]]:
-    """The regular files of an archive, by name."""
-    try:
+# What the libraries raise for archives that are damaged, encrypted or packed in another way.
+_BROKEN = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError
+)  # fmt: skip
+
+
+def _members(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """The regular files of an archive, by name, in blocks; see xlbench/limits.py."""
+    with _unpacking(path):
         if zipfile.is_zipfile(path):
+            expansion, size = limits.Expansion(path), os.path.getsize(path)
             with zipfile.ZipFile(path) as archive:
                 for info in archive.infolist():
                     if not info.is_dir():
                         with archive.open(info) as content:
-                            yield info.filename, content
+                            yield info.filename, _blocks(path, content, expansion, size)
         else:
-            with tarfile.open(path) as archive:
+            with open(path, 'rb') as file, contextlib.ExitStack() as stack:
+                is_gzip = file.peek(2)[:2] == b'\x1f\x8b'
+                unpacking = gzip.GzipFile(fileobj=file) if is_gzip else None
+                stream = limits.open_packed(unpacking, file, path) if unpacking else file
+                archive = stack.enter_context(tarfile.open(fileobj=stream, mode='r|'))
                 for info in archive:
                     if info.isreg():  # No link, and no device.
-                        yield info.name, archive.extractfile(info)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
+                        yield info.name, _blocks(path, archive.extractfile(info))
+
+
+@contextlib.contextmanager
+def _unpacking(path: str) -> Iterator[None]:
+    """What is wrong with an archive in this block is a UserError."""
+    try:
+        yield
+    except _BROKEN as error:
         reason = str(error).partition('\n')[0]
         raise UserError(f'{path} cannot be unpacked ({reason}); remove it to try again') from error
 
 
-def _place(archive: Archive, member: str, content: IO[bytes], root: str) -> bool:
+def _blocks(
+    path: str, content: IO[bytes], expansion: limits.Expansion | None = None, size: int = 0
+) -> Iterator[bytes]:
+    """A member of the archive `path`, counted if the archive itself is not."""
+    with _unpacking(path):
+        while block := content.read(2**20):
+            if expansion:
+                expansion.add(len(block), size)
+            yield block
+
+
+def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -> bool:
     """Writes a member where it belongs, unless it is there; False if nothing needs it."""
     match = re.fullmatch(archive.member, member)
     if match is None:
         return False
     path = pathlib.Path(root, match.expand(archive.path))
-    if '..' in path.parts[len(pathlib.Path(root).parts) :]:
-        raise UserError(f'{member!r} would be unpacked outside {root}')
+    named = shortened(member)
+    if '..' in path.parts[len(pathlib.Path(root).parts) :] or '\0' in member:
+        raise UserError(f'{named} would be unpacked outside {root}')
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f'.{path.name}.tmp')
     try:
         with open(temporary, 'wb') as file:
-            for block in iter(lambda: content.read(2**20), b''):
+            for block in content:
                 file.write(block)
                 if file.tell() > archive.bytes:
-                    raise UserError(f'{member!r} has more than {archive.bytes:,} bytes')
+                    raise UserError(f'{named} has more than {archive.bytes:,} bytes')
         if not path.exists():
             os.replace(temporary, path)
         elif _sha256(path) != _sha256(temporary):
-            raise UserError(f'{path} is there with other content; move it away to unpack {member}')
+            raise UserError(f'{path} is there with other content; move it away to unpack {named}')
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
