@@ -13,7 +13,7 @@ import pytest
 import tokenizer_files
 from flax import traverse_util
 
-from xlbench import convert, files, foreign, models
+from xlbench import convert, errors, files, foreign, models
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot import results as fewshot_results
@@ -285,3 +285,12 @@ def test_copies_have_modes_of_their_own(tmp_path):
     tokenizers.copy_files(folder, '', tmp_path / 'workdir')
     for file in (tmp_path / 'workdir' / 'vocabulary').iterdir():
         assert file.stat().st_mode & stat.S_IWUSR, file
+
+
+def test_what_steers_a_terminal_is_not_printed(capsys):
+    def main(argv):
+        raise UserError('tensor \x1b[2J\x07 and\nmore')
+
+    assert errors.run_main(main, []) == 2
+    assert capsys.readouterr().err == 'error: tensor ?[2J? and more\n'
+    assert errors.printable('x' * 500, 10) == 'xxxxxxx...'

@@ -760,3 +760,11 @@ def test_damaged_sentencepiece_models(tmp_path, change, message):
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(errors.UserError, match=message):
         tokenizers.load(str(path), '')
+
+
+def test_unknown_text_has_a_piece(tmp_path):
+    """Else the first text with a character that it lacks would end the run."""
+    folder = tokenizer_files.write(tmp_path, 'bert-cased')
+    (tmp_path / 'vocab.txt').write_text('[PAD]\n[CLS]\n[SEP]\na\n')
+    with pytest.raises(errors.UserError, match='no piece for unknown text'):
+        tokenizers.load(folder, '')

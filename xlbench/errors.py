@@ -63,6 +63,16 @@ def shortened(value: object, length: int = 80) -> str:
     return text if len(text) <= length else f'{text[: length - 3]}...'
 
 
+def printable(text: object, length: int = 200) -> str:
+    """What a library says of a foreign file, in one line that is not longer than that.
+
+    It may quote the file, whose characters may steer a terminal; these become question marks.
+    """
+    line = ' '.join(f'{text}'.split())
+    line = ''.join(c if c.isprintable() else '?' for c in line[:length])
+    return line if len(line) < length else f'{line[:-3]}...'
+
+
 def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> UserError:
     """The error for a name that does not exist, with the nearest names that do.
 
@@ -297,5 +307,5 @@ def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -
     except Exception as error:
         if (line := plain(error)) is None:
             raise
-        print(f'error: {line}', file=sys.stderr, flush=True)
+        print(f'error: {printable(line, 4000)}', file=sys.stderr, flush=True)
         return line.exit_code

@@ -4,9 +4,12 @@ import collections
 import functools
 import io
 import json
+import pathlib
 import random
+import shutil
 import struct
 import zipfile
+from typing import Any
 
 import bin_files
 import numpy as np
@@ -16,12 +19,14 @@ import safetensors.numpy
 import sentencepiece
 import tokenizer_files
 import tokenizers as library
+from flax import traverse_util
 from sentencepiece import sentencepiece_model_pb2
 
-from xlbench import models
+from xlbench import convert, models
 from xlbench.data import tokenizers, vocabularies
 from xlbench.huggingface import checkpoint, hub, sentencepiece_json, tensors
-from xlbench.inference import exported
+from xlbench.inference import exported, loading
+from xlbench.parallel import partitioning
 
 from . import cases, mutate
 
@@ -49,7 +54,7 @@ def harmed_safetensors(whole: bytes, rng: random.Random) -> tuple[str, bytes]:
 def test_safetensors(tmp_path):
     path = tmp_path / 'model.safetensors'
     whole = safetensors.numpy.save(ARRAYS)
-    with cases.reader('safetensors', 60) as reader:
+    with cases.reader('safetensors', 40) as reader:
         for seed in reader.seeds:
             said, data = harmed_safetensors(whole, random.Random(seed))
             path.write_bytes(data)
@@ -94,7 +99,7 @@ def test_bin(tmp_path, legacy):
     )
     bin_files.save(path, content, legacy)
     whole = path.read_bytes()
-    with cases.reader('bin, legacy' if legacy else 'bin', 40) as reader:
+    with cases.reader('bin, legacy' if legacy else 'bin', 15) as reader:
         for seed in reader.seeds:
             said, data = harmed_bin(whole, random.Random(seed))
             path.write_bytes(data)
@@ -111,7 +116,7 @@ def test_index(tmp_path):
     )
     index = tmp_path / f'{tensors.SAFETENSORS}.index.json'
     whole = index.read_bytes()
-    with cases.reader('index of shards', 30) as reader:
+    with cases.reader('index of shards', 15) as reader:
         for seed in reader.seeds:
             said, data = mutate.harmed(whole, random.Random(seed))
             index.write_bytes(data)
@@ -124,9 +129,9 @@ def test_index(tmp_path):
 
 
 @functools.cache
-def saved(family: str) -> tuple[dict[str, bytes], dict]:
-    """The files of a tiny checkpoint."""
-    sizes = dict(emb_dim=8, num_heads=2, head_dim=4, mlp_dim=8, vocab_size=40)
+def saved(family: str, rows: int = 40) -> tuple[Any, dict[str, Any]]:
+    """The config and parameters of a tiny checkpoint."""
+    sizes = dict(emb_dim=8, num_heads=2, head_dim=4, mlp_dim=8, vocab_size=rows)
     if family.endswith('classifier'):
         sizes['num_labels'] = 3
     model = models.build(family, 'sample', **sizes)
@@ -134,8 +139,6 @@ def saved(family: str) -> tuple[dict[str, bytes], dict]:
         path: np.zeros(box.value.shape, np.float32)
         for path, box in checkpoint.boxed_params(model).items()
     }
-    from flax import traverse_util
-
     return model.config, traverse_util.unflatten_dict(flat, sep='/')
 
 
@@ -150,7 +153,7 @@ def test_configs(tmp_path):
         config, params = saved(family)
         checkpoint.save(tmp_path / family, family, config, params, ids, ())
         folders.append((tmp_path / family, (tmp_path / family / hub.CONFIG).read_bytes()))
-    with cases.reader('config.json', 60) as reader:
+    with cases.reader('config.json', 20) as reader:
         for seed in reader.seeds:
             rng = random.Random(seed)
             folder, whole = rng.choice(folders)
@@ -172,7 +175,7 @@ def test_notes(tmp_path):
     )
     notes.write(tmp_path)
     whole = (tmp_path / exported.NOTES).read_bytes()
-    with cases.reader('xlbench.json', 20) as reader:
+    with cases.reader('xlbench.json', 10) as reader:
         for seed in reader.seeds:
             said, data = mutate.harmed(whole, random.Random(seed))
             (tmp_path / exported.NOTES).write_bytes(data)
@@ -200,7 +203,7 @@ def test_vocabulary_folders(tmp_path):
     for family in VOCABULARIES:
         whole[family] = tmp_path / 'whole' / family
         tokenizer_files.write(whole[family], family)
-    with cases.reader('vocabulary folders', 70) as reader:
+    with cases.reader('vocabulary folders', 35) as reader:
         for seed in reader.seeds:
             rng = random.Random(seed)
             family = rng.choice(VOCABULARIES)
@@ -220,7 +223,7 @@ def test_tokenizer_json(tmp_path):
         whole.append(small(loaded.with_ends()))
     path = tmp_path / 'x' / 'tokenizer.json'
     path.parent.mkdir()
-    with cases.reader('tokenizer.json', 50) as reader:
+    with cases.reader('tokenizer.json', 20) as reader:
         for seed in reader.seeds:
             rng = random.Random(seed)
             said, data = mutate.harmed(rng.choice(whole), rng)
@@ -300,7 +303,7 @@ def test_sentencepiece(tmp_path):
     ]
     with_table = (0, 1)
     path = tmp_path / 'x.model'
-    with cases.reader('SentencePiece models', 70) as reader:
+    with cases.reader('SentencePiece models', 20) as reader:
         for seed in reader.seeds:
             rng = random.Random(seed)
             kind = rng.randrange(len(whole))
@@ -317,3 +320,42 @@ def test_sentencepiece(tmp_path):
                 fast = sentencepiece_json.from_proto(vocabularies.read_sentencepiece(str(path)))
                 for text in TEXTS if fast else ():
                     fast.decode(fast.encode(text).ids)
+
+
+# ------------------------------------------------------------------------------- the whole of them
+
+
+def test_whole_folders(tmp_path):
+    """A folder of which anything is harmed is opened, used and converted."""
+    whole = []
+    for family, vocabulary in (
+        ('mt5', 'mt5'),
+        ('bart', 'bart'),
+        ('sequence_classifier', 'bert-cased'),
+    ):
+        folder = pathlib.Path(tokenizer_files.write(tmp_path / vocabulary, vocabulary))
+        rows = tokenizers.load(str(folder), '').vocab_size
+        (folder / hub.CONFIG).unlink()
+        config, params = saved(family, rows)
+        ids = dict(pad_id=0, eos_id=1, bos_id=2, decoder_start_id=0, labels=('a', 'b', 'c'))
+        target = tmp_path / 'whole' / family
+        checkpoint.save(target, family, config, params, ids, sorted(folder.iterdir()))
+        whole.append(target)
+    harmed, workdir = tmp_path / 'harmed', tmp_path / 'workdir'
+    mesh = partitioning.make_mesh()
+    with cases.reader('checkpoint folders', 10) as reader:
+        for seed in reader.seeds:
+            rng = random.Random(seed)
+            source = rng.choice(whole)
+            mutate.restore(source, harmed)
+            said = mutate.folder(harmed, rng, lambda name: True)
+            tokenizers._load.cache_clear()
+            with reader.case(seed, f'{source.name}: {said}'):
+                found = loading.open_model(str(harmed), mesh, {})
+                use(found.tokenizer)
+                if seed % 4 == 0:
+                    convert.to_workdir(str(harmed), workdir)
+            shutil.rmtree(workdir, ignore_errors=True)
+            left = [path.name for path in tmp_path.glob('.*')]
+            if left:
+                reader.fail(seed, said, f'leaves {left}')

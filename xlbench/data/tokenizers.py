@@ -575,7 +575,7 @@ def _digest(
 
 def _vocab_size(config: Mapping[str, Any], num_pieces: int) -> int:
     size = config.get('vocab_size') or (config.get('encoder') or {}).get('vocab_size')
-    if isinstance(size, int) and size >= num_pieces:
+    if isinstance(size, int) and num_pieces <= size <= 1 << 28:
         return size
     return _MODEL_VOCAB_SIZES.get(num_pieces, num_pieces)
 
@@ -589,10 +589,10 @@ def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
             return MarianTokenizer(files, name)
         return HuggingFaceTokenizer(files, name, family)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OSError) as error:
-        reason = ' '.join(f'{type(error).__name__}: {error}'.split())
+        reason = errors.printable(f'{type(error).__name__}: {error}')
         raise errors.UserError(
             f'the JSON files of vocabulary {files.folder} are not as transformers writes them '
-            f'({reason[:200]}); compare them with those of the public model'
+            f'({reason}); compare them with those of the public model'
         ) from error
 
 

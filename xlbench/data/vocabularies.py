@@ -177,7 +177,6 @@ def parse_sentencepiece(path: str, data: bytes) -> Any:
     from sentencepiece import sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto()
-    data = read_bytes(path)
     try:
         model.ParseFromString(data)
     except message.DecodeError as error:
@@ -218,8 +217,7 @@ def no_panic(path: str) -> Iterator[None]:
         # It is no Exception, and the library gives its class no name to import.
         if type(error).__name__ != 'PanicException':
             raise
-        reason = ' '.join(str(error).split())[:200]
-        raise errors.UserError(f'{path} is broken: {reason}') from error
+        raise errors.UserError(f'{path} is broken: {errors.printable(error)}') from error
 
 
 # ---------------------------------------------------------------------------------------------
@@ -251,7 +249,7 @@ def _unigram(
     try:
         tokenizer = tokenizers.Tokenizer(models.Unigram(pieces, unk_id, byte_fallback=False))
     except Exception as error:  # The library raises a bare Exception.
-        raise errors.UserError(f'{path} cannot be read: {error}') from error
+        raise errors.UserError(f'{path} cannot be read: {errors.printable(error)}') from error
     table = proto.normalizer_spec.precompiled_charsmap
     steps = [normalizers.Precompiled(table)] if table else []
     metaspace = pre_tokenizers.Metaspace('▁', 'always', split=True)
@@ -335,7 +333,8 @@ def _bert(files: Files) -> Built:
         vocab = models.WordPiece.read_file(path)
         tokenizer = tokenizers.Tokenizer(models.WordPiece(vocab, unk_token=unk))
     except Exception as error:
-        raise errors.UserError(f'{path} is not a WordPiece vocabulary: {error}') from error
+        reason = errors.printable(error)
+        raise errors.UserError(f'{path} is not a WordPiece vocabulary: {reason}') from error
     tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=files.setting('tokenize_chinese_chars', True),
@@ -375,7 +374,8 @@ def _byte_bpe(files: Files) -> Built:
         vocab, merges = models.BPE.read_file(*paths)
         tokenizer = tokenizers.Tokenizer(models.BPE(vocab, merges))
     except Exception as error:
-        raise errors.UserError(f'{paths[0]} and merges.txt are no BPE model: {error}') from error
+        reason = errors.printable(error)
+        raise errors.UserError(f'{paths[0]} and merges.txt are no BPE model: {reason}') from error
     space = files.setting('add_prefix_space', False)
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=space)
     tokenizer.decoder = decoders.ByteLevel()
@@ -534,7 +534,8 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
             with no_panic(path):
                 tokenizer = tokenizers.Tokenizer.from_str(data.decode())
         except Exception as error:
-            raise errors.UserError(f'{path} is not a tokenizer.json: {error}') from error
+            reason = errors.printable(error)
+            raise errors.UserError(f'{path} is not a tokenizer.json: {reason}') from error
         # The file may ask for both; examples are prepared whole.
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -558,6 +559,11 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         _split_as_mrs(tokenizer)
         data += b'mrs'  # Other ids.
     _add_tokens(tokenizer, files, family, own)
+    try:
+        tokenizer.model.tokenize('\U0010ffff')  # Which no text has, and so no vocabulary.
+    except Exception as error:
+        reason = errors.printable(error)
+        raise errors.UserError(f'{files.folder} has no piece for unknown text: {reason}') from error
     return tokenizer, data
 
 

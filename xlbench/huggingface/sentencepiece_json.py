@@ -24,7 +24,7 @@ from tokenizers import (
     processors,
 )
 
-from xlbench.errors import UserError
+from xlbench.errors import UserError, printable
 from xlbench.huggingface import charsmap
 
 # sentencepiece_model.proto, SentencePiece.Type and TrainerSpec.ModelType.
@@ -51,7 +51,7 @@ def from_proto(proto: Any) -> tokenizers.Tokenizer | None:
     try:
         return _from_proto(proto)
     except (ValueError, TypeError, OverflowError, LookupError) as error:
-        reason = ' '.join(f'{error}'.split())[:200]
+        reason = printable(error)
         raise UserError(
             f'the SentencePiece model is damaged, and no tokenizer.json can be made of it: {reason}'
         ) from error
