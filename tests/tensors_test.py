@@ -75,7 +75,21 @@ def test_shards_and_their_index(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'file', ['../x.safetensors', '/x.bin', 'a/x.bin', '..', '', 'x.pkl', '.x.bin', '\\x.bin', 3]
+    'file',
+    [
+        'x' * 5000 + '.bin',
+        'a\n.bin',
+        '\x1b.bin',
+        '../x.safetensors',
+        '/x.bin',
+        'a/x.bin',
+        '..',
+        '',
+        'x.pkl',
+        '.x.bin',
+        '\\x.bin',
+        3,
+    ],
 )
 def test_an_index_stays_in_its_folder(tmp_path, file):
     index = tmp_path / 'model.safetensors.index.json'

@@ -87,7 +87,7 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
         choice = f'allowed: {", ".join(allowed)}'
     else:
         choice = f'{len(allowed)} are known, for example {", ".join(allowed[:4])}'
-    return UserError(f'unknown {kind} {name!r}; {choice}' + (f'. {hint}' if hint else ''))
+    return UserError(f'unknown {kind} {shortened(name)}; {choice}' + (f'. {hint}' if hint else ''))
 
 
 class ArgumentParser(argparse.ArgumentParser):

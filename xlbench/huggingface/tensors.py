@@ -28,13 +28,14 @@ import msgspec
 import numpy as np
 
 from xlbench import files as files_lib, foreign, locks
-from xlbench.errors import UserError
+from xlbench.errors import UserError, printable, shortened
 
 SAFETENSORS, BIN = 'model.safetensors', 'pytorch_model.bin'
 WEIGHT_FILES = (SAFETENSORS, BIN)  # In order of preference; each may have an index in its place.
 MAX_SHARD = 5 * 10**9  # Bytes; what transformers 4 wrote.
 _MAX_HEADER = 10**8  # Bytes of JSON or of pickle, which only describe; safetensors' own limit.
 _BLOCK = 1 << 26  # Bytes compared at once.
+_LONGEST_NAME = 255  # Of a tensor or a file; file systems take no more bytes.
 
 # What safetensors calls a type, and the storage class that torch pickles.
 _TYPES = {
@@ -156,10 +157,13 @@ def index_shards(index: pathlib.Path) -> dict[str, str]:
     if not shards:
         raise UserError(f'{index} has no weight_map from tensors to files')
     for file in set(shards.values()):
-        plain = file and file == pathlib.PurePosixPath(file).name and '\\' not in file
+        plain = file == pathlib.PurePosixPath(file).name and '\\' not in file
+        plain = plain and file.isprintable() and len(file.encode()) <= _LONGEST_NAME
         if not plain or not file.endswith(('.safetensors', '.bin')) or file.startswith('.'):
-            raise UserError(f'{index} names the file {file!r}; shards lie beside it, as *.bin or '
-                            '*.safetensors')  # fmt: skip
+            raise UserError(
+                f'{index} names the file {shortened(file)}; shards lie beside it, as *.bin or '
+                '*.safetensors'
+            )
     return shards
 
 
@@ -181,7 +185,7 @@ def _find_in_file(file: pathlib.Path) -> dict[str, Stored]:
 
 
 def _check_name(file: pathlib.Path, name: str) -> None:
-    if not name.isprintable():
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
         raise UserError(f'{file}: {name[:80]!r} is no name of a tensor')
 
 
@@ -388,7 +392,9 @@ def _find_bin(file: pathlib.Path) -> dict[str, Stored]:
         is_zip = zipfile.is_zipfile(file)
         content, starts = (_open_zip if is_zip else _open_legacy)(file)
     except _Refused as error:
-        raise UserError(f'{file} is refused and nothing of it was run: {error}') from None
+        raise UserError(
+            f'{file} is refused and nothing of it was run: {printable(error)}'
+        ) from None
     except _BROKEN as error:
         raise UserError(
             f'{file} is cut short, or is not what torch.save writes ({type(error).__name__}); '
