@@ -7,7 +7,7 @@ import pytest
 import tiny_labels
 
 from xlbench.errors import UserError
-from xlbench.fewshot import figures, results, shots
+from xlbench.fewshot import figure_data, figures, results, shots
 
 LIMIT = 7  # Tokens: the third sentence loses its last two words.
 TAGS = tiny_labels.LABELS['tagging']
@@ -89,7 +89,7 @@ def words_sweep(root, tmp_path):
 
 
 def one_group(sweep):
-    [[group]] = figures.find_groups([sweep], sweep.rows[0].task).values()
+    [[group]] = figure_data.find_groups([sweep], sweep.rows[0].task).values()
     return group
 
 
@@ -108,7 +108,7 @@ def test_groups_are_of_the_full_model_with_the_best_rate(tmp_path):
         dataclasses.replace(row('de', 2, 0.0), status='empty', score=None),
         row('fr', 0, 55.0),
     ]  # fmt: skip
-    groups = figures.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
+    groups = figure_data.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
     assert list(groups) == [('de', 1), ('fr', 1)]
     [group] = groups['de', 1]
     np.testing.assert_array_equal(group.scores, [60, 62])
@@ -123,21 +123,21 @@ def test_seeds_and_buckets_are_told_apart(tmp_path):
     group = one_group(of_rows(tmp_path / 'a', rows))
     assert [(r.seed, r.bucket) for r in group.by_seed] == [(1, 2), (2, 2), (42, 2)]
     assert [(r.seed, r.bucket) for r in group.by_bucket] == [(42, i) for i in range(4)]
-    assert figures.distributions([group]) == (group, group)
-    assert figures.distributions([one_group(of_rows(tmp_path / 'b', rows[:4]))]) is None
+    assert figure_data.distributions([group]) == (group, group)
+    assert figure_data.distributions([one_group(of_rows(tmp_path / 'b', rows[:4]))]) is None
     # Where seeds and buckets are of different sweeps, each half is from the one with the most.
     more = one_group(of_rows(tmp_path / 'c', [row('de', i, 50.0 + i) for i in range(9)]))
-    assert figures.distributions([group, more]) == (group, more)
+    assert figure_data.distributions([group, more]) == (group, more)
     rows = [dataclasses.replace(one, dev_score=None, curve=()) for one in rows]
-    assert figures.distributions([one_group(of_rows(tmp_path / 'd', rows))]) is None
+    assert figure_data.distributions([one_group(of_rows(tmp_path / 'd', rows))]) is None
 
 
 def test_means_are_sorted_by_zero_shot(tmp_path):
     rows = [zero_row('de', 50.0), zero_row('fr', 70.0)]
     rows += [row('de', 0, 60.0), row('de', 1, 64.0), row('de', 0, 66.0, shots=4)]
     rows += [row('fr', 0, 71.0), row('fr', 1, 73.0), row('fr', 2, 75.0), row('ja', 0, 20.0)]
-    groups = figures.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
-    found = figures.means(groups)
+    groups = figure_data.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
+    found = figure_data.means(groups)
     assert (found.languages, found.shots) == (('fr', 'de', 'ja'), (1, 4))
     nan = np.nan
     np.testing.assert_array_equal(found.zero_shot, [70, 50, nan])
@@ -151,8 +151,8 @@ def test_improved_words_are_those_that_zero_shot_gets_wrong():
         np.array(x).astype(np.uint8)
         for x in (GOLD, ZERO, *PREDICTED)  # -1 becomes 255.
     )
-    assert gold[3] == figures.SEPARATOR
-    found = figures.improved(gold, zero, np.stack(predicted))
+    assert gold[3] == figure_data.SEPARATOR
+    found = figure_data.improved(gold, zero, np.stack(predicted))
     words = np.array(WORDS)
     assert [words[where].tolist() for where in found] == [['10-11', '3', '3'], ['6', '12-13']]
 
@@ -163,16 +163,16 @@ def test_overlap_is_the_jaccard_index_of_different_words():
     buckets = [{'a', 'b', 'e'}, {'c'}, set()]
     # {a, b} and {a, b, e}: 2 of 3; {c, d} and {c}: 1 of 2; {c, d} and {a, b, e}: none.
     expected = [[2 / 3, 0, 0], [0, 1 / 2, 0], [0, 0, 0]]
-    np.testing.assert_allclose(figures.overlaps(words, better, buckets), expected)
+    np.testing.assert_allclose(figure_data.overlaps(words, better, buckets), expected)
     # 'a' is improved twice, and counts twice.
     buckets[0] = {'a'}
-    found = figures.seen(words, better, buckets)
+    found = figure_data.seen(words, better, buckets)
     np.testing.assert_array_equal(found, [[2, 1], [1, 1], [0, 0]])
 
 
 def test_words_are_found_where_predictions_are(root, words_sweep):
     names = [('fewshot_udpos_de_de', split) for split in ('test', 'shots_1')]
-    splits = {s: figures.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
+    splits = {s: figure_data.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
     corpus = shots.Corpus(
         splits, shots=[1], buckets=(0, 1), dev='none', lengths={'inputs': LIMIT}, batch_size=2,
         view='tagging',
@@ -189,9 +189,11 @@ def test_words_are_found_where_predictions_are(root, words_sweep):
     assert found.buckets == [{'3', '9'}, {'6', '7'}]
     # {3, 10-11} with {3, 9} and {6, 7}; {6, 12-13} likewise.
     expected = [[1 / 3, 0], [0, 1 / 3]]
-    np.testing.assert_allclose(figures.overlaps(found.words, found.better, found.buckets), expected)
+    np.testing.assert_allclose(
+        figure_data.overlaps(found.words, found.better, found.buckets), expected
+    )
     np.testing.assert_array_equal(
-        figures.seen(found.words, found.better, found.buckets), [[2, 1], [1, 1]]
+        figure_data.seen(found.words, found.better, found.buckets), [[2, 1], [1, 1]]
     )
 
 
@@ -207,12 +209,12 @@ def test_confusion_is_the_mean_over_buckets():
     gold = np.array([0, 0, 1, 2], np.uint8)
     predicted = np.array([[0, 1, 1, 0], [0, 0, 1, 1]], np.uint8)
     expected = [[1.5, 0.5, 0], [0, 1, 0], [0.5, 0.5, 0]]
-    np.testing.assert_array_equal(figures.confusion(gold, predicted, 3), expected)
+    np.testing.assert_array_equal(figure_data.confusion(gold, predicted, 3), expected)
 
 
 def test_curves_end_with_the_shortest():
-    np.testing.assert_array_equal(figures.mean_curve([(1, 2, 3), (3, 6)]), [2, 4])
-    assert figures.mean_curve([]).shape == (0,)
+    np.testing.assert_array_equal(figure_data.mean_curve([(1, 2, 3), (3, 6)]), [2, 4])
+    assert figure_data.mean_curve([]).shape == (0,)
 
 
 def test_all_figures_of_taggers(root, words_sweep, tmp_path):

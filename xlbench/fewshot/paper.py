@@ -32,69 +32,62 @@ CORRELATIONS_K = (
 )
 
 
-def _read_csv(name: str) -> list[dict[str, str]]:
+def _rows(name: str, *keys: str) -> dict[tuple[Any, ...], dict[str, str]]:
+    """The lines of a CSV file by some of their columns; shots are numbers."""
     path = pathlib.Path(benchmarks.__file__).with_name('paper_scores') / f'fewshot_{name}.csv'
     with path.open(encoding='utf-8', newline='') as file:
-        return list(csv.DictReader(file))
+        return {
+            tuple(int(row[key]) if key == 'shots' else row[key] for key in keys): row
+            for row in csv.DictReader(file)
+        }
 
 
 @functools.cache
 def scores() -> dict[tuple[Any, ...], tuple[str, str]]:
     """By task and Group: tables 2, 6, 11, 12 and 13; what 6 repeats of 2 is the same there."""
-    return {
-        (row['task'], row['language'], int(row['shots']), row['method'], row['start']): (
-            row['mean'],
-            row['deviation'],
-        )
-        for row in _read_csv('scores')
-    }
+    rows = _rows('scores', 'task', 'language', 'shots', 'method', 'start')
+    return {key: (row['mean'], row['deviation']) for key, row in rows.items()}
 
 
 @functools.cache
 def gaps() -> dict[tuple[str, str, int], str]:
     """By task, language and K: table 4, with a ? at what table 11 contradicts."""
-    return {
-        (row['task'], row['language'], int(row['shots'])): row['difference']
-        + ('?' if row['doubtful'] else '')
-        for row in _read_csv('gaps')
-    }
+    rows = _rows('gaps', 'task', 'language', 'shots')
+    return {key: row['difference'] + '?' * bool(row['doubtful']) for key, row in rows.items()}
 
 
 @functools.cache
 def correlations() -> dict[tuple[str, str], tuple[str, str]]:
     """By task and factor: table 3, Spearman and Pearson."""
-    rows = _read_csv('correlations')
-    return {(row['task'], row['factor']): (row['spearman'], row['pearson']) for row in rows}
+    rows = _rows('correlations', 'task', 'factor')
+    return {key: (row['spearman'], row['pearson']) for key, row in rows.items()}
 
 
 @functools.cache
 def overlaps() -> dict[tuple[str, str, int], str]:
     """By task, language and K: table 14."""
-    return {
-        (row['task'], row['language'], int(row['shots'])): row['overlap']
-        for row in _read_csv('overlap')
-    }
+    rows = _rows('overlap', 'task', 'language', 'shots')
+    return {key: row['overlap'] for key, row in rows.items()}
 
 
 @functools.cache
 def tasks() -> dict[str, dict[str, str]]:
     """By task: table 1, with the columns metric, labels, target_training_sets and languages."""
-    return {row['task']: row for row in _read_csv('tasks')}
+    return {task: row for (task,), row in _rows('tasks', 'task').items()}
 
 
 @functools.cache
 def source() -> dict[str, tuple[str, str]]:
     """By task: table 7, the English dev score of the source model and its learning rate."""
-    return {row['task']: (row['dev_score'], row['learning_rate']) for row in _read_csv('source')}
+    rows = _rows('source', 'task')
+    return {task: (row['dev_score'], row['learning_rate']) for (task,), row in rows.items()}
 
 
 @functools.cache
 def scripts() -> dict[tuple[str, int], tuple[str, str]]:
     """By task and K: section 5.2, mean gains of languages in Latin script and of the others."""
-    return {
-        (row['task'], int(row['shots'])): (row['latin'], row['other'])
-        for row in _read_csv('scripts')
-    }
+    rows = _rows('scripts', 'task', 'shots')
+    return {key: (row['latin'], row['other']) for key, row in rows.items()}
 
 
 @functools.cache
@@ -106,7 +99,5 @@ def sizes() -> dict[tuple[str, str, str], int]:
     Ancient Greek into four languages of UD POS: of these, German is the largest test set of
     arXiv:2003.11080, table 1, Greek is UD_Greek-GDT, and the others are left out.
     """
-    return {
-        (row['task'], row['language'], row['split']): int(row['examples'])
-        for row in _read_csv('sizes')
-    }
+    rows = _rows('sizes', 'task', 'language', 'split')
+    return {key: int(row['examples']) for key, row in rows.items()}

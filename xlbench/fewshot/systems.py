@@ -309,6 +309,65 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
     return found
 
 
+def about_groups(system: System, **fields: str) -> list[str]:
+    """What to know about the means of the groups with these fields."""
+    groups = _groups(system, fields)
+    if not groups:
+        of = ' of the whole model' if fields.get('method') == 'full' else ''
+        return [f'No adaptation{of} is finished: zero-shot scores alone.']
+    lines = [f'{system.metric}, 0 to 100: mean ± standard deviation (sample, n - 1) over buckets.']
+    for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
+        rates: dict[float, list[str]] = {}
+        for group, stats in groups.items():
+            if stats.scores and stats.has_dev == has_dev:
+                rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
+        if rates:
+            how = f'with {how}' if has_dev else 'the smallest, as there is no dev set'
+            lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
+    seeds = sorted({str(stats.seed) for stats in groups.values() if stats.scores})
+    lines += [f'Seed {", ".join(seeds)}.'] if seeds else []
+    return [*lines, *about_gaps(system, **fields)]
+
+
+def about_gaps(system: System, **fields: str) -> list[str]:
+    """What the means of the groups with these fields are without."""
+    lines = []
+    for what, of in (
+        ('Buckets without an example, left out', lambda s: ', '.join(map(str, s.empty))),
+        ('NOT FINISHED, buckets to come', lambda s: str(s.missing) if s.missing else ''),
+    ):
+        lacking = [
+            f'{_name(group, fields)}: {of(stats)}'
+            for group, stats in _groups(system, fields).items()
+            if of(stats)
+        ]
+        if lacking:
+            lines.append(f'{what}: {"; ".join(lacking)}.')
+    return lines
+
+
+def _groups(system: System, fields: Mapping[str, str]) -> dict[Group, Stats]:
+    """Those with shots that have these fields."""
+    return {
+        group: stats
+        for group, stats in sorted(system.groups.items())
+        if group.shots and all(getattr(group, key) == value for key, value in fields.items())
+    }
+
+
+def _by_rate(rates: Mapping[float, Sequence[str]]) -> str:
+    """The one of most groups, then the others: '0.001, but 0.0003 for de K=1, fr K=2'."""
+    common = max(rates, key=lambda rate: (len(rates[rate]), -rate))
+    others = [f', but {r:g} for {", ".join(of)}' for r, of in sorted(rates.items()) if r != common]
+    return f'{common:g}' + ''.join(others)
+
+
+def _name(group: Group, known: Mapping[str, str]) -> str:
+    more = [getattr(group, key) for key in ('method', 'start') if key not in known]
+    # The start is said only where it is not the usual one.
+    return ' '.join([group.language, f'K={group.shots}', *(m for m in more if m != 'source')])
+
+
 def _source_training(workdir: pathlib.Path, task: str) -> SourceTraining | str:
     """Reads a workdir of source training; a sentence if it cannot be."""
     try:

@@ -15,13 +15,22 @@ Whatever cannot be made is a line that says why.
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.fewshot import factors as factors_lib, lexical, paper
 from xlbench.fewshot.factors import Factor, Overlaps
 from xlbench.fewshot.results import ZERO_SHOT
-from xlbench.fewshot.systems import Group, Stats, System, folder, gains, pair
+from xlbench.fewshot.systems import (
+    Group,
+    Stats,
+    System,
+    about_gaps,
+    about_groups,
+    folder,
+    gains,
+    pair,
+)
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
@@ -133,7 +142,7 @@ def scores(system: System) -> Table:
             columns[own][0] = _number(system.english[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [_printed(system.paper(group)) for group in of_k]
-    notes += _group_notes(system, method='full', start='source')
+    notes += about_groups(system, method='full', start='source')
     return _table(title, system, columns, notes, _languages(names))
 
 
@@ -151,7 +160,7 @@ def ranges(system: System) -> Table:
                 _number(least_or_most(s.scores) if s and s.scores else None) for s in stats
             ]
         columns[f'K={k}', 'buckets'] = [_text(len(s.scores)) if s else Cell() for s in stats]
-    return _table(title, system, columns, _group_notes(system, method='full', start='source'))
+    return _table(title, system, columns, about_groups(system, method='full', start='source'))
 
 
 def growth(system: System) -> Table:
@@ -176,7 +185,7 @@ def growth(system: System) -> Table:
             ]
     notes = [
         'The spread is the standard deviation over buckets, of the sample.',
-        *_gaps(system, method='full', start='source'),
+        *about_gaps(system, method='full', start='source'),
     ]
     return _table(title, system, columns, notes, _languages((*system.languages, 'yes in')))
 
@@ -205,7 +214,7 @@ def scripts(system: System) -> Table:
             columns[f'K={k}', 'paper'] = [_text(f'+{gain}') for gain in printed]
     notes = [
         'Gain: mean score with K shots less the zero-shot score, averaged over languages.',
-        *_gaps(system, method='full', start='source'),
+        *about_gaps(system, method='full', start='source'),
     ]
     if system.data == 'official' and system.task == 'panx':
         notes.append(paper.SCRIPTS_OF_PANX)
@@ -239,7 +248,7 @@ def starts(system: System) -> Table:
     notes = ['Difference: the mean without source training less that with it.']
     if any(cell.text.endswith('?') for cells in columns.values() for cell in cells):
         notes.append(paper.DOUBTFUL_GAPS)
-    notes += _group_notes(system, method='full')
+    notes += about_groups(system, method='full')
     return _table(title, system, columns, notes, _languages(langs))
 
 
@@ -265,7 +274,7 @@ def methods(system: System) -> Table:
             if any(map(system.paper, of_k)):
                 printed = [_printed(system.paper(group)) for group in of_k]
                 columns[_METHODS[name], f'K={k} paper'] = printed
-    notes = _group_notes(system, start='source')
+    notes = about_groups(system, start='source')
     return _table(title, system, columns, notes, _languages(langs))
 
 
@@ -313,7 +322,7 @@ def factors(system: System, overlaps: Overlaps) -> Table:
         notes.append(
             f'Left out of common features, as none of the six is known: {", ".join(unknown)}.'
         )
-    notes += [*reasons, *_gaps(system, method='full', start='source')]
+    notes += [*reasons, *about_gaps(system, method='full', start='source')]
     names = [(str(factor), 'factor') for factor in made]
     return _table(title, system, columns, notes, names, 'factor')
 
@@ -417,65 +426,6 @@ def _finished(
 def _languages(names: Iterable[str]) -> list[tuple[str, str]]:
     """Rows of languages; another name is that of a count."""
     return [(name, 'language' if name in languages.LANGUAGES else 'count') for name in names]
-
-
-def _group_notes(system: System, **fields: str) -> list[str]:
-    """What to know about the means of the groups with these fields."""
-    groups = _groups(system, fields)
-    if not groups:
-        of = ' of the whole model' if fields.get('method') == 'full' else ''
-        return [f'No adaptation{of} is finished: zero-shot scores alone.']
-    lines = [f'{system.metric}, 0 to 100: mean ± standard deviation (sample, n - 1) over buckets.']
-    for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
-        rates: dict[float, list[str]] = {}
-        for group, stats in groups.items():
-            if stats.scores and stats.has_dev == has_dev:
-                rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
-        if rates:
-            how = f'with {how}' if has_dev else 'the smallest, as there is no dev set'
-            lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
-    seeds = sorted({str(stats.seed) for stats in groups.values() if stats.scores})
-    lines += [f'Seed {", ".join(seeds)}.'] if seeds else []
-    return [*lines, *_gaps(system, **fields)]
-
-
-def _gaps(system: System, **fields: str) -> list[str]:
-    """What the means of the groups with these fields are without."""
-    lines = []
-    for what, of in (
-        ('Buckets without an example, left out', lambda s: ', '.join(map(str, s.empty))),
-        ('NOT FINISHED, buckets to come', lambda s: str(s.missing) if s.missing else ''),
-    ):
-        lacking = [
-            f'{_name(group, fields)}: {of(stats)}'
-            for group, stats in _groups(system, fields).items()
-            if of(stats)
-        ]
-        if lacking:
-            lines.append(f'{what}: {"; ".join(lacking)}.')
-    return lines
-
-
-def _groups(system: System, fields: Mapping[str, str]) -> dict[Group, Stats]:
-    """Those with shots that have these fields."""
-    return {
-        group: stats
-        for group, stats in sorted(system.groups.items())
-        if group.shots and all(getattr(group, key) == value for key, value in fields.items())
-    }
-
-
-def _by_rate(rates: Mapping[float, Sequence[str]]) -> str:
-    """The one of most groups, then the others: '0.001, but 0.0003 for de K=1, fr K=2'."""
-    common = max(rates, key=lambda rate: (len(rates[rate]), -rate))
-    others = [f', but {r:g} for {", ".join(of)}' for r, of in sorted(rates.items()) if r != common]
-    return f'{common:g}' + ''.join(others)
-
-
-def _name(group: Group, known: Mapping[str, str]) -> str:
-    more = [getattr(group, key) for key in ('method', 'start') if key not in known]
-    # The start is said only where it is not the usual one.
-    return ' '.join([group.language, f'K={group.shots}', *(m for m in more if m != 'source')])
 
 
 def _joined(factors: Sequence[Factor]) -> str:

@@ -20,6 +20,8 @@ class Section:
         columns: Task and language pairs with their averages.
         systems: Runs, then baselines, then the paper's systems.
         scores: Scores to show, the main one first.
+        counts: The numbers of examples of each column, with whose they are: one line called 'n'
+            where all systems agree, else a line for those that do.
         notes: Sentences that belong beside the tables, about the data first.
         data: 'sample', 'official' or 'other'.
         tables: Scores that share a table with a row a language; none: a table a score.
@@ -33,20 +35,13 @@ class Section:
     columns: tuple[Column, ...]
     systems: tuple[System, ...]
     scores: tuple[str, ...]
+    counts: list[tuple[str, list[str]]]
     notes: tuple[str, ...]
     data: str
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
     loss_unit: str = 'nats per token'
     model: str = ''
-
-    @property
-    def counts(self) -> list[tuple[str, list[str]]]:
-        """The numbers of examples of each column, with whose they are.
-
-        One line called 'n' where all systems agree; else a line for those that do.
-        """
-        return _counts(self.systems, self.columns)
 
     @property
     def picks(self) -> tuple[Pick, ...]:
@@ -126,7 +121,8 @@ def _section(
     order = tuple(benchmark.scores if benchmark else ()) or _order(picks)
     scores = tuple(score for score in order if score in names) or _order(picks)
     columns = _columns(benchmark, {task for pick in picks for task in pick.results})
-    if len(_counts(systems, columns)) > 1:
+    counts = _counts(systems, columns)
+    if len(counts) > 1:
         notes.append(
             'Systems were scored on different numbers of examples; such scores do not compare.'
         )
@@ -136,6 +132,7 @@ def _section(
         columns=columns,
         systems=tuple(systems),
         scores=scores,
+        counts=counts,
         notes=tuple(map(clean, notes)),
         data=data,
         tables=benchmark.tables if task else (),

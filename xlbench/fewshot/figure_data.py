@@ -1,0 +1,329 @@
+"""The numbers of the figures of few-shot transfer, from the results of sweeps and prepared data."""
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from xlbench.benchmarks import topics
+from xlbench.data import features, prepared
+from xlbench.errors import UserError
+from xlbench.fewshot.results import SEPARATOR, Row, Sweep
+from xlbench.metrics import tagging
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Group:
+    """The finished adaptations of one sweep to K shots of one language, in the paper's setting.
+
+    Attributes:
+        sweep: Where they are from.
+        task: Of the benchmark.
+        language: ISO code.
+        shots: K.
+        rows: Those with the chosen learning rate, at least one.
+    """
+
+    sweep: Sweep
+    task: str
+    language: str
+    shots: int
+    rows: tuple[Row, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What a row of a figure's numbers begins with."""
+        return self.task, self.language, self.shots
+
+    @property
+    def title(self) -> str:
+        """Of a panel."""
+        return f'{self.language}, {self.shots}-shot'
+
+    @functools.cached_property
+    def by_bucket(self) -> tuple[Row, ...]:
+        """Those of the seed that has most buckets."""
+        return _most(self.rows, lambda row: row.seed, lambda row: row.bucket)
+
+    @functools.cached_property
+    def by_seed(self) -> tuple[Row, ...]:
+        """Those of the bucket that has most seeds."""
+        return _most(self.rows, lambda row: row.bucket, lambda row: row.seed)
+
+    @functools.cached_property
+    def scores(self) -> np.ndarray:
+        """[buckets], test scores, 0 to 100."""
+        return np.array([row.score for row in self.by_bucket])
+
+    @functools.cached_property
+    def zero_shot(self) -> float:
+        """The test score of the source-trained model; NaN where it is missing."""
+        place = (self.task, self.language, 0, 'source', 'done')
+        for row in self.sweep.rows:
+            if (row.task, row.language, row.shots, row.start, row.status) == place:
+                return row.score
+        return float('nan')
+
+    @functools.cached_property
+    def predicted(self) -> np.ndarray:
+        """[buckets, W] uint8, of the test set."""
+        return np.stack([self.sweep.predicted(row) for row in self.by_bucket])
+
+    @functools.cached_property
+    def words(self) -> 'Words':
+        """Those of a tagging task; see `read_words`."""
+        return read_words(self)
+
+
+# (language, shots) -> groups of one task, a sweep each.
+Groups = Mapping[tuple[str, int], Sequence[Group]]
+
+
+def find_groups(sweeps: Iterable[Sweep], task: str) -> dict[tuple[str, int], list[Group]]:
+    """(language, shots) -> groups, a sweep each, sorted by that key."""
+    found = collections.defaultdict(list)
+    for sweep in sweeps:
+        rows = collections.defaultdict(list)
+        for row in sweep.rows:
+            place = (row.task, row.method, row.start, row.status)
+            if place == (task, 'full', 'source', 'done') and None not in (row.bucket, row.seed):
+                rows[row.language, row.shots].append(row)
+        for (language, shots), of_key in rows.items():
+            rate = sweep.learning_rate(task, language, shots)
+            chosen = tuple(row for row in of_key if row.learning_rate == rate)
+            if chosen:
+                found[language, shots].append(Group(sweep, task, language, shots, chosen))
+    return dict(sorted(found.items()))
+
+
+def _most(
+    rows: Sequence[Row], same: Callable[[Row], int], order: Callable[[Row], int]
+) -> tuple[Row, ...]:
+    """The most rows that are the `same`, in `order`; of equally many the first."""
+    groups = collections.defaultdict(list)
+    for row in sorted(rows, key=lambda row: (same(row), order(row))):
+        groups[same(row)].append(row)
+    return tuple(max(groups.values(), key=len))
+
+
+def with_most_buckets(groups: Groups) -> dict[tuple[str, int], Group]:
+    """Of each language and K the group with most buckets."""
+    return {key: max(same, key=lambda group: len(group.by_bucket)) for key, same in groups.items()}
+
+
+def fewest_shots(groups: Groups) -> list[Group]:
+    """The groups with the smallest K, one for each language."""
+    fewest = min(shots for _, shots in groups)
+    return [group for (_, shots), group in with_most_buckets(groups).items() if shots == fewest]
+
+
+def distributions(groups: Sequence[Group]) -> tuple[Group, Group] | None:
+    """Where to see many seeds on one bucket (`by_seed`) and many buckets (`by_bucket`).
+
+    Args:
+        groups: Those of one language and K.
+
+    Returns:
+        None where there are not two of both, with dev scores.
+    """
+    scored = [group for group in groups if None not in {row.dev_score for row in group.rows}]
+    if not scored:
+        return None
+    seeds = max(scored, key=lambda group: len(group.by_seed))
+    buckets = max(scored, key=lambda group: len(group.by_bucket))
+    return (seeds, buckets) if min(len(seeds.by_seed), len(buckets.by_bucket)) > 1 else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Means:
+    """Test scores of one task, 0 to 100; NaN where there is none.
+
+    Attributes:
+        languages: By zero-shot score, the highest first.
+        shots: Numbers of shots, rising.
+        zero_shot: [languages].
+        mean: [languages, shots], over buckets.
+        deviation: [languages, shots], of the sample; NaN for a single bucket.
+        buckets: [languages, shots], how many.
+    """
+
+    languages: tuple[str, ...]
+    shots: tuple[int, ...]
+    zero_shot: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    buckets: np.ndarray
+
+
+def means(groups: Groups) -> Means:
+    """Of all languages and numbers of shots of a task."""
+    largest = with_most_buckets(groups)
+    zero = {language: group.zero_shot for (language, _), group in largest.items()}
+    # Those without a zero-shot score come last.
+    languages = sorted(
+        zero, key=lambda language: (-np.nan_to_num(zero[language], nan=-1), language)
+    )
+    shots = sorted({shots for _, shots in largest})
+    shape = (len(languages), len(shots))
+    mean, deviation, buckets = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, int)
+    for (language, k), group in largest.items():
+        at = languages.index(language), shots.index(k)
+        mean[at], buckets[at] = group.scores.mean(), len(group.scores)
+        if len(group.scores) > 1:
+            deviation[at] = group.scores.std(ddof=1)
+    zeros = np.array([zero[language] for language in languages])
+    return Means(tuple(languages), tuple(shots), zeros, mean, deviation, buckets)
+
+
+def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Where the zero-shot model is wrong and an adapted one right.
+
+    Args:
+        gold: [words], SEPARATOR between sentences.
+        zero_shot: [words].
+        predicted: [buckets, words].
+
+    Returns:
+        Booleans [buckets, words].
+    """
+    return (gold != SEPARATOR) & (zero_shot != gold) & (predicted == gold)
+
+
+def overlaps(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
+    """Jaccard index of the different words of a bucket and of those that an adapted model improves.
+
+    Args:
+        words: [words] of the test set, texts.
+        better: [columns, words], what `improved` gives.
+        buckets: [rows], the words of each.
+
+    Returns:
+        [rows, columns], 0 to 1; 0 for two empty sets.
+    """
+    columns = [set(words[where]) for where in better]
+    common = np.array([[len(row & column) for column in columns] for row in buckets])
+    union = np.array([[len(row | column) for column in columns] for row in buckets])
+    return common / np.maximum(union, 1)
+
+
+def seen(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
+    """How many improved words, each as often as it is improved, occur in the bucket.
+
+    Args:
+        words: [words] of the test set, texts.
+        better: [buckets, words], what `improved` gives.
+        buckets: [buckets], the words of each.
+
+    Returns:
+        [buckets, 2]: those that do, and those that do not.
+    """
+    pairs = zip(better, buckets, strict=True)
+    inside = np.array([sum(word in bucket for word in words[where]) for where, bucket in pairs])
+    return np.stack([inside, better.sum(1) - inside], 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """Words around the adapted taggers of a group.
+
+    Attributes:
+        words: [words] of the test set as predictions are stored, '' between sentences.
+        better: Booleans [buckets, words]; see `improved`.
+        buckets: [buckets], the words of each.
+    """
+
+    words: np.ndarray
+    better: np.ndarray
+    buckets: Sequence[Set[str]]
+
+
+def read_words(group: Group) -> Words:
+    """From predictions and prepared data.
+
+    Raises:
+        UserError: data is not prepared, or the test set is not the one that was predicted.
+    """
+    sweep, at = group.sweep, (group.task, group.language)
+    limit = sweep.config['adapt']['lengths']['inputs']
+    gold, words, tags = sweep.gold(*at), [], []
+    for record in _records(group, 'test'):
+        # The first words of a sentence are those that fit; see shots.EvalSet.
+        fit = len(features.tag_places(record, limit))
+        texts = (record[f'{side}_pretokenized'].split(' ') for side in ('inputs', 'targets'))
+        for word, tag, number in list(zip(*texts, record['targets'].tolist(), strict=True))[:fit]:
+            if tag not in tagging.UNSCORED:
+                words.append(word)
+                tags.append(number)
+        words.append('')
+        tags.append(SEPARATOR)
+    if not np.array_equal(gold, tags):
+        raise UserError(f'the prepared test set of {at[0]} in {at[1]} is not that of the results')
+    there = collections.defaultdict(set)
+    for record in _records(group, f'shots_{group.shots}'):
+        there[int(record['bucket'])].update(record['inputs_pretokenized'].split(' '))
+    return Words(
+        np.array(words, object),
+        improved(gold, sweep.zero_shot(*at), group.predicted),
+        [there[row.bucket] for row in group.by_bucket],
+    )
+
+
+def with_words(groups: Groups) -> tuple[list[Group], str]:
+    """The groups whose words are at hand, and why others are left out."""
+    found, missing = [], {}
+    for group in fewest_shots(groups):
+        try:
+            group.words  # noqa: B018
+            found.append(group)
+        except UserError as error:
+            missing[group.language] = str(error)
+    if not found:
+        raise UserError(next(iter(missing.values())))
+    if not missing:
+        return found, ''
+    return found, f'Without {", ".join(missing)}: {next(iter(missing.values()))}.'
+
+
+def _records(group: Group, split: str) -> list[dict[str, Any]]:
+    """The prepared examples of a split of the group's task."""
+    data = group.sweep.config['source']['data']
+    name = topics.task_name(group.task, group.language)
+    try:
+        examples = group.sweep.open_prepared(name, split)
+    except prepared.NotPrepared as error:
+        raise UserError(
+            f'{error.reason}; make it with: python -m xlbench.prepare --mixture={name}:{split} '
+            f'--root={data["root"]} --vocabulary={data["vocabulary"]}'
+        ) from None
+    return examples.read(range(len(examples)))
+
+
+def confusion(gold: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
+    """How many examples of each label are taken for each.
+
+    Args:
+        gold: [examples].
+        predicted: [buckets, examples].
+        num_labels: All there are.
+
+    Returns:
+        [right label, predicted label], the mean over buckets.
+    """
+    pairs = gold.astype(int) * num_labels + predicted
+    counts = np.bincount(pairs.ravel(), minlength=num_labels**2)
+    return counts.reshape(num_labels, num_labels) / len(predicted)
+
+
+def mean_curve(curves: Sequence[Sequence[float]]) -> np.ndarray:
+    """The mean over buckets by epoch, as far as the shortest goes; [epochs], empty for none.
+
+    Behind that the buckets that still rise would be left among themselves.
+
+    Args:
+        curves: [buckets][epochs], dev scores.
+    """
+    epochs = min(map(len, curves), default=0)
+    return np.mean([curve[:epochs] for curve in curves], 0) if curves else np.zeros(0)
