@@ -29,6 +29,7 @@ from xlbench.models.generator import Generator
 _MODULES = ('t5', 'bart', 'bert')  # Files beside this one, each with the names of some families.
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
+_MOST_LACKING = 100  # Tensors beyond as many as there are: a head, or a decoder.
 _POOLERS = {'pooler.dense.weight', 'encoder.pooler.dense.weight'}
 # Keys of config.json that transformers looks for in generation_config.json.
 _GENERATION_KEYS = (
@@ -86,7 +87,6 @@ class Checkpoint:
         if self.family in ('bert', 'encoder_decoder'):  # No config.json says it.
             self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)
         model = models.build(**self.model)
-        self.shapes = {path: leaf.value.shape for path, leaf in boxed_params(model).items()}
         self._entries = {
             path: dataclasses.replace(
                 entry,
@@ -95,6 +95,14 @@ class Checkpoint:
             )
             for path, entry in module.names(self.family, model.config).items()
         }
+        # A model of 256 layers takes half a minute to describe; its files are to speak of it, too.
+        lacking = sum(len(names) for names in self.missing().values())
+        if lacking > len(self._stored) + _MOST_LACKING:
+            raise UserError(
+                f'{folder / hub.CONFIG} describes a model with {lacking} tensors more than the '
+                f'{len(self._stored)} in the files of {folder}'
+            )
+        self.shapes = {path: leaf.value.shape for path, leaf in boxed_params(model).items()}
 
     def names(self) -> set[str]:
         """The tensors of the files, as our tables spell them."""
