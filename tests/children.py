@@ -33,6 +33,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
+import quick_compilation
 from ml_collections import ConfigDict
 
 PROJECT = pathlib.Path(__file__).parent.parent
@@ -129,8 +130,7 @@ def start(
     folder = tempfile.TemporaryDirectory(prefix='xlbench-children-')
     common = {name: v for name, v in os.environ.items() if not name.startswith(_FOREIGN)} | {
         'JAX_PLATFORMS': 'cpu',
-        'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices} '
-        '--xla_backend_optimization_level=0',
+        'XLA_FLAGS': quick_compilation.xla_flags(devices),
         'PYTHONPATH': f'{PROJECT}:{os.environ.get("PYTHONPATH", "")}',
         _SIGNAL_AT: signal_at,
         _RECORD: os.fspath(record),

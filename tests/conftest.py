@@ -8,12 +8,11 @@ import shutil
 import sys
 import tempfile
 
-# Before jax is imported anywhere: eight fake devices, so that sharding is tested on any CPU; and
-# little optimization, because tests compile much more than they compute.
+import quick_compilation
+
+# Before jax is imported anywhere: eight fake devices, so that sharding is tested on any CPU.
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
-for flag in ('--xla_force_host_platform_device_count=8', '--xla_backend_optimization_level=0'):
-    if flag.partition('=')[0] not in os.environ.get('XLA_FLAGS', ''):
-        os.environ['XLA_FLAGS'] = f'{os.environ.get("XLA_FLAGS", "")} {flag}'.strip()
+os.environ['XLA_FLAGS'] = quick_compilation.xla_flags(8, given=os.environ.get('XLA_FLAGS', ''))
 
 
 def _shared_folder(name: str) -> str:

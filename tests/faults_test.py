@@ -8,6 +8,7 @@ import sys
 import time
 
 import children
+import quick_compilation
 import tiny
 
 from xlbench.parallel import cluster
@@ -74,7 +75,7 @@ def killed_and_started_again(arguments: list[str], workdir: pathlib.Path) -> Non
     environ = {k: v for k, v in os.environ.items() if k not in cluster.VARIABLES} | {
         'RESTARTS': '1',
         'PYTHON': sys.executable,
-        'XLA_FLAGS': '--xla_backend_optimization_level=0',
+        'XLA_FLAGS': quick_compilation.xla_flags(),
     }
     script = subprocess.Popen(
         [children.PROJECT / 'launch' / 'local.sh', '2', *arguments],

@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+import quick_compilation
+
 PROJECT = pathlib.Path(__file__).parent.parent.parent
 
 
@@ -37,7 +39,7 @@ class Newcomer:
             'PATH': f'{programs}:{os.environ["PATH"]}',
             'PYTHONPATH': str(self.clone),  # In place of the installation of this very project.
             'HF_HUB_OFFLINE': '1',
-            'XLA_FLAGS': '--xla_backend_optimization_level=0',
+            'XLA_FLAGS': quick_compilation.xla_flags(),
         }
 
     def run(self, command: str, cwd: pathlib.Path | None = None, code: int = 0, **environ) -> str:
