@@ -36,6 +36,19 @@ if os.environ.pop('PYTHONDONTWRITEBYTECODE', ''):
 
 import pytest
 
+# The files that take longest, longest first. A worker takes a file at a time: a long one that began
+# last would keep one worker busy while the others have nothing left.
+LONGEST = (
+    'readme', 'stranger', 'multiprocess', 'disk', 'train', 'faults', 'finetune', 'plan', 'fewshot',
+    'adaptation', 'interruption', 'predict', 'huggingface', 'launch', 'elastic', 'evaluate', 'wall',
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Orders the files: those of LONGEST come first."""
+    rank = {f'{name}_test': i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
 
 @pytest.fixture(scope='module', autouse=True)
 def forget_programs():

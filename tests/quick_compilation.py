@@ -10,6 +10,6 @@ _QUICK = ('--xla_backend_optimization_level=0', '--xla_cpu_use_fusion_emitters=f
 
 
 def xla_flags(devices: int = 1, given: str = '') -> str:
-    """XLA_FLAGS of a process with so many fake CPU devices; flags that are given stay as they are."""
+    """XLA_FLAGS of a process with so many fake CPU devices; flags that are given stay."""
     flags = (*_QUICK, f'--xla_force_host_platform_device_count={devices}')
     return ' '.join([given, *(f for f in flags if f.partition('=')[0] not in given)]).strip()

@@ -24,6 +24,8 @@ from xlbench import models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
 
+pytestmark = pytest.mark.outside
+
 README = (PROJECT / 'README.md').read_text(encoding='utf-8')
 
 
@@ -212,7 +214,8 @@ PLAN: dict[str, Step] = {
     f'{_VENV}uv pip install --require-hashes --requirement requirements.lock': Step(skip=_CI),
     f'{_VENV}uv pip install --no-deps --editable .': Step(skip=_CI),
     f'{_VENV}ruff check . && .venv/bin/lint-imports': Step(skip=_CI),
-    f'{_VENV}pytest -q --numprocesses=auto --maxprocesses=4 --dist=worksteal': Step(skip=_CI),
+    f'{_VENV}pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile '
+    '--no-loadscope-reorder -m "not outside"': Step(skip=_CI),
     f'{_VENV}xlbench.train --config=configs/mtg_mt5.py': Step(
         skip='runs below, with --workdir=RUNS/mtg'
     ),

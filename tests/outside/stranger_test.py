@@ -16,6 +16,8 @@ import textwrap
 import pytest
 from newcomer import Newcomer
 
+pytestmark = pytest.mark.outside
+
 TASKS = {
     'news': """
         import functools
