@@ -8,7 +8,7 @@ def test_attention_by_the_formula():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 5, 6)).astype(np.float32)
     bias = rng.normal(size=(1, 2, 5, 5)).astype(np.float32)
-    attention = attention_lib.Attention(num_heads=2, head_dim=3, out_features=6)
+    attention = attention_lib.SelfAttention(num_heads=2, head_dim=3, out_features=6)
     params = {
         'qkv': {'kernel': rng.normal(size=(3, 6, 6)).astype(np.float32)},
         'out': {'kernel': rng.normal(size=(6, 6)).astype(np.float32)},
@@ -28,7 +28,7 @@ def test_attention_by_the_formula():
 
 
 def test_a_query_that_may_see_nothing_gives_numbers():
-    attention = attention_lib.Attention(num_heads=1, head_dim=2, out_features=2)
+    attention = attention_lib.SelfAttention(num_heads=1, head_dim=2, out_features=2)
     x = np.ones((1, 3, 2), np.float32)
 
     @jax.jit

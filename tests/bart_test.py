@@ -11,7 +11,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 from xlbench import decoding, errors, models
 from xlbench.huggingface import bart as bart_names, mapping
-from xlbench.models import bart
+from xlbench.models import bart, positions
 from xlbench.parallel import partitioning
 from xlbench.training import losses
 
@@ -395,7 +395,7 @@ def test_every_parameter_has_logical_axes(family):
 
 
 def test_sinusoids_are_sines_then_cosines():
-    table = bart.sinusoids(40, 6)
+    table = positions.sinusoids(40, 6)
     assert table.shape == (40, 6) and table.dtype == np.float32
     angle = 7 / 10000 ** (2 / 6)
     np.testing.assert_allclose(table[7, [1, 4]], [np.sin(angle), np.cos(angle)], rtol=1e-6)

@@ -34,7 +34,7 @@ class Attending(nn.Module):
 
     @nn.compact
     def __call__(self, x, train):
-        return attention.Attention(num_heads=2, head_dim=4, out_features=8)(x, train=train)
+        return attention.SelfAttention(num_heads=2, head_dim=4, out_features=8)(x, train=train)
 
 
 class Stretched(nn.Module):

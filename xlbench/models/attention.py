@@ -16,6 +16,8 @@ from xlbench.models.placement import constrain
 # gives some average and not NaN; far above any real logit in float32.
 MASKED = -1e9
 
+KeysValues = dict[str, jax.Array]  # A layer's 'key' and 'value', see transformer.Cache.
+
 
 def mask_bias(mask: jax.Array) -> jax.Array:
     """True where a key may be seen -> 0 there and MASKED elsewhere, float32."""
@@ -26,6 +28,30 @@ def same_segment(query_segments: jax.Array, key_segments: jax.Array) -> jax.Arra
     """Segments [batch, queries] and [batch, keys] -> mask [batch, 1, queries, keys]."""
     same = query_segments[:, None, :, None] == key_segments[:, None, None, :]
     return constrain(same, 'batch', None, 'length', None)
+
+
+def segment_mask(segments: jax.Array | None) -> jax.Array | None:
+    """Segments [batch, length] -> what tokens see of their own: [batch, 1, length, length]."""
+    return None if segments is None else mask_bias(same_segment(segments, segments))
+
+
+def causal_mask(length: int, segments: jax.Array | None) -> jax.Array:
+    """The same for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
+    position = jnp.arange(length)
+    seen = (position[:, None] >= position[None, :])[None, None]
+    return mask_bias(seen if segments is None else seen & same_segment(segments, segments))
+
+
+def source_mask(
+    segments: jax.Array | None,  # [batch, targets]; None where a row holds one example
+    source_segments: jax.Array | None,  # [batch, inputs]
+) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
+    """What targets see of their source; None where nothing is padding."""
+    if source_segments is None:
+        return None
+    if segments is None:
+        return mask_bias((source_segments > 0)[:, None, None, :])
+    return mask_bias(same_segment(segments, source_segments))
 
 
 def split_heads(x: jax.Array, num_heads: int, length: str | None) -> jax.Array:
@@ -124,7 +150,7 @@ def step_attention(
 
 
 class Attention(nn.Module):
-    """Multi-head attention; `cross` takes keys and values from elsewhere: query apart, k/v fused.
+    """What attention within a text and over a source have in common.
 
     T5 has no biases and does not divide the logits by sqrt(head_dim): `use_bias` and `scaled` are
     False there and True in all other families.
@@ -133,7 +159,6 @@ class Attention(nn.Module):
     num_heads: int
     head_dim: int
     out_features: int
-    cross: bool = False
     use_bias: bool = False
     scaled: bool = False
     dropout_rate: float = 0.0
@@ -142,43 +167,35 @@ class Attention(nn.Module):
     kernel_init: Initializer | None = None  # None: fan_in_normal, smaller for unscaled queries.
 
     def setup(self):
-        """Makes the parts."""
-        joined = self.num_heads * self.head_dim
-        dense = functools.partial(Dense, matmul_dtype=self.matmul_dtype, use_bias=self.use_bias)
-        inwards = ('joined_kv', 'embed')
-        small = 1.0 if self.scaled else self.head_dim**-0.5  # In place of dividing the logits.
-        if self.cross:
-            init = self.kernel_init or fan_in_normal(small)
-            self.query = dense(joined, inwards, kernel_init=init)
-            init = self.kernel_init or fan_in_normal()
-            self.kv = dense(joined, inwards, stack=2, kernel_init=init)
-        else:
-            init = self.kernel_init or fan_in_normal((small, 1.0, 1.0))
-            self.qkv = dense(joined, inwards, stack=3, kernel_init=init)
-        init = self.kernel_init or fan_in_normal()
-        self.out = dense(self.out_features, ('embed', 'joined_kv'), kernel_init=init)
+        """Makes what follows the product."""
+        self.out = self._dense(self.out_features, ('embed', 'joined_kv'))
         shared = (-1,) if self.shared_dropout else ()  # Of values, or else of weights.
         self.dropout = Dropout(self.dropout_rate, shared)
 
-    def project(
-        self, x: jax.Array, length: str | None = 'length'
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim].
+    def _dense(
+        self,
+        features: int,
+        axes: tuple[str, str],
+        scale: float | tuple[float, ...] = 1.0,
+        stack: int = 0,
+    ) -> Dense:
+        return Dense(
+            features,
+            axes,
+            stack=stack,
+            use_bias=self.use_bias,
+            matmul_dtype=self.matmul_dtype,
+            kernel_init=self.kernel_init or fan_in_normal(scale),
+        )
 
-        `length` is the logical axis of the positions; None where they are the beams of a step.
-        """
-        q, k, v = unstack(self.qkv(x))
-        k, v = (_of_all_positions(y, self.num_heads, length) for y in (k, v))
-        return self._heads_of(q, length), k, v
+    def _inwards(self, scale: float | tuple[float, ...] = 1.0, stack: int = 0) -> Dense:
+        """From features to all heads."""
+        return self._dense(self.num_heads * self.head_dim, ('joined_kv', 'embed'), scale, stack)
 
-    def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """encoded [batch, length, embed] -> k, v, each [batch, heads, length, head_dim]."""
-        k, v = unstack(self.kv(encoded))
-        return tuple(_of_all_positions(y, self.num_heads, 'length') for y in (k, v))
-
-    def queries(self, x: jax.Array, length: str | None = 'length') -> jax.Array:
-        """x [batch, length, embed] -> q [batch, heads, length, head_dim]."""
-        return self._heads_of(self.query(x), length)
+    @property
+    def _query_scale(self) -> float:
+        """Of fresh query kernels: small in place of dividing the logits."""
+        return 1.0 if self.scaled else self.head_dim**-0.5
 
     def _heads_of(self, q: jax.Array, length: str | None) -> jax.Array:
         q = q * self.head_dim**-0.5 if self.scaled else q
@@ -206,24 +223,45 @@ class Attention(nn.Module):
             out = jnp.einsum('bhqk,bhkd->bhqd', weights, v)
         return self.out(join_heads(out))
 
-    def __call__(self, x, encoded=None, bias=None, mask=None, train: bool = False) -> jax.Array:
-        """Self-attention over x, or attention from x over `encoded`."""
-        if self.cross:
-            q = self.queries(x)
-            k, v = self.keys_values(encoded)
-        else:
-            q, k, v = self.project(x)
-        return self.attend(q, k, v, bias, mask, train)
+
+class SelfAttention(Attention):
+    """Attention within a text; query, key and value are one fused kernel."""
+
+    def setup(self):
+        """Makes the parts."""
+        super().setup()
+        self.qkv = self._inwards((self._query_scale, 1.0, 1.0), stack=3)
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, embed]
+        bias: jax.Array | None = None,  # [1 or batch, heads, length, length], float32
+        mask: jax.Array | None = None,  # broadcasts to [batch, heads, length, length]
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, out_features]
+        """Every position attends to all that its mask leaves it."""
+        return self.attend(*self.project(x), bias, mask, train)
+
+    def project(
+        self, x: jax.Array, length: str | None = 'length'
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """x [batch, length, embed] -> q, k, v, each [batch, heads, length, head_dim].
+
+        `length` is the logical axis of the positions; None where they are the beams of a step.
+        """
+        q, k, v = unstack(self.qkv(x))
+        k, v = (_of_all_positions(y, self.num_heads, length) for y in (k, v))
+        return self._heads_of(q, length), k, v
 
     def step(
         self,
         x: jax.Array,  # [rows, 1, embed]
-        past: dict[str, jax.Array],  # of this layer, see generator.empty_cache
+        past: KeysValues,
         index: jax.Array,  # [], position of this token
         bias: jax.Array | None = None,  # [1, heads, 1, max_length * beams], float32
         mask: jax.Array | None = None,  # [batch, 1, beams, max_length * beams], 0 or MASKED
-    ) -> tuple[jax.Array, dict[str, jax.Array]]:  # [rows, 1, out_features] and past, grown
-        """Self-attention of one new token over earlier ones and itself.
+    ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, out_features] and past, grown
+        """Attention of one new token over earlier ones and itself.
 
         The rows are batch * beams. Each hypothesis looks at the places of all beams of its example,
         and the mask leaves it those that hold its own tokens: so no key or value ever moves.
@@ -238,10 +276,39 @@ class Attention(nn.Module):
         y = step_attention(q, past['key'], past['value'], bias, mask)
         return self.out(join_heads(y)).reshape(x.shape[0], 1, -1), past
 
-    def cross_step(
+
+class CrossAttention(Attention):
+    """Attention over a source; the query is apart, key and value are one fused kernel."""
+
+    def setup(self):
+        """Makes the parts."""
+        super().setup()
+        self.query = self._inwards(self._query_scale)
+        self.kv = self._inwards(stack=2)
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, embed]
+        encoded: jax.Array,  # [batch, inputs, embed]
+        mask: jax.Array | None = None,  # broadcasts to [batch, heads, length, inputs]
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, out_features]
+        """Every position of x attends to all of the source that its mask leaves it."""
+        return self.attend(self.queries(x), *self.keys_values(encoded), None, mask, train)
+
+    def queries(self, x: jax.Array, length: str | None = 'length') -> jax.Array:
+        """x [batch, length, embed] -> q [batch, heads, length, head_dim]."""
+        return self._heads_of(self.query(x), length)
+
+    def keys_values(self, encoded: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """encoded [batch, inputs, embed] -> k, v, each [batch, heads, inputs, head_dim]."""
+        k, v = unstack(self.kv(encoded))
+        return tuple(_of_all_positions(y, self.num_heads, 'length') for y in (k, v))
+
+    def step(
         self,
         x: jax.Array,  # [rows, 1, embed]
-        source: dict[str, jax.Array],  # of this layer, see generator.empty_cache
+        source: KeysValues,
         mask: jax.Array | None = None,  # [batch, 1, 1, inputs], 0 or MASKED
     ) -> jax.Array:  # [rows, 1, out_features]
         """Attention of one new token over the source.

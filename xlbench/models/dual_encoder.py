@@ -10,11 +10,11 @@ from typing import Annotated
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from xlbench import errors
 from xlbench.models import bert
 from xlbench.models.dense import Dense
+from xlbench.models.norms import unit
 
 POOLINGS = ('pooler', 'mean', 'first')
 
@@ -90,9 +90,7 @@ class DualEncoder(nn.Module):
         train: bool = False,
     ) -> jax.Array:  # [batch, dim], float32
         """Tokens of left texts -> their vectors."""
-        encoded = self.left(tokens, segment_ids, positions, type_ids, train=train)
-        projection = self.left_projection if self.config.projection_dim else None
-        return self._vector(self.left, projection, encoded, segment_ids)
+        return self._encode('left', tokens, segment_ids, positions, type_ids, train)
 
     def encode_right(
         self,
@@ -104,11 +102,8 @@ class DualEncoder(nn.Module):
         train: bool = False,
     ) -> jax.Array:  # [batch, dim], float32
         """Tokens of right texts -> their vectors."""
-        if self.config.shared:
-            return self.encode_left(tokens, segment_ids, positions, type_ids, train=train)
-        encoded = self.right(tokens, segment_ids, positions, type_ids, train=train)
-        projection = self.right_projection if self.config.projection_dim else None
-        return self._vector(self.right, projection, encoded, segment_ids)
+        side = 'left' if self.config.shared else 'right'
+        return self._encode(side, tokens, segment_ids, positions, type_ids, train)
 
     def _projection(self) -> Dense:
         cfg = self.config
@@ -119,21 +114,24 @@ class DualEncoder(nn.Module):
             kernel_init=bert.INIT,
         )
 
-    def _vector(
+    def _encode(
         self,
-        encoder: bert.Bert,
-        projection: Dense | None,
-        encoded: jax.Array,  # [batch, length, emb_dim]
+        side: str,
+        tokens: jax.Array,  # [batch, length]
         segment_ids: jax.Array | None,  # [batch, length]
+        positions: jax.Array | None,  # [batch, length]
+        type_ids: jax.Array | None,  # [batch, length]
+        train: bool,
     ) -> jax.Array:  # [batch, dim], float32
-        cfg = self.config
+        cfg, encoder = self.config, getattr(self, side)
+        encoded = encoder(tokens, segment_ids, positions, type_ids, train=train)
         if cfg.pooling == 'pooler':
             x = encoder.pool(encoded).astype(jnp.float32)
         elif cfg.pooling == 'first':
             x = encoded[:, 0].astype(jnp.float32)
         else:
             x = masked_mean(encoded.astype(jnp.float32), segment_ids)
-        x = x if projection is None else projection(x)
+        x = getattr(self, f'{side}_projection')(x) if cfg.projection_dim else x
         return unit(x) if cfg.normalize else x
 
 
@@ -146,8 +144,3 @@ def masked_mean(
         return jnp.mean(x, axis=1)
     weights = (segment_ids > 0).astype(x.dtype)[..., None]
     return jnp.sum(x * weights, axis=1) / jnp.maximum(jnp.sum(weights, axis=1), 1.0)
-
-
-def unit(x: jax.Array) -> jax.Array:
-    """x [batch, features] divided by its length; a row of zeros, without NaN, stays one."""
-    return x * lax.rsqrt(jnp.maximum(jnp.sum(jnp.square(x), axis=-1, keepdims=True), 1e-24))

@@ -1,4 +1,4 @@
-"""Tables whose rows are looked up."""
+"""The tables of tokens: those that are looked up, and that of the logits."""
 
 import flax.linen as nn
 import jax
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from xlbench.models import placement
-from xlbench.models.dense import Initializer
+from xlbench.models.dense import Initializer, fan_in_normal
 
 
 @jax.custom_vjp
@@ -54,3 +54,19 @@ class Embedding(nn.Module):
     def __call__(self, ids: jax.Array) -> jax.Array:
         """ids [batch, length] -> [batch, length, features]."""
         return placement.place(look_up(self.embedding, ids).astype(self.dtype))
+
+
+class OutputEmbedding(nn.Module):
+    """An output table, [vocab, embed] like the input table."""
+
+    size: int
+    features: int
+
+    def setup(self):
+        """Makes the table."""
+        init = nn.with_logical_partitioning(fan_in_normal(), ('vocab', 'embed'))
+        self.kernel = self.param('kernel', init, (self.size, self.features), jnp.float32)
+
+    def __call__(self) -> jax.Array:
+        """The table [vocab, embed]."""
+        return self.kernel

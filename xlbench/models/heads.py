@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from xlbench.errors import unknown
 from xlbench.models import bert
 from xlbench.models.dense import Dropout, positions_shared
+from xlbench.models.norms import unit
 
 HEADS = ('linear', 'cosine')
 
@@ -70,12 +71,7 @@ class Cosine(nn.Module):
         """x [..., in], float32 -> [..., features]."""
         init = nn.with_logical_partitioning(bert.INIT, ('labels', 'embed'))
         kernel = self.param('kernel', init, (self.features, x.shape[-1]), jnp.float32)
-        return self.scale * _unit(x) @ _unit(kernel).T
-
-
-def _unit(x: jax.Array) -> jax.Array:
-    """Vectors [..., dim] of length 1; where there is none, 0."""
-    return x * jax.lax.rsqrt(jnp.maximum(jnp.sum(x * x, axis=-1, keepdims=True), 1e-24))
+        return self.scale * unit(x) @ unit(kernel).T
 
 
 def _classifier(cfg: HeadConfig) -> nn.Module:
@@ -85,10 +81,40 @@ def _classifier(cfg: HeadConfig) -> nn.Module:
     return bert.dense(cfg, cfg.num_labels, 'labels')
 
 
-class SequenceClassifier(nn.Module):
-    """An encoder and a head over its first token, for rows that hold one example."""
+class Classifier(nn.Module):
+    """An encoder and a head; `hidden` and `label` are its two parts."""
 
     config: HeadConfig
+
+    def __call__(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
+        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
+        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, num_labels] of texts or [batch, length, num_labels], float32
+        """Tokens -> logits."""
+        return self.label(self.hidden(tokens, segment_ids, positions, type_ids, train), train)
+
+    def hidden(
+        self, tokens, segment_ids=None, positions=None, type_ids=None, train: bool = False
+    ) -> jax.Array:
+        """Tokens -> what the head reads of the encoder."""
+        return self.encoder(tokens, segment_ids, positions, type_ids, train=train)
+
+    def classify(self, x: jax.Array, train: bool = False) -> jax.Array:
+        """The last layer alone: [..., emb_dim] -> logits [..., num_labels]."""
+        return self.classifier(self.dropout(x, train).astype(jnp.float32))
+
+    def label(self, x: jax.Array, train: bool = False) -> jax.Array:
+        """What `hidden` gives -> logits."""
+        return self.classify(x, train)
+
+
+class SequenceClassifier(Classifier):
+    """An encoder and a head over its first token, for rows that hold one example."""
 
     def setup(self):
         """Makes the parts."""
@@ -99,23 +125,11 @@ class SequenceClassifier(nn.Module):
         self.classifier = _classifier(cfg)
         self.dropout = Dropout(cfg.classifier_dropout_rate)
 
-    def __call__(
-        self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, num_labels], float32
-        """Tokens -> logits of each text."""
-        return self.label(self.hidden(tokens, segment_ids, positions, type_ids, train), train)
-
     def hidden(
         self, tokens, segment_ids=None, positions=None, type_ids=None, train: bool = False
     ) -> jax.Array:
         """Tokens -> the encoder's state of the first one, [batch, emb_dim]."""
-        return self.encoder(tokens, segment_ids, positions, type_ids, train=train)[:, 0]
+        return super().hidden(tokens, segment_ids, positions, type_ids, train)[:, 0]
 
     def pool(self, x: jax.Array, train: bool = False) -> jax.Array:
         """Hidden states [batch, emb_dim] -> what the last layer reads, [batch, emb_dim]."""
@@ -123,19 +137,13 @@ class SequenceClassifier(nn.Module):
             return self.encoder.pool(x[:, None])
         return jnp.tanh(self.dense(self.dropout(x, train)))
 
-    def classify(self, x: jax.Array, train: bool = False) -> jax.Array:
-        """The last layer alone: [batch, emb_dim] -> logits [batch, num_labels]."""
-        return self.classifier(self.dropout(x, train).astype(jnp.float32))
-
     def label(self, x: jax.Array, train: bool = False) -> jax.Array:
         """Hidden states [batch, emb_dim] -> logits [batch, num_labels]."""
         return self.classify(self.pool(x, train), train)
 
 
-class TokenClassifier(nn.Module):
+class TokenClassifier(Classifier):
     """An encoder and a head over each token."""
-
-    config: HeadConfig
 
     def setup(self):
         """Makes the parts."""
@@ -144,25 +152,3 @@ class TokenClassifier(nn.Module):
         self.classifier = _classifier(cfg)
         shared = positions_shared(cfg.shared_dropout)
         self.dropout = Dropout(cfg.classifier_dropout_rate, shared)
-
-    def __call__(
-        self,
-        tokens: jax.Array,  # [batch, length]
-        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
-        positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
-        type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
-        *,
-        train: bool = False,
-    ) -> jax.Array:  # [batch, length, num_labels], float32
-        """Tokens -> logits of each token."""
-        return self.label(self.hidden(tokens, segment_ids, positions, type_ids, train), train)
-
-    def hidden(
-        self, tokens, segment_ids=None, positions=None, type_ids=None, train: bool = False
-    ) -> jax.Array:
-        """Tokens -> the encoder's states, [batch, length, emb_dim]."""
-        return self.encoder(tokens, segment_ids, positions, type_ids, train=train)
-
-    def label(self, x: jax.Array, train: bool = False) -> jax.Array:
-        """Hidden states [..., emb_dim] -> logits [..., num_labels]."""
-        return self.classifier(self.dropout(x, train).astype(jnp.float32))

@@ -1,4 +1,4 @@
-"""Norms over the features, computed in float32."""
+"""Norms over the features, computed in float32, and vectors of length 1."""
 
 import flax.linen as nn
 import jax
@@ -38,3 +38,8 @@ class LayerNorm(nn.Module):
         centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
         variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
         return (centred * lax.rsqrt(variance + self.epsilon) * scale + bias).astype(x.dtype)
+
+
+def unit(x: jax.Array) -> jax.Array:
+    """Vectors [..., features] divided by their length; one of zeros, without NaN, stays one."""
+    return x * lax.rsqrt(jnp.maximum(jnp.sum(jnp.square(x), axis=-1, keepdims=True), 1e-24))

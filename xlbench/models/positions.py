@@ -5,8 +5,11 @@ import math
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from xlbench.errors import UserError
+from xlbench.models.embeddings import Embedding
 from xlbench.models.placement import constrain
 
 # Blocks of queries that a bias is made of (see `skew`): what a mesh cuts a length into divides it.
@@ -92,3 +95,43 @@ class RelativePositions(nn.Module):
     def __call__(self, queries: int, keys: int) -> jax.Array:
         """The bias [1, heads, queries, keys], float32."""
         return skew(self.by_difference(queries, keys), queries, keys)[None]
+
+
+def sinusoids(length: int, features: int) -> np.ndarray:
+    """Positions [length, features] of arXiv:1706.03762 (3.5): first all sines, then all cosines.
+
+    As transformers lays them out; the paper has sine and cosine of a frequency side by side.
+    Computed in float64, whose rounding is all that float32 then loses.
+    """
+    frequencies = 10000.0 ** (-np.arange(0, features, 2) / features)
+    angles = np.arange(length)[:, None] * frequencies
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+
+
+class LearnedPositions(Embedding):
+    """A table of positions, whose first `offset` rows come before position 0."""
+
+    rows: str = 'positions'
+    offset: int = 0
+
+    def __call__(self, positions: jax.Array) -> jax.Array:
+        """positions [batch, length] -> [batch, length, features]."""
+        return super().__call__(positions + self.offset)
+
+    def table(self, length: int) -> jax.Array:
+        """The first positions, [length, features] float32.
+
+        Raises:
+          UserError: there are fewer.
+        """
+        self.check_length(length)
+        return self.embedding[self.offset : self.offset + length]
+
+    def check_length(self, length: int) -> None:
+        """Raises UserError where a text of `length` tokens has no positions."""
+        most = self.size - self.offset
+        if length > most:
+            raise UserError(
+                f'a sequence of {length} tokens does not fit a model with {most} learned '
+                'positions; shorten the lengths of the batches, or of what is decoded'
+            )

@@ -1,14 +1,29 @@
-"""What the families share: checks of their configs and recomputation of layers."""
+"""What all families are made of: the config, a layer, the stacks of an encoder and of a decoder.
 
-from typing import Any
+A family's file derives from each. Its config adds fields and sizes; its layers make their parts in
+`setup`, under the names that the parameters have; its stacks say how tokens enter and leave. How
+parts are joined, masked, cached and recomputed is written here, once.
+
+Positions of a row are numbered 0, 1, 2, ... unless they are given, as those of packed rows are.
+Segment 0 is padding; without segments every token is seen.
+"""
+
+import dataclasses
+from typing import Annotated, NamedTuple, TypedDict
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from xlbench.config import ranges
 from xlbench.errors import UserError
-from xlbench.models.dense import KEPT
+from xlbench.models import attention as attention_lib
+from xlbench.models.attention import CrossAttention, KeysValues, SelfAttention, mask_bias
+from xlbench.models.dense import KEPT, Dropout, Mlp, positions_shared
+from xlbench.models.placement import place
 
+Fields = dict[str, int | float | bool | str]  # Of a config.
+DTYPES = ('float32', 'bfloat16')
 REMAT = {
     'full': jax.checkpoint_policies.nothing_saveable,
     # By name: a policy that looks for products does not see into one with a gradient of its own.
@@ -16,15 +31,168 @@ REMAT = {
 }
 
 
-def check_config(config: Any) -> None:
-    """Raises UserError for a model config with an impossible type, remat, size or rate."""
-    allowed = ('float32', 'bfloat16')
-    for name in ('dtype', 'matmul_dtype'):
-        if getattr(config, name) not in (*allowed, *([None] if name == 'matmul_dtype' else [])):
-            raise UserError(f'{name}={getattr(config, name)!r}; allowed: {", ".join(allowed)}')
-    if config.remat not in ('none', *REMAT):
-        raise UserError(f'remat={config.remat!r}; allowed: none, {", ".join(REMAT)}')
-    ranges.check_own(type(config), vars(config))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Sizes and types that every family has.
+
+    Attributes:
+      vocab_size: rows of the embedding tables.
+      emb_dim: features of a token between the layers.
+      num_heads: heads of each attention.
+      head_dim: features of each head.
+      mlp_dim: hidden units of each MLP.
+      dropout_rate: on embeddings and residuals.
+      shared_dropout: one mask for all positions of a row, as T5X draws it (and cheaper); False
+        draws one for each position, as transformers does.
+      dtype: type of activations.
+      matmul_dtype: type of the operands of products with parameters; None means `dtype`.
+      remat: what is recomputed in the backward pass: 'none', 'dots' (all but products), 'full'.
+    """
+
+    vocab_size: Annotated[int, '0 to 2**26']
+    emb_dim: Annotated[int, '1 to 2**20']
+    num_heads: Annotated[int, '1 to 2**20']
+    head_dim: Annotated[int, '1 to 2**20']
+    mlp_dim: Annotated[int, '1 to 2**20']
+    dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
+    shared_dropout: bool = True
+    dtype: str = 'float32'
+    matmul_dtype: str | None = None
+    remat: str = 'none'
+
+    def __post_init__(self):
+        for name, allowed in (
+            ('dtype', DTYPES), ('matmul_dtype', (*DTYPES, None)), ('remat', ('none', *REMAT)),
+        ):  # fmt: skip
+            if getattr(self, name) not in allowed:
+                names = ', '.join(filter(None, allowed))
+                raise UserError(f'{name}={getattr(self, name)!r}; allowed: {names}')
+        ranges.check_own(type(self), vars(self))
+
+    @property
+    def operands(self) -> str:
+        """The type of the operands of products with parameters."""
+        return self.matmul_dtype or self.dtype
+
+
+# ---------------------------------------------------------------------------------------- the parts
+
+
+def self_attention(cfg: TransformerConfig, **fields) -> SelfAttention:
+    """Attention within a text in the sizes of a config; `fields` are the others of Attention."""
+    return SelfAttention(**_attention(cfg), **fields)
+
+
+def cross_attention(cfg: TransformerConfig, **fields) -> CrossAttention:
+    """Attention over a source in the sizes of a config; `fields` are the others of Attention."""
+    return CrossAttention(**_attention(cfg), **fields)
+
+
+def _attention(cfg: TransformerConfig) -> dict[str, int | bool | str]:
+    return dict(
+        num_heads=cfg.num_heads,
+        head_dim=cfg.head_dim,
+        out_features=cfg.emb_dim,
+        shared_dropout=cfg.shared_dropout,
+        matmul_dtype=cfg.operands,
+    )
+
+
+def mlp(cfg: TransformerConfig, **fields) -> Mlp:
+    """The MLP in the sizes of a config; `fields` are the others of Mlp."""
+    return Mlp(
+        features=cfg.mlp_dim,
+        shared_dropout=cfg.shared_dropout,
+        matmul_dtype=cfg.operands,
+        **fields,
+    )
+
+
+def dropout(cfg: TransformerConfig) -> Dropout:
+    """Dropout of embeddings and residuals."""
+    return Dropout(cfg.dropout_rate, positions_shared(cfg.shared_dropout))
+
+
+# ---------------------------------------------------------------------------------------- the layer
+
+
+class Parts(NamedTuple):
+    """What a layer joins, in this order; each part with its norm.
+
+    Attributes:
+      within: norm and attention within the text.
+      mlp: norm and MLP.
+      source: norm and attention over a source, which comes second; None where there is no source.
+    """
+
+    within: tuple[nn.Module, SelfAttention]
+    mlp: tuple[nn.Module, Mlp]
+    source: tuple[nn.Module, CrossAttention] | None = None
+
+
+class Layer(nn.Module):
+    """Attention within the text, attention over a source in a decoder, MLP.
+
+    Each part is added to what came before it. A family's layer makes in `setup` the modules of
+    `parts`, each under the name that its parameters have, and `dropout`.
+    """
+
+    config: TransformerConfig
+
+    @property
+    def pre_norm(self) -> bool:
+        """Whether a norm is of what its part reads; otherwise it is of the sum."""
+        raise NotImplementedError
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, emb_dim]
+        encoded: jax.Array | None,  # [batch, inputs, emb_dim], the source
+        bias: jax.Array | None,  # [1, heads, length, length], relative positions
+        mask: jax.Array | None,  # [1 or batch, 1, length, length], 0 or MASKED
+        cross_mask: jax.Array | None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
+        train: bool,
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """The layer for whole texts."""
+        x = place(x)
+        parts = [(*self.parts.within, bias, mask)]
+        if self.parts.source:
+            parts.append((*self.parts.source, encoded, cross_mask))
+        for norm, part, *arguments in (*parts, self.parts.mlp):
+            y = part(self._before(norm, x), *arguments, train)
+            x = self._after(norm, x, self.dropout(y, train))
+        return x
+
+    def step(
+        self,
+        x: jax.Array,  # [rows, 1, emb_dim]
+        past: KeysValues,  # of earlier tokens, see Decoder.init_cache
+        source: KeysValues | None,
+        bias: jax.Array | None,  # [1, heads, 1, max_length * beams], relative positions
+        mask: jax.Array,  # [batch, 1, beams, max_length * beams], 0 or MASKED
+        cross_mask: jax.Array | None,  # [batch, 1, 1, inputs], 0 or MASKED
+        index: jax.Array,  # [], position of this token
+    ) -> tuple[jax.Array, KeysValues]:  # x and past, grown by this token
+        """The layer for one token, with what earlier tokens left in `past`."""
+        norm, attention = self.parts.within
+        y, past = attention.step(self._before(norm, x), past, index, bias, mask)
+        x = self._after(norm, x, y)
+        if self.parts.source:
+            norm, attention = self.parts.source
+            x = self._after(norm, x, attention.step(self._before(norm, x), source, cross_mask))
+        norm, mlp = self.parts.mlp
+        return self._after(norm, x, mlp(self._before(norm, x))), past
+
+    def source_keys_values(self, encoded: jax.Array) -> KeysValues:
+        """Keys and values of the source [batch, inputs, emb_dim], as `step` reads them."""
+        key, value = self.parts.source[1].keys_values(encoded)
+        return {'key': jnp.swapaxes(key, 2, 3), 'value': value}
+
+    def _before(self, norm: nn.Module, x: jax.Array) -> jax.Array:
+        return norm(x) if self.pre_norm else x
+
+    def _after(self, norm: nn.Module, x: jax.Array, y: jax.Array) -> jax.Array:
+        return x + y if self.pre_norm else norm(x + y)
 
 
 def checkpointed(layer: type[nn.Module], remat: str, train_argument: int) -> type[nn.Module]:
@@ -38,3 +206,173 @@ def checkpointed(layer: type[nn.Module], remat: str, train_argument: int) -> typ
     if remat == 'none':
         return layer
     return nn.remat(layer, policy=REMAT[remat], prevent_cse=True, static_argnums=(train_argument,))
+
+
+def layers(layer: type[Layer], cfg: TransformerConfig, count: int) -> list[Layer]:
+    """So many layers, each recomputed as the config says."""
+    made = checkpointed(layer, cfg.remat, train_argument=6)
+    return [made(cfg) for _ in range(count)]
+
+
+# --------------------------------------------------------------------------------------- the stacks
+
+
+class Stack(nn.Module):
+    """A stack of layers; a family's makes `layers` in `setup`."""
+
+    config: TransformerConfig
+
+    def enter(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        positions: jax.Array | None,  # broadcasts to [batch, length]; None: 0, 1, 2, ...
+        train: bool,
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """Tokens -> what the first layer reads."""
+        raise NotImplementedError
+
+    def leave(self, x: jax.Array, train: bool) -> jax.Array:
+        """The last layer's x [batch, length, emb_dim] -> what the stack gives."""
+        del train
+        return x
+
+    def bias(self, length: int) -> jax.Array | None:
+        """What relative positions add to logits, [1, heads, length, length]; None: nothing."""
+        del length
+        return None
+
+    def run(
+        self,
+        x: jax.Array,  # [batch, length, emb_dim]
+        mask: jax.Array | None,  # [1 or batch, 1, length, length], 0 or MASKED
+        train: bool,
+        encoded: jax.Array | None = None,  # [batch, inputs, emb_dim]
+        cross_mask: jax.Array | None = None,  # [batch, 1, 1 or length, inputs], 0 or MASKED
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """All layers for whole texts."""
+        bias = self.bias(x.shape[1])
+        for layer in self.layers:
+            x = layer(x, encoded, bias, mask, cross_mask, train)
+        return self.leave(x, train)
+
+
+class Encoder(Stack):
+    """A stack in which every token sees all of its text."""
+
+    def __call__(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        segment_ids: jax.Array | None = None,  # [batch, length]
+        positions: jax.Array | None = None,  # [batch, length]
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """Tokens -> encoded tokens."""
+        mask = attention_lib.segment_mask(segment_ids)
+        return self.run(self.enter(tokens, positions, train), mask, train)
+
+
+class Cache(TypedDict, total=False):
+    """What decoding carries from step to step, a plain tree; rows hold one example.
+
+    Attributes:
+      index: [], tokens so far.
+      origin: [batch, beams, max_length]; for each token of a hypothesis, the beam in whose place
+        its key and value lie. That is all that follows when hypotheses change places; keys and
+        values stay where they were written.
+      self: of each layer {'key': [batch, heads, head_dim, places], 'value': [batch, heads, places,
+        head_dim]}, where token t of beam j has place t * beams + j.
+      cross: of each layer {'key': [batch, heads, head_dim, inputs], 'value': [batch, heads, inputs,
+        head_dim]}: of the source, computed once and shared by the beams.
+      cross_mask: [batch, 1, 1, inputs], 0 or MASKED; None where nothing is padding.
+      places: what a family's positions need; no rows.
+    """
+
+    index: jax.Array
+    origin: jax.Array
+    self: list[KeysValues]
+    cross: list[KeysValues]
+    cross_mask: jax.Array | None
+    places: jax.Array
+
+
+class Decoder(Stack):
+    """A stack in which a token sees earlier ones, and a source."""
+
+    def __call__(
+        self,
+        tokens: jax.Array,  # [batch, targets]
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]
+        segment_ids: jax.Array | None = None,  # [batch, targets]
+        positions: jax.Array | None = None,  # [batch, targets]
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, targets, emb_dim]
+        """Target tokens -> states of the last layer."""
+        mask = attention_lib.causal_mask(tokens.shape[1], segment_ids)
+        cross_mask = attention_lib.source_mask(segment_ids, encoder_segment_ids)
+        return self.run(self.enter(tokens, positions, train), mask, train, encoded, cross_mask)
+
+    def places(self, max_length: int) -> jax.Array | None:
+        """What the positions of up to max_length tokens need in the cache."""
+        del max_length
+        return None
+
+    def enter_step(self, cache: Cache, tokens: jax.Array) -> jax.Array:
+        """Tokens [rows, 1] at the cache's position -> what the first layer reads."""
+        return self.enter(tokens, cache['index'][None, None], train=False)
+
+    def bias_step(self, cache: Cache) -> jax.Array | None:
+        """What relative positions add to a step's logits, [1, heads, 1, max_length * beams]."""
+        del cache
+        return None
+
+    def init_cache(
+        self,
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
+        max_length: int,
+        beams: int,
+    ) -> Cache:
+        """The cache before the first token."""
+        cfg, batch = self.config, encoded.shape[0]
+        heads, length = (batch, cfg.num_heads), max_length * beams
+        empty = {
+            'key': jnp.zeros((*heads, cfg.head_dim, length), encoded.dtype),
+            'value': jnp.zeros((*heads, length, cfg.head_dim), encoded.dtype),
+        }
+        return {
+            'index': jnp.zeros((), jnp.int32),
+            'origin': jnp.zeros((batch, beams, max_length), jnp.int32),
+            'self': [empty for _ in self.layers],
+            'cross': [layer.source_keys_values(encoded) for layer in self.layers],
+            'cross_mask': attention_lib.source_mask(None, encoder_segment_ids),
+            'places': self.places(max_length),
+        }
+
+    def step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
+        """Tokens [rows, 1] -> states of the last layer [rows, 1, emb_dim], and the cache."""
+        x, bias = self.enter_step(cache, tokens), self.bias_step(cache)
+        index, (cache, mask) = cache['index'], _next_token(cache)
+        grown = []
+        for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
+            x, past = layer.step(x, past, source, bias, mask, cache['cross_mask'], index)
+            grown.append(past)
+        return self.leave(x, train=False), {**cache, 'self': grown}
+
+
+def _next_token(cache: Cache) -> tuple[Cache, jax.Array]:
+    """What the layers of a step need to know of the past.
+
+    Returns:
+      The cache, in which the new token of each hypothesis lies in its own place, one token longer.
+      The mask [batch, 1, beams, max_length * beams], 0 where a hypothesis has a token of its own.
+    """
+    index, origin = cache['index'], cache['origin']
+    _, beams, max_length = origin.shape
+    beam, position = jnp.arange(beams), jnp.arange(max_length)
+    origin = jnp.where(position == index, beam[:, None], origin)
+    is_its_own = (origin[..., None] == beam) & (position <= index)[:, None]
+    mask = mask_bias(is_its_own.reshape(len(origin), 1, beams, max_length * beams))
+    return {**cache, 'index': index + 1, 'origin': origin}, mask
