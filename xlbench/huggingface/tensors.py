@@ -35,6 +35,7 @@ WEIGHT_FILES = (SAFETENSORS, BIN)  # In order of preference; each may have an in
 MAX_SHARD = 5 * 10**9  # Bytes; what transformers 4 wrote.
 _MAX_HEADER = 10**8  # Bytes of JSON or of pickle, which only describe; safetensors' own limit.
 _BLOCK = 1 << 26  # Bytes compared at once.
+_MOST_AXES = 64  # numpy's own limit.
 _LONGEST_NAME = 255  # Of a tensor or a file; file systems take no more bytes.
 
 # What safetensors calls a type, and the storage class that torch pickles.
@@ -232,7 +233,7 @@ class _Entry(msgspec.Struct):
     """A tensor in the header; the offsets count from the header's end."""
 
     dtype: str
-    shape: Annotated[tuple[_Count, ...], msgspec.Meta(max_length=64)]
+    shape: Annotated[tuple[_Count, ...], msgspec.Meta(max_length=_MOST_AXES)]
     data_offsets: tuple[_Count, _Count]
 
 
@@ -416,7 +417,8 @@ def _stored(
     """A checked view. `starts`: first byte and number of bytes of each storage."""
     storage = view.storage
     sizes = (view.offset, *view.shape, *view.strides)
-    if not all(type(size) is int and size >= 0 for size in sizes):
+    is_whole = all(type(size) is int and size >= 0 for size in sizes)
+    if not is_whole or len(view.shape) > _MOST_AXES:
         raise UserError(f'{file}: tensor {name} has an impossible shape or stride')
     if len(view.shape) != len(view.strides) or storage.key not in starts:
         raise UserError(f'{file}: tensor {name} has no numbers, or fewer strides than axes')
