@@ -43,6 +43,19 @@ _RECORD = 'CHILDREN_RECORD'
 _FOREIGN = ('SLURM_', 'OMPI_', 'TPU_', 'MEGASCALE_', 'JOB_COMPLETION_INDEX', 'XLBENCH_')
 
 
+# Holds folders ('folder PATH') and files ('file PATH') until its input ends.
+_HOLDER = """
+import contextlib, sys
+from xlbench import locks
+
+with contextlib.ExitStack() as stack:
+    for kind, path in zip(sys.argv[1::2], sys.argv[2::2]):
+        stack.enter_context(getattr(locks, kind)(path))
+    print('held', flush=True)
+    sys.stdin.read()
+"""
+
+
 class Children:
     """Processes of one run; all are ended when the `with` block is left."""
 
@@ -151,6 +164,22 @@ def start(
             )
         children.append(child)
     return Children(children, folder)
+
+
+@contextlib.contextmanager
+def held(*places: tuple[str, str | os.PathLike]) -> Iterator[subprocess.Popen]:
+    """In the block another process holds places: ('folder' or 'file', path); see locks.py."""
+    holder = subprocess.Popen(
+        [sys.executable, '-c', _HOLDER, *(str(part) for place in places for part in place)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert holder.stdout.readline() == 'held\n'
+        yield holder
+    finally:
+        holder.stdin.close()
+        holder.stdout.close()
+        holder.wait()
 
 
 def flags(folder: pathlib.Path, config: ConfigDict) -> list[str]:

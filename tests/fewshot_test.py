@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import children
 import jax
 import ml_collections
 import numpy as np
@@ -16,7 +17,17 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import commands, config as config_lib, errors, evaluate, metrics, predict, runs, train
+from xlbench import (
+    commands,
+    config as config_lib,
+    errors,
+    evaluate,
+    locks,
+    metrics,
+    predict,
+    runs,
+    train,
+)
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import __main__ as fewshot, results, sweep, systems
@@ -240,6 +251,18 @@ def test_a_finished_sweep_prints_its_tables_and_changes_nothing(run, root, capsy
     sweep.sweep(tiny_sweep(root, view), str(workdir))
     assert 'is finished already; its tables:' in capsys.readouterr().out
     assert snapshot(workdir) == before
+
+
+def test_a_second_start_leaves_a_live_sweep_alone(run, root, tmp_path):
+    view, workdir = run
+    copy = pathlib.Path(shutil.copytree(workdir, tmp_path / 'run'))
+    (copy / 'DONE').unlink()  # As a sweep that writes its last tables.
+    before = snapshot(copy)
+    with children.held(('folder', copy)) as holder:
+        with pytest.raises(locks.InUse, match=f'{copy} is in use by process {holder.pid} on '):
+            sweep.sweep(tiny_sweep(root, view), str(copy))
+        after = snapshot(copy)
+        assert after.pop('.lock') and after == before
 
 
 def snapshot(folder: pathlib.Path) -> dict[str, tuple[int, bytes]]:

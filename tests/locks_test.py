@@ -1,6 +1,5 @@
 """A place has one writer; a second one hears who that is, and changes nothing."""
 
-import contextlib
 import errno
 import fcntl
 import json
@@ -13,20 +12,15 @@ import threading
 
 import children
 import pytest
+import tiny_sweep
 
-from xlbench import files, locks
+from xlbench import errors, files, locks, report
+from xlbench.data import __main__ as data_main, buckets
 from xlbench.errors import UserError
+from xlbench.fewshot import report as fewshot_report
+from xlbench.reporting import results
 from xlbench.tasks.samples import corpus
 
-# Holds a folder ('folder') or a file ('file') until its input ends.
-HOLDER = """
-import sys
-from xlbench import locks
-
-with getattr(locks, sys.argv[1])(sys.argv[2]):
-    print('held', flush=True)
-    sys.stdin.read()
-"""
 # Adds 1 to the number in a file, again and again.
 COUNTER = """
 import pathlib, sys
@@ -41,27 +35,11 @@ for _ in range(int(sys.argv[2])):
 """
 
 
-@contextlib.contextmanager
-def held(path, kind='folder'):
-    """In the block another process holds `path`."""
-    holder = subprocess.Popen(
-        [sys.executable, '-c', HOLDER, kind, str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert holder.stdout.readline() == 'held\n'
-        yield holder
-    finally:
-        holder.stdin.close()
-        holder.stdout.close()
-        holder.wait()
-
-
 def test_a_second_writer_hears_who_the_first_is(tmp_path):
     workdir = tmp_path / 'run'
     workdir.mkdir()
     (workdir / 'config.json').write_text('{}')
-    with held(workdir) as holder:
+    with children.held(('folder', workdir)) as holder:
         before = children.contents(tmp_path)
         with pytest.raises(locks.InUse) as caught, locks.folder(workdir):
             pytest.fail('two writers')
@@ -100,7 +78,9 @@ def test_who_waits_says_so_and_goes_on(tmp_path, monkeypatch):
         said.append(line)
         holder.stdin.close()  # It ends.
 
-    with held(tmp_path / 'x.json', 'file') as holder, locks.file(tmp_path / 'x.json', wait=say):
+    path = tmp_path / 'x.json'
+    with children.held(('file', path)) as holder, locks.file(path, wait=say) as waited:
+        assert waited
         assert (tmp_path / '.x.json.lock').exists()
     assert len(said) == 1 and f'in use by process {holder.pid} on' in said[0]
     assert not list(tmp_path.iterdir())
@@ -155,7 +135,7 @@ def test_a_file_system_without_locks_is_said_once(tmp_path, monkeypatch, capsys,
 
 def test_a_machine_that_is_gone_may_hold_a_lock_for_a_while(tmp_path, monkeypatch, capsys):
     """NFS frees what it held some time later; a job that was moved must not fail for that."""
-    with held(tmp_path) as holder:
+    with children.held(('folder', tmp_path)) as holder:
         lock = tmp_path / '.lock'
         note = json.loads(lock.read_text()) | {'machine': 'gone', 'command': 'train\x1b[2J' * 99}
         lock.write_text(json.dumps(note))
@@ -234,3 +214,55 @@ def test_sample_corpora_that_are_written_at_once_are_written_once(tmp_path):
     names = ['SAMPLE.json', 'a', 'a.model', 'b', 'b.model', 'c', 'c.model']
     assert sorted(os.listdir(tmp_path)) == names
     assert sorted(os.listdir(tmp_path / 'a')) == ['.sample', 'train']
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / 'made'
+    (tmp_path / '.made.new.tmp').mkdir()  # Of a process that was killed.
+    (tmp_path / '.made.new.tmp' / 'weights').write_text('half')
+    (tmp_path / '.made.v2.new.tmp').mkdir()  # Of one that makes another folder.
+    with pytest.raises(RuntimeError), locks.appearing(target) as folder:
+        assert not list(folder.iterdir())
+        (folder / 'x').write_text('')
+        raise RuntimeError
+    assert os.listdir(tmp_path) == ['.made.v2.new.tmp']
+    with locks.appearing(target) as folder:
+        (folder / 'x').write_text('x')
+        with pytest.raises(locks.InUse), locks.appearing(target):
+            pass
+        assert not target.exists()
+    assert (target / 'x').read_text() == 'x'
+    with pytest.raises(UserError, match='exists already'), locks.appearing(target):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ['.made.v2.new.tmp', 'made']
+
+
+def test_commands_are_refused_where_another_one_writes(tmp_path, capsys):
+    """Each says who is there, and leaves all as it is; interruption_test.py has training."""
+    rows = [tiny_sweep.zero_shot('de', 50.0), tiny_sweep.row('de', 1, 0, 60.0)]
+    sweep = tiny_sweep.write(tmp_path / 'sweep', rows)
+    run = tmp_path / 'run'
+    results.write_result(
+        run, '1', 'mtg_qg_de_de', 'test', {'scores': {'rouge_l': 1.0}, 'num_examples': 1}, []
+    )
+    (run / 'config.json').write_text('{"config": {"seed": 0}}')
+    words = tmp_path / 'train.conll'
+    words.write_text(''.join(f'Wort{i}\tNOUN\n\n' for i in range(9)))
+    sample = ['buckets', 'sample', '--task=udpos', '--lang=de', '--shots=1']
+    commands = [
+        (report.main, 'folder', 'report', [run, '--output=']),
+        (fewshot_report.main, 'folder', 'sweeps', [sweep, '--output=']),
+        (data_main.main, 'file', 'corpora/xquad', ['data', 'get', 'xquad', '--root=..']),
+        (buckets.main, 'file', 'buckets/udpos/1-shots/de', [*sample, words, '--output=../../..']),
+    ]
+    places = [(kind, tmp_path / place) for _, kind, place, _ in commands]
+    with children.held(*places) as holder:
+        before = children.contents(tmp_path)
+        for (main, _, _, argv), (_, place) in zip(commands, places, strict=True):
+            *argv, last = map(str, argv)
+            option, _, up = last.partition('=')
+            argv.append(f'{option}={os.path.normpath(place / up)}')
+            assert errors.run_main(main, argv) == 2, argv
+            line = capsys.readouterr().err.splitlines()[-1]
+            assert line.startswith(f'error: {place} is in use by process {holder.pid} on '), line
+            assert children.contents(tmp_path) == before

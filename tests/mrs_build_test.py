@@ -14,11 +14,10 @@ import reddit_files
 from backports import zstd
 from reddit_files import IN_2017, comment
 
-from xlbench import errors
+from xlbench import errors, locks
 from xlbench.data import readers
 from xlbench.tasks.mrs_build import (
     __main__ as command,
-    build,
     dumps,
     plugins,
     pool,
@@ -402,11 +401,13 @@ def test_what_stops_a_build(paths, tmp_path, capsys):
 
 
 def test_two_builds_do_not_share_a_folder(paths, tmp_path, capsys):
-    (tmp_path / 'mrs_build').mkdir()
-    with build._alone(str(tmp_path / 'mrs_build')):
+    with locks.folder(tmp_path / 'mrs_build'):
         argv = ['', *paths, f'--output={tmp_path}', *FLAGS]
         assert errors.run_main(command.main, argv) == 2
-    assert 'another build works in' in capsys.readouterr().err
+    assert f'{tmp_path / "mrs_build"} is in use by process {os.getpid()} on' in (
+        capsys.readouterr().err
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_bundled_model_names_the_ten_languages():

@@ -107,8 +107,7 @@ def killed_until_done(argv):
             {
                 str(path.relative_to(folder)): path.stat().st_mtime_ns
                 for path in folder.rglob('*')
-                if path.is_file() and path.name != 'lock' and path.suffix != '.part'
-                if 'mrs.part' not in path.parts
+                if path.is_file() and not any(part[0] == '.' for part in path.parts[1:])
             }
         )
     print(json.dumps(states))

@@ -1,9 +1,11 @@
 """Outputs of any system, scored from files: as the official tools do it, and beside runs."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 import pytest
 import report_test
@@ -386,3 +388,25 @@ def test_references_that_are_all_alike_are_pointed_out(tmp_path, capsys):
         found, _ = result(workdir, f'{said}')
         note = "all 3 examples have the target 'b'; it may stand for labels that are not published"
         assert (note in out) == (note in found.get('note', '')) == said
+
+
+def test_tasks_that_are_scored_at_once_are_all_noted(tmp_path, capsys):
+    """A system's folder has one config.json, which every scoring reads and writes."""
+    texts = tmp_path / 'x.txt'
+    texts.write_text('ein Haus\n')
+    tasks = [f'task{number}' for number in range(6)]
+    together = threading.Barrier(len(tasks))
+
+    def score_one(task):
+        together.wait()
+        arguments = [texts, f'--references={texts}', '--metrics=chrf', f'--task={task}']
+        score.main([*map(str, arguments), f'--workdir={tmp_path / "system"}'])
+
+    threads = [threading.Thread(target=score_one, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    about = json.loads((tmp_path / 'system' / 'config.json').read_text())
+    assert sorted(about['scored']) == [f'{task}/test' for task in tasks]
+    assert sorted(os.listdir(tmp_path / 'system')) == ['config.json', 'eval']

@@ -32,7 +32,7 @@ import numpy as np
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, foreign, logs, models, names, runs
+from xlbench import config as config_lib, errors, foreign, locks, logs, models, names, runs
 from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
@@ -100,7 +100,7 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
     checkpoint.check()
     count = sum(int(np.prod(shape)) for shape in checkpoint.shapes.values())
     said = [f'{source}: {checkpoint.family}, {logs.quantity(count)} parameters']
-    with tensors.appearing(target) as temporary:
+    with locks.appearing(target) as temporary:
         vocabulary = temporary / 'tokenizer'
         vocabulary.mkdir()
         tensors.write_json(vocabulary / hub.CONFIG, checkpoint.config)
@@ -401,7 +401,7 @@ def _write_adapter(
     _, adapters = lora_lib.split(traverse_util.unflatten_dict(leaves, sep='/'))
     entries = hf_checkpoint.names(family, config)
     arrays, content = peft.adapter(entries, adapters, base)
-    with tensors.appearing(target) as temporary:
+    with locks.appearing(target) as temporary:
         tensors.write_json(temporary / peft.CONFIG_FILE, content)
         specs = {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}
         tensors.write_file(temporary / peft.TENSORS_FILE, specs)

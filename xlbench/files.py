@@ -10,6 +10,7 @@ import errno
 import os
 import pathlib
 import platform
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """
     path = pathlib.Path(path)
     # Threads, processes and machines that write the same file at the same time have one each.
-    writer = f'{platform.node()}-{threading.get_native_id()}'
+    writer = f'{platform.node().replace(".", "_")}-{threading.get_native_id()}'
     temporary = path.with_name(f'.{path.name}.{writer}.tmp')
     try:
         with open(temporary, 'wb') as file:
@@ -102,6 +103,22 @@ def remove_leftovers(folder: str | os.PathLike) -> None:
         for name in filter(_is_temporary, names):
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(place, name))
+
+
+def remove_leftovers_of(path: str | os.PathLike) -> None:
+    """Removes what writers of one file, or of one folder that appears whole, left beside it.
+
+    Only whoever holds the lock of that file calls this.
+    """
+    path = pathlib.Path(path)
+    pattern = re.compile(rf'\.{re.escape(path.name)}\.(new|[^.]+-\d+)\.tmp')
+    with contextlib.suppress(OSError):
+        for entry in path.parent.iterdir():
+            if pattern.fullmatch(entry.name):
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry, ignore_errors=True)
+                else:
+                    entry.unlink()
 
 
 def _is_temporary(name: str) -> bool:

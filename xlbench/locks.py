@@ -3,6 +3,7 @@
   with locks.folder(workdir):           a folder; refuses one that another process writes into
   with locks.file(path):                one file, or a folder that appears whole
   with locks.file(path, wait=print):    waits for the other process, and says so
+  with locks.appearing(path) as new:    a folder to fill, which becomes `path` at the end
 
 The lock is the operating system's (flock, through the library filelock), on a hidden file:
 FOLDER/.lock, or .NAME.lock beside a file. It ends with its process, however that ends, also on NFS.
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -95,6 +97,8 @@ def file(
 ) -> Iterator[bool]:
     """Holds one file, or a folder that appears whole, in a `with` block; it need not be there.
 
+    What writers of it that were killed left beside it is removed first.
+
     Args:
         path: Of the file; its folder is made if it is missing, and goes again if it stays empty.
         wait: See `folder`.
@@ -108,7 +112,34 @@ def file(
     """
     path = pathlib.Path(os.path.abspath(path))
     with _holding(path.with_name(f'.{path.name}.lock'), path, wait) as waited:
+        files.remove_leftovers_of(path)
         yield waited
+
+
+@contextlib.contextmanager
+def appearing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+    """A folder to fill in a `with` block; it becomes `path` if all goes well, and else is removed.
+
+    Args:
+        path: Of the folder that shall be there, and is not yet; its parents are made.
+
+    Raises:
+        UserError: It is there already, or cannot be written.
+        InUse: Another process is making it.
+    """
+    path = pathlib.Path(os.path.abspath(path))
+    with file(path):
+        if path.exists():
+            raise UserError(f'{path} exists already; name a folder that does not')
+        new = path.with_name(f'.{path.name}.new.tmp')
+        new.mkdir()
+        try:
+            yield new
+            new.rename(path)
+            files.sync_folder(path.parent)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
 
 
 @contextlib.contextmanager
@@ -196,7 +227,7 @@ def _acquire(
             if wait is None and waited > (_LEASE if elsewhere else _PATIENCE):
                 raise InUse(
                     f'{name} is in use by {holder}; wait until that has ended, or end it, or name '
-                    'another folder'
+                    'another place'
                 ) from None
             if not said and waited > _SILENCE:
                 said = True

@@ -82,7 +82,7 @@ from xlbench import commands
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
     commands.check_first(commands.predict, sys.argv, __doc__)
 
-from xlbench import errors
+from xlbench import errors, files, locks
 from xlbench.data import readers
 from xlbench.decoding import flags
 from xlbench.errors import UserError
@@ -287,12 +287,17 @@ def _opened(path: str) -> Iterator[Callable[[bytes], None]]:
         yield lambda data: (sys.stdout.buffer.write(data), sys.stdout.buffer.flush())
         return
     part = f'{path}.part'
-    try:
-        with open(part, 'wb', buffering=0) as file:
-            yield file.write
-    except OSError as error:
-        raise UserError(f'{part} cannot be written: {error.strerror or error}') from None
-    os.replace(part, path)
+    with locks.file(path):
+        if os.path.exists(path):  # Another process has written it since this one looked.
+            raise UserError(f'{path} exists already; name another --output, or remove it')
+        try:
+            with open(part, 'wb', buffering=0) as file:
+                yield file.write
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f'{part} cannot be written: {error.strerror or error}') from None
+        os.replace(part, path)
+        files.sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
 if __name__ == '__main__':

@@ -18,13 +18,12 @@ run fills is '-'.
 """
 
 import argparse
-import os
 import pathlib
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks, errors, files, locks
 from xlbench.reporting import latex as latex_lib, layout, notes, render, sections as sections_lib
 from xlbench.reporting.results import read_run
 from xlbench.reporting.sections import Section
@@ -141,11 +140,10 @@ def write(sections: Sequence[Section], output: str, formats: Sequence[str]) -> l
         _refuse_foreign(folder / _FORMATS[name][0])
     texts = {_FORMATS[name][0]: _FORMATS[name][1](sections) for name in formats}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            temporary = folder / f'.{name}.{os.getpid()}.tmp'
-            temporary.write_text(text, encoding='utf-8')
-            temporary.replace(folder / name)
+        with locks.folder(folder):
+            for name, text in texts.items():
+                files.remove_leftovers_of(folder / name)
+                files.write(folder / name, text)
     except OSError as error:
         raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
     return [str(folder / name) for name in texts]

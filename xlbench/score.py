@@ -38,7 +38,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xlbench import benchmarks, errors, files, names
+from xlbench import benchmarks, errors, files, locks, names
 from xlbench.data import features, outputs, prepared
 from xlbench.errors import UserError
 from xlbench.reporting import results
@@ -107,7 +107,11 @@ def main(argv: Sequence[str]) -> int:
             'seconds': round(time.monotonic() - started, 3),
         }
         lines = _lines(asked.references, n_best, per_example)
-        folder = _write(workdir, args, asked, facts, lines)
+        # Other tasks of the system may be scored at the same time; all are noted in one file.
+        with locks.folder(workdir, wait=_say):
+            _check_workdir(workdir, args.system or workdir.name, args.seed)
+            files.remove_leftovers(workdir)
+            folder = _write(workdir, args, asked, facts, lines)
     for name, value in scores.items():
         print(f'{name:<24} {value:.2f}')
     for name, signature in signatures.items():
@@ -286,11 +290,15 @@ def _lines(
 # --------------------------------------------------------------------------------------- the folder
 
 
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def _check_workdir(workdir: pathlib.Path, system: str, seed: int) -> None:
     """Raises UserError for a folder that is not this system's."""
     path = workdir / 'config.json'
     if not path.is_file():
-        if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
+        if workdir.exists() and not (workdir.is_dir() and files.is_free(workdir)):
             raise UserError(
                 f'{workdir} is there and holds no scores of xlbench.score; name another'
             )
@@ -332,7 +340,6 @@ def _write(
         'examples': before.get('examples', {}) | {place: facts['num_examples']},
         **config_lib.facts(),
     }
-    workdir.mkdir(parents=True, exist_ok=True)
     files.write(path, json.dumps(about, indent=1, ensure_ascii=False) + '\n')
     result = {
         'step': args.step,

@@ -10,9 +10,7 @@ holds the same whoever wrote it.
 """
 
 import collections
-import contextlib
 import dataclasses
-import fcntl
 import functools
 import hashlib
 import itertools
@@ -22,6 +20,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from xlbench import files, locks
 from xlbench.errors import UserError
 from xlbench.tasks.mrs_build import (
     dumps,
@@ -157,8 +156,7 @@ def build(options: Options, redo: bool) -> dict[str, Any]:
     final = os.path.join(options.output, 'mrs')
     if os.path.exists(final):
         return _finished(final, told)
-    os.makedirs(options.work, exist_ok=True)
-    with _alone(options.work), pool_lib.Pool(options.workers) as pool:
+    with locks.folder(options.work), pool_lib.Pool(options.workers) as pool:
         _begin(options.work, told, redo)
         # What can be wrong about the user's own files is told before hours of work.
         plugins.identifier(options.language_model)
@@ -191,17 +189,6 @@ def _finished(final: str, told: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-@contextlib.contextmanager
-def _alone(work: str) -> Iterator[None]:
-    """Holds the work folder."""
-    with open(os.path.join(work, 'lock'), 'w') as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f'another build works in {work}; wait for it, or end it') from None
-        yield
-
-
 def _begin(work: str, told: Mapping[str, Any], redo: bool) -> None:
     """Checks that the work folder is of these settings, or makes it so."""
     path = os.path.join(work, 'settings.json')
@@ -209,7 +196,8 @@ def _begin(work: str, told: Mapping[str, Any], redo: bool) -> None:
         with open(path, encoding='utf-8') as file:
             before = json.load(file)
     except FileNotFoundError:
-        others = [name for name in os.listdir(work) if name != 'lock' and name[-5:] != '.part']
+        # Earlier versions had a visible lock, and visible parts of files.
+        others = [n for n in os.listdir(work) if n[0] != '.' and n != 'lock' and n[-5:] != '.part']
         if others:
             raise UserError(
                 f'{work} holds {min(others)!r} but no build; name another --work'
@@ -228,13 +216,9 @@ def _begin(work: str, told: Mapping[str, Any], redo: bool) -> None:
     if changed:
         for step in list(STEPS)[list(STEPS).index(next(iter(changed))) :]:
             shutil.rmtree(os.path.join(work, step), ignore_errors=True)
-    for folder, _, names in os.walk(work):
-        for name in names:
-            if name.endswith('.part'):  # Of a process that was killed.
-                os.remove(os.path.join(folder, name))
+    files.remove_leftovers(work)
     if changed or not os.path.exists(path):
-        with shards.replacing(path) as file:
-            file.write(json.dumps(told, indent=1).encode())
+        files.write(path, json.dumps(told, indent=1))
     for step in STEPS:
         if step != 'publish':
             os.makedirs(os.path.join(work, step), exist_ok=True)
@@ -263,8 +247,8 @@ def _with_indexed_scores(options: Options, told: Mapping[str, Any]) -> Options:
         elif spec:
             folders[name] = os.path.join(options.work, f'scores {told[name]}')
             if not os.path.exists(folders[name]):
-                plugins.index_scores(spec, f'{folders[name]}.part')
-                os.replace(f'{folders[name]}.part', folders[name])
+                with locks.appearing(folders[name]) as new:
+                    plugins.index_scores(spec, str(new))
     return dataclasses.replace(options, **folders)
 
 
@@ -330,7 +314,7 @@ class _Dump:
                 yield path, data
         unread = os.path.getsize(self.path) - reader.position
         found = {'blocks': blocks, 'damage': reader.damage, 'unread': unread}
-        with shards.replacing(self._read) as file:
+        with files.replacing(self._read) as file:
             file.write(json.dumps(found).encode())
 
     def counts(self) -> collections.Counter[str]:
@@ -482,10 +466,24 @@ def _publish(
     stats: dict[str, Any],
 ) -> None:
     """Writes the final files, which appear together; adds the response sets to the statistics."""
-    part = f'{final}.part'
-    shutil.rmtree(part, ignore_errors=True)
     names = splits.keys(options.languages)
     progress = pool_lib.Progress('publish', len(names), 'files')
+    with locks.appearing(final) as part:
+        _write_files(options, str(part), names, progress, split, translated, mapping, stats)
+    progress.end(final)
+
+
+def _write_files(
+    options: Options,
+    part: str,
+    names: Sequence[str],
+    progress: pool_lib.Progress,
+    split: Sequence[str],
+    translated: Mapping[str, Sequence[str]],
+    mapping: Mapping[str, Mapping[str, str]],
+    stats: dict[str, Any],
+) -> None:
+    """Writes the final files into a folder; see `_publish`."""
     for number, name in enumerate(names):
         progress.at(number)
         contents = (shards.data(path, number) for path in split)
@@ -501,8 +499,6 @@ def _publish(
         _write(os.path.join(part, 'rsp_map', lang, 'response.mapping.txt'), lines)
     text = json.dumps(stats, ensure_ascii=False, indent=1)
     _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
-    os.rename(part, final)
-    progress.end(final)
 
 
 def _responses(

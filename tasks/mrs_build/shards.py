@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from backports import zstd
 
+from xlbench import files
+
 _END = struct.Struct('<QQ8s')  # num_keys, bytes of the counts, _MAGIC.
 _MAGIC = b'mrsshard'
 _FLUSH = 16 * 2**20  # Characters that wait for compression.
@@ -55,35 +57,12 @@ class Writer:
         for frames in self._frames:
             offsets.append(offsets[-1] + sum(map(len, frames)))
         text = json.dumps(counts).encode()
-        with replacing(self._path) as file:
+        with files.replacing(self._path) as file:
             for frames in self._frames:
                 file.writelines(frames)
             file.write(struct.pack(f'<{len(offsets)}Q', *offsets))
             file.write(text)
             file.write(_END.pack(len(self._frames), len(text), _MAGIC))
-
-
-class replacing:
-    """A binary file that takes the place of `path` when the block ends without an error.
-
-    Until then it has a name of this process: one that outlives its killed parent for an instant
-    does not write into the file of the next.
-    """
-
-    def __init__(self, path: str):
-        self._path = path
-
-    def __enter__(self):
-        self._file = open(f'{self._path}.{os.getpid()}.part', 'wb')
-        return self._file
-
-    def __exit__(self, kind, *error):
-        with self._file:
-            if kind:
-                return
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        os.replace(self._file.name, self._path)
 
 
 def data(path: str, key: int) -> bytes:

@@ -48,7 +48,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from xlbench import errors, files
+from xlbench import errors, files, locks
 from xlbench.benchmarks import languages
 from xlbench.data import conllu, labelled, readers
 from xlbench.data.readers import BadRecord, LeftOut, Record
@@ -192,7 +192,10 @@ def load(root: str, task: str, lang: str, shots: int) -> list[Bucket]:
 
 def write(bucket: Bucket, root: str) -> str:
     """Writes a bucket below `root` in the official form; gives the path of its file."""
-    folder = os.path.join(root, *bucket.name.split('/'))
+    return _write_file(bucket, os.path.join(root, *bucket.name.split('/')))
+
+
+def _write_file(bucket: Bucket, folder: str) -> str:
     os.makedirs(folder, exist_ok=True)
     if bucket.task in TAGGING:
         path, text = os.path.join(folder, 'train.tsv'), conllu.write_tagged(bucket.examples)
@@ -710,8 +713,9 @@ def _sample(flags: argparse.Namespace) -> int:
         if os.path.exists(folder):
             raise UserError(f'{folder} is there already; remove it, or choose another --output')
     for shots, buckets in made.items():
-        for bucket in buckets:
-            write(bucket, flags.output)
+        with locks.appearing(folders[shots]) as folder:
+            for bucket in buckets:
+                _write_file(bucket, os.path.join(folder, os.path.basename(bucket.name)))
         for line in shortages(flags.task, examples, shots, flags.count):
             print(f'{shots}-shot: {line}')
         sizes = sorted(len(bucket.examples) for bucket in buckets)

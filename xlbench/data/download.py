@@ -7,6 +7,7 @@ import logging
 import os
 import pathlib
 import re
+import shutil
 import sys
 import tarfile
 import urllib.parse
@@ -15,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
-from xlbench import limits
+from xlbench import files, limits, locks
 from xlbench.data import readers
 from xlbench.data.corpora import Archive, Corpus, File
 from xlbench.errors import UserError, shortened
@@ -38,6 +39,12 @@ def get(corpus: Corpus, root: str, mirror: str = '') -> Iterator[str]:
         raise UserError(
             f'a machine may not download {corpus.name}; at {corpus.address}, {corpus.by_hand}'
         )
+    with locks.file(os.path.join(root, corpus.name)):
+        yield from _get(corpus, root, mirror)
+
+
+def _get(corpus: Corpus, root: str, mirror: str) -> Iterator[str]:
+    """`get`, while no other process downloads the same corpus into the root."""
     for file in corpus.files:
         there = present(file, root)
         if there is None:
@@ -80,15 +87,21 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
     if mirror:
         address = f'{mirror.rstrip("/")}/{address.partition("://")[2]}'
     pooch.get_logger().setLevel(logging.ERROR)
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(os.path.abspath(path))
+    # In a folder of its own, so that what a process that is killed leaves can be known.
+    unfinished = os.path.join(folder, f'.{name}.new.tmp')
+    shutil.rmtree(unfinished, ignore_errors=True)
+    os.makedirs(folder, exist_ok=True)
     try:
         pooch.retrieve(
             address,
             sha256 and f'sha256:{sha256}',
             fname=name,
-            path=folder,
+            path=unfinished,
             progressbar=sys.stderr.isatty(),
         )
+        os.replace(os.path.join(unfinished, name), path)
+        files.sync_folder(folder)
     except ValueError as error:
         raise UserError(
             f'{address} has other content than the published file (sha256 {sha256}); try later, or '
@@ -97,6 +110,8 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
     except OSError as error:  # requests' errors are kinds of it.
         reason = ' '.join(str(error).split())[-160:]
         raise UserError(f'{address} cannot be downloaded: {reason}') from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 # What the libraries raise for archives that are damaged, encrypted or packed in another way.
@@ -156,22 +171,28 @@ def _place(archive: Archive, member: str, content: Iterator[bytes], root: str) -
     named = shortened(member)
     if '..' in path.parts[len(pathlib.Path(root).parts) :] or '\0' in member:
         raise UserError(f'{named} would be unpacked outside {root}')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f'.{path.name}.tmp')
-    try:
-        with open(temporary, 'wb') as file:
-            for block in content:
-                file.write(block)
-                if file.tell() > archive.bytes:
-                    raise UserError(f'{named} has more than {archive.bytes:,} bytes')
-        if not path.exists():
-            os.replace(temporary, path)
-        elif _sha256(path) != _sha256(temporary):
+    if path.exists():
+        digest = hashlib.sha256()
+        for block in _limited(content, named, archive.bytes):
+            digest.update(block)
+        if digest.hexdigest() != _sha256(path):
             raise UserError(f'{path} is there with other content; move it away to unpack {named}')
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        return True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with files.replacing(path) as file:
+        for block in _limited(content, named, archive.bytes):
+            file.write(block)
     return True
+
+
+def _limited(content: Iterator[bytes], named: str, limit: int) -> Iterator[bytes]:
+    """The blocks of a member; UserError if they have more than `limit` bytes."""
+    count = 0
+    for block in content:
+        count += len(block)
+        if count > limit:
+            raise UserError(f'{named} has more than {limit:,} bytes')
+        yield block
 
 
 def _sha256(path: str | os.PathLike) -> str:

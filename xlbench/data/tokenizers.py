@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, foreign
+from xlbench import errors, foreign, locks
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies
 
@@ -705,12 +705,9 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     if path.is_file():
         name = vocabularies.TOKENIZER_FILE if path.suffix == '.json' else SENTENCEPIECE_COPY
         files[name] = path
-    temporary = target.with_name(f'.{COPY}.{os.getpid()}.tmp')
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    for name, file in files.items():
-        shutil.copyfile(file, temporary / name)
-    temporary.rename(target)
+    with locks.appearing(target) as folder_to_be:
+        for name, file in files.items():
+            shutil.copyfile(file, folder_to_be / name)
 
 
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from xlbench import config as config_lib, errors, files, runs
+from xlbench import config as config_lib, errors, files, locks, runs
 from xlbench.benchmarks import topics
 from xlbench.data import features, prepared, tokenizers
 from xlbench.errors import UserError
@@ -201,12 +201,13 @@ def main(argv: Sequence[str]) -> None:
         raise UserError(
             'no test example is labelled so by these two models; leave out --from, --to'
         )
-    found, tokenizer = compare(sweep, task, language, numbers, workdir)
-    names = token_names(tokenizer, [change.token for change in found])
     output = flags.output or sweep.workdir / (
         f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'
     )
-    write_csv(output, found, names)
+    with locks.file(output) if flags.output else locks.folder(sweep.workdir):
+        found, tokenizer = compare(sweep, task, language, numbers, workdir)
+        names = token_names(tokenizer, [change.token for change in found])
+        write_csv(output, found, names)
     pairs = collections.Counter((labels[gold[i]], labels[predicted[i]]) for i in numbers)
     kinds = (f'{right} -> {wrong}: {n}' for (right, wrong), n in pairs.most_common())
     print(

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xlbench import errors, files
+from xlbench import errors, files, locks
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.fewshot import factors as factors_lib, lexical, systems as systems_lib, tables
 from xlbench.fewshot.factors import Overlaps
@@ -68,9 +68,6 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
     Raises:
         UserError: the folder is somebody's.
     """
-    # It loads matplotlib, which nothing else here needs.
-    from xlbench.fewshot import figures
-
     folder = pathlib.Path(output)
     _refuse_foreign(folder)
     systems = systems_lib.systems(sweeps, searched)
@@ -86,23 +83,40 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
         if one.missing
     ]
     try:
-        # First, so that a folder with anything of ours in it is known as ours.
-        folder.mkdir(parents=True, exist_ok=True)
-        files.write(folder / 'report.md', markdown(made))
-        drawn = figures.draw_all(sweeps, folder)
-        shown = ['## Figures', *map(_figure, drawn)]
-        lines += [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
-        contents = {
-            'report.md': markdown(made, '\n\n'.join(shown)),
-            'report.tex': latex.document((latex.table(t) for _, ts in made for t in ts), _MARK),
-            'report.csv': tables.comma_separated(systems),
-            'correlations.csv': _correlations(systems, overlaps),
-            'factors.csv': _factors(systems, overlaps),
-        }
-        for name, text in contents.items():
-            files.write(folder / name, text)
+        with locks.folder(folder):
+            _refuse_foreign(folder)
+            files.remove_leftovers(folder)
+            lines += _write(sweeps, folder, systems, overlaps, made)
     except OSError as error:
         raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
+    return lines
+
+
+def _write(
+    sweeps: Sequence[Sweep],
+    folder: pathlib.Path,
+    systems: Sequence[System],
+    overlaps: Sequence[Overlaps],
+    made: Sequence[tuple[System, Sequence[Table]]],
+) -> list[str]:
+    """Writes the report into a folder that this process holds; see `write`."""
+    # It loads matplotlib, which nothing else here needs.
+    from xlbench.fewshot import figures
+
+    # First, so that a folder with anything of ours in it is known as ours.
+    files.write(folder / 'report.md', markdown(made))
+    drawn = figures.draw_all(sweeps, folder)
+    shown = ['## Figures', *map(_figure, drawn)]
+    lines = [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
+    contents = {
+        'report.md': markdown(made, '\n\n'.join(shown)),
+        'report.tex': latex.document((latex.table(t) for _, ts in made for t in ts), _MARK),
+        'report.csv': tables.comma_separated(systems),
+        'correlations.csv': _correlations(systems, overlaps),
+        'factors.csv': _factors(systems, overlaps),
+    }
+    for name, text in contents.items():
+        files.write(folder / name, text)
     return [*lines, *(f'wrote {folder / name}' for name in contents)]
 
 
@@ -196,7 +210,7 @@ def _refuse_foreign(folder: pathlib.Path) -> None:
     """Raises unless the folder is new, empty, or one that a report was written into."""
     if folder.exists() and not folder.is_dir():
         raise errors.UserError(f'--output={folder} is a file; give a folder')
-    if not folder.is_dir() or not any(folder.iterdir()):
+    if not folder.is_dir() or files.is_free(folder):
         return
     page = folder / 'report.md'
     if not page.is_file() or _MARK not in page.read_text(encoding='utf-8', errors='replace')[:300]:

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 from flax import traverse_util
 
-from xlbench import errors, foreign, models
+from xlbench import errors, foreign, locks, models
 from xlbench.errors import UserError
 from xlbench.huggingface import bert, declared, hub, tensors
 from xlbench.huggingface.mapping import Entry
@@ -329,7 +329,7 @@ def save(
       UserError: the folder exists.
     """
     tokenizer_files = list(tokenizer_files)
-    with tensors.appearing(folder) as temporary:
+    with locks.appearing(folder) as temporary:
         if family == 'dual_encoder':
             encoder = models.config('bert', **_fields_of(config, BertConfig))
             for side, place in bert.folders(config).items():

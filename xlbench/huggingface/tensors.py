@@ -9,7 +9,6 @@ it is loaded. Here it is read by a machine that knows no calls: it builds dicts,
 strings and descriptions of tensors, and refuses a file that asks for more.
 """
 
-import contextlib
 import dataclasses
 import io
 import json
@@ -17,7 +16,6 @@ import math
 import os
 import pathlib
 import pickletools
-import shutil
 import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +25,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 
-from xlbench import files as files_lib, foreign, locks
+from xlbench import files as files_lib, foreign
 from xlbench.errors import UserError, printable, shortened
 
 SAFETENSORS, BIN = 'model.safetensors', 'pytorch_model.bin'
@@ -198,29 +196,6 @@ def read_json(file: pathlib.Path) -> dict[str, Any]:
 def write_json(file: pathlib.Path, content: Mapping[str, Any]) -> None:
     """Writes a JSON object as transformers lays it out."""
     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + '\n', encoding='utf-8')
-
-
-@contextlib.contextmanager
-def appearing(target: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder to fill, which takes the target's place if all went well and else is removed.
-
-    Raises:
-      UserError: the target exists, or another process writes it.
-    """
-    with locks.file(target):
-        if target.exists():
-            raise UserError(f'{target} exists already; name a folder that does not')
-        # What a process that was killed left here is nobody's.
-        folder = target.with_name(f'.{target.name}.tmp')
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        try:
-            yield folder
-            folder.rename(target)
-            files_lib.sync_folder(target.parent)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
 
 
 # ------------------------------------------------------------------------------------- safetensors

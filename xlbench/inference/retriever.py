@@ -11,12 +11,10 @@ most together, if the run was evaluated so (consensus.py).
 
 import collections
 import concurrent.futures
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import itertools
-import os
 import pathlib
 import sys
 import warnings
@@ -26,7 +24,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from xlbench import config as config_lib, foreign, runs
+from xlbench import config as config_lib, files, foreign, locks, runs
 from xlbench.data import features, prepared
 from xlbench.errors import UserError
 from xlbench.inference import loading
@@ -323,15 +321,12 @@ def _read(path: pathlib.Path, count: int, dim: int) -> np.ndarray | None:
 
 def _write(path: pathlib.Path, vectors: np.ndarray) -> None:
     """Keeps vectors, whole or not at all; where nothing can be written they are made anew."""
-    temporary = path.with_name(f'.{path.stem}.{os.getpid()}.npy')
     try:
-        path.parent.mkdir(exist_ok=True)
-        np.save(temporary, vectors.astype('<f4'), allow_pickle=False)
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        _say(f'{path} cannot be written ({error.strerror or error}); it is not kept')
+        with locks.file(path, wait=_say), files.replacing(path) as file:
+            np.save(file, vectors.astype('<f4'), allow_pickle=False)
+    except (OSError, UserError) as error:
+        why = getattr(error, 'strerror', None) or error
+        _say(f'{path} cannot be written ({why}); it is not kept')
 
 
 def _say(line: str) -> None:

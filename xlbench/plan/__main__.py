@@ -29,7 +29,6 @@ and at last, on each mesh, a half, a quarter, an eighth of batch_size.
 import dataclasses
 import functools
 import math
-import pathlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -42,7 +41,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, logs, models, runs
+from xlbench import config as config_lib, errors, files, logs, models, runs
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, messages as words, programs, study
@@ -272,7 +271,7 @@ def main(argv: Sequence[str]) -> int:
     for line in words.lines_of(result):
         print(line)
     if args.output:
-        pathlib.Path(args.output).write_text(logs.as_json(result), encoding='utf-8')
+        files.write(args.output, logs.as_json(result))
     return 1 if result['fits'] is False else 0
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from xlbench import logs
+from xlbench import files, logs
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import hlo, programs
@@ -125,7 +125,7 @@ def study(
     if folder and text:
         path = pathlib.Path(folder) / f'{name.replace(" ", "_")}.txt'
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding='utf-8')
+        files.write(path, text)
     program = hlo.parse(text, device.count, unknown_trips=trips)
     found |= {
         'collectives': by_kind(program.collectives) if text else None,
