@@ -199,3 +199,26 @@ def test_the_same_of_sweeps():
     assert taken['0'] == {
         f'adapt.{key}' for key in ('batch_size', 'dev_examples', 'at_once', 'keep_params')
     }
+
+
+@pytest.mark.parametrize(
+    'path, value, message',
+    [
+        ('stages.stage1.optimizer.learning_rate', -0.01, 'is -0.01; it must be 0 or more'),
+        ('stages.stage1.optimizer.clip_norm', -1, 'is -1; it must be 0 or more'),
+        ('stages.stage1.optimizer.warmup_steps', -3, 'it must be 0 or more'),
+        ('trainable', (), 'is empty, and nothing would be trained'),
+        ('model.num_encoder_layers', -1, 'is -1; it must be 1 to'),
+        ('best.patience', -1, 'is -1; it must be 0 or more'),
+        ('best.score', 'dev/nothing/loss', "unknown task in config.best.score 'nothing'"),
+        ('best.score', 'nothing/mean/loss', 'with EVAL one of dev'),
+        ('evals.test.tasks', ('mtg_sg_de_de',) * 2, 'has mtg_sg_de_de twice; name each task once'),
+    ],
+)
+def test_what_ran_to_its_end_and_meant_nothing(path, value, message):
+    """A score that the evaluation does not make is told when it is built: see train_test.py."""
+    config = mtg_mt5.get_config()
+    *outer, key = path.split('.')
+    with changed(config, outer, key, value), pytest.raises(UserError, match=message) as raised:
+        runs.check_config(config)
+    assert f'config.{".".join(outer)}' in str(raised.value)

@@ -239,7 +239,7 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
         for example in examples:
             uid = errors.shortened(example.uid)
             if str(example.label) != label:
-                raise UserError(f'{place}: {uid} is {example.label!r}, not {label!r}')
+                raise UserError(f'{place}: {uid} is {errors.shortened(example.label)}, not {label!r}')
             labelled.Uid.parse(example.uid)
             texts = {'uid': example.uid, 'text_a': example.text_a}
             texts |= {'text_b': example.text_b or '', 'label': label}

@@ -707,7 +707,7 @@ class Prepared:
             array = np.array(array, np.int32)
         except FileNotFoundError as error:
             raise NotPrepared(f'{path} does not exist') from error
-        except (OSError, ValueError, EOFError, TypeError, OverflowError) as error:
+        except Exception as error:  # numpy reads the header as Python code, whose errors are many.
             reason = ' '.join(str(error).split())[:300]
             raise NotPrepared(f'{path} cannot be read: {reason}') from error
         if array.size and array.min() < 1:
@@ -874,7 +874,8 @@ def open_mixture(
         raise NotPrepared(f'{path} has no split {split!r}')
     for task, rate in rates.items():
         if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate < 1e30:
-            raise NotPrepared(f'{path}: the rate of {task} is {rate!r}, not a positive number')
+            what = f'the rate of {errors.shortened(task)} is {errors.shortened(rate)}'
+            raise NotPrepared(f'{path}: {what}, not a positive number')
     tasks = [open_task(root, vocabulary, task, split) for task in rates]
     return tasks, [float(rate) for rate in rates.values()]
 

@@ -1,0 +1,440 @@
+"""Everything that corpora, buckets, predictions and preparations are read from."""
+
+import functools
+import gzip
+import io
+import json
+import os
+import pathlib
+import random
+import shutil
+import tarfile
+import zipfile
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from xlbench import errors
+from xlbench.data import (
+    buckets,
+    conllu,
+    download,
+    labelled,
+    outputs,
+    prepared,
+    readers,
+    rows,
+    tokenizers,
+)
+from xlbench.data.corpora import Archive
+from xlbench.inference import answer_lines
+from xlbench.retrieval.response_set import ResponseSet
+
+from . import cases, mutate
+
+# ------------------------------------------------------------------------------------- corpora
+
+WORDS = ('Die', 'alte', 'Brücke', '橋', 'über\u2028', 'x\x0c', '\U0001f600', 'Markt.')
+
+
+def text(seed: int, count: int = 4) -> str:
+    return ' '.join(random.Random(seed).choices(WORDS, k=count))
+
+
+def lines(*rows) -> bytes:
+    return ''.join('\t'.join(row) + '\n' for row in rows).encode()
+
+
+def json_lines(*values) -> bytes:
+    return ''.join(json.dumps(value, ensure_ascii=False) + '\n' for value in values).encode()
+
+
+SQUAD = {
+    'version': '1.1',
+    'data': [
+        {
+            'title': f'Article {a}',
+            'paragraphs': [
+                {
+                    'context': f'{text(a)} Rome is old.',
+                    'qas': [
+                        {
+                            'id': f'{a}-{q}',
+                            'question': text(q),
+                            'answers': [{'text': text(a), 'answer_start': 0}],
+                        }
+                        for q in range(2)
+                    ],
+                }
+            ],
+        }
+        for a in range(2)
+    ],
+}
+DIALOGUES = [{'persona': ['x'], 'dialogue': [[text(1), text(2)], [text(3), text(4)]]}] * 2
+REVIEW = {'stars': '4', 'review_title': '', 'review_body': text(1), 'product_category': 'home'}
+TREEBANK = (
+    '# text = Im Haus\n1-2\tIm{0}\n1\tIn\tin\tADP{1}\n2\tdem\tder\tDET{1}\n\n1\tja{0}\n'.format(
+        '\t_' * 8, '\t_' * 6
+    ).encode()
+)
+KEYS = ('text', 'label')
+TABLE = pyarrow.table({'text': [text(i) for i in range(5)], 'label': ['a', 'b'] * 2 + ['a']})
+
+
+def parquet_bytes() -> bytes:
+    out = io.BytesIO()
+    parquet.write_table(TABLE, out)
+    return out.getvalue()
+
+
+def arrow_bytes(new) -> bytes:
+    out = io.BytesIO()
+    with new(out, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    return out.getvalue()
+
+
+def read_rows(path: str, **layout):
+    return rows.read(path, KEYS, rows.Layout(**layout))
+
+
+CSV = ''.join(f'"{text(i)}, ""so""",{"ab"[i % 2]}\n' for i in range(4))
+# Name of the file: (whole content, reader).
+CORPORA = {
+    'a.jsonl': (
+        json_lines(*({'src': text(i), 'tgt': text(9 - i)} for i in range(4))),
+        lambda path: readers.read_jsonl(path, {'inputs': 'src', 'targets': 'tgt'}),
+    ),
+    'a.tsv': (
+        lines(('id', 'src'), ('1', text(1)), ('2', text(2))),
+        lambda path: readers.read_tsv(path, ['src'], header=True),
+    ),
+    'squad.json': (json.dumps(SQUAD).encode(), readers.read_squad),
+    'pairs.tsv': (
+        lines((text(1), text(2), '1', '2'), (text(3), text(4), '', '')),
+        readers.read_pairs,
+    ),
+    'responses.txt': (
+        lines(('-1.5', text(1), 'c1'), ('-2', text(2), 'c1', 'more')),
+        readers.read_responses,
+    ),
+    'dialogues.txt': (
+        lines((f'{text(1)} __eou__ {text(2)} __eou__', '1 2')) * 2,
+        readers.read_dialogues,
+    ),
+    'dialogues.json': (json.dumps(DIALOGUES).encode(), readers.read_dialogues_json),
+    'rows.csv': (f'text,label\n{CSV}'.encode(), read_rows),
+    'rows.jsonl': (json_lines(*({'text': text(i), 'label': i} for i in range(4))), read_rows),
+    'rows.json': (
+        json.dumps([{'text': text(i), 'label': i} for i in range(4)]).encode(),
+        read_rows,
+    ),
+    'rows.parquet': (parquet_bytes(), read_rows),
+    'rows.arrow': (arrow_bytes(pyarrow.ipc.new_stream), read_rows),
+    'file.arrow': (arrow_bytes(pyarrow.ipc.new_file), read_rows),
+    'a.conllu': (TREEBANK, conllu.read_conllu),
+    'a.iob2': (b'# text\n1\tBerlin\tB-LOC\t-\tx\n2\tist\tO\t-\tx\n\n', conllu.read_iob2),
+    'a.conll': (b'-DOCSTART- O\n\n# id = 1\nEU NNP B-ORG\nsays VBZ O\n', conllu.read_conll),
+    'tagged.tsv': ('Dogs\tNOUN\nbark\tVERB\n\nBrücke\tNOUN\n'.encode(), conllu.read_tagged),
+    'xnli.tsv': (
+        lines(
+            ('language', 'gold_label'), *(('ar', 'neutral', text(i), text(i), '1') for i in (1, 2))
+        ),
+        functools.partial(labelled.read_xnli, lang='ar'),
+    ),
+    'pawsx.tsv': (
+        lines(('id', 'a', 'b', 'label'), ('1', text(1), text(2), '0'), ('2', text(3), 'NS', '1')),
+        functools.partial(labelled.read_pawsx, lang='de'),
+    ),
+    'mldoc.tsv': (
+        lines(('CCAT', text(1)), ('MCAT', text(2))),
+        functools.partial(labelled.read_mldoc, lang='de'),
+    ),
+    'marc.json': (json_lines(REVIEW, REVIEW), functools.partial(labelled.read_marc, lang='de')),
+}
+
+
+def check_record(record) -> None:
+    """What no record may hold, whatever the file is."""
+    if isinstance(record, readers.BadRecord):
+        raise errors.UserError(str(record))
+    if isinstance(record, readers.LeftOut):
+        return
+    values = record.values if isinstance(record, rows.Row) else record
+    for name, value in values.items():
+        if isinstance(record, rows.Row):
+            try:
+                value = rows.label(value, name) if name == 'label' else rows.text(value, name)
+            except ValueError as error:
+                raise errors.UserError(str(error)) from None
+        assert isinstance(value, str) and '\0' not in value, name
+        value.encode()
+        assert value or name in ('text_b', 'title', 'display'), f'{name} is empty'
+    if 'tags' in values:
+        assert len(values['words'].split(' ')) == len(values['tags'].split(' '))
+
+
+def harmed(whole: bytes, rng: random.Random, folder: pathlib.Path, name: str) -> tuple[str, str]:
+    """(what was done, the path of the harmed file), now and then packed."""
+    said, data = mutate.harmed(whole, rng)
+    kind = rng.randrange(12)
+    if kind < 2:
+        name += '.gz'
+        data = gzip.compress(data if kind else whole)
+        if not kind:
+            said, data = mutate.harmed(data, rng)
+            said = f'packed, then {said}'
+    path = folder / name
+    path.write_bytes(data)
+    return said, str(path)
+
+
+def test_corpora(tmp_path):
+    names = list(CORPORA)
+    with cases.reader('corpora', 80) as reader:
+        for seed in reader.seeds:
+            name = names[seed % len(names)]
+            whole, read = CORPORA[name]
+            said, path = harmed(whole, random.Random(seed), tmp_path, name)
+            ids = set()
+            with reader.case(seed, f'{name}: {said}'):
+                for record in read(path):
+                    check_record(record)
+                    if name == 'squad.json':
+                        assert record['id'] not in ids, 'two questions of one id'
+                        ids.add(record['id'])
+            os.unlink(path)
+
+
+@pytest.mark.parametrize('name', CORPORA)
+def test_whole_corpora_are_accepted(tmp_path, name):
+    whole, read = CORPORA[name]
+    (tmp_path / name).write_bytes(whole)
+    records = list(read(str(tmp_path / name)))
+    for record in records:
+        check_record(record)
+    assert sum(not isinstance(record, readers.LeftOut) for record in records) >= 1
+
+
+def test_parallel_files(tmp_path):
+    whole = '\n'.join(text(i) for i in range(6)).encode()
+    with cases.reader('parallel files', 10) as reader:
+        for seed in reader.seeds:
+            (tmp_path / 'b').write_bytes(whole)
+            said, path = harmed(whole, random.Random(seed), tmp_path, 'a')
+            with reader.case(seed, said):
+                for record in readers.read_parallel(path, str(tmp_path / 'b')):
+                    check_record(record)
+
+
+# ------------------------------------------------------------------------------------- buckets
+
+
+def shot(number: int, label: str) -> dict:
+    pair = {'text_a': text(number), 'text_b': text(number + 1)}
+    return {'uid': f'german-{4980 + number}-val', 'label': label, 'portion_identifier': -1, **pair}
+
+
+SHOTS = {label: [shot(i, label)] for i, label in enumerate(labelled.LABELS['xnli'])}
+TAGGED = 'Im\tADP\nHaus\tNOUN\n\n#\tSYM\n'
+BUCKETS = {
+    'xnli/1-shots/german/0-th/sampled.json': json.dumps(SHOTS).encode(),
+    'xnli/1-shots/german.jsonl': json_lines(*({'bucket': i, 'data': SHOTS} for i in range(3))),
+    'udpos/1-shots/de/0-th/train.tsv': TAGGED.encode(),
+    'udpos/1-shots/de.jsonl': json_lines(*({'bucket': i, 'data': TAGGED} for i in range(3))),
+}
+
+
+def test_buckets(tmp_path):
+    names = list(BUCKETS)
+    with cases.reader('buckets', 40) as reader:
+        for seed in reader.seeds:
+            name = names[seed % len(names)]
+            folder = tmp_path / os.path.dirname(name)
+            folder.mkdir(parents=True, exist_ok=True)
+            said, path = harmed(BUCKETS[name], random.Random(seed), folder, os.path.basename(name))
+            with reader.case(seed, f'{name}: {said}'):
+                read = buckets.read(path)
+                assert len({bucket.index for bucket in read}) == len(read)
+                for bucket in read:
+                    assert 0 <= bucket.index < 1_000_000
+                    for example in bucket.examples:
+                        check_record(example)
+                list(buckets.problems(read))
+                if bucket := next((b for b in read if b.examples), None):
+                    buckets.write(bucket, str(tmp_path / 'out'))
+            shutil.rmtree(tmp_path / name.split('/')[0])
+
+
+# --------------------------------------------------------------------- predictions and references
+
+IDS = [{'id': f'{i}', 'prediction': text(i), 'target': [text(i), text(9)]} for i in range(4)]
+TEXTS = '\n'.join(text(i) for i in range(4)).encode()
+SCORED = {
+    'out.jsonl': (json_lines(*IDS), {}),
+    'out.txt': (TEXTS, {}),
+    'n_best.txt': (b'1\tx\n1\ty\n2\tz\n', {'n_best': True, 'format': 'text'}),
+    'scores.txt': (b'-1.5\tx\n-2\ty\n', {'scores': True}),
+    'out.conll': (b'Im ADP\nHaus NOUN\n\n', {'tags': True}),
+}
+
+
+def test_scored_files(tmp_path):
+    names = list(SCORED)
+    gold = tmp_path / 'gold.jsonl'
+    gold.write_bytes(json_lines(*IDS))
+    with cases.reader('scored files', 25) as reader:
+        for seed in reader.seeds:
+            name = names[seed % len(names)]
+            whole, options = SCORED[name]
+            said, path = harmed(whole, random.Random(seed), tmp_path, name)
+            with reader.case(seed, f'{name}: {said}'):
+                found = outputs.read_outputs(path, **options)
+                assert found.ids is None or len(set(found.ids)) == len(found.n_best)
+                if name == 'out.jsonl':
+                    references = outputs.read_references([path])
+                    assert len(set(references.ids)) == len(references.targets)
+                    found.for_references(outputs.read_references([str(gold)]))
+            os.unlink(path)
+
+
+def parse(line: str):
+    record = answer_lines._json(line)
+    return record, str(answer_lines._value(record, 'prediction'))
+
+
+INPUTS = {
+    'jsonl': (json_lines(*IDS), parse),
+    'text': (TEXTS, lambda line: ({}, line)),
+    'conll': (b'-DOCSTART- O\n\nIm ADP\nHaus NOUN\n\n', lambda block: ({}, block)),
+}
+
+
+def test_inputs(tmp_path):
+    names = list(INPUTS)
+    with cases.reader('inputs of predict', 20) as reader:
+        for seed in reader.seeds:
+            kind = names[seed % len(names)]
+            whole, to_example = INPUTS[kind]
+            said, path = harmed(whole, random.Random(seed), tmp_path, f'in.{kind}')
+            with reader.case(seed, f'{kind}: {said}'), readers.open_binary(path) as file:
+                inputs = answer_lines.Inputs(file, 'in', kind, to_example, 4)
+                for example in inputs:
+                    if example is not None:
+                        example.encode()
+                        answer_lines._json_line(inputs.records.popleft(), {}).encode()
+                if inputs.error:
+                    raise inputs.error
+            os.unlink(path)
+
+
+COPY = json_lines(
+    *({'text': text(i), 'lm_score': -1.5 * i, 'cluster': 'c', 'display': text(i)} for i in range(3))
+)
+RESPONSES = {
+    'copy.jsonl': (COPY, ResponseSet.of_copy),
+    'official.txt': (lines(('-1', 'Ja', 'c1'), ('-2', 'Nein', 'c2')), ResponseSet.of_file),
+    'plain.txt': (TEXTS, ResponseSet.of_file),
+}
+
+
+def test_response_sets(tmp_path):
+    names, tokenizer = list(RESPONSES), tokenizers.load('bytes', '/')
+    with cases.reader('response sets', 20) as reader:
+        for seed in reader.seeds:
+            name = names[seed % len(names)]
+            whole, read = RESPONSES[name]
+            said, path = harmed(whole, random.Random(seed), tmp_path, name)
+            with reader.case(seed, f'{name}: {said}'):
+                responses = read(path, tokenizer)
+                assert len(set(responses.texts)) == len(responses.texts) == len(responses.ids)
+                assert np.isfinite(responses.lm_scores).all()
+            os.unlink(path)
+
+
+# -------------------------------------------------------------------------------- preparations
+
+VOCABULARY = {
+    'name': 'v', 'sha256': 'ab', 'size': 100, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2,
+    'decoder_start_id': 0,
+}  # fmt: skip
+
+
+def test_preparations(tmp_path):
+    whole, root = tmp_path / 'whole', tmp_path / 'root'
+    manifest = dict(
+        task='demo_a', split='train', vocabulary=VOCABULARY, splits=['train'], view='tagging',
+        labels=['A', 'B'], features={'inputs': {'pad_id': 0, 'eos_id': 1}}, source_lang='de',
+        target_lang='de', data='files', skipped=[], left_out={}, unseen=False, metrics=[],
+        inputs=[{'path': 'a.tsv', 'bytes': 3, 'mtime_ns': 5, 'sha256': 'x'}], patterns=['a.tsv'],
+        languages=[], answer_mark=[5, 6], headline='', postprocessor=False,
+    )  # fmt: skip
+    place = prepared.folder(str(whole), 'v', 'demo_a', 'train')
+    with prepared.Writer(place, manifest=manifest, shard_examples=4) as writer:
+        for i in range(6):
+            ids = np.array([5 + i, 9, 1])
+            writer.write_batch([{'inputs': ids, 'targets': ids, 'targets_pretokenized': text(i)}])
+    prepared.write_mixture(str(whole), 'v', 'demo', 'train', {'demo_a': 1.0})
+    with cases.reader('preparations', 40, (errors.UserError, prepared.NotPrepared)) as reader:
+        for seed in reader.seeds:
+            mutate.restore(whole, root)
+            rng = random.Random(seed)
+            # Shards are checked by their library; most of the harm is done to what says of them.
+            said = mutate.folder(
+                root, rng, lambda name, rng=rng: name[-6:] != 'record' or rng.random() < 0.1
+            )
+            with reader.case(seed, said):
+                tasks, rates = prepared.open_mixture(str(root), 'v', 'demo', 'train')
+                assert all(0 < rate < 1e30 for rate in rates)
+                for task in tasks:
+                    for record in task.read(range(len(task))):
+                        assert 0 <= record['inputs'].min() <= record['inputs'].max()
+                        assert record['inputs'].max() < task.manifest['vocabulary']['size']
+                prepared.members(str(root), 'v', 'demo')
+
+
+# ------------------------------------------------------------------------------------ archives
+
+
+def tgz(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode='w:gz') as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, 'w', zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def test_archives(tmp_path):
+    members = {'top/train/a.tsv': TEXTS, 'top/test/b.tsv': TEXTS, 'other': b'x' * 3000}
+    known = Archive('https://corpora.example/all.tgz', r'top/(\w+/[^/]+)', r'mrs/\1', 10_000)
+    packers = {'all.tgz': tgz, 'all.tar': lambda m: gzip.decompress(tgz(m)), 'all.zip': zipped}
+    with cases.reader('archives', 20) as reader:
+        for seed in reader.seeds:
+            rng = random.Random(seed)
+            name = list(packers)[seed % len(packers)]
+            said, data = mutate.harmed(packers[name](members), rng)
+            root = tmp_path / 'root'
+            (tmp_path / name).write_bytes(data)
+            with reader.case(seed, f'{name}: {said}'):
+                for member, content in download._members(str(tmp_path / name)):
+                    try:
+                        download._place(known, member, content, str(root))
+                    except OSError as error:
+                        if errors.plain(error) is None:
+                            raise
+                        raise errors.plain(error) from None
+            assert {path.name for path in tmp_path.iterdir()} <= {*packers, 'root'}
+            shutil.rmtree(root, ignore_errors=True)
