@@ -79,7 +79,8 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
     Example: unknown('task', 'mtg_qg_xx', tasks) ->
       unknown task 'mtg_qg_xx'; nearest: mtg_qg_es, mtg_qg_de
     """
-    allowed = sorted(allowed)
+    # Names may be keys of a stranger's file.
+    allowed = sorted(f'{name:.80}' for name in allowed)
     near = difflib.get_close_matches(str(name), allowed, n=4, cutoff=0.5)
     if near:
         choice = f'nearest: {", ".join(near)}'

@@ -177,9 +177,39 @@ def check_record(record) -> None:
         assert len(values['words'].split(' ')) == len(values['tags'].split(' '))
 
 
+# What editors, spreadsheets and strangers put into lines.
+NASTY = (
+    '\r', '\r\n', '\n\n', '\0', '\ufeff', '\u2028', '\x85', '\x1c', '\t', '\t\t', ' ', '"', '""',
+    '#', '\\ud800', '\\u0000', '9' * 5000, '-1', 'nan', '1e999', '\u202e', '-DOCSTART-', '__eou__',
+    'x' * 9000,
+)  # fmt: skip
+
+
+def harmed_line(whole: bytes, rng: random.Random) -> tuple[str, bytes]:
+    """One thing in the middle of a text, or a line that is moved, doubled, cut or joined."""
+    text, kind = whole.decode(), rng.randrange(6)
+    if kind < 3:
+        at, nasty = rng.randrange(len(text) + 1), rng.choice(NASTY)
+        return f'{nasty[:20]!r} at {at}', (text[:at] + nasty + text[at:]).encode()
+    rows = text.split('\n')
+    at = rng.randrange(len(rows))
+    if kind == 3:
+        rows.insert(rng.randrange(len(rows) + 1), rows[at])
+        return f'line {at + 1} is there twice', '\n'.join(rows).encode()
+    if kind == 4:
+        cells = rows[at].split('\t')
+        rng.shuffle(cells)
+        rows[at] = '\t'.join(cells[: rng.randrange(len(cells)) + 1])
+        return f'other columns on line {at + 1}', '\n'.join(rows).encode()
+    codec = rng.choice(['utf-16', 'utf-16-le', 'latin-1', 'cp1252', 'utf-8-sig'])
+    return f'saved as {codec}', text.encode(codec, 'replace')
+
+
 def harmed(whole: bytes, rng: random.Random, folder: pathlib.Path, name: str) -> tuple[str, str]:
     """(what was done, the path of the harmed file), now and then packed."""
-    said, data = mutate.harmed(whole, rng)
+    is_text = not name.endswith(('.parquet', '.arrow'))
+    harm = harmed_line if is_text and rng.random() < 0.5 else mutate.harmed
+    said, data = harm(whole, rng)
     kind = rng.randrange(12)
     if kind < 2:
         name += '.gz'

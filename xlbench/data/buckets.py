@@ -239,7 +239,8 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
         for example in examples:
             uid = errors.shortened(example.uid)
             if str(example.label) != label:
-                raise UserError(f'{place}: {uid} is {errors.shortened(example.label)}, not {label!r}')
+                named = errors.shortened(example.label)
+                raise UserError(f'{place}: {uid} is {named}, not {label!r}')
             labelled.Uid.parse(example.uid)
             texts = {'uid': example.uid, 'text_a': example.text_a}
             texts |= {'text_b': example.text_b or '', 'label': label}

@@ -414,9 +414,10 @@ def read_tsv(
         names = line.split('\t')
         for name in columns:
             if names.count(name) != 1:
-                found = 'no' if name not in names else 'more than one'
+                count = 'no' if name not in names else 'more than one'
+                there = errors.shortened(names, 400)
                 yield BadRecord(
-                    path, 1, f'{found} column {name!r}; the header has {names}', fatal=True
+                    path, 1, f'{count} column {name!r}; the header has {there}', fatal=True
                 )
                 return
     for number, line in numbered:

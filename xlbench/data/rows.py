@@ -208,7 +208,7 @@ def _read_cells(path: str, keys: tuple[str, ...], layout: Layout) -> Iterator[Ro
     for key in keys:
         if list(names).count(key) != 1:
             there = 'more than one' if key in names else 'no'
-            reason = f'{there} column {key!r}; the columns are {list(names)}'
+            reason = f'{there} column {key!r}; the columns are {errors.shortened(list(names), 400)}'
             yield BadRecord(path, 1, reason + _other_separator(names), fatal=True)
             return
     places = {key: list(names).index(key) for key in keys}
@@ -306,7 +306,8 @@ def _read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]
             names = _label_names(batch.schema)
             missing = [key for key in keys if key not in batch.schema.names]
             if missing:
-                reason = f'no column {missing[0]!r}; the columns are {batch.schema.names}'
+                there = errors.shortened(batch.schema.names, 400)
+                reason = f'no column {missing[0]!r}; the columns are {there}'
                 yield BadRecord(path, 0, reason, fatal=True)
                 return
             columns = [_named(batch[key].to_pylist(), names.get(key)) for key in keys]
