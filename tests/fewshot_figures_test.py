@@ -178,7 +178,7 @@ def test_words_are_found_where_predictions_are(root, words_sweep):
         view='tagging',
     )  # fmt: skip
     assert corpus.test.gold.tolist() == GOLD
-    found = one_group(words_sweep).words
+    found = figure_data.read_words(one_group(words_sweep))
     assert found.words.tolist() == WORDS
     in_sentence = [
         ['', *record['inputs_pretokenized'].split(' ')][1 + number] if number >= 0 else ''
@@ -202,7 +202,7 @@ def test_another_test_set_is_refused(root, tmp_path):
     rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
     sweep_of(tmp_path / 'a', rows, root).add_gold('udpos', 'de', np.array(gold), TAGS, 3)
     with pytest.raises(UserError, match='not that of the results'):
-        one_group(results.Sweep.read(tmp_path / 'a')).words  # noqa: B018
+        figure_data.read_words(one_group(results.Sweep.read(tmp_path / 'a')))
 
 
 def test_confusion_is_the_mean_over_buckets():

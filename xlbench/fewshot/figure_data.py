@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -11,116 +11,42 @@ import numpy as np
 from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
 from xlbench.errors import UserError
-from xlbench.fewshot.results import SEPARATOR, Row, Sweep
+from xlbench.fewshot.groups import Adaptations, adaptations
+from xlbench.fewshot.results import SEPARATOR, Sweep
 from xlbench.metrics import tagging
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Group:
-    """The finished adaptations of one sweep to K shots of one language, in the paper's setting.
-
-    Attributes:
-        sweep: Where they are from.
-        task: Of the benchmark.
-        language: ISO code.
-        shots: K.
-        rows: Those with the chosen learning rate, at least one.
-    """
-
-    sweep: Sweep
-    task: str
-    language: str
-    shots: int
-    rows: tuple[Row, ...]
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """What a row of a figure's numbers begins with."""
-        return self.task, self.language, self.shots
-
-    @property
-    def title(self) -> str:
-        """Of a panel."""
-        return f'{self.language}, {self.shots}-shot'
-
-    @functools.cached_property
-    def by_bucket(self) -> tuple[Row, ...]:
-        """Those of the seed that has most buckets."""
-        return _most(self.rows, lambda row: row.seed, lambda row: row.bucket)
-
-    @functools.cached_property
-    def by_seed(self) -> tuple[Row, ...]:
-        """Those of the bucket that has most seeds."""
-        return _most(self.rows, lambda row: row.bucket, lambda row: row.seed)
-
-    @functools.cached_property
-    def scores(self) -> np.ndarray:
-        """[buckets], test scores, 0 to 100."""
-        return np.array([row.score for row in self.by_bucket])
-
-    @functools.cached_property
-    def zero_shot(self) -> float:
-        """The test score of the source-trained model; NaN where it is missing."""
-        place = (self.task, self.language, 0, 'source', 'done')
-        for row in self.sweep.rows:
-            if (row.task, row.language, row.shots, row.start, row.status) == place:
-                return row.score
-        return float('nan')
-
-    @functools.cached_property
-    def predicted(self) -> np.ndarray:
-        """[buckets, W] uint8, of the test set."""
-        return np.stack([self.sweep.predicted(row) for row in self.by_bucket])
-
-    @functools.cached_property
-    def words(self) -> 'Words':
-        """Those of a tagging task; see `read_words`."""
-        return read_words(self)
+# (language, shots) -> adaptations of the whole model to one task, a sweep each.
+Groups = Mapping[tuple[str, int], Sequence[Adaptations]]
 
 
-# (language, shots) -> groups of one task, a sweep each.
-Groups = Mapping[tuple[str, int], Sequence[Group]]
-
-
-def find_groups(sweeps: Iterable[Sweep], task: str) -> dict[tuple[str, int], list[Group]]:
-    """(language, shots) -> groups, a sweep each, sorted by that key."""
-    found = collections.defaultdict(list)
-    for sweep in sweeps:
-        rows = collections.defaultdict(list)
-        for row in sweep.rows:
-            place = (row.task, row.method, row.start, row.status)
-            if place == (task, 'full', 'source', 'done') and None not in (row.bucket, row.seed):
-                rows[row.language, row.shots].append(row)
-        for (language, shots), of_key in rows.items():
-            rate = sweep.learning_rate(task, language, shots)
-            chosen = tuple(row for row in of_key if row.learning_rate == rate)
-            if chosen:
-                found[language, shots].append(Group(sweep, task, language, shots, chosen))
-    return dict(sorted(found.items()))
-
-
-def _most(
-    rows: Sequence[Row], same: Callable[[Row], int], order: Callable[[Row], int]
-) -> tuple[Row, ...]:
-    """The most rows that are the `same`, in `order`; of equally many the first."""
+def find_groups(sweeps: Iterable[Sweep], task: str) -> dict[tuple[str, int], list[Adaptations]]:
+    """(language, shots) -> adaptations, a sweep each, sorted by that key."""
     groups = collections.defaultdict(list)
-    for row in sorted(rows, key=lambda row: (same(row), order(row))):
-        groups[same(row)].append(row)
-    return tuple(max(groups.values(), key=len))
+    for sweep in sweeps:
+        for group, of_sweep in adaptations(sweep, task).items():
+            is_whole = (group.method, group.start) == ('full', 'source')
+            if is_whole and group.shots and of_sweep.rows:
+                groups[group.language, group.shots].append(of_sweep)
+    return dict(sorted(groups.items()))
 
 
-def with_most_buckets(groups: Groups) -> dict[tuple[str, int], Group]:
+def predictions(group: Adaptations) -> np.ndarray:
+    """[buckets, W] uint8, of the test set."""
+    return np.stack([group.sweep.predicted(row) for row in group.by_bucket])
+
+
+def with_most_buckets(groups: Groups) -> dict[tuple[str, int], Adaptations]:
     """Of each language and K the group with most buckets."""
     return {key: max(same, key=lambda group: len(group.by_bucket)) for key, same in groups.items()}
 
 
-def fewest_shots(groups: Groups) -> list[Group]:
+def fewest_shots(groups: Groups) -> list[Adaptations]:
     """The groups with the smallest K, one for each language."""
     fewest = min(shots for _, shots in groups)
     return [group for (_, shots), group in with_most_buckets(groups).items() if shots == fewest]
 
 
-def distributions(groups: Sequence[Group]) -> tuple[Group, Group] | None:
+def distributions(groups: Sequence[Adaptations]) -> tuple[Adaptations, Adaptations] | None:
     """Where to see many seeds on one bucket (`by_seed`) and many buckets (`by_bucket`).
 
     Args:
@@ -240,7 +166,8 @@ class Words:
     buckets: Sequence[Set[str]]
 
 
-def read_words(group: Group) -> Words:
+@functools.lru_cache(64)
+def read_words(group: Adaptations) -> Words:
     """From predictions and prepared data.
 
     Raises:
@@ -266,17 +193,17 @@ def read_words(group: Group) -> Words:
         there[int(record['bucket'])].update(record['inputs_pretokenized'].split(' '))
     return Words(
         np.array(words, object),
-        improved(gold, sweep.zero_shot(*at), group.predicted),
+        improved(gold, sweep.zero_shot(*at), predictions(group)),
         [there[row.bucket] for row in group.by_bucket],
     )
 
 
-def with_words(groups: Groups) -> tuple[list[Group], str]:
+def with_words(groups: Groups) -> tuple[list[Adaptations], str]:
     """The groups whose words are at hand, and why others are left out."""
     found, missing = [], {}
     for group in fewest_shots(groups):
         try:
-            group.words  # noqa: B018
+            read_words(group)
             found.append(group)
         except UserError as error:
             missing[group.language] = str(error)
@@ -287,7 +214,7 @@ def with_words(groups: Groups) -> tuple[list[Group], str]:
     return found, f'Without {", ".join(missing)}: {next(iter(missing.values()))}.'
 
 
-def _records(group: Group, split: str) -> list[dict[str, Any]]:
+def _records(group: Adaptations, split: str) -> list[dict[str, Any]]:
     """The prepared examples of a split of the group's task."""
     data = group.sweep.config['source']['data']
     name = topics.task_name(group.task, group.language)

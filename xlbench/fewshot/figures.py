@@ -22,7 +22,8 @@ from xlbench import files
 from xlbench.benchmarks import topics
 from xlbench.errors import UserError
 from xlbench.fewshot import figure_data, systems
-from xlbench.fewshot.figure_data import Group, Groups
+from xlbench.fewshot.figure_data import Groups
+from xlbench.fewshot.groups import Adaptations
 from xlbench.fewshot.results import Sweep
 from xlbench.reporting import render
 
@@ -97,7 +98,11 @@ def _kind(task: str) -> str:
     return 'tagging' if topics.is_tagging(task) else 'classification'
 
 
-def _panels(groups: Sequence[Group]) -> tuple[list[Group], str]:
+def _title(group: Adaptations) -> str:
+    return f'{group.language}, {group.shots}-shot'
+
+
+def _panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
     """The groups with the largest mean gain over zero-shot, and a sentence if there are more."""
     gains = {group: np.nan_to_num(group.scores.mean() - group.zero_shot) for group in groups}
     chosen = sorted(groups, key=lambda group: -gains[group])[:PANELS]
@@ -217,7 +222,8 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     having, why = figure_data.with_words(groups)
     found = {}
     for group in having:
-        numbers, words = [row.bucket for row in group.by_bucket[:FIRST]], group.words
+        numbers = [row.bucket for row in group.by_bucket[:FIRST]]
+        words = figure_data.read_words(group)
         table = figure_data.overlaps(words.words, words.better[:FIRST], words.buckets[:FIRST])
         found[group] = numbers, table
     _write_csv(
@@ -237,7 +243,7 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
             image = axes.imshow(table, cmap=_SHADES, vmin=0)
             axes.set_xticks(range(len(numbers)), numbers)
             axes.set_yticks(range(len(numbers)), numbers)
-            axes.set_title(group.title)
+            axes.set_title(_title(group))
             axes.set_xlabel('improved by bucket')
             axes.set_ylabel('words of bucket')
             # As high as the squares are, whatever room the panel has.
@@ -252,7 +258,10 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
 
 def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     having, why = figure_data.with_words(groups)
-    found = {g: figure_data.seen(g.words.words, g.words.better, g.words.buckets) for g in having}
+    found = {}
+    for group in having:
+        words = figure_data.read_words(group)
+        found[group] = figure_data.seen(words.words, words.better, words.buckets)
     _write_csv(
         stem,
         ('bucket', 'in_bucket', 'not_in_bucket'),
@@ -273,7 +282,7 @@ def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
             axes.bar(places, outside, 0.9, inside, label='do not', color=_BLUE)
             every = 1 + len(places) // 15
             axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
-            axes.set_title(group.title)
+            axes.set_title(_title(group))
             axes.set_xlabel('bucket')
             axes.set_ylabel('improved words')
         handles = panels[0].get_legend_handles_labels()
@@ -294,9 +303,9 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
     for group in having:
         at = group.task, group.language
         labels, zero_shot = group.sweep.labels(*at), group.sweep.zero_shot(*at)[None]
-        if max(zero_shot.max(), group.predicted.max()) >= len(labels):
+        if max(zero_shot.max(), figure_data.predictions(group).max()) >= len(labels):
             raise UserError(f'{group.sweep.workdir} names {len(labels)} labels and predicts others')
-        for shots, predicted in ((0, zero_shot), (group.shots, group.predicted)):
+        for shots, predicted in ((0, zero_shot), (group.shots, figure_data.predictions(group))):
             table = figure_data.confusion(group.sweep.gold(*at), predicted, len(labels))
             found[group, shots] = labels, table
     _write_csv(
@@ -369,7 +378,7 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
                     continue
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
                 axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
-            axes.set_title(group.title)
+            axes.set_title(_title(group))
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel('epoch')
             axes.set_ylabel(f'dev {group.rows[0].metric}')

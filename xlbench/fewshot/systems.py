@@ -1,8 +1,6 @@
 """Sweeps as they are compared: scores over buckets, and when the paper's may stand beside them.
 
-Sweeps that adapt the same source-trained model to the same task are one `System`. Every number is
-over the buckets of a group, with the learning rate that is best on dev (see results.Sweep), and one
-seed, the one with the most buckets.
+Sweeps that adapt the same source-trained model to the same task are one `System`.
 """
 
 import collections
@@ -11,61 +9,18 @@ import functools
 import pathlib
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.fewshot import paper
-from xlbench.fewshot.results import ZERO_SHOT, Row, Sweep
+from xlbench.fewshot.groups import Adaptations, Group, adaptations
+from xlbench.fewshot.results import ZERO_SHOT, Sweep
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
 from xlbench.reporting.tables import clean
 
 _TOLERANCE = 0.01  # How far a split may be from its official size: readers leave out some.
-
-
-class Stats(NamedTuple):
-    """A group's scores over its buckets, 0 to 100.
-
-    Attributes:
-        scores: By bucket.
-        empty: Numbers of the buckets without an example.
-        learning_rate: That was chosen; None without adaptation.
-        seed: Whose adaptations these are.
-        has_dev: Whether the learning rate was chosen on a dev set.
-        missing: Buckets that the sweep still has to adapt to.
-    """
-
-    scores: tuple[float, ...]
-    empty: tuple[int, ...] = ()
-    learning_rate: float | None = None
-    seed: int | None = None
-    has_dev: bool = True
-    missing: int = 0
-
-    @property
-    def mean(self) -> float:
-        """Over buckets."""
-        return statistics.fmean(self.scores)
-
-    @property
-    def deviation(self) -> float | None:
-        """Standard deviation of the sample (n - 1); None for a single bucket."""
-        return statistics.stdev(self.scores) if len(self.scores) > 1 else None
-
-    @property
-    def population(self) -> float:
-        """Standard deviation of the population (n)."""
-        return statistics.pstdev(self.scores)
-
-
-class Group(NamedTuple):
-    """What a mean is over; as Row.group without the task."""
-
-    language: str
-    shots: int
-    method: str = 'full'
-    start: str = 'source'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,14 +56,14 @@ class System:
         return (tagging.ChunkF1() if is_tagging else classification.Classification()).signature
 
     @functools.cached_property
-    def groups(self) -> dict[Group, Stats]:
-        """The scores of each group; of several sweeps' those with the most buckets."""
-        found: dict[Group, Stats] = {}
+    def groups(self) -> dict[Group, Adaptations]:
+        """The adaptations of each group; of several sweeps' those with the most buckets."""
+        most: dict[Group, Adaptations] = {}
         for sweep in self.sweeps:
-            for group, stats in _stats(sweep, self.task).items():
-                if group not in found or len(found[group].scores) < len(stats.scores):
-                    found[group] = stats
-        return found
+            for group, stats in adaptations(sweep, self.task).items():
+                if group not in most or len(most[group].scores) < len(stats.scores):
+                    most[group] = stats
+        return most
 
     @functools.cached_property
     def languages(self) -> tuple[str, ...]:
@@ -120,7 +75,7 @@ class System:
         found = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
         return tuple(sorted({group.shots for group in found} - {0}))
 
-    def zero_shot(self, language: str, start: str = 'source') -> Stats | None:
+    def zero_shot(self, language: str, start: str = 'source') -> Adaptations | None:
         """The score without adaptation."""
         return self.groups.get(Group(language, 0, ZERO_SHOT, start))
 
@@ -319,12 +274,12 @@ def about_groups(system: System, **fields: str) -> list[str]:
     for has_dev, how in ((True, 'the highest mean dev score over buckets'), (False, '')):
         rates: dict[float, list[str]] = {}
         for group, stats in groups.items():
-            if stats.scores and stats.has_dev == has_dev:
+            if stats.rows and stats.has_dev == has_dev:
                 rates.setdefault(stats.learning_rate, []).append(_name(group, fields))
         if rates:
             how = f'with {how}' if has_dev else 'the smallest, as there is no dev set'
             lines.append(f'Learning rate ({how}): {_by_rate(rates)}.')
-    seeds = sorted({str(stats.seed) for stats in groups.values() if stats.scores})
+    seeds = sorted({str(stats.seed) for stats in groups.values() if stats.rows})
     lines += [f'Seed {", ".join(seeds)}.'] if seeds else []
     return [*lines, *about_gaps(system, **fields)]
 
@@ -346,7 +301,7 @@ def about_gaps(system: System, **fields: str) -> list[str]:
     return lines
 
 
-def _groups(system: System, fields: Mapping[str, str]) -> dict[Group, Stats]:
+def _groups(system: System, fields: Mapping[str, str]) -> dict[Group, Adaptations]:
     """Those with shots that have these fields."""
     return {
         group: stats
@@ -400,36 +355,6 @@ def _source_training(workdir: pathlib.Path, task: str) -> SourceTraining | str:
     )
 
 
-def _stats(sweep: Sweep, task: str) -> dict[Group, Stats]:
-    """The groups of one sweep, each with its chosen learning rate and one seed."""
-    rows: dict[Group, list[Row]] = {}
-    for row in sweep.rows:
-        if row.task == task:
-            rows.setdefault(Group(row.language, row.shots, row.method, row.start), []).append(row)
-    found = {}
-    for group, of_group in rows.items():
-        if not group.shots:
-            found[group] = Stats(tuple(row.score for row in of_group))
-            continue
-        rate = sweep.learning_rate(task, *group)
-        empty = tuple(sorted({row.bucket for row in of_group if row.status == 'empty'}))
-        done = [
-            row for row in of_group if row.status == 'done' and row.learning_rate == rate
-        ]  # Sorted by bucket, as the sweep's rows are.
-        counts = collections.Counter(row.seed for row in done)
-        seed = min(counts, key=lambda seed: (-counts[seed], seed), default=None)
-        chosen = [row for row in done if row.seed == seed]
-        found[group] = Stats(
-            tuple(row.score for row in chosen),
-            empty,
-            rate,
-            seed,
-            all(row.dev_score is not None for row in chosen),
-            len(sweep.buckets(*group) - {row.bucket for row in chosen} - set(empty)),
-        )
-    return found
-
-
 def _is_near(size: int | None, official: int) -> bool:
     return size is not None and abs(size - official) <= _TOLERANCE * official
 
@@ -444,10 +369,12 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def pair(system: System, lang: str, low: int, high: int) -> tuple[Stats | None, Stats | None]:
+def pair(
+    system: System, lang: str, low: int, high: int
+) -> tuple[Adaptations | None, Adaptations | None]:
     """The scores with fewer and with more shots; None for what has none."""
     found = (system.groups.get(Group(lang, k, 'full' if k else ZERO_SHOT)) for k in (low, high))
-    return tuple(stats if stats and stats.scores else None for stats in found)
+    return tuple(stats if stats and stats.rows else None for stats in found)
 
 
 def folder(sweep: Sweep) -> str:

@@ -20,17 +20,9 @@ from collections.abc import Iterable, Sequence
 from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.fewshot import factors as factors_lib, lexical, paper
 from xlbench.fewshot.factors import Factor, Overlaps
+from xlbench.fewshot.groups import Adaptations, Group
 from xlbench.fewshot.results import ZERO_SHOT
-from xlbench.fewshot.systems import (
-    Group,
-    Stats,
-    System,
-    about_gaps,
-    about_groups,
-    folder,
-    gains,
-    pair,
-)
+from xlbench.fewshot.systems import System, about_gaps, about_groups, folder, gains, pair
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
@@ -157,7 +149,7 @@ def ranges(system: System) -> Table:
         stats = [system.groups.get(Group(lang, k)) for lang in system.languages]
         for name, least_or_most in (('min', min), ('max', max)):
             columns[f'K={k}', name] = [
-                _number(least_or_most(s.scores) if s and s.scores else None) for s in stats
+                _number(least_or_most(s.scores) if s and s.rows else None) for s in stats
             ]
         columns[f'K={k}', 'buckets'] = [_text(len(s.scores)) if s else Cell() for s in stats]
     return _table(title, system, columns, about_groups(system, method='full', start='source'))
@@ -365,8 +357,8 @@ def comma_separated(systems: Iterable[System]) -> str:
         name = system.name or folder(system.sweeps[0])
         for group, stats in sorted(system.groups.items()):
             printed = system.paper(group) or ('', '')
-            numbers = (stats.mean, '', '', '', '') if stats.scores else ('',) * 5
-            if group.shots and stats.scores:
+            numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
+            if group.shots and stats.rows:
                 spread = (stats.deviation, stats.population)
                 numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
             counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
@@ -440,8 +432,8 @@ def _joined(factors: Sequence[Factor]) -> str:
     return '; '.join(texts)
 
 
-def _score(stats: Stats | None) -> Cell:
-    if stats is None or not stats.scores:
+def _score(stats: Adaptations | None) -> Cell:
+    if stats is None or not stats.rows:
         return Cell()
     return Cell(stats.mean, stats.deviation, _DECIMALS)
 
@@ -459,8 +451,8 @@ def _text(value: object) -> Cell:
     return Cell(text=str(value))
 
 
-def _difference(one: Stats | None, other: Stats | None) -> Cell:
-    known = one and other and one.scores and other.scores
+def _difference(one: Adaptations | None, other: Adaptations | None) -> Cell:
+    known = one and other and one.rows and other.rows
     return _number(one.mean - other.mean if known else None, '+')
 
 

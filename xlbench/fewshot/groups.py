@@ -1,0 +1,137 @@
+"""Groups of adaptations that differ in nothing but the bucket, and their scores.
+
+Every number is over the buckets of a group, with the learning rate that is best on dev (see
+results.Sweep), and one seed, the one with the most buckets.
+"""
+
+import collections
+import dataclasses
+import functools
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xlbench.fewshot.results import Row, Sweep
+
+
+class Group(NamedTuple):
+    """What a mean is over; as Row.group without the task."""
+
+    language: str
+    shots: int
+    method: str = 'full'
+    start: str = 'source'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Adaptations:
+    """What one sweep has of a group: finished adaptations with the learning rate that was chosen.
+
+    Attributes:
+        sweep: Where they are from.
+        task: Of the benchmark, or a user's own.
+        language: ISO code.
+        shots: K; 0 without adaptation.
+        method: What is trained.
+        start: What is adapted.
+        rows: One for each bucket and seed.
+        empty: Numbers of the buckets without an example.
+        learning_rate: That was chosen; None without adaptation.
+    """
+
+    sweep: Sweep
+    task: str
+    language: str
+    shots: int
+    method: str
+    start: str
+    rows: tuple[Row, ...]
+    empty: tuple[int, ...] = ()
+    learning_rate: float | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Task, language and shots."""
+        return self.task, self.language, self.shots
+
+    @functools.cached_property
+    def by_bucket(self) -> tuple[Row, ...]:
+        """Those of the seed that has most buckets."""
+        return _most(self.rows, lambda row: row.seed, lambda row: row.bucket)
+
+    @functools.cached_property
+    def by_seed(self) -> tuple[Row, ...]:
+        """Those of the bucket that has most seeds."""
+        return _most(self.rows, lambda row: row.bucket, lambda row: row.seed)
+
+    @functools.cached_property
+    def scores(self) -> np.ndarray:
+        """[buckets], test scores, 0 to 100."""
+        return np.array([row.score for row in self.by_bucket])
+
+    @property
+    def mean(self) -> float:
+        """Over buckets."""
+        return statistics.fmean(self.scores.tolist())
+
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the sample (n - 1); None for a single bucket."""
+        return statistics.stdev(self.scores.tolist()) if len(self.scores) > 1 else None
+
+    @property
+    def population(self) -> float:
+        """Standard deviation of the population (n)."""
+        return statistics.pstdev(self.scores.tolist())
+
+    @property
+    def seed(self) -> int | None:
+        """Whose adaptations `by_bucket` are."""
+        return self.by_bucket[0].seed if self.rows else None
+
+    @property
+    def has_dev(self) -> bool:
+        """Whether the learning rate was chosen on a dev set."""
+        return all(row.dev_score is not None for row in self.by_bucket)
+
+    @property
+    def missing(self) -> int:
+        """The number of buckets that the sweep still has to adapt to."""
+        asked = self.sweep.buckets(self.language, self.shots, self.method, self.start)
+        return len(asked - {row.bucket for row in self.by_bucket} - {*self.empty})
+
+    @functools.cached_property
+    def zero_shot(self) -> float:
+        """The test score of the source-trained model in the sweep; NaN where it is missing."""
+        place = (self.task, self.language, 0, 'source', 'done')
+        for row in self.sweep.rows:
+            if (row.task, row.language, row.shots, row.start, row.status) == place:
+                return row.score
+        return float('nan')
+
+
+def adaptations(sweep: Sweep, task: str) -> dict[Group, Adaptations]:
+    """The groups of one sweep and task."""
+    rows: dict[Group, list[Row]] = {}
+    for row in sweep.rows:
+        if row.task == task:
+            rows.setdefault(Group(row.language, row.shots, row.method, row.start), []).append(row)
+    made = {}
+    for group, of_group in rows.items():
+        rate = sweep.learning_rate(task, *group) if group.shots else None
+        done = (row for row in of_group if row.status == 'done' and row.learning_rate == rate)
+        empty = sorted({row.bucket for row in of_group if row.status == 'empty'})
+        made[group] = Adaptations(sweep, task, *group, tuple(done), tuple(empty), rate)
+    return made
+
+
+def _most(
+    rows: Sequence[Row], same: Callable[[Row], int], order: Callable[[Row], int]
+) -> tuple[Row, ...]:
+    """The most rows that are the `same`, in `order`; of equally many the first."""
+    groups = collections.defaultdict(list)
+    for row in sorted(rows, key=lambda row: (same(row), order(row))):
+        groups[same(row)].append(row)
+    return tuple(max(groups.values(), key=len, default=()))
