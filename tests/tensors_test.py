@@ -150,7 +150,7 @@ def test_truncated_safetensors(tmp_path):
         ({'dtype': 'F32', 'shape': 3, 'data_offsets': [0, 12]}, 'has a broken entry'),
         ({'dtype': 'F32', 'shape': [1]}, 'has a broken entry'),
         ([], 'has a broken entry'),
-        ({'dtype': 'F8_E4M3', 'shape': [1], 'data_offsets': [0, 1]}, 'is of type F8_E4M3'),
+        ({'dtype': 'F8_E4M3', 'shape': [1], 'data_offsets': [0, 1]}, "is of type 'F8_E4M3'"),
     ],
 )
 def test_forged_safetensors(tmp_path, entry, message):

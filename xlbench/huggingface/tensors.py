@@ -155,6 +155,8 @@ def index_shards(index: pathlib.Path) -> dict[str, str]:
     shards = files_lib.read_json(index, _Index).weight_map
     if not shards:
         raise UserError(f'{index} has no weight_map from tensors to files')
+    for name in shards:
+        _check_name(index, name)
     for file in set(shards.values()):
         plain = file == pathlib.PurePosixPath(file).name and '\\' not in file
         plain = plain and file.isprintable() and len(file.encode()) <= _LONGEST_NAME
@@ -246,7 +248,8 @@ def _find_safetensors(file: pathlib.Path) -> dict[str, Stored]:
         (begin, end), shape, kind = entry.data_offsets, entry.shape, entry.dtype
         if kind not in _SAFETENSORS_TYPES:
             raise UserError(
-                f'{file}: tensor {name} is of type {kind}; allowed: {", ".join(_SAFETENSORS_TYPES)}'
+                f'{file}: tensor {name} is of type {shortened(kind)}; allowed: '
+                f'{", ".join(_SAFETENSORS_TYPES)}'
             )
         dtype = _SAFETENSORS_TYPES[kind]
         if end - begin != math.prod(shape) * dtype.itemsize:
