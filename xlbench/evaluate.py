@@ -39,7 +39,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import errors, files, locks, report, runs
+from xlbench import errors, files, foreign, locks, report, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.errors import UserError
@@ -58,6 +58,7 @@ def main(argv: Sequence[str]) -> None:
     first = jax.process_index() == 0
     with locks.folder(args.workdir, active=first):
         if first:
+            foreign.check_tree(args.workdir, args.workdir)  # It may be somebody else's.
             files.remove_leftovers(args.workdir)
         _evaluate(args, first)
 

@@ -12,6 +12,7 @@ huggingface_hub, models--NAME/snapshots/REVISION/FILE, that lead to its models--
 XLBENCH_LINKS=follow all links are followed, for those that a user has made.
 """
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -55,6 +56,8 @@ def file(folder: str | os.PathLike, name: str | os.PathLike) -> pathlib.Path | N
 def check_tree(folder: str | os.PathLike, tree: str | os.PathLike) -> None:
     """Raises UserError unless all below `tree` are folders and regular files inside `folder`.
 
+    Whoever writes into a folder asks it, too: what is appended to a link is appended elsewhere.
+
     Args:
         folder: That somebody has named.
         tree: Below it. Nothing is wrong with one that is not there.
@@ -69,7 +72,9 @@ def check_tree(folder: str | os.PathLike, tree: str | os.PathLike) -> None:
             _check_regular(path, status)
         elif (place := (status.st_dev, status.st_ino)) not in seen:  # Links may lead in circles.
             seen.add(place)
-            rest += path.iterdir()
+            with contextlib.suppress(FileNotFoundError), os.scandir(path) as entries:
+                # A file itself is inside, as its folder is: of many files, only links cost time.
+                rest += [pathlib.Path(e) for e in entries if not e.is_file(follow_symlinks=False)]
 
 
 def open_regular(path: str | os.PathLike) -> BinaryIO:
@@ -111,6 +116,8 @@ def _status(path: pathlib.Path, folder: pathlib.Path) -> os.stat_result | None:
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop, before Python 3.13.
         if isinstance(error, PermissionError):
             raise
+        if not os.path.lexists(path):  # Somebody has just removed it.
+            return None
         raise UserError(f'{path} is a link that leads nowhere') from None
     if os.environ.get(FOLLOW[0]) == FOLLOW[1]:
         return status

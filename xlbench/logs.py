@@ -12,7 +12,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.summary_pb2 import Summary
 
-from xlbench import files
+from xlbench import files, foreign
 
 
 class Log:
@@ -22,6 +22,9 @@ class Log:
       workdir: gets log.txt, and with the first numbers metrics.jsonl and tensorboard/; it must
         exist.
       active: False on every process but the first.
+
+    Raises:
+      UserError: one of these is a link that leads out of the workdir, or no file.
     """
 
     def __init__(self, workdir: str, *, active: bool = True):
@@ -29,6 +32,9 @@ class Log:
         self._folder = pathlib.Path(workdir)
         self._text = self._metrics = self._board = None
         if active:
+            for name in ('log.txt', 'metrics.jsonl'):
+                foreign.file(workdir, name)
+            foreign.check_tree(workdir, self._folder / 'tensorboard')
             self._text = open(self._folder / 'log.txt', 'a', encoding='utf-8')  # noqa: SIM115
 
     def line(self, text: str) -> None:

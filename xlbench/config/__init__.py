@@ -551,10 +551,12 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
         must be what it was when the run was begun.
 
     Raises:
-      UserError: the workdir is another config's, or somebody's, or of other data.
+      UserError: the workdir is another config's, or somebody's, or of other data, or has links
+        that lead out of it.
     """
     begun = check_workdir(workdir, config)
     if os.path.isdir(workdir):
+        foreign.check_tree(workdir, workdir)
         files.remove_leftovers(workdir)
     if begun:
         began = read_about(workdir)
