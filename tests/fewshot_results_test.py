@@ -77,6 +77,15 @@ def test_a_broken_line_before_the_last_is_an_error_that_names_it(tmp_path):
         Sweep.read(folder)
 
 
+def test_a_result_that_is_there_twice_is_refused(tmp_path):
+    """Its score would count twice in every mean."""
+    folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
+    lines = (folder / 'results.jsonl').read_text()
+    (folder / 'results.jsonl').write_text(lines + lines)
+    with pytest.raises(errors.UserError, match=r'results\.jsonl:3 is no result .*repeats line 1'):
+        Sweep.read(folder)
+
+
 def test_strange_json_is_one_line(tmp_path):
     folder = tiny_sweep.write(tmp_path / 'sweep', tiny_sweep.group('de', 1, [50.0, 60.0]))
     lines = (folder / 'results.jsonl').read_text().splitlines()
@@ -105,6 +114,10 @@ def test_strange_json_is_one_line(tmp_path):
         {'language': 'a-b'},
         {'method': ''},
         {'lane': -1},
+        {'bucket': -1},
+        {'score': 10**400},
+        {'curve': ['x']},
+        {'curve': None},
     ],
 )
 def test_rows_from_elsewhere_are_checked(tmp_path, change):

@@ -53,8 +53,12 @@ def edit_progress(workdir: pathlib.Path, step: int, **changes: Any) -> None:
     path = workdir / 'checkpoints' / str(step) / RECORD
     content = json.loads(path.read_bytes())
     content['progress'] |= changes
-    del content['sha256']
-    body = json.dumps(content).encode()[1:]
+    sign(path, content)
+
+
+def sign(path: pathlib.Path, content: dict[str, Any]) -> None:
+    """Writes the record of a checkpoint with the right checksum."""
+    body = json.dumps({k: v for k, v in content.items() if k != 'sha256'}).encode()[1:]
     path.write_bytes(b'{"sha256": "%s",' % hashlib.sha256(body).hexdigest().encode() + body)
 
 

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from xlbench import logs
+from xlbench.errors import UserError
 
 
 def read(path):
@@ -67,6 +68,33 @@ def test_rewinding_drops_later_rows_torn_lines_and_what_is_done_again(tmp_path):
         (2, 'tests/mtg_qg_en_en', 1.0), (1, 'left/mtg_qg_en_en', 1.0), (3, 'test', 30.0),
     ]  # fmt: skip
     assert not list(tmp_path.glob('*.tmp'))
+
+
+def test_lines_that_are_no_rows_are_left_out_and_counted(tmp_path, capsys):
+    row = '{"step": 1, "kind": "train", "name": "x", "values": {}}\n'
+    strange = ['3', '[]', '"x"', row.replace('1', '"1"'), row.replace('1', '10e999'), '[' * 10_000]
+    strange += [row.replace('"step"', '"stop"'), row.replace('"x"', 'null'), '{"step":']
+    text = (
+        row.encode() + b'\xff\n' + '\n'.join([*map(str.strip, strange), '']).encode() + row.encode()
+    )
+    (tmp_path / 'metrics.jsonl').write_bytes(text + b'{"step": 1')  # As a process that was killed.
+    log = logs.Log(str(tmp_path))
+    log.rewind(1)
+    log.close()
+    assert (tmp_path / 'metrics.jsonl').read_text() == row * 2
+    said = 'metrics.jsonl: 10 lines that cannot be read were left out\n'
+    assert capsys.readouterr().out == (tmp_path / 'log.txt').read_text() == said
+
+
+@pytest.mark.parametrize('name', ['log.txt', 'metrics.jsonl'])
+def test_nothing_is_written_through_a_link(tmp_path, name):
+    (tmp_path / 'run').mkdir()
+    (tmp_path / 'elsewhere').write_text('')
+    (tmp_path / 'run' / name).symlink_to('../elsewhere')
+    with pytest.raises(UserError, match='outside of'):
+        log = logs.Log(str(tmp_path / 'run'))
+        log.write(1, 'train', 'x', {'loss': 1.0})
+    assert (tmp_path / 'elsewhere').read_text() == ''
 
 
 def test_the_clock_leaves_out_evaluation_and_counts_waiting(monkeypatch):

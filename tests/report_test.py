@@ -166,7 +166,7 @@ def test_a_result_without_any_score_is_no_trace(tmp_path):
     (tmp_path / 'run' / 'config.json').write_text('{"config": {}}')
     assert 'SAMPLE DATA' in report.table(str(tmp_path / 'run'))
     (tmp_path / 'run' / 'config.json').write_text('{"config": {}, "data": ["files"]}')
-    with pytest.raises(errors.UserError, match=r"data is \['files'\], not a text"):
+    with pytest.raises(errors.UserError, match=r'Expected `str .*, got `array` - at'):
         report.table(str(tmp_path / 'run'))
 
 
@@ -558,26 +558,26 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
     ('spoil', 'message'),
     [
         (lambda path: (path / 'config.json').unlink(), 'no config.json'),
-        (lambda path: (path / 'config.json').write_text('{'), 'config.json is not JSON'),
-        (lambda path: (path / 'config.json').write_text('[]'), 'not a JSON object'),
+        (lambda path: (path / 'config.json').write_text('{'), 'config.json: not JSON'),
+        (lambda path: (path / 'config.json').write_text('[]'), 'Expected `object`, got `array`'),
         (lambda path: (path / 'eval').rename(path / 'other'), 'no evaluation results'),
-        (lambda path: _first(path).write_bytes(b'\xff\xfe{'), 'is not JSON'),
-        (lambda path: _first(path).write_text('{"task": "t"}'), 'no "scores"'),
+        (lambda path: _first(path).write_bytes(b'\xff\xfe{'), 'not JSON: .*; remove that file'),
+        (lambda path: _first(path).write_text('{"task": "t"}'), 'field `scores`'),
         (
             lambda path: _first(path).write_text('{"task": "t", "scores": {"a": "b"}}'),
-            'no "scores"',
+            r'Expected `float \| null`, got `str`',
         ),
-        (lambda path: _first(path).write_text('{"scores": {}}'), 'does not name its "task"'),
-        (lambda path: (path / 'config.json').write_text('[' * 10**5), 'nested too deeply'),
+        (lambda path: _first(path).write_text('{"scores": {}}'), 'field `task`'),
+        (lambda path: (path / 'config.json').write_text('{"a": ' + '[' * 10**5), 'too deeply'),
         (
             lambda path: (path / 'config.json').write_text('{"seed": ' + '[' * 99 + ']' * 99 + '}'),
             'nested too deeply',
         ),
         (
             lambda path: _first(path).write_text(f'{{"scores": {{"a": {10**400}}}}}'),
-            r'is not JSON \(a whole number of 401 digits\)',
+            'metrics.json: Number out of range',
         ),
-        (lambda path: _first(path).write_text('1' * 6000), 'is not JSON'),
+        (lambda path: _first(path).write_text('1' * 6000), 'Number out of range'),
     ],
 )
 def test_odd_workdirs_are_user_errors(tmp_path, spoil, message):

@@ -8,11 +8,21 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.summary_pb2 import Summary
 
 from xlbench import files, foreign
+from xlbench.errors import UserError
+
+
+class _Row(msgspec.Struct):
+    """What is read of a line of metrics.jsonl."""
+
+    step: int
+    kind: str
+    name: str
 
 
 class Log:
@@ -83,7 +93,7 @@ class Log:
         after: int = 0,
         due: Collection[str] = (),
     ) -> None:
-        """Drops what a resumed run computes and writes again.
+        """Drops what a resumed run computes and writes again, and lines that are no rows of ours.
 
         Args:
           step: the rows after it go.
@@ -92,20 +102,26 @@ class Log:
           due: evaluations whose rows of this very step go.
         """
         path = self._folder / 'metrics.jsonl'
-        if not self._active or not path.exists():
+        if not self._active or foreign.file(self._folder, path.name) is None:
             return
-        kept = []
-        for text in path.read_text(encoding='utf-8').splitlines():
-            try:
-                row = json.loads(text)
-            except ValueError:
-                continue  # The line that a killed process was writing.
-            name = row['name'].partition('/')[0]
-            repeated = name in again and row['step'] > after
-            repeated |= name in due and row['step'] == step
-            if row['step'] <= step and not (repeated and row['kind'] == 'eval'):
-                kept.append(text + '\n')
-        files.write(path, ''.join(kept))
+        kept, unread = [], 0
+        with foreign.open_regular(path) as lines:
+            for line in lines:
+                if not line.endswith(b'\n'):
+                    break  # The line that a killed process was writing.
+                try:
+                    row = files.parse_json(line, _Row, path.name)
+                except UserError:
+                    unread += 1
+                    continue
+                name = row.name.partition('/')[0]
+                repeated = name in again and row.step > after
+                repeated |= name in due and row.step == step
+                if row.step <= step and not (repeated and row.kind == 'eval'):
+                    kept.append(line)
+        files.write(path, b''.join(kept))
+        if unread:
+            self.line(f'{path.name}: {unread} lines that cannot be read were left out')
 
     def close(self) -> None:
         """Closes the files; all that was said is in them, or an error was raised."""

@@ -31,7 +31,7 @@ from xlbench import configs, errors, files, foreign
 from xlbench.benchmarks import languages
 from xlbench.config import ranges
 from xlbench.config.signatures import Signature
-from xlbench.errors import UserError
+from xlbench.errors import UserError, shortened
 
 # What may differ when a run goes on: the devices it then has, and where its data lies; the data
 # itself has to be the same (see claim_workdir), so that its numbers stay what they are.
@@ -591,7 +591,9 @@ def _difference(before: Any, now: Any, name: str = '') -> list[str]:
                 before.get(key, 'absent'), now.get(key, 'absent'), f'{name}.{key}'.lstrip('.')
             )
         ]
-    return [] if before == now else [f'{name} was {before!r}, now {now!r}']
+    if before == now:
+        return []
+    return [f'{name[:200]} was {shortened(before, 200)}, now {shortened(now, 200)}']
 
 
 def facts() -> dict[str, Any]:

@@ -27,8 +27,9 @@ import os
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 
 from xlbench import errors, files, foreign
@@ -94,10 +95,7 @@ class Row:
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Row))
-_TEXTS = ('task', 'language', 'method', 'start', 'metric', 'status')
 _COUNTS = ('shots', 'bucket', 'seed', 'best_epoch', 'epochs', 'examples')
-_NUMBERS = ('learning_rate', 'score', 'dev_score')
-_NEEDED = ('shots',)  # Of those that may be None otherwise.
 
 
 class Journal:
@@ -345,9 +343,7 @@ class Sweep:
 
     def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
         """[W] uint8: predictions of the model without adaptation."""
-        return _load(
-            self.workdir, predictions_path(self.workdir, task, language, ZERO_SHOT, start)
-        )
+        return _load(self.workdir, predictions_path(self.workdir, task, language, ZERO_SHOT, start))
 
     def predicted(self, row: Row) -> np.ndarray:
         """[W] uint8: predictions of an adapted model."""
@@ -480,10 +476,14 @@ def _read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, s
     data = path.read_bytes() if path.is_file() else b''
     size = data.rfind(b'\n') + 1
     found = []
-    for number, line in enumerate(data[:size].splitlines(), 1):
+    lines: dict[tuple, int] = {}
+    for number, line in enumerate(data[:size].split(b'\n')[:-1], 1):
         try:
-            found.append(_parse(json.loads(line)))
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            row, lane = _parse(line)
+            if lines.setdefault(row.key, number) != number:
+                raise errors.UserError(f'it repeats line {lines[row.key]}')
+            found.append((row, lane))
+        except errors.UserError as error:
             raise errors.UserError(
                 f'{path}:{number} is no result ({error}); delete that line, and the sweep makes it '
                 'again'
@@ -492,31 +492,27 @@ def _read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, s
     return found, size, dropped if size < len(data) else ''
 
 
-def _parse(record: Any) -> tuple[Row, int | None]:
-    """A line of results.jsonl; ValueError, KeyError or TypeError if it is none."""
-    values = {name: record[name] for name in _FIELDS}
-    for name in _TEXTS:
-        if not isinstance(values[name], str):
-            raise ValueError(f'{name} is {values[name]!r}, not a text')
-    for name in (*_COUNTS, *_NUMBERS):
-        value, kinds = values[name], int if name in _COUNTS else int | float
-        if value is None and name not in _NEEDED:
-            continue
-        if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value):
-            raise ValueError(f'{name} is {value!r}, not a number')
-    if values['status'] not in STATUSES:
-        raise ValueError(f'status is {values["status"]!r}')
-    if (values['status'] == 'done') != (values['score'] is not None):
-        raise ValueError(f'a row that is {values["status"]} with the score {values["score"]!r}')
-    for name in ('bucket', 'learning_rate', 'seed') if values['shots'] else ():
-        if values[name] is None:
-            raise ValueError(f'a row with shots has no {name}')
-    _name(*(values[name] for name in ('task', 'language', 'method', 'start')))
-    values['curve'] = tuple(float(value) for value in values['curve'])
-    lane = record.get('lane')
-    if lane is not None and (not isinstance(lane, int) or isinstance(lane, bool) or lane < 0):
-        raise ValueError(f'lane is {lane!r}')
-    return Row(**values), lane
+class _Lane(msgspec.Struct):
+    """What earlier versions wrote besides."""
+
+    lane: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+def _parse(line: bytes) -> tuple[Row, int | None]:
+    """A line of results.jsonl; UserError if it is none."""
+    row = files.parse_json(line, Row, 'the line')
+    for name in _COUNTS:
+        if not 0 <= (count := getattr(row, name) or 0) < 2**63:
+            raise errors.UserError(f'{name} is {errors.shortened(count)}')
+    if row.status not in STATUSES:
+        raise errors.UserError(f'status is {errors.shortened(row.status)}')
+    if (row.status == 'done') != (row.score is not None):
+        raise errors.UserError(f'a row that is {row.status} with the score {row.score}')
+    for name in ('bucket', 'learning_rate', 'seed') if row.shots else ():
+        if getattr(row, name) is None:
+            raise errors.UserError(f'a row with shots has no {name}')
+    _name(row.task, row.language, row.method, row.start)
+    return row, files.parse_json(line, _Lane, 'the line').lane
 
 
 def _read_json(folder: str | pathlib.Path, name: str | pathlib.Path) -> dict[str, Any]:

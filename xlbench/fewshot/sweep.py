@@ -23,14 +23,26 @@ import pathlib
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
+import msgspec
 import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, errors, files, locks, logs, names, runs, train
+from xlbench import (
+    config as config_lib,
+    dry_run,
+    errors,
+    files,
+    foreign,
+    locks,
+    logs,
+    names,
+    runs,
+    train,
+)
 from xlbench.benchmarks import topics
 from xlbench.config import check_keys
 from xlbench.data import features, prepared, tokenizers
@@ -496,6 +508,10 @@ def source_model(config: ConfigDict) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+# Lanes at once, of a group, as plan.json has it.
+_AtOnce = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+
+
 class Runner:
     """The sweep as it goes on: its journal, its plan, its progress.
 
@@ -529,8 +545,8 @@ class Runner:
         self.log = logs.Log(workdir)
         self._journal, self._check = journal, check
         self._keys = {row.key for row in planned(self._task, adapt)}
-        path = self._folder / 'plan.json'
-        self._at_once = json.loads(path.read_text(encoding='utf-8')) if path.exists() else {}
+        path = foreign.file(self._folder, 'plan.json')
+        self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
         self._began, self._before = time.monotonic(), self._done
 
     def run(self, corpora: dict[str, shots_lib.Corpus]) -> None:

@@ -66,9 +66,7 @@ def document(sections: Sequence[Section], mark: str) -> str:
 
 def training_series(run: Run, name: str) -> Series:
     """A value that was logged in training, by step."""
-    return _series(
-        (row['step'], row['values'].get(name)) for row in run.log if row['kind'] == 'train'
-    )
+    return _series((row.step, row.values.get(name)) for row in run.log if row.kind == 'train')
 
 
 def eval_series(run: Run, score: str) -> dict[str, Series]:
@@ -78,9 +76,9 @@ def eval_series(run: Run, score: str) -> dict[str, Series]:
     """
     found: dict[str, Series] = {}
     for row in run.log:
-        name, _, last = str(row.get('name', '')).rpartition('/')
-        if row['kind'] == 'eval' and last == 'mean':
-            points = _series([(row['step'], row['values'].get(score))])
+        name, _, last = row.name.rpartition('/')
+        if row.kind == 'eval' and last == 'mean':
+            points = _series([(row.step, row.values.get(score))])
             found.setdefault(name, []).extend(points)
     if not any(found.values()):
         for split in run.splits():

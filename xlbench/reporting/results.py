@@ -7,6 +7,7 @@ workdir/eval/baselines/<name>/<task>/metrics.json
 """
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -14,9 +15,11 @@ import json
 import math
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from xlbench import benchmarks, errors, files, foreign, limits
+import msgspec
+
+from xlbench import benchmarks, errors, files, foreign
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
@@ -26,6 +29,48 @@ def main_score(headline: str, scores: Iterable[str]) -> str:
     names = list(scores)
     others = [name for name in names if name not in LOSSES]
     return headline if headline in names else [*others, *names, 'loss'][0]
+
+
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+
+
+class _Metrics(msgspec.Struct):
+    """A metrics.json; see `Result`. A number that is not finite is written as null."""
+
+    task: str
+    scores: dict[str, float | None]
+    split: str = 'unknown'
+    num_examples: _Count = 0
+    signatures: dict[str, str] = {}
+    data: str = 'unknown'
+    manifest: str = ''
+    decoding: dict[str, Any] | None = None
+    dropped: _Count = 0
+    candidates: _Count = 0
+    headline: str | None = None
+    note: str | None = None
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """A line of metrics.jsonl.
+
+    Attributes:
+        step: The global step.
+        kind: 'train' or 'eval'.
+        name: Of the stage or of the task.
+        values: Name to number; None for one that is not finite.
+    """
+
+    step: _Count
+    kind: str
+    name: str = ''
+    values: dict[str, float | None] = {}
+
+
+class _Info(msgspec.Struct):
+    """What a report reads of a config.json, of which all else is text in it."""
+
+    data: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +99,7 @@ class Result:
     signatures: Mapping[str, str]
     data: str
     manifest: str
-    decoding: Mapping[str, Any]
+    decoding: Mapping[str, Any] | None  # Of a model that writes texts.
     folder: pathlib.Path
     dropped: int = 0
     candidates: int = 0
@@ -84,7 +129,7 @@ class Run:
     info: Mapping[str, Any]
     evaluations: Mapping[int, Mapping[tuple[str, str], Result]]
     baselines: Mapping[str, Mapping[tuple[str, str], Result]]
-    log: tuple[Mapping[str, Any], ...]
+    log: tuple[LogLine, ...]
     bad_log_lines: int = 0
 
     @property
@@ -100,8 +145,7 @@ class Run:
 
     @property
     def system(self) -> str:
-        """What the folder's owner calls a system whose outputs xlbench.score scored; '' for a run.
-        """
+        """What its owner calls a system whose outputs xlbench.score scored; '' for a run."""
         return str(self.config.get('system') or '') if 'scored' in self.info else ''
 
     @functools.cached_property
@@ -127,7 +171,8 @@ class Run:
         first, begins = 0, {}
         for name, block in sorted(stages.items()) if isinstance(stages, dict) else ():
             begins[name] = first
-            first += _count(block, 'num_steps') if isinstance(block, dict) else 0
+            steps = block.get('num_steps') if isinstance(block, dict) else 0
+            first += steps if isinstance(steps, int) else 0
         return begins
 
     def stage_of(self, step: int) -> str:
@@ -227,9 +272,8 @@ def read_run(workdir: str | pathlib.Path) -> Run:
         if (results := _read_results(folder, path))
     }
     log, bad = _read_log(foreign.file(folder, 'metrics.jsonl'))
-    info = _read_json(folder / 'config.json')
-    if not isinstance(data := info.get('data'), str | None):
-        raise errors.UserError(f'{folder / "config.json"}: data is {data!r:.60}, not a text')
+    info = files.read_json(folder / 'config.json', dict[str, Any])
+    files.check_type(info, _Info, str(folder / 'config.json'))
     return Run(folder, info, evaluations, baselines, log, bad)
 
 
@@ -269,115 +313,51 @@ def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
     path = foreign.file(result.folder, 'predictions.jsonl')
     found = []
     for line in _lines(path) if path else ():
-        try:
-            record = _parse(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            found.append(record)
+        with contextlib.suppress(errors.UserError):
+            found.append(files.parse_json(line, dict[str, Any], path.name))
         if len(found) == limit:
             break
     return found
 
 
-def _read_results(
-    workdir: pathlib.Path, folder: pathlib.Path
-) -> dict[tuple[str, str], Result]:
+def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str, str], Result]:
     paths = [*folder.glob('*/metrics.json'), *folder.glob('*/*/metrics.json')]
     results = [_read_result(path) for path in sorted(paths) if foreign.file(workdir, path)]
     return {(result.task, result.split): result for result in results}
 
 
 def _read_result(path: pathlib.Path) -> Result:
-    record = _read_json(path)
-    scores = record.get('scores')
-    if not isinstance(scores, dict) or not all(_is_number(v) for v in scores.values()):
-        raise errors.UserError(f'{path} has no "scores" with a number each; delete it and evaluate')
-    if not isinstance(record.get('task'), str):
-        raise errors.UserError(f'{path} does not name its "task"; delete it and evaluate again')
-    return Result(
-        task=record['task'],
-        split=str(record.get('split', 'unknown')),
-        num_examples=_count(record, 'num_examples'),
-        scores={name: float(v) for name, v in scores.items() if v is not None},
-        signatures=_strings(record.get('signatures')),
-        data=str(record.get('data', 'unknown')),
-        manifest=str(record.get('manifest', '')),
-        decoding=record['decoding'] if isinstance(record.get('decoding'), dict) else {},
-        folder=path.parent,
-        dropped=_count(record, 'dropped'),
-        candidates=_count(record, 'candidates'),
-        headline=str(record.get('headline') or ''),
-        note=str(record.get('note') or ''),
-    )
-
-
-def _read_json(path: pathlib.Path) -> dict[str, Any]:
     try:
-        record = _parse(path.read_bytes())
-    except OSError as error:
-        raise errors.UserError(f'cannot read {path}: {error.strerror}') from None
-    except ValueError as error:
-        raise errors.UserError(f'{path} is not JSON ({error}); delete it and run again') from None
-    if not isinstance(record, dict):
-        raise errors.UserError(f'{path} holds {type(record).__name__}, not a JSON object')
-    return record
+        record = files.read_json(path, _Metrics)
+    except errors.UserError as error:
+        raise errors.UserError(f'{error}; remove that file and evaluate again') from None
+    fields = msgspec.structs.asdict(record)
+    for optional in ('headline', 'note'):
+        fields[optional] = fields[optional] or ''
+    fields['scores'] = {name: value for name, value in record.scores.items() if value is not None}
+    return Result(**fields, folder=path.parent)
 
 
-def _parse(text: str | bytes) -> Any:
-    """The value of a JSON text; ValueError also for what no run writes, however it is meant."""
-    try:
-        value = json.loads(text, parse_int=_whole)
-    except RecursionError:
-        raise ValueError('nested too deeply') from None
-    try:
-        limits.check_depth(value, 'it')
-    except errors.UserError:
-        raise ValueError('nested too deeply') from None
-    return value
-
-
-def _whole(digits: str) -> int:
-    number = int(digits)
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f'a whole number of {len(digits)} digits')
-    return number
-
-
-def _read_log(path: pathlib.Path | None) -> tuple[tuple[dict[str, Any], ...], int]:
+def _read_log(path: pathlib.Path | None) -> tuple[tuple[LogLine, ...], int]:
     """Lines of metrics.jsonl by step, and how many could not be read.
 
     A run that was killed and resumed logs some steps twice: the later line holds. Its last line
     may be cut short.
     """
-    latest: dict[tuple, dict[str, Any]] = {}
+    latest: dict[tuple, LogLine] = {}
     bad = 0
     for line in _lines(path) if path else ():
         try:
-            record = _parse(line)
-            key = (int(record['step']), str(record['kind']), str(record.get('name', '')))
-            latest[key] = {**record, 'values': dict(record['values'])}
-        except (ValueError, TypeError, KeyError, OverflowError):  # A step may be infinite.
+            row = files.parse_json(line, LogLine, path.name)
+            latest[row.step, row.kind, row.name] = row
+        except errors.UserError:
             bad += 1
     return tuple(latest[key] for key in sorted(latest)), bad
 
 
-def _lines(path: pathlib.Path) -> Iterator[str]:
-    with path.open(encoding='utf-8', errors='replace') as file:
+def _lines(path: pathlib.Path) -> Iterator[bytes]:
+    with foreign.open_regular(path) as file:
         yield from file
-
-
-def _strings(value: Any) -> dict[str, str]:
-    return {str(k): str(v) for k, v in value.items()} if isinstance(value, dict) else {}
-
-
-def _count(record: Mapping[str, Any], key: str) -> int:
-    return record[key] if isinstance(record.get(key), int) else 0
-
-
-def _is_number(value: Any) -> bool:
-    # A number that is not finite is written as null.
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _without_seed(value: Any) -> Any:

@@ -1,0 +1,157 @@
+"""Everything in a workdir: all commands that read one, while one of its files is harmed."""
+
+import contextlib
+import io
+import json
+import random
+import shutil
+
+import harm
+import pytest
+import tiny
+import tiny_labels
+
+from xlbench import convert, errors, evaluate, predict, report, train
+
+from . import cases, mutate
+
+# Of a run of 4 steps with a checkpoint each 2.
+CONFIG = dict(
+    stages__source__num_steps=4, evals__dev__every=2, checkpoints__every=2, checkpoints__keep=2
+)
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('labels')
+    tiny_labels.write_root(root)
+    return root
+
+
+@pytest.fixture(scope='module')
+def finished(root, tmp_path_factory):
+    """The workdir of a small classifier, trained to its end."""
+    workdir = tmp_path_factory.mktemp('finished') / 'run'
+    with contextlib.redirect_stdout(io.StringIO()):
+        train.train(tiny_labels.tiny_config(root, 'classification', **CONFIG), str(workdir))
+    return workdir
+
+
+@pytest.fixture(scope='module')
+def texts(tmp_path_factory):
+    """What `predict` is asked."""
+    path = tmp_path_factory.mktemp('texts') / 'texts.txt'
+    path.write_text('the ids of words\nare made up\n')
+    return path
+
+
+def harmed(finished, workdir, seed, is_read) -> str:
+    """A copy of the run with one of the files harmed that a command reads; what was done."""
+    mutate.restore(finished, workdir)
+    rng = random.Random(seed)
+    if rng.random() < 0.5:
+        return mutate.file(workdir / 'config.json', rng)
+    return mutate.folder(workdir, rng, is_read)
+
+
+def is_result(name: str) -> bool:
+    return name == 'metrics.jsonl' or name.startswith('eval/')
+
+
+def is_of_the_model(name: str) -> bool:
+    """Not the arrays, of which any harm looks alike."""
+    return name.startswith(('checkpoints/4/', 'vocabulary/')) and '/d/' not in name
+
+
+def is_of_the_run(name: str) -> bool:
+    return name in ('metrics.jsonl', 'log.txt', 'checkpoints/4/checkpoint.json')
+
+
+@contextlib.contextmanager
+def as_a_program():
+    """What `errors.run_main` makes one line of is one."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            yield
+        except Exception as error:
+            if (line := errors.plain(error)) is None:
+                raise
+            raise line from error
+
+
+def is_tried(name, cases_of_suite, finished, workdir, is_read, command, *arguments) -> None:
+    """Runs a command on harmed copies of a run."""
+    mutate.restore(finished, workdir)
+    with as_a_program():
+        command(*arguments)  # It succeeds: what it refuses below is the harm.
+    with cases.reader(name, cases_of_suite) as reader:
+        for seed in reader.seeds:
+            said = harmed(finished, workdir, seed, is_read)
+            with reader.case(seed, said), as_a_program():
+                command(*arguments)
+
+
+def test_report(finished, tmp_path):
+    workdir, output = tmp_path / 'run', tmp_path / 'report'
+    arguments = [str(workdir), f'--output={output}', '--format=markdown,csv,latex,html']
+    is_tried('a run, in a report', 60, finished, workdir, is_result, report.main, arguments)
+
+
+def test_evaluate(finished, tmp_path):
+    workdir = tmp_path / 'run'
+    arguments = ['evaluate', f'--workdir={workdir}', '--step=last', '--split=validation']
+    is_tried(
+        'a run, to evaluate', 15, finished, workdir, is_of_the_model, evaluate.main, arguments
+    )  # fmt: skip
+
+
+def test_predict(finished, tmp_path, texts):
+    workdir = tmp_path / 'run'
+    output = tmp_path / 'answers.txt'
+
+    def command():
+        output.unlink(missing_ok=True)
+        predict.main(['predict', str(workdir), f'--input={texts}', f'--output={output}'])
+
+    is_tried('a run, to predict', 15, finished, workdir, is_of_the_model, command)
+
+
+def test_convert(finished, tmp_path):
+    workdir, target = tmp_path / 'run', tmp_path / 'folder'
+
+    def command():
+        shutil.rmtree(target, ignore_errors=True)
+        convert.main(['convert', str(workdir), str(target)])
+
+    is_tried('a run, to convert', 15, finished, workdir, is_of_the_model, command)
+
+
+def test_resume(finished, root, tmp_path):
+    """What goes on ends with the very results of the run that nobody harmed."""
+    workdir = tmp_path / 'run'
+    config = tiny_labels.tiny_config(root, 'classification', **CONFIG)
+    results = tiny.results(finished)
+    with cases.reader('a run, to go on', 15) as reader:
+        for seed in reader.seeds:
+            said = harmed(finished, workdir, seed, is_of_the_run)
+            (workdir / 'DONE').unlink()
+            with reader.case(seed, said) as case, as_a_program():
+                train.train(config, str(workdir))
+            if case.accepted and tiny.results(workdir) != results:
+                reader.fail(seed, said, 'it went on to other results')
+
+
+def test_forged_progress(finished, root, tmp_path):
+    """Somebody has edited the progress of a checkpoint, and its checksum."""
+    workdir = tmp_path / 'run'
+    config = tiny_labels.tiny_config(root, 'classification', **CONFIG)
+    with cases.reader('a forged progress', 10) as reader:
+        for seed in reader.seeds:
+            mutate.restore(finished, workdir)
+            path = workdir / 'checkpoints' / '4' / harm.RECORD
+            content = json.loads(path.read_bytes())
+            said, content['progress'] = mutate.value(content['progress'], random.Random(seed))
+            harm.sign(path, content)
+            (workdir / 'DONE').unlink()
+            with reader.case(seed, said), as_a_program():
+                train.train(config, str(workdir))
