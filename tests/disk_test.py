@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from unittest import mock
 
 import children
 import harm
@@ -269,27 +270,38 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
         config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
 
 
-@pytest.fixture
-def interrupted(tiny_root, tmp_path, monkeypatch):
-    """A config and the workdir of its run, which ended in step 5."""
-    config = tiny.brief_config(tiny_root, checkpoints__keep=2)
-    train.train(config, str(tmp_path / 'undisturbed'))
-    workdir, write = tmp_path / 'run', logs.Log.write
+@pytest.fixture(scope='module')
+def undisturbed(tiny_root, tmp_path_factory):
+    """A config and the workdir of its whole run; two processes may go on with another one of it."""
+    config = tiny.brief_config(tiny_root, checkpoints__keep=2, mesh=tiny.ALL_AXES)
+    workdir = tmp_path_factory.mktemp('undisturbed') / 'run'
+    train.train(config, str(workdir))
+    return config, workdir
+
+
+@pytest.fixture(scope='module')
+def ended_in_step_5(undisturbed, tmp_path_factory):
+    """The workdir of the same run, which ended early."""
+    workdir, write = tmp_path_factory.mktemp('interrupted') / 'run', logs.Log.write
 
     def write_until_step_5(log, step, *rest):
         write(log, step, *rest)
         if step == 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(logs.Log, 'write', write_until_step_5)
-    with pytest.raises(KeyboardInterrupt):
-        train.train(config, str(workdir))
-    monkeypatch.undo()
-    return config, workdir
+    with mock.patch.object(logs.Log, 'write', write_until_step_5), pytest.raises(KeyboardInterrupt):
+        train.train(undisturbed[0], str(workdir))
+    return workdir
 
 
-def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(interrupted, tmp_path):
-    config, workdir = interrupted
+@pytest.fixture
+def interrupted(ended_in_step_5, tmp_path):
+    """A copy of that workdir."""
+    return pathlib.Path(shutil.copytree(ended_in_step_5, tmp_path / 'run'))
+
+
+def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(interrupted, undisturbed):
+    (config, whole), workdir = undisturbed, interrupted
     before, newest = checkpoints.steps(workdir)
     harm.cut_arrays(workdir, newest)
     train.train(config, str(workdir))
@@ -297,12 +309,14 @@ def test_a_run_goes_on_from_the_checkpoint_before_one_that_was_cut(interrupted, 
     assert f'checkpoint {newest} is damaged: ' in log
     assert f'resumed at step {before},' in log and f'resumed at step {newest},' not in log
     assert (workdir / 'damaged' / str(newest)).is_dir()
-    children.same_run(tmp_path / 'undisturbed', workdir)
+    children.same_run(whole, workdir)
 
 
-def test_two_processes_that_find_altered_bytes_end_to_be_started_again(interrupted, tmp_path):
+def test_two_processes_that_find_altered_bytes_end_to_be_started_again(
+    interrupted, undisturbed, tmp_path
+):
     """Only one of them may have read those bytes, when the other goes on already."""
-    config, workdir = interrupted
+    (config, whole), workdir = undisturbed, interrupted
     before, newest = checkpoints.steps(workdir)
     harm.alter_arrays(workdir, newest)
     for codes in ([75, 75], [0, 0]):
@@ -310,4 +324,4 @@ def test_two_processes_that_find_altered_bytes_end_to_be_started_again(interrupt
             assert run.wait() == codes, run.output(0)
         assert (workdir / 'damaged' / str(newest)).is_dir()
     assert f'resumed at step {before},' in (workdir / 'log.txt').read_text()
-    children.same_run(tmp_path / 'undisturbed', workdir, rtol=1e-4)
+    children.same_run(whole, workdir, rtol=1e-4)

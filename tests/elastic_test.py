@@ -49,7 +49,7 @@ def test_other_devices_change_neither_the_examples_nor_the_result(tiny_root, tmp
     assert starts[1] == 2 and starts[2] in (2, 3, 4)  # The newest may not have become whole.
     # On eight devices, to the end.
     with children.recording(tmp_path / 'third'):
-        train.train(config(fsdp=4, tensor=2, data=1), str(workdir))
+        train.train(config(**tiny.ALL_AXES), str(workdir))
 
     children.same_run(tmp_path / 'undisturbed', workdir, rtol=1e-4)
     [whole] = children.recorded(tmp_path / 'whole')

@@ -11,8 +11,8 @@ from xlbench import train
 # {name: (processes, fake devices of each, mesh)}. In 'four' two processes share the same rows.
 SETTINGS = {
     'one': (1, 1, {}),
-    'eight': (1, 8, dict(data=2, fsdp=2, tensor=2)),
-    'two': (2, 4, dict(data=2, fsdp=2, tensor=2)),
+    'eight': (1, 8, tiny.ALL_AXES),
+    'two': (2, 4, tiny.ALL_AXES),
     'four': (4, 2, dict(data=2, sequence=2, tensor=2)),
 }
 

@@ -96,23 +96,42 @@ with Watch(sys.argv[1], seconds=1) as watch:
 """
 
 
-def run(name: str, workdir: pathlib.Path) -> tuple[int, str]:
+@pytest.fixture(scope='module')
+def started(tmp_path_factory):
+    """All programs of DOES, started together: they wait more than they work."""
+    begun = time.monotonic()
+    processes = {name: start(name, tmp_path_factory.mktemp('program')) for name in DOES}
+    yield processes, begun
+    for process in processes.values():
+        process.kill()
+        process.communicate()
+
+
+def start(name: str, workdir: pathlib.Path) -> subprocess.Popen:
     does, _, after = DOES[name].partition('\nleft')
-    program = PROGRAM.format(does=does, after=after)
-    ended = subprocess.run(
-        [sys.executable, '-c', program, str(workdir)],
+    return subprocess.Popen(
+        [sys.executable, '-c', PROGRAM.format(does=does, after=after), str(workdir)],
         cwd=PROJECT,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
     )
-    return ended.returncode, ended.stderr
+
+
+def end(process: subprocess.Popen) -> tuple[int, str]:
+    said = process.communicate(timeout=120)[1]
+    return process.returncode, said
 
 
 @pytest.mark.parametrize('name', ['steps', 'pause', 'left'])
-def test_what_goes_on_is_left_alone(name, tmp_path):
-    assert run(name, tmp_path) == (0, '')
-    assert not list(tmp_path.iterdir())
+def test_what_goes_on_is_left_alone(name, started):
+    process = started[0][name]
+    assert end(process) == (0, '')
+    assert not list(workdir_of(process).iterdir())
+
+
+def workdir_of(process: subprocess.Popen) -> pathlib.Path:
+    return pathlib.Path(process.args[-1])
 
 
 @pytest.mark.parametrize(
@@ -124,11 +143,11 @@ def test_what_goes_on_is_left_alone(name, tmp_path):
         ('after a pause', 'train step 38'),
     ],
 )
-def test_what_hangs_ends_with_one_line_and_its_stacks(name, where, tmp_path):
-    started = time.monotonic()
-    code, said = run(name, tmp_path)
-    assert code == 75 and time.monotonic() - started < 55
-    path = tmp_path / 'hang-process-0.txt'
+def test_what_hangs_ends_with_one_line_and_its_stacks(name, where, started):
+    processes, begun = started
+    code, said = end(processes[name])
+    assert code == 75 and time.monotonic() - begun < 55
+    path = workdir_of(processes[name]) / 'hang-process-0.txt'
     assert said == (
         f'error: process 0 of 1: {where} has not ended for 1 s; what it does is in {path}; '
         'exit code 75\n'
@@ -140,7 +159,7 @@ def test_what_hangs_ends_with_one_line_and_its_stacks(name, where, tmp_path):
 
 
 def test_stacks_that_cannot_be_written(tmp_path):
-    code, said = run('stuck', tmp_path / 'gone')
+    code, said = end(start('stuck', tmp_path / 'gone'))
     assert code == 75 and said.count('\n') == 1
     assert 'hang-process-0.txt: No such file or directory; exit code 75' in said
 
