@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,8 +149,10 @@ def test_the_csv_is_tidy_and_the_same_bytes_each_time(tmp_path):
     ]
 
 
-def test_predictions_come_back_with_separators(tmp_path):
-    folder = tiny_sweep.write(tmp_path / 'sweep', [])
+@pytest.mark.parametrize('place', ['absolute', 'relative'])
+def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    folder = tiny_sweep.write(tmp_path / 'sweep' if place == 'absolute' else Path('RUNS/sweep'), [])
     journal = Journal.open(folder)
     gold = np.array([0, 1, -1, 16, -1], np.int32)
     journal.add_gold('udpos', 'de', gold, ['A', 'B'], 2)

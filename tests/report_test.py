@@ -88,6 +88,12 @@ def test_scores_averages_and_removed_error(tmp_path):
     assert 'error removed' not in _rows(_section(tmp_path / 'run'), 'bleu')
 
 
+def test_a_workdir_may_be_named_from_the_current_folder(tmp_path, monkeypatch):
+    path = _workdir(tmp_path / 'RUNS' / 'run', lambda step, task: 40.0)
+    monkeypatch.chdir(tmp_path)
+    assert report.table('RUNS/run') == report.table(path)
+
+
 def test_the_number_of_examples_stands_in_every_table(tmp_path):
     by_task = dict(zip(QG.evaluate, (40.0, 50.0, 25.0, 70.0), strict=True))
     path = _workdir(tmp_path / 'run', lambda step, task: by_task[task])

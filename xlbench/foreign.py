@@ -37,7 +37,7 @@ def file(folder: str | os.PathLike, name: str | os.PathLike) -> pathlib.Path | N
 
     Args:
         folder: That somebody has named; it may itself be a link.
-        name: Of the file in it, also 'left/config.json'.
+        name: Of the file in it, also 'left/config.json'; it does not begin with the folder.
 
     Returns:
         folder/name; None if nothing is there.

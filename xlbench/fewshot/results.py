@@ -174,7 +174,8 @@ class Journal:
         gold = _as_bytes(gold)
         if path.is_file() and about.is_file():
             there = np.load(path, allow_pickle=False)
-            if not np.array_equal(there, gold) or _read_json(self._workdir, about) != content:
+            same = _read_json(self._workdir, about.relative_to(self._workdir)) == content
+            if not same or not np.array_equal(there, gold):
                 raise errors.UserError(
                     f'the test set of {task} in {language} is another than when {self._workdir} '
                     'was begun; choose another --workdir'
@@ -387,8 +388,8 @@ class Sweep:
 
     def _about(self, task: str, language: str) -> dict[str, Any]:
         path = predictions_path(self.workdir, task, language, 'gold')
-        path = path.with_name(_name(task, language) + '.json')
-        return _read_json(self.workdir, path) if foreign.file(self.workdir, path) else {}
+        name = path.with_name(_name(task, language) + '.json').relative_to(self.workdir)
+        return _read_json(self.workdir, name) if foreign.file(self.workdir, name) else {}
 
 
 def bucket_numbers(asked: Any) -> range:
@@ -428,7 +429,7 @@ def _path_of(workdir: str | pathlib.Path, row: Row) -> pathlib.Path:
 
 
 def _load(workdir: pathlib.Path, path: pathlib.Path) -> np.ndarray:
-    foreign.file(workdir, path)
+    foreign.file(workdir, path.relative_to(workdir))
     try:
         # The header decides how much is read, and only what is asked for is.
         table = np.load(path, mmap_mode='r', allow_pickle=False)

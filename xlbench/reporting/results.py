@@ -322,7 +322,8 @@ def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
 
 def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str, str], Result]:
     paths = [*folder.glob('*/metrics.json'), *folder.glob('*/*/metrics.json')]
-    results = [_read_result(path) for path in sorted(paths) if foreign.file(workdir, path)]
+    paths = [path for path in sorted(paths) if foreign.file(workdir, path.relative_to(workdir))]
+    results = [_read_result(path) for path in paths]
     return {(result.task, result.split): result for result in results}
 
 
