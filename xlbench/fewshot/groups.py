@@ -99,6 +99,8 @@ class Adaptations:
     @property
     def missing(self) -> int:
         """The number of buckets that the sweep still has to adapt to."""
+        if not self.shots:
+            return 0
         asked = self.sweep.buckets(self.language, self.shots, self.method, self.start)
         return len(asked - {row.bucket for row in self.by_bucket} - {*self.empty})
 
