@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -20,7 +21,7 @@ import pytest
 import tiny
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import config as config_lib, errors, logs, runs, train
+from xlbench import config as config_lib, errors, foreign, logs, runs, train
 from xlbench.data import prepared
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
@@ -161,6 +162,58 @@ def test_a_workdir_that_was_moved_away(tmp_path):
     saver.close()
     assert os.listdir(tmp_path) == ['elsewhere']
     assert checkpoints.steps(str(tmp_path / 'elsewhere')) == [1]
+
+
+# ------------------------------------------------------------------ what is there, and not given
+
+
+@pytest.mark.parametrize('number', [errno.EACCES, errno.EIO, errno.EMFILE, errno.ESTALE])
+def test_what_a_disk_does_not_give_is_not_prepared_anew(tiny_root, monkeypatch, number):
+    """It may be whole; and whoever prepares it again may have other files by now."""
+
+    def withheld(path, *_, **__):
+        raise OSError(number, os.strerror(number), str(path))
+
+    needed = [(tiny.MIXTURE, 'rough_train'), (tiny.QUESTIONS[0], 'validation')]
+    monkeypatch.setattr(prepared.subprocess, 'run', pytest.fail)
+    for place, name in ((foreign, 'open_regular'), (np.lib.format, 'open_memmap')):
+        monkeypatch.setattr(place, name, withheld)
+        for pair in needed:
+            with pytest.raises((UserError, OSError), match=re.escape(os.strerror(number))) as error:
+                prepared.ensure([pair], root=str(tiny_root), vocabulary='sample')
+            assert errors.plain(error.value)
+        monkeypatch.undo()
+        monkeypatch.setattr(prepared.subprocess, 'run', pytest.fail)
+    prepared.ensure(needed, root=str(tiny_root), vocabulary='sample')
+
+
+def test_what_a_disk_does_not_give_of_a_checkpoint_is_no_damage(tmp_path, monkeypatch):
+    saver = checkpoints.Checkpoints(str(tmp_path))
+    saver.save(1, state_of(1), progress_of(1))
+    saver.wait()
+
+    def withheld(path, *_, **__):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr(foreign, 'open_regular', withheld)
+    with pytest.raises(UserError, match=r'checkpoint\.json cannot be read: Input/output error'):
+        saver.newest(pytest.fail)
+    monkeypatch.undo()
+    monkeypatch.setattr(pathlib.Path, 'read_bytes', withheld)
+    with pytest.raises(OSError, match='Input/output error'):
+        saver.newest(pytest.fail)
+    monkeypatch.undo()
+    monkeypatch.setattr(os, 'listdir', withheld)
+    with pytest.raises(OSError, match='Input/output error'):  # Not: there is none.
+        checkpoints.steps(str(tmp_path))
+    monkeypatch.undo()
+    assert saver.newest(pytest.fail) == 1
+    # What tensorstore says of a part that may be whole, and of one that is gone.
+    text = 'NOT_FOUND: Error opening "zarr" driver: Error reading local file "/r/d/0": '
+    folder = tmp_path / 'checkpoints' / '1'
+    assert not checkpoints._damage_in(ValueError(f'{text}Input/output error'), folder)
+    assert checkpoints._damage_in(ValueError(f'{text}No such file or directory'), folder)
+    saver.close()
 
 
 # -------------------------------------------------------------------------------- the real program

@@ -32,6 +32,10 @@ _STORAGE = {
     errno.EMFILE: 'allow this process more open files (ulimit -n 4096)',
     errno.ENFILE: 'close other programs, or allow this machine more open files',
 }
+# Those that say that there is no such file.
+_NO_FILE = {
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP,
+}  # fmt: skip
 # What a library says when it cannot even be loaded, or when a device has no room.
 _LOADING = {
     'Too many open files': errno.EMFILE,
@@ -55,6 +59,10 @@ class UserError(Exception):
     """
 
     exit_code = 2
+
+
+class Unreadable(UserError):
+    """A file that is there and may be whole, but the disk or the system does not give it."""
 
 
 def shortened(value: object, length: int = 80) -> str:
@@ -144,10 +152,12 @@ class Trouble:
     Attributes:
         reason: 'No space left on device (PATH)'.
         advice: 'make room'.
+        number: of the error, as the module errno has it; 0 if it has none.
     """
 
     reason: str
     advice: str
+    number: int = 0
 
 
 def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | None:
@@ -175,7 +185,19 @@ def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | N
 
 
 def _trouble(number: int, path: str) -> Trouble:
-    return Trouble(os.strerror(number) + (f' ({path})' if path else ''), _STORAGE[number])
+    return Trouble(os.strerror(number) + (f' ({path})' if path else ''), _STORAGE[number], number)
+
+
+def is_withheld(error: BaseException) -> bool:
+    """Whether a file that could not be read may be whole, so that nobody gives it up.
+
+    That is: not one that is missing or is no file, but one that a disk, its permissions or a limit
+    on open files keep back.
+    """
+    if isinstance(error, Unreadable):
+        return True
+    trouble = storage_trouble(error)
+    return trouble is not None and trouble.number not in _NO_FILE
 
 
 def shortage(error: BaseException | None) -> Trouble | None:

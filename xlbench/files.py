@@ -141,6 +141,18 @@ def naming(path: str | os.PathLike) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+def names(folder: str | os.PathLike) -> list[str]:
+    """What there is in a folder, in order; nothing if there is no such folder.
+
+    Raises:
+        OSError: It may not be listed; `pathlib.Path.glob` would give nothing then.
+    """
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def is_step(name: str) -> bool:
     """Whether the name of a folder, in checkpoints/ or eval/, is the number of a step."""
     # isdigit alone is true of ² and of other alphabets' digits, too.

@@ -25,7 +25,7 @@ import io
 import os
 from typing import IO, Any
 
-from xlbench import foreign
+from xlbench import errors, foreign
 from xlbench.errors import UserError
 
 _FREE = 4 << 20  # Bytes of expansion: small files may repeat themselves as often as they like.
@@ -87,13 +87,15 @@ def read_bytes(path: str | os.PathLike, limit: Limit = CONFIG_BYTES) -> bytes:
     """The content of a file that is held in memory as a whole.
 
     Raises:
-        UserError: It cannot be read, or it has more bytes than the limit allows.
+        UserError: It cannot be read, or it has more bytes than the limit allows; Unreadable if it
+            is there, and the disk or the system does not give it.
     """
     try:
         with foreign.open_regular(path) as file:
             return read_all(file, os.fspath(path), limit)
     except OSError as error:
-        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None
+        kind = errors.Unreadable if errors.is_withheld(error) else UserError
+        raise kind(f'{path} cannot be read: {error.strerror or error}') from None
 
 
 def read_all(file: IO[bytes], name: str, limit: Limit) -> bytes:

@@ -434,7 +434,7 @@ def check_run(workdir: str, kind: str, step: str = '') -> None:
     if not folder.is_dir():
         raise _no_folder(workdir, kind)
     config_lib.read_config(str(folder))
-    steps = [e.name for e in (folder / 'checkpoints').glob('*') if files.is_step(e.name)]
+    steps = [name for name in files.names(folder / 'checkpoints') if files.is_step(name)]
     if not steps:
         raise UserError(f'{workdir} has no checkpoint yet')
     if step not in ('', 'best', 'last', *steps):

@@ -625,6 +625,8 @@ def _read_json(path: str) -> dict[str, Any]:
         raise NotPrepared(f'{path} does not exist')
     try:
         return files.read_json(path, dict[str, Any])
+    except errors.Unreadable:
+        raise  # It may be as it was, so nothing is prepared in its place.
     except errors.UserError as error:
         raise NotPrepared(str(error)) from error
 
@@ -708,6 +710,8 @@ class Prepared:
         except FileNotFoundError as error:
             raise NotPrepared(f'{path} does not exist') from error
         except Exception as error:  # numpy reads the header as Python code, whose errors are many.
+            if isinstance(error, OSError) and errors.is_withheld(error):
+                raise
             reason = ' '.join(str(error).split())[:300]
             raise NotPrepared(f'{path} cannot be read: {reason}') from error
         if array.size and array.min() < 1:
@@ -743,8 +747,8 @@ class Prepared:
                 )
                 found = reader.num_records()
             except (RuntimeError, ValueError, OSError) as error:
-                if not isinstance(error, FileNotFoundError) and errors.storage_trouble(error):
-                    raise  # The file may be as it was.
+                if isinstance(error, OSError) and errors.is_withheld(error):
+                    raise
                 raise self._broken(path, error) from error
             if found != (expected := self.manifest['shards'][shard]['examples']):
                 raise self._broken(path, f'{found} records instead of {expected}')

@@ -253,9 +253,9 @@ def read_run(workdir: str | pathlib.Path) -> Run:
             f'{workdir} has no config.json, so it is no workdir of xlbench.train{hint}'
         )
     evaluations = {}
-    for path in sorted(folder.glob('eval/*')):
-        if files.is_step(path.name) and (results := _read_results(folder, path)):
-            evaluations[int(path.name)] = results
+    for name in files.names(folder / 'eval'):
+        if files.is_step(name) and (results := _read_results(folder, folder / 'eval' / name)):
+            evaluations[int(name)] = results
     if not evaluations and (folder / 'results.jsonl').is_file():
         raise errors.UserError(
             f'{workdir} is the workdir of a sweep of xlbench.fewshot; python -m '
@@ -267,9 +267,9 @@ def read_run(workdir: str | pathlib.Path) -> Run:
             'the training reach an evaluation, or run python -m xlbench.evaluate'
         )
     baselines = {
-        path.name: results
-        for path in sorted(folder.glob('eval/baselines/*'))
-        if (results := _read_results(folder, path))
+        name: results
+        for name in files.names(folder / 'eval' / 'baselines')
+        if (results := _read_results(folder, folder / 'eval' / 'baselines' / name))
     }
     log, bad = _read_log(foreign.file(folder, 'metrics.jsonl'))
     info = files.read_json(folder / 'config.json', dict[str, Any])
@@ -321,8 +321,10 @@ def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
 
 
 def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str, str], Result]:
-    paths = [*folder.glob('*/metrics.json'), *folder.glob('*/*/metrics.json')]
-    paths = [path for path in sorted(paths) if foreign.file(workdir, path.relative_to(workdir))]
+    outer = [folder / name for name in files.names(folder)]  # Splits, or tasks of earlier versions.
+    inner = [place / name for place in outer for name in files.names(place)]
+    paths = sorted(place / 'metrics.json' for place in (*outer, *inner))
+    paths = [path for path in paths if foreign.file(workdir, path.relative_to(workdir))]
     results = [_read_result(path) for path in paths]
     return {(result.task, result.split): result for result in results}
 

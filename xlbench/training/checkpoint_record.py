@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from xlbench import files, foreign, limits
+from xlbench import errors, files, foreign, limits
 from xlbench.errors import UserError
 
 NAME = 'checkpoint.json'
@@ -221,6 +221,10 @@ def damage(folder: str | os.PathLike, step: int) -> str:
     Args:
         folder: Of the checkpoint.
         step: That it is of.
+
+    Raises:
+        OSError: The disk or the system does not give one of its files, which may be whole.
+        Unreadable: The same.
     """
     folder = pathlib.Path(folder)
     try:
@@ -233,7 +237,11 @@ def damage(folder: str | os.PathLike, step: int) -> str:
         return record.progress.doubt(step)
     except FileNotFoundError as error:
         return f'{_relative(error, folder)} is missing'
+    except errors.Unreadable:
+        raise
     except OSError as error:
+        if errors.is_withheld(error):
+            raise
         return f'{_relative(error, folder)} cannot be read ({error.strerror})'
     except (Damage, UserError) as error:
         return str(error)
@@ -262,6 +270,8 @@ def _bytes(folder: pathlib.Path, name: str) -> bytes:
         if (path := foreign.file(folder, name)) is None:
             raise Damage(f'{name} is missing')
         return limits.read_bytes(path)
+    except errors.Unreadable:
+        raise
     except UserError as error:
         raise Damage(str(error)) from None
 

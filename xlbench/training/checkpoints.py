@@ -432,6 +432,8 @@ def _damage_in(error: BaseException | None, folder: pathlib.Path) -> str:
     text = ' '.join(f'{error}'.split())
     if isinstance(error, Damage):
         return text
+    if error is not None and errors.is_withheld(error):
+        return ''  # It may be whole.
     if isinstance(error, ValueError) and _DAMAGE.match(text):
         return re.split(r' \[(?:tensorstore_spec|source)', text)[0].rpartition('": ')[2][-200:]
     # Nothing covers Orbax's list of the arrays there, so that it reads whatever stands in it.
@@ -604,8 +606,8 @@ def find_step(workdir: str, wanted: str) -> int:
 
 def steps(workdir: str) -> list[int]:
     """The steps of a workdir's complete checkpoints, in order."""
-    folder = pathlib.Path(workdir) / 'checkpoints'
-    return sorted(int(entry.name) for entry in folder.glob('*') if files.is_step(entry.name))
+    names = files.names(pathlib.Path(workdir) / 'checkpoints')
+    return sorted(int(name) for name in names if files.is_step(name))
 
 
 def read_progress(workdir: str, step: int) -> Progress:

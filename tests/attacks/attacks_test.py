@@ -1,0 +1,29 @@
+"""Some of the attacks that are run by hand, with fixed seeds."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ATTACKS = pathlib.Path(__file__).parent
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        ['failing_files.py', '--sample=3', '--seed=7'],
+        ['kills.py', '--commands=score', '--kills=5', '--seed=7'],
+    ],
+    ids=['failing_files', 'kills'],
+)
+def test_some_of_the_attacks(arguments):
+    attack = subprocess.run(
+        [sys.executable, ATTACKS / arguments[0], *arguments[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert attack.returncode == 0, attack.stdout + attack.stderr[-3000:]
+    assert ' 0 wrong' in attack.stdout

@@ -1,0 +1,368 @@
+r"""Kills commands with SIGKILL at random moments, two starts at once among them, by hand.
+
+  python tests/attacks/kills.py                                     200 kills over all commands
+  python tests/attacks/kills.py --commands=report,train --kills=20 --seed=3
+
+A chain is: a fresh folder, one to four starts that are killed, then the same command to its end.
+After it the folder must hold what an undisturbed command leaves, and nothing else. In every fourth
+start the command is started twice: one of the two is killed, the other one must end as if it were
+alone, or be told that the place is in use.
+
+Each start is a fork of a process that has imported the program and has not used it yet, so that
+kills hit the work of a command and not its imports. In every other kill the whole process group is
+killed, as a machine that goes down does it, otherwise the one process.
+"""
+
+import argparse
+import collections
+import dataclasses
+import importlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS)]
+os.environ.setdefault('JAX_PLATFORMS', 'cpu')
+os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=0'
+os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.05')
+os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
+
+SECONDS = 400  # After them a start hangs.
+_TASK = """
+from xlbench import pipeline
+
+pipeline.register_text_task(
+    'news_title_de',
+    files={'train': 'news.train.jsonl', 'validation': 'news.dev.jsonl'},
+    fields={'inputs': 'text', 'targets': 'headline'},
+    lang='de',
+)
+"""
+
+
+def _tiny_root(scratch: pathlib.Path) -> None:
+    import tiny
+
+    (scratch / 'root').mkdir()
+    tiny.write_root(scratch / 'root')
+    config = tiny.brief_config(scratch / 'root', checkpoints__every=1)
+    config.stages.stage1.num_steps = 4
+    config.evals.dev.update(every=2, tasks=tiny.QUESTIONS[:1], num_examples=5)
+    config.evals.test.update(tasks=tiny.QUESTIONS[:1], num_examples=5)
+    tiny.write_config(scratch / 'tiny_config.py', config)
+
+
+def _tiny_run(scratch: pathlib.Path) -> None:
+    from xlbench import train
+
+    _tiny_root(scratch)
+    train.main(['train', f'--config={scratch}/tiny_config.py', f'--workdir={scratch}/run'])
+
+
+def _tiny_system(scratch: pathlib.Path) -> None:
+    import tiny
+
+    lines = [target for _, target in tiny.examples(tiny.QUESTIONS[0], 'test')]
+    for name in ('answers', 'references'):
+        (scratch / f'{name}.txt').write_text('\n'.join(lines) + '\n', encoding='utf-8')
+
+
+def _tiny_files(scratch: pathlib.Path) -> None:
+    import json
+
+    import tiny
+
+    _tiny_root(scratch)
+    shutil.rmtree(scratch / 'root' / 'prepared')
+    for split, name in (('train', 'train'), ('validation', 'dev')):
+        rows = [dict(text=a, headline=b) for a, b in tiny.examples(tiny.TITLES[1], split)]
+        text = ''.join(json.dumps(row) + '\n' for row in rows)
+        (scratch / 'root' / f'news.{name}.jsonl').write_text(text, encoding='utf-8')
+    (scratch / 'tasks').mkdir()
+    (scratch / 'tasks' / 'news.py').write_text(_TASK, encoding='utf-8')
+
+
+def _tiny_sweep(scratch: pathlib.Path) -> None:
+    import fewshot_test
+    import tiny
+    import tiny_labels
+
+    (scratch / 'root').mkdir()
+    tiny_labels.write_root(scratch / 'root')
+    config = fewshot_test.tiny_sweep(
+        scratch / 'root', 'classification', adapt__methods=('fc',), adapt__buckets=(0, 3),
+        adapt__languages=('de',), adapt__learning_rates=(0.003,), adapt__epochs=2,
+    )  # fmt: skip
+    config.source.evals.test.tasks = config.source.evals.test.tasks[:1]
+    tiny.write_config(scratch / 'tiny_config.py', config)
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command that writes.
+
+    Attributes:
+        module: Of the program.
+        argv: What stands behind the program's name, with {0} for the scratch folder.
+        prepare: Makes what it starts from, in a process of its own.
+        kills: Of 200.
+    """
+
+    module: str
+    argv: str
+    prepare: Callable[[pathlib.Path], None]
+    kills: int
+
+
+COMMANDS = {
+    'report': Command('xlbench.report', '{0}/run --output={0}/report', _tiny_run, 40),
+    'score': Command(
+        'xlbench.score',
+        '{0}/answers.txt --references={0}/references.txt --lang=en --metrics=sacrebleu '
+        '--workdir={0}/system',
+        _tiny_system,
+        40,
+    ),
+    'prepare': Command(
+        'xlbench.prepare',
+        '--mixture=news_title_de --split=train --root={0}/root --vocabulary={0}/root/sample.model',
+        _tiny_files,
+        25,
+    ),
+    'convert': Command('xlbench.convert', '{0}/run {0}/exported', _tiny_run, 25),
+    'evaluate': Command('xlbench.evaluate', '--workdir={0}/run --split=validation', _tiny_run, 20),
+    'train': Command(
+        'xlbench.train', '--config={0}/tiny_config.py --workdir={0}/run', _tiny_root, 35
+    ),
+    'sweep': Command(
+        'xlbench.fewshot.__main__',
+        '--config={0}/tiny_config.py --workdir={0}/sweep',
+        _tiny_sweep,
+        15,
+    ),
+}
+
+
+class Start:
+    """One start of a command, in a fork of this process."""
+
+    def __init__(self, command: Command, scratch: pathlib.Path, log: pathlib.Path):
+        self.log = log
+        self._code: int | None = None
+        self._ends = time.monotonic() + SECONDS
+        self.pid = os.fork()
+        if not self.pid:
+            code = 70
+            try:
+                code = _work(command, scratch, log)
+            finally:
+                os._exit(code)
+
+    def poll(self) -> int | None:
+        """The exit code, of a signal a negative one; None while it runs."""
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > self._ends:
+                raise TimeoutError(f'still runs after {SECONDS} s:\n{self.said()}')
+        return self._code
+
+    def wait(self) -> int:
+        """The exit code."""
+        while (code := self.poll()) is None:
+            time.sleep(0.01)
+        return code
+
+    def kill(self, group: bool) -> bool:
+        """Kills it, or all of its group; whether it was still there."""
+        if self.poll() is not None:
+            return False
+        try:
+            (os.killpg if group else os.kill)(self.pid, signal.SIGKILL)
+        except ProcessLookupError:  # It has not made its group yet.
+            os.kill(self.pid, signal.SIGKILL)
+        return self.wait() == -signal.SIGKILL
+
+    def said(self) -> str:
+        """The end of what it has printed."""
+        return self.log.read_text(encoding='utf-8', errors='replace')[-2500:]
+
+
+def _work(command: Command, scratch: pathlib.Path, log: pathlib.Path) -> int:
+    """In the child: the program, as if it were started by itself."""
+    os.setsid()
+    number = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(number, 1)
+    os.dup2(number, 2)
+    os.chdir(scratch)
+    from xlbench import errors
+
+    module = importlib.import_module(command.module)
+    arguments = command.argv.format(scratch).split()
+    named = module.__name__ not in ('xlbench.report', 'xlbench.score')
+    try:
+        return errors.run_main(module.main, [module.__name__, *arguments] if named else arguments)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        return 71
+
+
+class Campaign:
+    """The kills of one command.
+
+    Attributes:
+        counts: How often what happened.
+        wrong: What may not happen, in words.
+    """
+
+    def __init__(self, name: str, folder: pathlib.Path, seed: int):
+        self.name, self.command = name, COMMANDS[name]
+        self.random = random.Random(f'{seed} {name}')
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.wrong: list[str] = []
+        self._folder, self.scratch = folder, folder / 'scratch'
+        self._logs = 0
+        self.scratch.mkdir(parents=True)
+        making = os.fork()
+        if not making:
+            code = 1
+            try:
+                self.command.prepare(self.scratch)
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(making, 0)[1] == 0, 'cannot make what the command starts from'
+        shutil.copytree(self.scratch, folder / 'before')
+        importlib.import_module(self.command.module)
+        # Its first run fills caches of compiled programs.
+        for _ in range(2):
+            self._restore()
+            began = time.monotonic()
+            start = self._start()
+            assert start.wait() == 0, start.said()
+            self.seconds = time.monotonic() - began
+        self.end = self._content()
+        assert not self._leftovers(), self._leftovers()
+
+    def _restore(self) -> None:
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        shutil.copytree(self._folder / 'before', self.scratch)
+
+    def _start(self) -> Start:
+        self._logs += 1
+        return Start(self.command, self.scratch, self._folder / f'log-{self._logs}.txt')
+
+    def _content(self) -> dict:
+        import outcome
+
+        return outcome.content(self.scratch)
+
+    def _leftovers(self) -> list[str]:
+        import outcome
+
+        return outcome.leftovers(self.scratch)
+
+    def chain(self) -> None:
+        """Some starts that are killed, and the command to its end."""
+        self._restore()
+        done = False
+        for _ in range(self.random.randint(1, 4)):
+            if done := self._killed():
+                break
+        if not done or self.name != 'convert':  # It writes over nothing.
+            start = self._start()
+            if start.wait() != 0:
+                self._note(f'the last start ended with {start.poll()}', start)
+                return
+        import outcome
+
+        if bad := outcome.differences(self.end, self._content()):
+            self._note(f'another end: {bad[:5]}')
+        if left := self._leftovers():
+            self._note(f'left behind: {left}')
+        self.counts['chains'] += 1
+
+    def _killed(self) -> bool:
+        """Starts it, once or twice, and kills one; whether one has come to its end."""
+        twice = self.random.random() < 0.25
+        starts = [self._start()]
+        until = time.monotonic() + self.random.uniform(0, self.seconds)
+        if twice:
+            self.counts['two starts at once'] += 1
+            time.sleep(self.random.uniform(0, min(0.2, self.seconds / 4)))
+            starts.append(self._start())
+        time.sleep(max(0.0, until - time.monotonic()))
+        victim = starts.pop(self.random.randrange(len(starts)))
+        if victim.kill(group=self.random.random() < 0.5):
+            self.counts['kills'] += 1
+        elif victim.poll() != 0:
+            starts.append(victim)
+        done = victim.poll() == 0
+        for other in starts:
+            code = other.wait()
+            refused = code == 2 and (' is in use by ' in other.said())
+            exists = self.name == 'convert' and code == 2 and 'exists already' in other.said()
+            if refused:
+                self.counts['told that it is in use'] += 1
+            elif code != 0 and not exists:
+                self._note(f'a start beside a killed one ended with {code}', other)
+            done |= code == 0 or exists
+        return done
+
+    def _note(self, line: str, start: Start | None = None) -> None:
+        self.wrong.append(f'{self.name}: {line}' + (f'\n{start.said()}' if start else ''))
+        print(f'WRONG {self.wrong[-1]}', flush=True)
+
+
+def run(name: str, kills: int, seed: int, until: float) -> int:
+    """Chains of one command until so many kills are done; the number of things that are wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ['XLBENCH_TASKS'] = f'{folder}/scratch/tasks'
+        if name != 'prepare':
+            del os.environ['XLBENCH_TASKS']
+        campaign = Campaign(name, pathlib.Path(folder), seed)
+        while campaign.counts['kills'] < kills and time.time() < until:
+            campaign.chain()
+        said = ', '.join(f'{count} {what}' for what, count in sorted(campaign.counts.items()))
+        print(f'{name} ({campaign.seconds:.1f} s alone): {said}, {len(campaign.wrong)} wrong')
+        sys.stdout.flush()
+        return len(campaign.wrong)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--commands', default=','.join(COMMANDS))
+    parser.add_argument('--kills', type=int, default=0, help='of each command; default: 200 in all')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--minutes', type=float, default=600, help='then the rest is left out')
+    args = parser.parse_args()
+    names = args.commands.split(',')
+    until = time.time() + 60 * args.minutes
+    if len(names) == 1:
+        kills = args.kills or COMMANDS[names[0]].kills
+        return bool(run(names[0], kills, args.seed, until))
+    codes = []
+    for name in names:  # Each in a process of its own, which imports one program.
+        left = max(0.0, (until - time.time()) / 60)
+        flags = [f'--kills={args.kills}', f'--seed={args.seed}', f'--minutes={left}']
+        command = [sys.executable, __file__, f'--commands={name}', *flags]
+        codes.append(subprocess.run(command, check=False).returncode)
+    return max(codes)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
