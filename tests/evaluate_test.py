@@ -14,9 +14,10 @@ import tiny
 import tiny_labels
 import tiny_replies
 
-from xlbench import evaluate, report, runs, train
+from xlbench import evaluate, runs, train
 from xlbench.errors import UserError
 from xlbench.evaluators import base
+from xlbench.reporting import screen
 
 TASK = tiny.QUESTIONS[0]
 
@@ -47,7 +48,7 @@ def new_results(workdir, before: dict[str, str]) -> dict[str, dict]:
 def test_the_final_evaluation_repeats(run, capsys):
     """Without further words it is what the run did at its end, on the same checkpoint."""
     before = tiny.results(run)
-    text = report.table(str(run))
+    text = screen.table(str(run))
     shutil.rmtree(run / 'eval' / '13' / 'test')
     call(run)
     after = tiny.results(run)
@@ -76,15 +77,15 @@ def test_a_step_a_split_and_other_tasks(run, capsys):
 def test_a_part_is_filed_apart(run, capsys):
     """Fewer examples than the run's own result has, or more, never replace or join it."""
     before = tiny.results(run)
-    shown = report.table(str(run))
+    shown = screen.table(str(run))
     call(run, f'--tasks={TASK}', '--num_examples=5')
     call(run, '--like=dev', f'--tasks={TASK}', '--step=last', '--num_examples=0')
     found = new_results(run, before)
     assert set(found) == {f'13/test-first5/{TASK}', f'20/validation-all/{TASK}'}
     numbers = {result['split']: result['num_examples'] for result in found.values()}
     assert numbers == {'test-first5': 5, 'validation-all': tiny.SIZES['validation']}
-    assert report.table(str(run)) == shown
-    assert 'test-first5 split' in report.table(str(run), split='test-first5')
+    assert screen.table(str(run)) == shown
+    assert 'test-first5 split' in screen.table(str(run), split='test-first5')
     assert 'on 1 tasks, test-first5' in capsys.readouterr().out
 
 

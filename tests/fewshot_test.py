@@ -17,21 +17,12 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import (
-    commands,
-    config as config_lib,
-    errors,
-    evaluate,
-    locks,
-    metrics,
-    predict,
-    runs,
-    train,
-)
+from xlbench import config as config_lib, errors, evaluate, locks, metrics, predict, runs
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import __main__ as fewshot, results, sweep, systems
+from xlbench.fewshot import __main__ as fewshot, command_lines, results, sweep, systems
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
+from xlbench.training import loop
 
 PROJECT = pathlib.Path(__file__).parent.parent
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
@@ -50,7 +41,7 @@ DRIVER = """
 import os, signal, sys
 
 from xlbench import errors
-from xlbench.fewshot import __main__ as fewshot, results
+from xlbench.fewshot import __main__ as fewshot, command_lines, results
 
 counts = {'row': 0, 'predicted': 0}
 
@@ -357,7 +348,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
             data, source = (
                 place.rename(tmp_path / f'moved_{place.name}') for place in (data, source)
             )
-        commands.sweep(['fewshot', *flags(tmp_path, config(asked), workdir)], '')
+        command_lines.sweep(['fewshot', *flags(tmp_path, config(asked), workdir)], '')
         sweep.sweep(config(asked), str(workdir))
         rows.append(len(rows_of(workdir)))
     assert rows == [1 + 2, 2 + 2 + 8, 2 + 2 * 2 * 5 * 2]
@@ -467,7 +458,7 @@ def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_p
     config = run_config(run).source
     parts = runs.build(config)
     told = preemption.Interruption(), watchdog.Watch(str(tmp_path))
-    with contextlib.closing(train.Trainer(config, str(tmp_path), parts, None, *told)) as trainer:
+    with contextlib.closing(loop.Trainer(config, str(tmp_path), parts, None, *told)) as trainer:
         first = trainer._first_params()
     mesh = partitioning.make_mesh()
     source = sweep.Source(str(run[1] / 'source'), config, parts.data, mesh)

@@ -48,7 +48,7 @@ def own_tasks(tmp_path, monkeypatch):
             seqio.TaskRegistry.remove(name)
     for name in [name for name in sys.modules if name.startswith('xlbench_user_tasks.')]:
         del sys.modules[name]
-    pipeline._user_files.clear()
+    pipeline.registry._user_files.clear()
 
 
 def examples(task, split, **kwargs):
@@ -87,7 +87,7 @@ def test_vocabulary_is_bound_late(root, monkeypatch):
     second = examples(task, 'validation')[0]['targets']
     pipeline.use_vocabulary('sample')
     assert first.tolist() != second.tolist()
-    monkeypatch.setitem(pipeline._bound, 'tokenizer', None)
+    monkeypatch.setitem(pipeline.binding._bound, 'tokenizer', None)
     with pytest.raises(errors.UserError, match='no vocabulary is chosen'):
         pipeline.tokenizer()
 
@@ -135,11 +135,11 @@ def test_retrieval_features_are_inputs_on_both_sides(root):
 def test_records_left_out_are_counted():
     def read(split, *paths):
         yield {'a': 'x'}
-        yield from [pipeline.readers.LeftOut('pairs of one kind')] * 2
-        yield pipeline.readers.LeftOut('pairs of another')
+        yield from [pipeline.sources.readers.LeftOut('pairs of one kind')] * 2
+        yield pipeline.sources.readers.LeftOut('pairs of another')
 
     source = pipeline.RecordSource(read, lambda split: [], ['train'], ['a'])
-    policy = pipeline.readers.BadRecords()
+    policy = pipeline.sources.readers.BadRecords()
     with pipeline.bad_records(policy):
         assert len(list(source.batches('train'))) == 1
     assert policy.left_out == {'pairs of one kind': 2, 'pairs of another': 1}
@@ -147,7 +147,7 @@ def test_records_left_out_are_counted():
 
 
 def test_source_reads_in_chunks(root, monkeypatch):
-    monkeypatch.setattr(pipeline, 'CHUNK', 4)
+    monkeypatch.setattr(pipeline.sources, 'CHUNK', 4)
     source = pipeline.get('mtg_sg_en_fr').source
     sizes = [len(batch['story']) for batch in source.batches('rough_train').as_numpy_iterator()]
     assert sizes == [4, 4, 1]
@@ -176,7 +176,7 @@ def test_bad_record_stops_a_dataset(root, tmp_path):
     try:
         with pytest.raises(tf.errors.OpError, match=r'train.trg:2: target is empty'):
             examples(task, 'train', try_in_mem_cache=False)
-        policy = pipeline.readers.BadRecords(lambda: True)
+        policy = pipeline.sources.readers.BadRecords(lambda: True)
         with pipeline.bad_records(policy):
             assert len(examples(task, 'train', try_in_mem_cache=False)) == 2
         assert [bad.line for bad in policy.skipped] == [2]

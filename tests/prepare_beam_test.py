@@ -49,7 +49,7 @@ def root(tmp_path, vocabulary_file, monkeypatch):
     lines = [f'MCAT\t{mtg_files.sentence("de", seed, 8)}\n' for seed in range(9)]
     (place / 'mldoc' / 'german.train.10000').write_text(''.join(lines))
     shutil.copy(vocabulary_file, folder / 'sample.model')
-    monkeypatch.setattr(pipeline, 'CHUNK', 3)
+    monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
     monkeypatch.setattr(jobs, 'BATCH', 2)
     # Of the ordinary preparation; the other one is told the number.
     writer = functools.partial(prepared.Writer, shard_examples=SHARD_EXAMPLES)
@@ -238,7 +238,7 @@ def test_the_command_with_a_worker_process_and_a_task_of_ones_own(root, tmp_path
         expected = tree(root / 'prepared')
     finally:
         seqio.TaskRegistry.remove('mine_x')
-        pipeline._user_files.clear()
+        pipeline.registry._user_files.clear()
         sys.modules.pop('xlbench_user_tasks.mine')
     shutil.rmtree(root / 'prepared')
     command = [

@@ -82,7 +82,7 @@ def seqio_examples(task, split):
 @pytest.mark.parametrize('name', ['mtg_qg_en_de', 'xquad_qg_de_zh'])
 def test_fast_path_equals_seqio(root, monkeypatch, name):
     mtg_files.write_xquad(root)
-    monkeypatch.setattr(pipeline, 'CHUNK', 3)
+    monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
     pipeline.use_vocabulary('sample', str(root))
     task = pipeline.get(name)
     monkeypatch.setattr(jobs_lib, '_seqio_records', None)  # The fast path is what runs.
@@ -94,7 +94,7 @@ def test_fast_path_equals_seqio(root, monkeypatch, name):
 )
 def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
     """Prefix, ids of each side, end: written alike by the fast path, by SeqIO's, and when cut."""
-    monkeypatch.setattr(pipeline, 'CHUNK', 3)
+    monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
     folder = tokenizer_files.write(tmp_path / family, family)
     tokenizer = pipeline.use_vocabulary(folder, str(root))
     task = pipeline.get('mtg_qg_en_de')
@@ -502,7 +502,7 @@ def test_a_task_file_of_ones_own_counts_as_input(root, tmp_path, monkeypatch):
         assert not run(root, 'mine_x')[0].fresh
     finally:
         seqio.TaskRegistry.remove('mine_x')
-        pipeline._user_files.clear()
+        pipeline.registry._user_files.clear()
         sys.modules.pop('xlbench_user_tasks.mine')
 
 

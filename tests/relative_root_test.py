@@ -90,7 +90,7 @@ def elsewhere(made, monkeypatch):
             seqio.TaskRegistry.remove(name)
     for name in OWN:
         sys.modules.pop(f'xlbench_user_tasks.{name}', None)
-        pipeline._user_files.pop(name, None)
+        pipeline.registry._user_files.pop(name, None)
 
 
 def test_every_family_is_prepared_and_up_to_date(elsewhere):

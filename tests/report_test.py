@@ -13,7 +13,7 @@ import pytest
 
 from xlbench import errors, report
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import html as page, layout, notes, results, sections as sections_lib
+from xlbench.reporting import html as page, layout, notes, results, screen, sections as sections_lib
 
 QG = MTG.scenario('multi', 'qg')
 SIGNATURES = {
@@ -103,7 +103,7 @@ def test_the_number_of_examples_stands_in_every_table(tmp_path):
     assert report.markdown([section]).count(row) == len(section.scores)
     assert 'examples & 3000 & 3000' in report.latex([section])
     assert '<tr class="count"><td>examples</td><td>3000</td>' in report.html([section])
-    assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', report.table(path))
+    assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', screen.table(path))
     rows = csv.DictReader(io.StringIO(report.comma_separated([section])))
     assert {row['examples'] for row in rows if row['kind'] != 'paper'} == {'3000'}
 
@@ -170,10 +170,10 @@ def test_a_result_without_any_score_is_no_trace(tmp_path):
     """As of a run that diverged before its first evaluation: its loss is null."""
     _result(tmp_path / 'run' / 'eval' / '1' / 'test', 'mtg_qg_de_de', {'loss': None}, step=1)
     (tmp_path / 'run' / 'config.json').write_text('{"config": {}}')
-    assert 'SAMPLE DATA' in report.table(str(tmp_path / 'run'))
+    assert 'SAMPLE DATA' in screen.table(str(tmp_path / 'run'))
     (tmp_path / 'run' / 'config.json').write_text('{"config": {}, "data": ["files"]}')
     with pytest.raises(errors.UserError, match=r'Expected `str .*, got `array` - at'):
-        report.table(str(tmp_path / 'run'))
+        screen.table(str(tmp_path / 'run'))
 
 
 def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
@@ -181,7 +181,7 @@ def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
     for file in (path / 'eval' / '10').rglob('metrics.json'):
         file.write_text(json.dumps(json.loads(file.read_text()) | {'note': 'all are *alike*'}))
     assert _section(path).notes.count('all are *alike*') == 1
-    assert 'all are *alike*' in report.table(path)
+    assert 'all are *alike*' in screen.table(path)
 
 
 def test_removed_error_is_negative_for_a_run_below_the_baselines(tmp_path):
@@ -205,10 +205,10 @@ def test_several_tasks_have_an_average_over_all(tmp_path):
     assert [column.group for column in section.columns] == ['sg'] * 5 + ['qg'] * 5 + ['tg'] * 5 + [
         ''
     ]
-    text = report.table(path)
+    text = screen.table(path)
     assert max(map(len, text.splitlines())) <= 120
     assert text.count('error removed') == 1
-    narrow = report.table(path, max_width=60)
+    narrow = screen.table(path, max_width=60)
     assert narrow.count('error removed') > 1
     assert max(map(len, narrow.splitlines())) <= 60
 
@@ -270,7 +270,7 @@ def test_every_format_says_when_the_data_is_made_up(tmp_path):
     for text in (report.markdown([section]), report.latex([section]), report.html([section])):
         # Under each of the three tables, at least.
         assert text.count('SAMPLE DATA') >= 3
-    assert 'SAMPLE DATA' in report.table(path)
+    assert 'SAMPLE DATA' in screen.table(path)
     assert ',sample,' in report.comma_separated([section])
 
 
@@ -476,7 +476,7 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
         row['system'] for row in csv.DictReader(io.StringIO(report.comma_separated([section])))
     ]
     assert not any(cell.startswith('=') for cell in cells)
-    for text in (shown, markdown, tex, report.table(path)):
+    for text in (shown, markdown, tex, screen.table(path)):
         assert '\x1b' not in text
 
 
@@ -590,7 +590,7 @@ def test_odd_workdirs_are_user_errors(tmp_path, spoil, message):
     path = _workdir(tmp_path / 'run', lambda step, task: 50.0)
     spoil(path)
     with pytest.raises(errors.UserError, match=message) as caught:
-        report.table(path)
+        screen.table(path)
     assert '\n' not in str(caught.value)
 
 
@@ -735,10 +735,10 @@ def test_every_format_shows_a_row_a_language(tmp_path):
     assert (row['runs'], row['workdirs']) == ('1', str(folders[1]))
     assert {r['score'] for r in rows} > {'bleu', 'loss'}
     for path in folders:
-        plain = report.table(path)
+        plain = screen.table(path)
         assert max(map(len, plain.splitlines())) <= 120
         assert plain.count('\nlanguage | Monolingual') == 2
-        assert max(map(len, report.table(path, max_width=60).splitlines())) <= 60
+        assert max(map(len, screen.table(path, max_width=60).splitlines())) <= 60
 
 
 def test_views_and_models_are_tables_of_their_own(tmp_path):
@@ -867,7 +867,7 @@ def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
     ]
     assert 'error removed' in _rows(section, 'distinct_1')
     assert 'error removed' not in _rows(section, 'rouge_l')
-    assert report.table(named).split('\n\n')[1].startswith('distinct_1')
+    assert screen.table(named).split('\n\n')[1].startswith('distinct_1')
 
 
 def test_the_best_step_of_own_tasks_is_that_of_their_headline(tmp_path):

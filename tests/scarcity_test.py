@@ -17,7 +17,7 @@ import tiny
 from xlbench import errors, machine, train
 from xlbench.data import prepared
 from xlbench.errors import UserError
-from xlbench.training import memory
+from xlbench.training import loop, memory
 
 PROJECT = pathlib.Path(__file__).parent.parent
 
@@ -174,7 +174,7 @@ def test_a_device_that_is_full_in_a_step_or_an_evaluation_is_one_line(
         jax.block_until_ready(jnp.zeros(1 << 42))
 
     config = tiny.brief_config(tiny_root)
-    monkeypatch.setattr(train.train_step_lib.TrainStep, '__call__', too_large)
+    monkeypatch.setattr(loop.train_step_lib.TrainStep, '__call__', too_large)
     with pytest.raises(UserError, match=r'on a device \(RESOURCE.*config\.batches\.batch_size'):
         train.train(config, str(tmp_path / 'run'))
     monkeypatch.undo()

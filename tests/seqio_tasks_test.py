@@ -191,7 +191,7 @@ def registry(made, monkeypatch):
             if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
                 kind.remove(name)
     sys.modules.pop('xlbench_user_tasks.my_registry', None)
-    pipeline._user_files.clear()
+    pipeline.registry._user_files.clear()
     pipeline.use_root(None)
     postprocess._of_task.cache_clear()
 

@@ -190,7 +190,7 @@ def own_tasks(root, tmp_path, monkeypatch):
         # Not those that come along: their files are imported once.
         if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
             seqio.TaskRegistry.remove(name)
-    pipeline._user_files.clear()
+    pipeline.registry._user_files.clear()
 
 
 def test_a_single_registration_is_enough(own_tasks, root):

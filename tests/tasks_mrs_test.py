@@ -130,7 +130,7 @@ def test_what_is_prepared_equals_seqio(own_root, monkeypatch, family, split):
     vocabulary = family
     if family != 'sample':
         vocabulary = tokenizer_files.write(own_root / family, family)
-    monkeypatch.setattr(pipeline, 'CHUNK', 3)
+    monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
     monkeypatch.setattr(jobs, '_seqio_records', None)  # The fast path is what runs.
     names = ['mrs_retrieval_de_de', 'mrs_generation_de_de']
     for done in jobs.prepare(names, split, root=str(own_root), vocabulary=vocabulary):

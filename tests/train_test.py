@@ -17,8 +17,9 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import errors, report, train
-from xlbench.training import checkpoints
+from xlbench import errors, train
+from xlbench.reporting import screen
+from xlbench.training import checkpoints, loop
 
 PROJECT = pathlib.Path(__file__).parent.parent
 NUM_STEPS = 13  # 7 of stage 1, then 6 of stage 2.
@@ -227,11 +228,11 @@ def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_pa
     assert (workdir / 'DONE').read_text() == '8\n'
     assert 'test split, step 8 (stage2)' in log
     assert 'Scores are those after stage2; --step=stage1 shows those after stage1.' in log
-    table = report.table(str(workdir), 'stage1')
+    table = screen.table(str(workdir), 'stage1')
     assert 'test split, step 1 (stage1)' in table and '--step=stage2 shows' in table
-    assert report.table(str(workdir), 'best') != table  # Though stage 1 has the better score.
+    assert screen.table(str(workdir), 'best') != table  # Though stage 1 has the better score.
     with pytest.raises(errors.UserError, match='allowed: best, last, stage1, stage2, 1, 8'):
-        report.table(str(workdir), 'stage3')
+        screen.table(str(workdir), 'stage3')
     # Stage 2 did start there: its first loss is that of the best parameters, not of step 3's.
     first = next(values for step, _, values in tiny.rows(workdir) if step == 8)
     second = next(values for step, _, values in tiny.rows(workdir) if step == 2)
@@ -244,7 +245,7 @@ def test_a_run_of_an_earlier_version_goes_on(tiny_root, tmp_path, monkeypatch):
     config = tiny.tiny_config(tiny_root, baselines=(), checkpoints__keep=9)
     workdir = tmp_path / 'run'
     with monkeypatch.context() as patch:
-        patch.setattr(train.Trainer, 'train_stage', stop_in_stage_2(train.Trainer.train_stage))
+        patch.setattr(loop.Trainer, 'train_stage', stop_in_stage_2(loop.Trainer.train_stage))
         with pytest.raises(KeyError, match='stopped'):
             train.train(config, str(workdir))
     [newest] = checkpoints.steps(workdir)[-1:]
@@ -288,7 +289,7 @@ def stop_in_stage_2(train_stage):
 @pytest.fixture
 def poison(monkeypatch):
     """Makes the loss of steps that are named not finite; notes the steps that were dispatched."""
-    step_after = train.train_step_lib.TrainStep.__call__
+    step_after = loop.train_step_lib.TrainStep.__call__
     bad: dict[int, float] = {}
     dispatched: list[int] = []
 
@@ -298,7 +299,7 @@ def poison(monkeypatch):
         factor = np.float32(bad.get(dispatched[-1], 1.0))
         return step_after(train_step, state, {**batch, 'decoder_loss_weights': weights * factor})
 
-    monkeypatch.setattr(train.train_step_lib.TrainStep, '__call__', step_with_poison)
+    monkeypatch.setattr(loop.train_step_lib.TrainStep, '__call__', step_with_poison)
     return bad, dispatched
 
 

@@ -14,11 +14,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors, machine, names
-from xlbench.benchmarks import topics
 from xlbench.config import decoding_flags, signatures
 from xlbench.errors import UserError
-from xlbench.fewshot import workdir as fewshot_workdir
-from xlbench.fewshot.results import Sweep
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
 DTYPES = ('float32', 'bfloat16', 'float16')  # Of exported weights.
@@ -55,15 +52,6 @@ def run(argv: Sequence[str], doc: str) -> config_lib.Command:
     names.check_config(command.config)
     if not config_lib.check_workdir(command.workdir, command.config):  # A run that goes on has all.
         names.check_places(command.config)
-    return command
-
-
-def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
-    """The same for xlbench.fewshot."""
-    command = config_lib.parse_command(argv, doc=doc, fields=names.fields, dry_run=True)
-    names.check_sweep(command.config)
-    if not fewshot_workdir.check_workdir(command.workdir, command.config):
-        names.check_sweep_places(command.config)
     return command
 
 
@@ -199,26 +187,6 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     names.check_source(args.source, 'source')
     if args.step and (pathlib.Path(args.source) / 'checkpoints').is_dir():
         names.check_run(args.source, 'source', args.step)
-    return args
-
-
-def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
-    """A command line of xlbench.fewshot.attention."""
-    parser = errors.ArgumentParser('python -m xlbench.fewshot.attention', doc)
-    add = parser.add_argument
-    add('workdir', type=pathlib.Path, metavar='WORKDIR', help='of a finished sweep')
-    add('--lang', required=True, help='code of the language, such as de')
-    add('--shots', type=int, default=1, help='K; default: %(default)s')
-    add('--bucket', type=int, default=0, help='default: %(default)s')
-    add('--from', dest='right', metavar='LABEL', help='only examples with this right label')
-    add('--to', dest='wrong', metavar='LABEL', help='only examples that get this wrong label')
-    add('--top', type=int, default=10, help='tokens to print of each sign; default: %(default)s')
-    add('--output', metavar='FILE', help='of the CSV; default: WORKDIR/attention-....csv')
-    args = parser.parse_args(argv[1:])
-    config = Sweep.read(args.workdir).config
-    task = config.get('task')
-    if topics.is_tagging(task):
-        raise UserError(f'{args.workdir} is about {task}, which labels words and not [CLS]')
     return args
 
 

@@ -18,6 +18,7 @@ from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
 from xlbench.training import checkpoints, memory, messages, objectives
+from xlbench.training.experiment import Data
 
 LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
 
@@ -67,14 +68,14 @@ def settings(config: ConfigDict) -> Iterator[str]:
 
 def data_lines(
     block: Mapping[str, Any], pairs: Sequence[tuple[str, str]]
-) -> Generator[str, None, runs.Data]:
+) -> Generator[str, None, Data]:
     """Tasks with their counts, and what would be prepared; gives back what is prepared.
 
     Args:
       block: config.data.
       pairs: (task or mixture, split).
     """
-    data: runs.Data = {}
+    data: Data = {}
     missing = []
     for pair in pairs:
         try:
@@ -94,7 +95,7 @@ def data_lines(
     return data
 
 
-def _stages(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
+def _stages(config: ConfigDict, data: Data, mesh: Any) -> Iterator[str]:
     """Steps, and the shapes of batches, which the data's lengths decide where it is there."""
     objective = objectives.build(**config.objective)
     share, shares = partitioning.row_share(mesh)
@@ -119,7 +120,7 @@ def _stages(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
             yield from messages.data_table(name, stage, feed, ())
 
 
-def size_lines(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
+def size_lines(config: ConfigDict, data: Data, mesh: Any) -> Iterator[str]:
     """Parameters, and what they and the optimizer take of a device's memory."""
     size, source = _vocabulary_size(config, data)
     labels = runs.labels_of(data) if data else []
@@ -145,7 +146,7 @@ def size_lines(config: ConfigDict, data: runs.Data, mesh: Any) -> Iterator[str]:
     yield f'{line}; activations come on top, which python -m xlbench.plan knows'
 
 
-def _vocabulary_size(config: ConfigDict, data: runs.Data) -> tuple[int, str]:
+def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:
     """(size, where it is known from)."""
     if data:
         return next(iter(data.values()))[0][0].manifest['vocabulary']['size'], 'as prepared'

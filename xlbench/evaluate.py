@@ -39,13 +39,14 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import errors, files, foreign, locks, report, runs
+from xlbench import errors, files, foreign, locks, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
+from xlbench.reporting import screen
 from xlbench.training import checkpoints as checkpoints_lib, memory, objectives
 from xlbench.training.checkpoints import find_step
 
@@ -110,7 +111,7 @@ def _evaluate(args: argparse.Namespace, first: bool) -> None:
             kept = 'tasks that were complete keep their scores; the same command scores all anew'
             raise Interrupted(f'{error}: {kept}') from None
     if first:
-        print('\n' + report.table(args.workdir, step, filed))
+        print('\n' + screen.table(args.workdir, step, filed))
 
 
 def _check_mesh(sizes: Mapping[str, int]) -> None:

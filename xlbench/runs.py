@@ -1,7 +1,5 @@
 """What a config stands for: checked, opened and built; for training and for evaluating."""
 
-import dataclasses
-import math
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -17,63 +15,14 @@ from xlbench.benchmarks import languages
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.errors import UserError
-from xlbench.evaluators import Evaluator
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.training import memory, objectives, optimizers, train_step
-from xlbench.training.objectives.contract import Objective
-
-# {(task or mixture, split): (its prepared tasks, their rates)}
-Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
+from xlbench.training.experiment import Data, Evaluator, Experiment
 
 
-@dataclasses.dataclass(frozen=True)
-class Parts:
-    """What a config builds, before any parameter exists.
-
-    Attributes:
-      mesh: the devices.
-      data: everything that the config's stages, evals and baselines read.
-      model: a Linen module.
-      lora: what is adapted, if anything.
-      objective: what the model is trained for.
-      shapes: of the parameters.
-      shardings: of the parameters.
-      mask: tree of bools, the trainable parameters.
-      tokenizer: of the vocabulary that the data was prepared with.
-      evals: {name: (evaluator, every)}.
-    """
-
-    mesh: Mesh
-    data: Data
-    model: nn.Module
-    lora: Lora
-    objective: Objective
-    shapes: Any
-    shardings: Any
-    mask: Any
-    tokenizer: tokenizers.Tokenizer
-    evals: dict[str, tuple[Evaluator, int]]
-
-    @property
-    def is_sample(self) -> bool:
-        """Whether any of the data is the embedded sample corpora."""
-        return any(t.manifest['data'] == 'sample' for tasks, _ in self.data.values() for t in tasks)
-
-    @property
-    def num_parameters(self) -> int:
-        """Trained or not."""
-        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.shapes))
-
-    @property
-    def num_trainable(self) -> int:
-        """Of the parameters, those that move."""
-        trainable, _ = train_step.split_params(self.shapes, self.mask)
-        return sum(math.prod(leaf.shape) for leaf in trainable.values())
-
-
-def build(config: ConfigDict, workdir: str = '') -> Parts:
+def build(config: ConfigDict, workdir: str = '') -> Experiment:
     """Builds all that a checked config names; makes missing preparations.
 
     Args:
@@ -127,7 +76,9 @@ def build(config: ConfigDict, workdir: str = '') -> Parts:
         evals[name] = (evaluator, block.every)
     _check_score(config.best.score, evals)
     mask = lora.restrict(optimizers.trainable_mask(shapes, tuple(config.trainable)))
-    return Parts(mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals)
+    return Experiment(
+        mesh, data, model, lora, objective, shapes, shardings, mask, tokenizer, evals,
+    )  # fmt: skip
 
 
 def evaluated(block: Mapping[str, Any], data: Data) -> list[Prepared]:
@@ -237,7 +188,7 @@ def _open_data(config: ConfigDict, has_copy: bool) -> Data:
     return data
 
 
-def copy_inputs(config: ConfigDict, parts: Parts, workdir: str) -> None:
+def copy_inputs(config: ConfigDict, experiment: Experiment, workdir: str) -> None:
     """Copies into a workdir what its model needs to answer texts, so that it can be moved.
 
     That is the vocabulary, and the response sets that a retriever is evaluated with. The training
@@ -246,7 +197,7 @@ def copy_inputs(config: ConfigDict, parts: Parts, workdir: str) -> None:
     tokenizers.copy_files(config.data.vocabulary, config.data.root, workdir)
     for block in config.evals.values():
         split = block.get('responses', '')
-        for task in evaluated({**block, 'split': split}, parts.data) if split else ():
+        for task in evaluated({**block, 'split': split}, experiment.data) if split else ():
             path = response_set_path(workdir, task.name, split)
             if not path.is_file():
                 path.parent.mkdir(exist_ok=True)
@@ -258,13 +209,13 @@ def response_set_path(workdir: str | os.PathLike, task: str, split: str) -> path
     return pathlib.Path(workdir) / 'response_sets' / f'{task}-{split}.jsonl'
 
 
-def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
+def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Any]:
     """What config.json says beside the config: where the numbers of this run come from."""
-    splits = {f'{t.name}/{t.split}': t for tasks, _ in parts.data.values() for t in tasks}
+    splits = {f'{t.name}/{t.split}': t for tasks, _ in experiment.data.values() for t in tasks}
     trained = {
         task.name
         for stage in config.stages.values()
-        for task in parts.data[stage.mixture, stage.split][0]
+        for task in experiment.data[stage.mixture, stage.split][0]
     }
     return config_lib.facts() | {
         # What the model can be asked for, known where the data is not.
@@ -274,20 +225,20 @@ def facts(config: ConfigDict, parts: Parts) -> dict[str, Any]:
             | num_texts(task)
             for task in sorted(splits.values(), key=lambda task: task.name)
         },
-        'vocabulary': parts.tokenizer.manifest(),
+        'vocabulary': experiment.tokenizer.manifest(),
         # Those that the table of languages lacks.
         'languages': languages.registered(
             task.manifest.get(f'{side}_lang')
             for task in splits.values()
             for side in ('source', 'target')
         ),
-        'labels': labels_of(parts.data),  # Of a classifier or tagger: id = place.
+        'labels': labels_of(experiment.data),  # Of a classifier or tagger: id = place.
         'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
         'contents': {name: task.content for name, task in sorted(splits.items())},
         'examples': {name: len(task) for name, task in sorted(splits.items())},
-        'data': 'sample' if parts.is_sample else 'files',
-        'parameters': parts.num_parameters,
-        'devices': partitioning.describe(parts.mesh),
+        'data': 'sample' if experiment.is_sample else 'files',
+        'parameters': experiment.num_parameters,
+        'devices': partitioning.describe(experiment.mesh),
         'dtype': config.model.get('dtype', 'float32'),
         'seed': config.seed,
     }

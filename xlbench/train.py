@@ -10,15 +10,10 @@ with counts, sizes and memory, and does none of it. Told to end
 (Ctrl-C, SIGTERM, SIGHUP), it saves the step that it is at, and ends with code 75: start it again.
 """
 
-import collections
 import contextlib
-import itertools
-import math
 import pathlib
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 from xlbench import commands
 
@@ -28,26 +23,14 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, errors, files, locks, logs, report, runs
-from xlbench.data import batches as batches_lib
-from xlbench.errors import UserError
+from xlbench import config as config_lib, dry_run, files, locks, runs
 from xlbench.evaluators import baselines
-from xlbench.parallel import cluster, partitioning
+from xlbench.parallel import cluster
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.parallel.watchdog import Watch
-from xlbench.training import (
-    checkpoints as checkpoints_lib,
-    init_from,
-    memory,
-    messages,
-    optimizers,
-    train_step as train_step_lib,
-)
-from xlbench.training.checkpoint_record import Best, Position, Progress, stages_begun
-from xlbench.training.checkpoints import DamagedCheckpoint
-
-# Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
-STEPS_AHEAD = 2
+from xlbench.reporting import screen
+from xlbench.training import checkpoints, init_from, memory, messages
+from xlbench.training.loop import Trainer
 
 
 def main(argv: Sequence[str]) -> None:
@@ -76,39 +59,43 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         take what is written.
       Interrupted: the run was told to end, and has saved where it is.
     """
+    # 1. What can be refused at once, and a run that is finished.
     runs.check_config(config)
     if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
-        print(f'{workdir} is finished already; its table:\n\n{report.table(workdir)}')
+        print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
         return
     first = jax.process_index() == 0
     with locks.folder(workdir, active=first), Interruption() as interruption:
+        # 2. What the config's blocks build: mesh, data, model, objective, evaluators.
         begun = config_lib.check_workdir(workdir, config)
-        parts = runs.build(config, workdir if begun else '')
+        experiment = runs.build(config, workdir if begun else '')
         cluster.meet()
         interruption.check()
+        # 3. What the parameters start from; a run that was begun has its own.
         source = None
-        if config.init_from and not checkpoints_lib.steps(workdir):  # A resumed run has its own.
-            source = init_from.Plan(
-                config.init_from, config.model.family, parts.model, parts.shapes
-            )
+        if config.init_from and not checkpoints.steps(workdir):
+            family, model = config.model.family, experiment.model
+            source = init_from.Plan(config.init_from, family, model, experiment.shapes)
+        # 4. The workdir, from now on this run's.
         if first:
-            facts = runs.facts(config, parts) | (source.facts if source else {})
+            facts = runs.facts(config, experiment) | (source.facts if source else {})
             config_lib.claim_workdir(workdir, config, facts)
-            runs.copy_inputs(config, parts, workdir)
+            runs.copy_inputs(config, experiment, workdir)
         with (
             Watch(workdir) as watch,
             contextlib.closing(
-                Trainer(config, workdir, parts, source, interruption, watch)
+                Trainer(config, workdir, experiment, source, interruption, watch)
             ) as trainer,
         ):
-            for line in messages.introduction(workdir, parts, found):
+            for line in messages.introduction(workdir, experiment, found):
                 trainer.log.line(line)
+            # 5. The loop, stage after stage, in the order of their names.
             trainer.resume()
             try:
-                for name in config.stages:  # In the order of their names.
+                for name in config.stages:
                     with memory.advising(memory.of_training(config)):
                         trainer.train_stage(name)
-                trainer.finish()
+                finish(trainer)
             except Interrupted as told:
                 step = trainer.save_now()
                 raise Interrupted(
@@ -116,460 +103,25 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
                 ) from told
 
 
-class Flight(NamedTuple):
-    """A step that was dispatched, and has not been seen to end.
-
-    Attributes:
-      step: its number.
-      batches: the feed of its batch.
-      position: of the batch in the feed.
-      metrics: of the step, on the device.
-    """
-
-    step: int
-    batches: batches_lib.TrainBatches
-    position: Position
-    metrics: dict[str, jax.Array]
-
-
-class Trainer:
-    """The run as it goes on: its state on the devices, its progress, its log and checkpoints."""
-
-    def __init__(
-        self,
-        config: ConfigDict,
-        workdir: str,
-        parts: runs.Parts,
-        source: init_from.Plan | None,
-        interruption: Interruption,
-        watch: Watch,
-    ):
-        self.config, self.workdir, self.parts, self.source = config, workdir, parts, source
-        self.interruption, self.watch = interruption, watch
-        self.log = logs.Log(workdir, active=jax.process_index() == 0)
-        self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
-        self.rng = jax.random.key(config.seed)
-        self.num_steps = sum(stage.num_steps for stage in config.stages.values())
-        self._begun = stages_begun((s, stage.num_steps) for s, stage in config.stages.items())
-        self.state: train_step_lib.TrainState | None = None
-        self.progress = Progress()
-        self.flying: collections.deque[Flight] = collections.deque()  # The oldest first.
-        self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
-        self.evaluated = itertools.count(1)  # Batches, for the watch.
-
-    # --------------------------------------------------------------------------------- the start
-
-    def resume(self) -> None:
-        """Takes up the newest checkpoint that can be read, if there is one."""
-        with self.watch.paused('reading a checkpoint'):
-            while (step := self.checkpoints.newest(self.log.line, self._doubt)) is not None:
-                try:
-                    self._restore(step)
-                    return
-                except DamagedCheckpoint as error:
-                    if jax.process_count() > 1:  # The others may have read what they need of it.
-                        raise
-                    self.log.line(str(error))
-        self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
-
-    def _doubt(self, step: int, progress: Progress) -> str:
-        """What a checkpoint of this run cannot say of its progress, in words."""
-        if unknown := set(progress.due) - set(self.parts.evals):
-            return f'its evaluations that are due are {", ".join(map(repr, sorted(unknown)))}'
-        return progress.doubt(step, self._begun)
-
-    def _restore(self, step: int) -> None:
-        parts = self.parts
-        stage = checkpoints_lib.read_progress(self.workdir, step).stage
-        if stage not in self.config.stages:
-            raise UserError(
-                f'checkpoint {step} of {self.workdir} is of stage {stage!r}, and the config has '
-                f'{", ".join(self.config.stages)}; choose another --workdir'
-            )
-        tx, _ = self._optimizer(stage)
-        like = train_step_lib.state_like(tx, parts.shapes, parts.shardings, parts.mask)
-        self.state, self.progress = self.checkpoints.restore(step, like)
-        again = [] if stage in self.progress.chosen else list(self._final())
-        before = self._first_step(stage)
-        self.log.rewind(step, again=again, after=before, due=self.progress.due)
-        self.log.line(f'resumed at step {step}, in stage {stage}')
-        self._divide_best(stage, before)
-        if changed := config_lib.begun_with(self.workdir, self.config):
-            self.log.line(f'what differs from when the run was begun: {changed}')
-
-    def _first_step(self, stage: str) -> int:
-        """The step that a stage begins after."""
-        return self._begun[stage]
-
-    def _divide_best(self, stage: str, first_step: int) -> None:
-        """Says what is lost where the best of all stages was kept, as earlier versions did.
-
-        Of a stage before, it stays that stage's; the best of this one begins with what comes.
-        """
-        best, chosen = self.progress.best, self.progress.chosen
-        if not best or best.step > first_step:
-            return
-        names = list(self.config.stages)
-        owner = [name for name in names if self._first_step(name) < best.step][-1]
-        self.progress.best, self.progress.stale = None, 0
-        self.progress.chosen = {owner: best.step, **chosen}
-        self.log.line(
-            f'the best checkpoint so far, step {best.step}, is of stage {owner}: an earlier '
-            f'version kept one for all stages; stage {stage} chooses among its steps from now on'
-        )
-
-    def _optimizer(self, name: str) -> tuple[Any, Any]:
-        """The optimizer of a stage, and its learning rate by step."""
-        stage = self.config.stages[name]
-        tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
-        if self.config.nonfinite.skip:
-            tx = train_step_lib.skip_nonfinite(tx)
-        return tx, schedule
-
-    def _fresh_params(self) -> Any:
-        rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
-        return train_step_lib.init_params(
-            self.parts.model, self.parts.objective, self.parts.mesh, rng, self.parts.lora
-        )
-
-    def _first_params(self) -> Any:
-        with self.watch.paused('making parameters'):
-            params = self._fresh_params()
-        if self.source is None:
-            return params
-        for line in self.source.lines:
-            self.log.line(line)
-        return self.source.load(params)
-
-    def _load_params(self, step: int) -> Any:
-        self._wait()
-        with self.watch.paused('reading a checkpoint'):
-            return checkpoints_lib.load_params(
-                self.workdir, step, self.parts.shapes, self.parts.shardings
-            )
-
-    # ------------------------------------------------------------------------------- one stage
-
-    def train_stage(self, name: str) -> None:
-        """Trains one stage to its end, and evaluates it; does nothing if that was done before."""
-        config, parts = self.config, self.parts
-        names, stage = list(config.stages), config.stages[name]
-        if name in self.progress.chosen:
-            return
-        if self.progress.stage and names.index(self.progress.stage) > names.index(name):
-            return
-        first_step = self._first_step(name)
-        tx, schedule = self._optimizer(name)
-        if self.progress.stage != name:
-            params = self._params_for(name)
-            self.state = train_step_lib.init_state(tx, params, parts.mask, first_step)
-            self.progress.stage, self.progress.position = name, None
-            self.progress.best, self.progress.stale = None, 0
-        tasks, rates = parts.data[stage.mixture, stage.split]
-        share, shares = partitioning.row_share(parts.mesh)
-        batches = batches_lib.train_batches(
-            tasks,
-            rates,
-            **config.batches,
-            view=parts.objective.view,
-            seed=config.seed,
-            position=self.progress.position and self.progress.position.place(),
-            process_index=share,
-            process_count=shares,
-        )
-        train_step = train_step_lib.TrainStep(
-            parts.model,
-            parts.objective,
-            tx,
-            schedule,
-            parts.mask,
-            self.rng,
-            first_step=first_step,
-            accumulate=config.accumulate,
-            compiling=self._compiling,
-            on_compile=self._compiled,
-        )
-        shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
-        for line in partitioning.held_whole(self.state, shardings, parts.mesh):
-            self.log.line(f'every device holds all of {line}')
-        for line in messages.data_table(name, stage, batches, tasks):
-            self.log.line(line)
-        with contextlib.closing(batches):
-            self._loop(name, train_step, batches, first_step + stage.num_steps)
-        self._end_stage(name)
-
-    @contextlib.contextmanager
-    def _compiling(self, what: str) -> Iterator[None]:
-        """While a program is compiled, in some processes longer than in others."""
-        with self.watch.paused(what):
-            yield
-            cluster.meet()
-
-    def _compiled(self, step: train_step_lib.TrainStep) -> None:
-        self.log.line(messages.compile_line(step, self.parts.mesh))
-        memory.check_step(step.memory, self.parts.mesh, self.config)
-
-    def _params_for(self, stage: str) -> Any:
-        """What a stage starts from."""
-        if self.state is None:
-            return self._first_params()
-        before = self.progress.chosen.get(self.progress.stage)
-        if before is None or self.config.stages[stage].get('start_from', 'last') != 'best':
-            return self.state.params
-        if before == int(self.state.step):
-            return self.state.params
-        self.log.line(
-            f'stage {stage} starts from the best checkpoint of stage {self.progress.stage}, '
-            f'step {before}'
-        )
-        return self._load_params(before)
-
-    # -------------------------------------------------------------------------------- the loop
-
-    def _loop(
-        self,
-        name: str,
-        train_step: train_step_lib.TrainStep,
-        batches: batches_lib.TrainBatches,
-        end_step: int,
-    ) -> None:
-        """Dispatches steps; only logging, evaluation and saving wait for the device."""
-        config, clock, first_step = self.config, logs.Clock(), int(self.state.step)
-        self.window, self.progress.position = [], Position(**batches.position())
-        if self.progress.due:  # The run was told to end while it evaluated this step.
-            self._evaluate(name, first_step, clock)
-            self._save(first_step)
-        for step in range(first_step + 1, end_step + 1):
-            if self._is_stale():
-                self.log.line(f'stage {name} ends before step {step}: the score rises no more')
-                break
-            with clock.waiting():
-                batch = next(batches)
-            batch = partitioning.put_batch(batch, self.parts.mesh)
-            self.state, metrics = train_step(self.state, batch)
-            metrics['finite'].copy_to_host_async()
-            self.flying.append(Flight(step, batches, self.progress.position, metrics))
-            self.progress.position = Position(**batches.position())
-            self._land(STEPS_AHEAD)
-            last = step == end_step
-            if step % config.log_every == 0 or last:
-                self._log_window(name, step, clock, train_step.flops)
-            self.progress.due = [
-                eval_name
-                for eval_name, (_, every) in self.parts.evals.items()
-                if every and (step % every == 0 or last)
-            ]
-            scored = self._evaluate(name, step, clock)
-            if scored or step % self.checkpoints.every == 0 or last:
-                self._save(step)
-            self.checkpoints.check()
-            self.interruption.check()
-
-    def _land(self, ahead: int = 0) -> None:
-        """Waits for all steps but the newest `ahead`, and stops at one that is not finite."""
-        while len(self.flying) > ahead:
-            flight = self.flying.popleft()
-            finite = bool(flight.metrics['finite'])
-            self.watch.done(flight.step)
-            if finite:
-                self.window.append(flight.metrics)
-            else:
-                self._leave_out(flight)
-
-    def _leave_out(self, flight: Flight) -> None:
-        """Says what was not finite, and writes it down with its examples.
-
-        Raises:
-          UserError: config.nonfinite.skip does not allow as many of them.
-        """
-        loss, weight, norm = (float(flight.metrics[key]) for key in ('loss', 'weight', 'grad_norm'))
-        loss /= max(weight, 1.0)
-        path = pathlib.Path(self.workdir, 'nonfinite', f'step-{flight.step}.json')
-        if jax.process_index() == 0:
-            facts = {'step': flight.step, 'loss': str(loss), 'grad_norm': str(norm)}
-            path.parent.mkdir(exist_ok=True)
-            files.write(path, logs.as_json(facts | {'examples': self._examples_of(flight)}))
-        self.progress.skipped += 1
-        skipped, skip = self.progress.skipped, self.config.nonfinite.skip
-        line = f'step {flight.step}: the loss is {loss} and the norm of the gradients {norm}'
-        if skipped <= skip:
-            self.log.line(f'{line}; left out, {skipped} of {skip}; its examples are in {path}')
-            return
-        self._wait()
-        newest = self.checkpoints.latest_step
-        raise UserError(
-            f'{line}, and nonfinite.skip is {skip}; its examples are in {path}, and the newest '
-            f'checkpoint is {"none" if newest is None else f"of step {newest}"}. Try a lower '
-            'learning_rate, clip_norm=1.0 or another nonfinite.skip, in another --workdir'
-        )
-
-    def _examples_of(self, flight: Flight) -> list[dict[str, Any]]:
-        """Those of a step's batch, of all processes."""
-        stage = self.config.stages[self.progress.stage]
-        tasks = {task.name: task for task in self.parts.data[stage.mixture, stage.split][0]}
-        return [
-            {
-                'task': name,
-                'split': split,
-                'number': number,
-                'input': tasks[name][number]['inputs_pretokenized'][:200],
-                'target': tasks[name][number]['targets_pretokenized'][:200],
-            }
-            for name, split, number in flight.batches.examples(flight.position.place())
-        ]
-
-    def _log_window(self, name: str, step: int, clock: logs.Clock, flops: float | None) -> None:
-        self._land()
-        window, self.window = self.window, []
-        if not window:  # All steps were left out.
-            return
-        values = train_step_lib.window_metrics(window)
-        seconds, waited = clock.window()
-        values |= {
-            'tokens_per_second': values.pop('tokens') / seconds,
-            'examples_per_second': values.pop('examples') / seconds,
-            'input_wait': waited,
-        }
-        peak = partitioning.peak_flops(self.parts.mesh)
-        if peak and flops:
-            values['mfu'] = flops * len(window) / seconds / peak
-        left = seconds / len(window) * (self.num_steps - step)
-        self.log.write(step, 'train', name, values)
-        self.log.line(logs.progress(step, self.num_steps, name, values, left))
-
-    def _save(self, step: int) -> None:
-        """Begins to save a step; of one that is saved already its progress, if that has changed."""
-        self._land()
-        with self.watch.paused('saving'):
-            self.checkpoints.save(step, self.state, self.progress)
-
-    def save_now(self) -> int:
-        """Saves the newest step, and returns it when it is on disk."""
-        step = int(self.state.step)
-        self._save(step)
-        self._wait()
-        return step
-
-    def _wait(self) -> None:
-        """Returns when what was begun to be saved is on disk."""
-        with self.watch.paused('saving'):
-            self.checkpoints.wait()
-
-    # ------------------------------------------------------------------------------ evaluation
-
-    def _evaluate(self, stage: str, step: int, clock: logs.Clock) -> bool:
-        """Runs what is due; whether the score that chooses the best checkpoint was among it."""
-        chosen, _, score = self.config.best.score.partition('/')
-        scored = False
-        while due := self.progress.due:
-            self._land()
-            evaluator, _ = self.parts.evals[due[0]]
-            with clock.paused():
-                scores = self._run_evaluator(due[0], evaluator, self.state.params, step, stage)
-            if due[0] == chosen:
-                self._note_score(step, scores, score, evaluator)
-                scored = True
-            self.progress.due = due[1:]
-        return scored
-
-    def _run_evaluator(
-        self, name: str, evaluator: Any, params: Any, step: int, stage: str
-    ) -> dict[str, dict[str, float]]:
-        started = time.monotonic()
-        rows = self.config.evals[name].batch_size
-        with memory.advising(f'take a smaller config.evals.{name}.batch_size (now {rows:,})'):
-            scores = evaluator.run(
-                params,
-                step,
-                self.workdir,
-                stage,
-                check=self._after_batch,
-                scoring=lambda: self.watch.paused('scoring'),
-            )
-        self.watch.done(step)
-        for task, values in scores.items():
-            self.log.write(step, 'eval', f'{name}/{task}', values)
-        took = logs.duration(time.monotonic() - started)
-        mean = messages.headline(scores, self.config.best.score)
-        count = len(scores) - 1
-        of = f', mean of {count} tasks' if count > 1 else ''
-        self.log.line(f'{name} at step {step}{of}: {mean} ({took})')
-        return scores
-
-    def _after_batch(self) -> None:
-        """Called after every batch of an evaluation."""
-        self.watch.done(next(self.evaluated), 'evaluation batch')
-        self.interruption.check()
-
-    def _note_score(
-        self, step: int, scores: Mapping[str, Mapping[str, float]], at: str, evaluator: Any
-    ) -> None:
-        task, key = at.split('/')
-        if key == 'headline':
-            score = evaluator.headline(scores, task)
-        elif key in scores[task]:
-            score = scores[task][key]
-        else:
-            raise errors.unknown('score in config.best.score', key, scores[task])
-        best = self.progress.best
-        sign = 1 if self.config.best.mode == 'max' else -1
-        if math.isfinite(score) and (best is None or sign * score > sign * best.score):
-            self.progress.best, self.progress.stale = Best(step, float(score)), 0
-        else:
-            self.progress.stale += 1
-
-    def _is_stale(self) -> bool:
-        return 0 < self.config.best.patience <= self.progress.stale
-
-    # ------------------------------------------------------------------------------------- end
-
-    def _final(self) -> dict[str, Any]:
-        """The evaluations of the end of a stage."""
-        return {name: e for name, (e, every) in self.parts.evals.items() if not every}
-
-    def _end_stage(self, stage: str) -> None:
-        """The evaluations of the end, on the best checkpoint of the stage, or on its last one."""
-        self._wait()
-        best = self.progress.best
-        last = int(self.state.step)
-        step, params = last, self.state.params
-        if best and best.step != step:
-            step, params = best.step, self._load_params(best.step)
-        if self._final():
-            which = 'its best checkpoint' if best else 'its last checkpoint'
-            self.log.line(f'stage {stage} ends: it is evaluated at {which}, step {step}')
-        for name, evaluator in self._final().items():
-            self._run_evaluator(name, evaluator, params, step, stage)
-        self.progress.chosen = self.progress.chosen | {stage: step}
-        self._save(last)  # What was evaluated is not evaluated again.
-
-    def finish(self) -> None:
-        """The baselines, the table, DONE."""
-        self._wait()
-        step = self.progress.chosen[self.progress.stage]
-        if jax.process_index() > 0:
-            return
-        with self.watch.paused('scoring the baselines'):
-            for name in self._final():
-                block, data = self.config.evals[name], self.parts.data
-                learnt = runs.evaluated({**block, 'split': self.config.baseline_split}, data)
-                train_tasks = {task.name: task for task in learnt}
-                for task in runs.evaluated(block, data):
-                    baselines.score(
-                        self.workdir,
-                        self.config.baselines,
-                        task,
-                        train_tasks.get(task.name),
-                        self.parts.evals[name][0].examples(task.name),
-                    )
-        if self.parts.evals:
-            self.log.line('\n' + report.table(self.workdir))
-        files.write(pathlib.Path(self.workdir) / 'DONE', f'{step}\n')
-
-    def close(self) -> None:
-        """Waits for checkpoints; frees threads and files."""
-        self.checkpoints.close()
-        self.log.close()
+def finish(trainer: Trainer) -> None:
+    """The baselines, the table, DONE."""
+    trainer.wait()
+    config, workdir, experiment = trainer.config, trainer.workdir, trainer.experiment
+    if jax.process_index() > 0:
+        return
+    with trainer.watch.paused('scoring the baselines'):
+        for name, evaluator in trainer.final_evals().items():
+            block = config.evals[name]
+            learnt = {**block, 'split': config.baseline_split}
+            train_tasks = {task.name: task for task in runs.evaluated(learnt, experiment.data)}
+            for task in runs.evaluated(block, experiment.data):
+                train_task = train_tasks.get(task.name)
+                examples = evaluator.examples(task.name)
+                baselines.score(workdir, config.baselines, task, train_task, examples)
+    if experiment.evals:
+        trainer.log.line('\n' + screen.table(workdir))
+    step = trainer.progress.chosen[trainer.progress.stage]
+    files.write(pathlib.Path(workdir) / 'DONE', f'{step}\n')
 
 
 if __name__ == '__main__':

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import commands
+from xlbench.fewshot import command_lines
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.sweep, sys.argv, __doc__)
+    commands.check_first(command_lines.sweep, sys.argv, __doc__)
 
 from xlbench import dry_run
 from xlbench.fewshot import sweep
@@ -24,7 +25,7 @@ from xlbench.parallel import cluster
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    config, workdir, only_say = commands.sweep(argv, __doc__)
+    config, workdir, only_say = command_lines.sweep(argv, __doc__)
     found = cluster.join()
     if only_say:
         for line in (*sweep.in_advance(config, workdir, found), dry_run.LAST):

@@ -22,9 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xlbench import commands
+from xlbench.fewshot import command_lines
 
 if __name__ == '__main__':  # A slip is answered before the imports below, which take seconds.
-    commands.check_first(commands.attention, sys.argv, __doc__)
+    commands.check_first(command_lines.attention, sys.argv, __doc__)
 
 import jax
 import numpy as np
@@ -180,7 +181,7 @@ def token_names(tokenizer: tokenizers.Tokenizer, ids: Sequence[int]) -> list[str
 
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
-    flags = commands.attention(argv, __doc__)
+    flags = command_lines.attention(argv, __doc__)
     sweep = Sweep.read(flags.workdir)
     task, language = sweep.config['task'], flags.lang
     languages = list(dict.fromkeys(row.language for row in sweep.rows))

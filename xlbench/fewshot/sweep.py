@@ -53,6 +53,7 @@ from xlbench.metrics import tagging
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.training import checkpoints, init_from, memory, objectives, train_step
+from xlbench.training.experiment import Data
 
 STARTS = ('source', 'none')
 # Seconds between two lines about a group that is running.
@@ -255,7 +256,7 @@ def check_config(config: ConfigDict) -> Adapt:
     return adapt
 
 
-def open_data(config: ConfigDict, adapt: Adapt) -> runs.Data:
+def open_data(config: ConfigDict, adapt: Adapt) -> Data:
     """What the sweep reads, and its source training learns from; makes what is not prepared."""
     root, vocabulary = config.source.data.root, config.source.data.vocabulary
     pairs = needed_data(config, adapt)
@@ -325,7 +326,7 @@ class Source:
       UserError: it cannot be adapted.
     """
 
-    def __init__(self, workdir: str, config: ConfigDict, data: runs.Data, mesh: Mesh):
+    def __init__(self, workdir: str, config: ConfigDict, data: Data, mesh: Mesh):
         self.workdir, self.config, self._mesh = workdir, config, mesh
         vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
         self.labels = runs.labels_of(data)
@@ -371,7 +372,7 @@ def source_config(config: ConfigDict) -> ConfigDict:
     return own
 
 
-def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: runs.Data) -> None:
+def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> None:
     """Raises UserError unless texts of the data are what the source model reads and labels."""
     length, most = adapt.lengths['inputs'], source.model.config.max_positions
     if length > most:
@@ -807,7 +808,7 @@ def introduction(
     )
 
 
-def facts(config: ConfigDict, source: Source, data: runs.Data, mesh: Mesh) -> dict[str, Any]:
+def facts(config: ConfigDict, source: Source, data: Data, mesh: Mesh) -> dict[str, Any]:
     """What config.json says beside the config."""
     splits = {f'{t.name}/{t.split}': t for tasks, _ in data.values() for t in tasks}
     first = next(iter(splits.values()))

@@ -7,30 +7,31 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, logs, runs
+from xlbench import config as config_lib, logs
 from xlbench.benchmarks import BENCHMARKS
 from xlbench.data.batches import TrainBatches
 from xlbench.parallel import partitioning
 from xlbench.training import memory
+from xlbench.training.experiment import Experiment
 from xlbench.training.train_step import TrainStep
 
 
-def introduction(workdir: str, parts: runs.Parts, found: str) -> Iterator[str]:
+def introduction(workdir: str, experiment: Experiment, found: str) -> Iterator[str]:
     """Versions, processes, mesh, model and data, a plain line each."""
     versions = config_lib.facts()['versions'].items()
     yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
     yield f'process {jax.process_index()} of {jax.process_count()} ({found}), workdir {workdir}'
-    yield f'mesh {partitioning.describe(parts.mesh)}'
-    size = logs.quantity(4 * parts.num_parameters, 'B')
+    yield f'mesh {partitioning.describe(experiment.mesh)}'
+    size = logs.quantity(4 * experiment.num_parameters, 'B')
     yield (
-        f'{logs.quantity(parts.num_parameters)} parameters ({size} in float32), '
-        f'{logs.quantity(parts.num_trainable)} of them trained'
+        f'{logs.quantity(experiment.num_parameters)} parameters ({size} in float32), '
+        f'{logs.quantity(experiment.num_trainable)} of them trained'
     )
-    programs = sum(evaluator.num_programs for evaluator, _ in parts.evals.values())
+    programs = sum(evaluator.num_programs for evaluator, _ in experiment.evals.values())
     yield f'evaluation compiles at most {programs} programs'
-    for evaluator, _ in parts.evals.values():
+    for evaluator, _ in experiment.evals.values():
         yield from evaluator.notes.values()
-    if parts.is_sample:
+    if experiment.is_sample:
         yield 'data: the embedded sample corpora; no score here compares with a published one'
 
 

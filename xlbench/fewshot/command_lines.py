@@ -1,0 +1,40 @@
+"""The command lines of xlbench.fewshot, read without jax; see xlbench/commands.py."""
+
+import argparse
+import pathlib
+from collections.abc import Sequence
+
+from xlbench import config as config_lib, errors, names
+from xlbench.benchmarks import topics
+from xlbench.errors import UserError
+from xlbench.fewshot import workdir as workdir_lib
+from xlbench.fewshot.results import Sweep
+
+
+def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
+    """A command line of xlbench.fewshot, with every name that it and its config give checked."""
+    command = config_lib.parse_command(argv, doc=doc, fields=names.fields, dry_run=True)
+    names.check_sweep(command.config)
+    if not workdir_lib.check_workdir(command.workdir, command.config):
+        names.check_sweep_places(command.config)
+    return command
+
+
+def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
+    """A command line of xlbench.fewshot.attention."""
+    parser = errors.ArgumentParser('python -m xlbench.fewshot.attention', doc)
+    add = parser.add_argument
+    add('workdir', type=pathlib.Path, metavar='WORKDIR', help='of a finished sweep')
+    add('--lang', required=True, help='code of the language, such as de')
+    add('--shots', type=int, default=1, help='K; default: %(default)s')
+    add('--bucket', type=int, default=0, help='default: %(default)s')
+    add('--from', dest='right', metavar='LABEL', help='only examples with this right label')
+    add('--to', dest='wrong', metavar='LABEL', help='only examples that get this wrong label')
+    add('--top', type=int, default=10, help='tokens to print of each sign; default: %(default)s')
+    add('--output', metavar='FILE', help='of the CSV; default: WORKDIR/attention-....csv')
+    args = parser.parse_args(argv[1:])
+    config = Sweep.read(args.workdir).config
+    task = config.get('task')
+    if topics.is_tagging(task):
+        raise UserError(f'{args.workdir} is about {task}, which labels words and not [CLS]')
+    return args

@@ -1,0 +1,91 @@
+"""Checks of what a task file gives to `register_...`, before anything is read."""
+
+import functools
+import inspect
+import os
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import seqio
+
+from xlbench import errors
+from xlbench.data import rows
+from xlbench.pipeline.user_files import (
+    PLACES,
+    DialogueFiles,
+    Files,
+    Hub,
+    Metric,
+    Shots,
+    is_files,
+    is_texts,
+)
+
+# What may be declared of a task: annotation -> whether a value is of that kind, and what is.
+_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    str: (lambda value: isinstance(value, str), 'a text'),
+    bool: (lambda value: isinstance(value, bool), 'True or False'),
+    int: (lambda value: isinstance(value, int) and not isinstance(value, bool), 'a whole number'),
+    types.NoneType: (lambda value: value is None, 'None'),
+    Sequence[str]: (is_texts, "a list of texts, such as ['a', 'b']"),
+    Mapping[str, str]: (
+        lambda value: isinstance(value, Mapping) and is_texts([*value, *value.values()]),
+        "texts by name, such as {'inputs': 'text', 'targets': 'headline'}",
+    ),
+    Files: (lambda value: is_files(value, str | Hub), PLACES),
+    DialogueFiles: (lambda value: is_files(value, str), PLACES),
+    Sequence[Metric]: (
+        lambda value: isinstance(value, list | tuple) and all(map(callable, value)),
+        'a list of metrics, such as [exact_match], a function of (targets, predictions)',
+    ),
+    Callable[[str, int], bool]: (callable, 'a function'),
+    Shots: (lambda value: isinstance(value, Shots), 'pipeline.Shots(numbers=(1, 2, 4))'),
+}
+
+
+def declares(register: Callable[..., Any]) -> Callable[..., Any]:
+    """Checks what a `register_...` function is called with by its annotations, in one line."""
+    signature = inspect.signature(register)
+
+    @functools.wraps(register)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:  # A misspelt argument, or one that is missing.
+            raise errors.UserError(f'{register.__name__}: {error}') from None
+        given = bound.arguments
+        if isinstance(given['files'], Mapping):  # A pathlib.Path is a path, too.
+            given['files'] = {
+                split: os.fspath(place) if isinstance(place, os.PathLike) else place
+                for split, place in given['files'].items()
+            }
+        name = given['name']
+        if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
+            raise errors.UserError(
+                f'{register.__name__}: {name!r} is no name of a task; letters, digits, "_" and "." '
+                'are, such as news_title_de'
+            )
+        for argument, value in given.items():
+            annotation = signature.parameters[argument].annotation
+            is_union = isinstance(annotation, types.UnionType)
+            kinds = [_KINDS[kind] for kind in (annotation.__args__ if is_union else [annotation])]
+            if not any(fits(value) for fits, _ in kinds):
+                allowed = ' or '.join(words for _, words in kinds if words != 'None')
+                raise errors.UserError(
+                    f'task {name}: {argument} is {errors.shortened(value)}; give {allowed}'
+                )
+        return register(*bound.args, **bound.kwargs)
+
+    return checked
+
+
+def check_new(name: str, files: Files, layout: rows.Layout) -> None:
+    """UserError for a task that cannot be registered."""
+    if name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
+        raise errors.UserError(f'task {name} is there already; choose another name')
+    for path in files.values():
+        ending = '' if isinstance(path, Hub) else os.path.splitext(path)[1]
+        if ending and not layout.format:
+            layout.format_of(path)  # A folder has no ending, and is looked into when it is read.

@@ -1,0 +1,166 @@
+"""Tasks of dialogues: each turn a message, the next one its reply."""
+
+import functools
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import seqio
+
+from xlbench import errors
+from xlbench.data import readers
+from xlbench.pipeline.binding import retrieval_features, text_features
+from xlbench.pipeline.declared import declares
+from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preprocessors
+from xlbench.pipeline.scoring import HEADLINES, reply_metrics
+from xlbench.pipeline.sources import RecordSource, below_root
+from xlbench.pipeline.user_files import DialogueFiles, Metric
+
+REPLY_FIELDS = ('message', 'reply', 'lm_score', 'cluster', 'display')
+# A pair has neither a score nor a cluster; those are of the members of a response set.
+PAIR = dict.fromkeys(REPLY_FIELDS, '')
+# Stands in place of a message where one side opens a dialogue; ParlAI's convention.
+SILENCE = '__SILENCE__'
+
+
+def add_reply_tasks(
+    name: str,
+    lang: str,
+    source: seqio.DataSource,
+    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    headline: str | None = None,
+) -> list[seqio.Task]:
+    """Registers both views of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
+
+    Args:
+      name: of the benchmark, the name of the file this stands in.
+      lang: ISO code of messages and replies.
+      source: gives REPLY_FIELDS.
+      metrics: metric functions; by default those of `reply_metrics`.
+      headline: the score that stands for the tasks; see `headline`.
+    """
+    for kind in ('retrieval', 'generation'):
+        score = headline or ('mrs_rouge' if metrics is None else '')
+        HEADLINES[f'{name}_{kind}_{lang}_{lang}'] = score
+    metrics = reply_metrics(lang) if metrics is None else list(metrics)
+    sides = '{message}', '{reply}'
+    views = {
+        'retrieval': (retrieval_preprocessors(*sides, REPLY_FIELDS), retrieval_features()),
+        'generation': (text_preprocessors(*sides, lang, REPLY_FIELDS, lang), text_features()),
+    }
+    return [
+        seqio.TaskRegistry.add(
+            f'{name}_{kind}_{lang}_{lang}',
+            source=source,
+            preprocessors=steps,
+            output_features=features,
+            metric_fns=list(metrics),
+        )
+        for kind, (steps, features) in views.items()
+    ]
+
+
+@declares
+def register_dialogue_tasks(
+    name: str,
+    lang: str,
+    *,
+    files: DialogueFiles,
+    format: str = 'lines',
+    separator: str = '__eou__',
+    part_of: Callable[[str, int], bool] | None = None,
+    drop_seen: bool = True,
+    metrics: Sequence[Metric] | None = None,
+    headline: str | None = None,
+    hint: str = '',
+) -> list[seqio.Task]:
+    """Adds <name>_retrieval_<lang>_<lang> and <name>_generation_<lang>_<lang> of dialogues.
+
+    Each utterance is a message and the next one its reply. Pairs whose message is SILENCE are left
+    out.
+
+    Args:
+      name: without _; the name of the file it stands in.
+      lang: ISO code.
+      files: split -> path, absolute or below the data root; a pattern or .gz as in `readers.find`.
+      format: 'lines', a dialogue on each line, or 'json': see readers.read_dialogues and
+        read_dialogues_json.
+      separator: of 'lines': what stands between two utterances.
+      part_of: (split, number of a dialogue in its file, from 0) -> whether the dialogue is in the
+        split; for splits of one file. By default all are.
+      drop_seen: leaves out, of every split but 'train', the pairs that 'train' has, in the same
+        letters and digits, so that what is scored was not learnt by heart. Their number is in the
+        manifest.
+      metrics: metric functions; by default those of `reply_metrics`.
+      headline: the score that stands for the tasks in tables and config.best; see `headline`.
+      hint: how to get the files, for the message about a missing one.
+
+    Example, tasks/chat.py:
+      from xlbench import pipeline
+
+      pipeline.register_dialogue_tasks(
+          'chat', 'de', files={'train': 'chat/train.txt', 'test': 'chat/test.txt'}
+      )
+    """
+    kinds = {
+        'lines': functools.partial(readers.read_dialogues, separator=separator),
+        'json': readers.read_dialogues_json,
+    }
+    if format not in kinds:
+        raise errors.unknown('format', format, kinds)
+    if '_' in name:
+        raise errors.UserError(f'{name!r} has a _, where the name of a benchmark ends; take it out')
+    if not separator.strip(' '):
+        raise errors.UserError(f'{name}: separator {separator!r} would cut at spaces; name another')
+
+    def patterns(split: str) -> list[str]:
+        seen = drop_seen and split != 'train' and 'train' in files
+        return [files[split], files['train']] if seen else [files[split]]
+
+    def pairs(split: str, paths: Iterable[str]) -> Iterator[readers.Record | readers.BadRecord]:
+        for path in paths:
+            for record in kinds[format](path):
+                bad = isinstance(record, readers.BadRecord)
+                if bad or part_of is None or part_of(split, int(record['dialogue'])):
+                    yield record
+
+    def read(split: str, *paths: str) -> Iterator[Any]:
+        own, *others = [len(readers.find(below_root(path))) for path in patterns(split)]
+        if own + sum(others) != len(paths):
+            raise errors.UserError(f'the files of {name} changed before split {split!r} was read')
+        seen = set()
+        for record in pairs('train', paths[own:]):
+            if not isinstance(record, readers.BadRecord):
+                seen.add(_letters(record))
+            elif record.fatal:  # What else is wrong there, reading 'train' reports.
+                yield record
+        for record in pairs(split, paths[:own]):
+            if isinstance(record, readers.BadRecord):
+                yield record
+            elif record['message'] == SILENCE:
+                yield readers.LeftOut(f'pairs whose message is {SILENCE}')
+            elif _letters(record) in seen:
+                yield readers.LeftOut('pairs that training has')
+            else:
+                yield PAIR | {key: record[key] for key in ('message', 'reply')}
+
+    source = RecordSource(
+        read,
+        patterns,
+        tuple(files),
+        REPLY_FIELDS,
+        source_lang=lang,
+        target_lang=lang,
+        count=lambda split, *paths: sum(isinstance(r, dict) for r in read(split, *paths)),
+        hint=hint,
+    )
+    return add_reply_tasks(name, lang, source, metrics, headline)
+
+
+def _letters(pair: readers.Record) -> tuple[str, ...]:
+    """Message and reply without case, punctuation and spaces. Example: 'Ja !' -> 'ja'"""
+    sides = [pair[name].casefold() for name in ('message', 'reply')]
+    # Letters, their marks, numbers; a text that has none stays as it is.
+    return tuple(
+        ''.join(c for c in text if unicodedata.category(c)[0] in 'LMN') or text for text in sides
+    )

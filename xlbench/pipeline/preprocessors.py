@@ -1,0 +1,302 @@
+"""From records to texts and ids: what the preprocessors of tasks are made of."""
+
+import functools
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from xlbench import errors
+from xlbench.data import features, vocabularies
+from xlbench.pipeline.binding import tokenizer
+from xlbench.pipeline.labels import Labels, as_labels
+
+
+def text_map(fn: Callable[..., dict[str, tf.Tensor]]) -> Callable[..., tf.data.Dataset]:
+    """Like seqio.map_over_dataset, for a function that is right for batches of texts, too."""
+    mapped = seqio.map_over_dataset(fn)
+    mapped.works_on_batches = True
+    return mapped
+
+
+def works_on_batches(preprocessor: Callable[..., Any]) -> bool:
+    """Whether a preprocessor was made by `text_map`."""
+    while isinstance(preprocessor, functools.partial):
+        preprocessor = preprocessor.func
+    return getattr(preprocessor, 'works_on_batches', False)
+
+
+@text_map
+def format_text(
+    example: dict[str, tf.Tensor], inputs: str, targets: str, keep: Sequence[str] = ()
+) -> dict[str, tf.Tensor]:
+    """Fills fields into templates.
+
+    Args:
+      example: the fields of a record.
+      inputs: template of the model's input.
+      targets: template of the text to generate.
+      keep: fields that stay as they are, such as an id.
+
+    Example: {'passage': 'Rome is old.', 'answer': 'Rome', 'target': 'What is old?'} with
+      inputs '{passage} <answer> {answer}' and targets '{target}' ->
+      {'inputs': 'Rome is old. <answer> Rome', 'targets': 'What is old?'}
+    """
+    result = {name: example[name] for name in keep}
+    for name, template in (('inputs', inputs), ('targets', targets)):
+        parts: list[Any] = []
+        for literal, field, _, _ in string.Formatter().parse(template):
+            parts += [literal] if literal else []
+            parts += [example[field]] if field is not None else []
+        result[name] = tf.strings.join(parts)
+    return result
+
+
+@text_map
+def tag_target_language(example: dict[str, tf.Tensor], lang: str) -> dict[str, tf.Tensor]:
+    """Writes the target language at the start of the input, if the vocabulary's model reads it so.
+
+    The MTG paper (arXiv:2108.07140, section 4.1) puts the tag of the target language at the start
+    of mT5's input without saying how it is spelled. Example, lang 'de': 'Rome' -> '<de> Rome'
+    """
+    if tokenizer().tags != 'target_in_source':
+        return example
+    return example | {'inputs': tf.strings.join([f'<{lang}> ', example['inputs']])}
+
+
+def prefixes(
+    source_lang: str | None, target_lang: str | None, view: str = 'generation'
+) -> dict[str, np.ndarray]:
+    """What `add_prefix` puts before each feature, [length] int32, for the vocabulary in use."""
+    chosen = tokenizer()
+    if view != 'generation' and vocabularies.FAMILIES[chosen.family].needs_languages:
+        raise errors.UserError(
+            f'vocabulary {chosen.name} is of a model whose inputs hold the language to translate '
+            f'from or into, so it is no vocabulary for {view}; take one of BERT, XLM-R or T5'
+        )
+    source, target = chosen.prefix_ids(source_lang, target_lang)
+    return {'inputs': source, 'targets': source if view == 'retrieval' else target}
+
+
+def add_prefix(
+    dataset: tf.data.Dataset,
+    source_lang: str | None,
+    target_lang: str | None,
+    view: str = 'generation',
+) -> tf.data.Dataset:
+    """Puts the model's own tokens before the ids: of the language, or of the start of a text.
+
+    Example, mBART-50, 'en' to 'de': inputs [5, 6], targets [7] -> [en_XX, 5, 6], [de_DE, 7]. The
+    loss covers them, as in mBART's pretraining, so that a decoder that is told its first token and
+    one that is not go on alike. For retrieval the targets get what the inputs get, BERT:
+    [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
+    """
+    found = prefixes(source_lang, target_lang, view)
+    found = {name: ids for name, ids in found.items() if ids.size}
+
+    def prepend(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return example | {
+            name: tf.concat([ids, example[name]], 0)
+            for name, ids in found.items()
+            if name in example
+        }
+
+    return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if found else dataset
+
+
+def cut_passage(
+    dataset: tf.data.Dataset,
+    sequence_length: Mapping[str, int] | None = None,
+) -> tf.data.Dataset:
+    """Cuts inputs without eos that are too long, so that the answer that stands last in them stays.
+
+    xlbench's own batches are cut alike: see features.trim_passage.
+    """
+    limit = (sequence_length or {}).get('inputs')
+    if not limit:
+        return dataset
+    chosen = tokenizer()
+    mark, end = chosen.answer_mark(), np.array([chosen.eos_id], np.int32)
+
+    def cut(ids: np.ndarray) -> np.ndarray:
+        whole = np.concatenate([ids, end])
+        return features.trim_passage(whole, limit, chosen.eos_id, mark)[:-1]
+
+    def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        ids = tf.numpy_function(cut, [record['inputs']], tf.int32)
+        ids.set_shape([None])
+        return record | {'inputs': ids}
+
+    return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def text_preprocessors(
+    inputs: str,
+    targets: str,
+    target_lang: str | None = None,
+    keep: Sequence[str] = (),
+    source_lang: str | None = None,
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a text-to-text task: templates, language tag, ids, language tokens, eos.
+
+    Args:
+      inputs, targets: templates, see `format_text`.
+      target_lang: ISO code of the targets, None where it is not one language.
+      keep: fields that stay as they are.
+      source_lang: ISO code of the inputs, likewise.
+    """
+    tag = [functools.partial(tag_target_language, lang=target_lang)] if target_lang else []
+    return [
+        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
+        *tag,
+        seqio.preprocessors.tokenize,
+        functools.partial(add_prefix, source_lang=source_lang, target_lang=target_lang),
+        seqio.CacheDatasetPlaceholder(),
+        cut_passage,
+        seqio.preprocessors.append_eos_after_trim,
+    ]
+
+
+def retrieval_preprocessors(
+    inputs: str, targets: str, keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a retrieval task: templates, then both sides as inputs of an encoder.
+
+    Args:
+      inputs, targets: templates, see `format_text`.
+      keep: fields that stay as they are.
+
+    Example, BERT: 'Hast du Zeit?', 'Ja' -> [CLS] Hast du Zeit ? [SEP], [CLS] Ja [SEP]; no language
+    tag in either.
+    """
+    return [
+        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
+        seqio.preprocessors.tokenize,
+        functools.partial(add_prefix, source_lang=None, target_lang=None, view='retrieval'),
+        seqio.CacheDatasetPlaceholder(),
+        seqio.preprocessors.append_eos_after_trim,
+    ]
+
+
+def classification_preprocessors(
+    labels: Sequence[str] | Labels, texts: Sequence[str], keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a classification task, from records with a `label`.
+
+    Args:
+      labels: their texts, in the order of their ids.
+      texts: the fields of the one or two texts.
+      keep: fields that stay as they are.
+    """
+    labels = as_labels(labels, 'classification')
+    encoder = functools.partial(classification_encoder, labels, tuple(texts))
+    step = functools.partial(encode_labelled, encoder=encoder, texts=tuple(texts), keep=tuple(keep))
+    return [step, seqio.CacheDatasetPlaceholder()]
+
+
+def tagging_preprocessors(
+    labels: Sequence[str] | Labels, keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a tagging task, from records of `words` and `tags`.
+
+    Args:
+      labels: all tags, in the order of their ids.
+      keep: fields that stay as they are.
+    """
+    encoder = functools.partial(tagging_encoder, as_labels(labels, 'tagging'))
+    step = functools.partial(encode_labelled, encoder=encoder, texts=('words',), keep=tuple(keep))
+    return [step, seqio.CacheDatasetPlaceholder()]
+
+
+Encoder = Callable[[Mapping[str, str]], dict[str, Any]]  # A record -> its features.
+
+
+def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str]) -> Encoder:
+    """Encodes one or two texts and their label, by the vocabulary in use.
+
+    Example, BERT: {'text_a': 'Es regnet.', 'text_b': 'Es ist nass.', 'label': 'entailment'} ->
+      inputs [CLS] Es regnet . [SEP] Es ist nass . [SEP], targets [1], piece_counts [3, 4],
+      inputs_pretokenized 'Es regnet.\\tEs ist nass.', targets_pretokenized 'entailment'
+    """
+    chosen, known = tokenizer(), Labels(as_labels(labels, '').labels, 'classification')
+    prefixes(None, None, 'classification')  # Refuses vocabularies that are of no encoder.
+
+    def encode(record: Mapping[str, str]) -> dict[str, Any]:
+        sides = [record[name] for name in texts]
+        pieces = [chosen.encode(side) for side in sides]
+        return {
+            'inputs': chosen.join_texts(pieces),
+            'targets': known.ids([record['label']]),
+            'piece_counts': np.array([len(ids) for ids in pieces], np.int32),
+            'inputs_pretokenized': '\t'.join(sides),
+            'targets_pretokenized': record['label'],
+        }
+
+    return encode
+
+
+def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
+    """Encodes words and their tags, each word alone, by the vocabulary in use.
+
+    A word that the vocabulary leaves nothing of is one unknown piece.
+
+    Example, BERT: {'words': 'Hunde bellen', 'tags': 'NOUN VERB'} -> inputs
+      [CLS] Hun ##de bel ##len [SEP], targets [7, 15], piece_counts [2, 2]
+    """
+    chosen, known = tokenizer(), Labels(as_labels(labels, '').labels, 'tagging')
+    prefixes(None, None, 'tagging')  # Refuses vocabularies that are of no encoder.
+    pieces_of = functools.lru_cache(2**17)(chosen.encode)
+
+    def encode(record: Mapping[str, str]) -> dict[str, Any]:
+        pieces = [pieces_of(word) for word in record['words'].split(' ')]
+        inputs, piece_counts = chosen.join_words(pieces)
+        return {
+            'inputs': inputs,
+            'targets': known.ids(record['tags'].split(' ')),
+            'piece_counts': piece_counts,
+            'inputs_pretokenized': record['words'],
+            'targets_pretokenized': record['tags'],
+        }
+
+    return encode
+
+
+def encode_labelled(
+    dataset: tf.data.Dataset,
+    encoder: Callable[[], Encoder],
+    texts: Sequence[str],
+    keep: Sequence[str] = (),
+) -> tf.data.Dataset:
+    """Texts and labels -> ids; `prepare` calls the encoder without a dataset, which is faster.
+
+    Args:
+      dataset: of records of texts.
+      encoder: gives the function that encodes one, for the vocabulary of this moment.
+      texts: the fields that hold language; `prepare` trains vocabularies on them.
+      keep: fields that stay as they are.
+    """
+    del texts
+    encode, fields = encoder(), list(dataset.element_spec)
+    ids = ('inputs', 'targets', 'piece_counts')
+    shown = ('inputs_pretokenized', 'targets_pretokenized')
+
+    def call(*values: Any) -> list[np.ndarray]:
+        # Eager, a text is an array [].
+        data = [value.item() if isinstance(value, np.ndarray) else value for value in values]
+        found = encode({name: text.decode() for name, text in zip(fields, data, strict=True)})
+        return [found[name] for name in ids] + [
+            np.array(found[name].encode(), object) for name in shown
+        ]
+
+    def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        types = [tf.int32] * len(ids) + [tf.string] * len(shown)
+        found = tf.numpy_function(call, [record[name] for name in fields], types)
+        for tensor, shape in zip(found, [[None]] * len(ids) + [[]] * len(shown), strict=True):
+            tensor.set_shape(shape)
+        kept = {name: record[name] for name in keep}
+        return kept | dict(zip((*ids, *shown), found, strict=True))
+
+    return dataset.map(example)

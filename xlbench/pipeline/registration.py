@@ -1,0 +1,291 @@
+"""`register_...`: tasks for files of a user's own, in one call."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import seqio
+
+from xlbench import errors
+from xlbench.data import readers, rows
+from xlbench.pipeline.binding import text_features
+from xlbench.pipeline.declared import check_new, declares
+from xlbench.pipeline.labels import label_features
+from xlbench.pipeline.preprocessors import (
+    classification_preprocessors,
+    tagging_preprocessors,
+    text_preprocessors,
+)
+from xlbench.pipeline.scoring import OF_TAGS, note_headline, text_metrics
+from xlbench.pipeline.tagged import FORMATS, tagged_format, tagged_reader, tagged_record
+from xlbench.pipeline.user_files import (
+    Files,
+    Metric,
+    Shots,
+    check_shots,
+    file_source,
+    known_labels,
+    read_rows,
+    with_labels,
+)
+
+
+@declares
+def register_text_task(
+    name: str,
+    *,
+    files: Files,
+    fields: Mapping[str, str],
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    separator: str | None = None,
+    quotes: bool = True,
+    lang: str | None = None,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    metrics: Sequence[Metric] | None = None,
+    headline: str | None = None,
+) -> seqio.Task:
+    """Adds a text-to-text task that reads files of any common format.
+
+    Args:
+      name: of the task; its first word (up to the first _) is the name of the file it stands in.
+      files: split -> path, absolute or below the data root. A path may be a pattern of several
+        files (de/train-*.parquet), a folder of `datasets.Dataset.save_to_disk`, or a `Hub`; .gz is
+        read too.
+      fields: `inputs`, `targets` and any further text to keep -> JSON key or column. An input that
+        is too long for a model loses its end; but where it has ' <answer> ', the end of what stands
+        before that, so that what is asked for stays.
+      format: 'jsonl', 'json' (an array of objects), 'csv', 'tsv', 'parquet' or 'arrow'; by default
+        what the names of the files end in.
+      columns: of csv and tsv, the names of all columns; None if the first line has them.
+      separator: of csv and tsv; by default ',' and a TAB. Excel writes ';' in many countries.
+      quotes: of csv and tsv, whether "..." holds a cell with separators and line breaks in it, as
+        pandas and Excel write it. A file in which that cannot be is refused; False reads it.
+      lang: ISO code of inputs and targets.
+      source_lang: of the inputs, if `lang` is not given.
+      target_lang: of the targets, if `lang` is not given. It is written before each input, and
+        chooses the metrics' word splitting.
+      metrics: metric functions; by default those of `text_metrics`, for a target language.
+      headline: the score that stands for the task in tables and config.best; see `headline`.
+
+    Example, tasks/news.py:
+      from xlbench import pipeline
+
+      pipeline.register_text_task(
+          'news_title_de',
+          files={'train': 'news/de/train.jsonl', 'validation': 'news/de/dev.jsonl'},
+          fields={'inputs': 'text', 'targets': 'headline'},
+          lang='de',
+      )
+    """
+    layout = rows.Layout(format, columns, separator, quotes)
+    for needed in ('inputs', 'targets'):
+        if needed not in fields:
+            raise errors.UserError(f'task {name}: fields has no {needed!r}; it has {list(fields)}')
+    if columns and (missing := [key for key in fields.values() if key not in columns]):
+        raise errors.UserError(f'task {name}: column {missing[0]!r} is not in {list(columns)}')
+    check_new(name, files, layout)
+    source_lang, target_lang = source_lang or lang, target_lang or lang
+    default = 'rouge_l' if metrics is None and target_lang else ''
+    if metrics is None:
+        metrics = text_metrics(target_lang) if target_lang else []
+    note_headline(name, headline, default, metrics)
+    return seqio.TaskRegistry.add(
+        name,
+        source=file_source(
+            files,
+            read_rows(
+                list(fields.values()),
+                layout,
+                lambda row: {field: rows.text(row[key], key) for field, key in fields.items()},
+            ),
+            functools.partial(rows.count, layout=layout),
+            list(fields),
+            source_lang=source_lang,
+            target_lang=target_lang,
+        ),
+        preprocessors=text_preprocessors(
+            '{inputs}',
+            '{targets}',
+            target_lang,
+            keep=[field for field in fields if field not in ('inputs', 'targets')],
+            source_lang=source_lang,
+        ),
+        output_features=text_features(),
+        metric_fns=list(metrics),
+    )
+
+
+@declares
+def register_classification_task(
+    name: str,
+    *,
+    files: Files,
+    text: str | Sequence[str] = 'text',
+    label: str = 'label',
+    labels: Sequence[str] | None = None,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    separator: str | None = None,
+    quotes: bool = True,
+    keep: Sequence[str] = (),
+    lang: str | None = None,
+    metrics: Sequence[Metric] | None = None,
+    headline: str | None = None,
+    shots: Shots | None = None,
+) -> seqio.Task:
+    """Adds a task that gives a text, or a pair of texts, one of several labels.
+
+    Args:
+      name: of the task; its first word (up to the first _) is the name of the file it stands in.
+      files, format, columns, separator, quotes: as for `register_text_task`.
+      text: JSON key or column of the text; of a pair, those of both: ('premise', 'hypothesis').
+      label: JSON key or column of the label, a text or a whole number.
+      labels: all labels, in the order of their ids. By default those of the split 'train', sorted,
+        numbers by value. A task without that split needs them, and so do tasks in several languages
+        if not each has examples of every label: a model has one list of labels.
+      keep: further keys or columns of texts that stay beside the example, such as an id.
+      lang: ISO code of the texts.
+      metrics: metric functions; by default accuracy and macro-F1.
+      headline: the score that stands for the task in tables and config.best; see `headline`.
+      shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
+
+    Example, tasks/reviews.py, for files such as 'review,stars' and '"Well, no",1' below it:
+      from xlbench import pipeline
+
+      pipeline.register_classification_task(
+          'reviews_stars_en',
+          files={'train': 'reviews/train.csv', 'validation': 'reviews/dev.csv'},
+          text='review',
+          label='stars',
+          lang='en',
+      )
+    """
+    layout = rows.Layout(format, columns, separator, quotes)
+    keys = [text] if isinstance(text, str) else list(text)
+    if len(keys) not in (1, 2):
+        raise errors.UserError(f'task {name}: text is {text!r}; it names one column, or two')
+    check_new(name, files, layout)
+    check_shots(name, files, shots)
+    names = ['text_a', 'text_b'][: len(keys)]
+
+    def record_of(row: Mapping[str, Any]) -> readers.Record:
+        record = {name: rows.text(row[key], key) for name, key in zip(names, keys, strict=True)}
+        record |= {key: rows.text(row[key], key) for key in keep}
+        return record | {'label': rows.label(row[label], label)}
+
+    read = read_rows([*keys, label, *keep], layout, record_of)
+    known = known_labels(name, files, labels, read, 'classification')
+    from xlbench.metrics import classification
+
+    default = 'accuracy' if metrics is None else ''
+    if metrics is None:
+        metrics = [classification.Classification(tuple(labels or ()))]
+    note_headline(name, headline, default, metrics)
+    return seqio.TaskRegistry.add(
+        name,
+        source=file_source(
+            files,
+            read_rows([*keys, label, *keep], layout, record_of, known),
+            functools.partial(rows.count, layout=layout),
+            [*names, *keep, 'label'],
+            source_lang=lang,
+            target_lang=lang,
+            also=('train',) if labels is None else (),
+            shots=shots,
+        ),
+        preprocessors=classification_preprocessors(
+            known, names, [*keep, *(['bucket'] if shots else [])]
+        ),
+        output_features=label_features(known, 'classification'),
+        metric_fns=list(metrics),
+    )
+
+
+@declares
+def register_tagging_task(
+    name: str,
+    *,
+    files: Files,
+    format: str | None = None,
+    words: str = 'tokens',
+    tags: str = 'tags',
+    word_column: int = 0,
+    tag_column: int | None = None,
+    labels: Sequence[str] | None = None,
+    lang: str | None = None,
+    metrics: Sequence[Metric] | None = None,
+    headline: str | None = None,
+    shots: Shots | None = None,
+) -> seqio.Task:
+    """Adds a task that gives each word of a sentence a tag.
+
+    Args:
+      name: of the task; its first word (up to the first _) is the name of the file it stands in.
+      files: as for `register_text_task`.
+      format: 'conll', a word on each line with its tag in the last column, 'conllu', 'iob2' (of
+        Universal NER), or as for `register_text_task`, with lists of words and tags. By default
+        what the names of the files end in; .txt, .tsv, .bio and .iob are conll.
+      words, tags: JSON keys or columns of the lists.
+      word_column: of conll, where the words are, counted from 0.
+      tag_column: of conll and conllu, where the tags are; by default the last column, and UPOS.
+      labels: all tags, in the order of their ids. By default those of the split 'train', sorted; a
+        task without that split needs them, and one whose other splits have further tags.
+      lang: ISO code of the sentences.
+      metrics: metric functions; by default chunk F1 and the share of right tags.
+      headline: the score that stands for the task in tables and config.best; see `headline`.
+      shots: buckets of few shots to draw from the split 'train', for python -m xlbench.fewshot.
+
+    Example, tasks/places.py, for files of lines such as 'in O' and 'Rome B-LOC':
+      from xlbench import pipeline
+
+      pipeline.register_tagging_task(
+          'places_ner_en',
+          files={'train': 'places/train.conll', 'test': 'places/test.conll'},
+          lang='en',
+      )
+    """
+    check_shots(name, files, shots)
+    formats = {format or tagged_format(place) for place in files.values()}
+    if len(formats) > 1:
+        raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
+    (kind,) = formats or {None}
+    if kind in FORMATS:
+        check_new(name, files, rows.Layout('jsonl'))  # Whose names are not looked at.
+        read = tagged_reader(name, kind, word_column, tag_column)
+    else:
+        if format is not None and format not in rows.FORMATS:
+            raise errors.unknown('format', format, (*FORMATS, *rows.FORMATS))
+        layout = rows.Layout(kind)
+        check_new(name, files, layout)
+        record_of = functools.partial(tagged_record, words=words, tags=tags)
+        read = read_rows([words, tags], layout, record_of)
+    known = known_labels(name, files, labels, read, 'tagging')
+    checked = (
+        with_labels(read, known)
+        if kind in FORMATS
+        else read_rows([words, tags], layout, record_of, known)
+    )
+    from xlbench.metrics import tagging
+
+    default = OF_TAGS if metrics is None else ''
+    if metrics is None:
+        metrics = [tagging.ChunkF1(), tagging.TagAccuracy()]
+    note_headline(name, headline, default, metrics)
+    return seqio.TaskRegistry.add(
+        name,
+        source=file_source(
+            files,
+            checked,
+            lambda path: sum(not isinstance(record, readers.LeftOut) for record in read(path)),
+            ('words', 'tags'),
+            source_lang=lang,
+            target_lang=lang,
+            also=('train',) if labels is None else (),
+            shots=shots,
+        ),
+        preprocessors=tagging_preprocessors(known, ['bucket'] if shots else []),
+        output_features=label_features(known, 'tagging'),
+        metric_fns=list(metrics),
+    )

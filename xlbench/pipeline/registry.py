@@ -1,0 +1,109 @@
+"""Looks tasks and mixtures up, and imports the file that has them."""
+
+import pathlib
+import re
+import traceback
+import types
+
+import seqio
+
+from xlbench import errors
+from xlbench.benchmarks import task_files
+
+_user_files: dict[str, str] = {}  # Word of a task, or its whole name -> the file it stands in.
+
+
+def get(name: str) -> seqio.Task | seqio.Mixture:
+    """The task or mixture of that name; imports the task file it must stand in.
+
+    Raises:
+      UserError: there is none; or a task file has a mistake.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
+        raise errors.UserError(f'{name!r} is no name of a task or mixture')
+    _load_tasks(name.split('_')[0])
+    if (task := _registered(name)) is not None:
+        return task
+    # A registry that was written for T5X is called as its author liked, and has tasks of any name.
+    for path in task_files.registries():
+        _import_file(path, path.stem)
+    if (task := _registered(name)) is not None:
+        return task
+    for path in task_files.REPOSITORY.glob('[a-z]*.py'):
+        _load_tasks(path.stem)
+    known = {*seqio.MixtureRegistry.names(), *seqio.TaskRegistry.names()}
+    raise errors.unknown(
+        'task or mixture',
+        name,
+        known,
+        'A task of your own stands in a file of the folder tasks here, or in the file or folder '
+        'that XLBENCH_TASKS names',
+    )
+
+
+def _registered(name: str) -> seqio.Task | seqio.Mixture | None:
+    for registry in (seqio.MixtureRegistry, seqio.TaskRegistry):
+        if name in registry.names():
+            return registry.get(name)
+    return None
+
+
+def user_task_file(task: str) -> str | None:
+    """The file that declares a task outside this repository, None for the tasks that come along."""
+    word = task.split('_')[0]
+    if known := _user_files.get(task) or _user_files.get(word):
+        return known
+    if (task_files.REPOSITORY / f'{word}.py').is_file():
+        return None
+    # Another part of the program has imported the file, for a metric that stands in it.
+    found = [path for path in task_files.registries(word) if task_files.is_loaded(path)]
+    return str(found[0]) if found else None
+
+
+def _load_tasks(word: str) -> None:
+    """Imports the task file of a first word, if there is one."""
+    if path := task_files.find(word):
+        _import_file(path, word)
+
+
+def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
+    """Imports a task file once.
+
+    Raises:
+      UserError: a file of the user has a mistake; with the line of it.
+    """
+    own = path.parent == task_files.REPOSITORY
+    if not own:
+        _user_files[word] = str(path)
+    registries = seqio.TaskRegistry, seqio.MixtureRegistry
+    before = [set(registry.names()) for registry in registries]
+    try:
+        module = task_files.load(path)
+    except Exception as error:
+        for registry, names in zip(registries, before, strict=True):  # Half a file is none.
+            for added in set(registry.names()) - names:
+                registry.remove(added)
+        if own:
+            raise
+        raise mistake(error, str(path)) from error
+    if not own:
+        for registry, names in zip(registries, before, strict=True):
+            _user_files.update(dict.fromkeys(set(registry.names()) - names, str(path)))
+    return module
+
+
+def mistake(error: Exception, path: str, what: str = '') -> errors.UserError:
+    """What went wrong in a task file of the user, in one line with its place.
+
+    Args:
+      error: what was raised.
+      path: of the file.
+      what: was being done, for the start of the line.
+    """
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == path]  # fmt: skip
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
+    place = ':'.join(map(str, [path, *([line] if line else lines[-1:])]))
+    said = ' '.join(str(getattr(error, 'message', error)).split())[:300]
+    kind = '' if isinstance(error, errors.UserError) else f'{type(error).__name__}: '
+    return errors.UserError(f'{place}: {what}{kind}{said}')

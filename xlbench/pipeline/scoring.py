@@ -1,0 +1,91 @@
+"""How tasks are scored: their metrics, and the score that stands for a task."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import seqio
+
+from xlbench import errors
+from xlbench.pipeline.labels import labels
+
+HEADLINES: dict[str, str] = {}  # Task -> what `register_...` was told.
+
+
+def headline(task: seqio.Task) -> str:
+    """The score that stands for a task, first in its tables and in config.best.
+
+    It is the one that was named when the task was registered. Else a task that has the metrics of
+    its kind has rouge_l (texts), mrs_rouge (replies), accuracy (labels), chunk_f1 (tags of spans,
+    B-... and I-...) or tag_accuracy (other tags). For other tasks it is '', which stands for the
+    first score of the first metric.
+    """
+    chosen = HEADLINES.get(task.name, '')
+    if chosen == OF_TAGS:
+        spans = any(label.startswith(('B-', 'I-')) for label in labels(task))
+        return 'chunk_f1' if spans else 'tag_accuracy'
+    return chosen
+
+
+def note_headline(name: str, chosen: str | None, default: str, metrics: Sequence[Any]) -> None:
+    """Keeps the headline of a task; UserError for one that its metrics do not give."""
+    if chosen is not None:
+        from xlbench import metrics as metrics_lib
+
+        given: dict[str, None] = {}
+        for metric in metrics:
+            try:
+                given |= dict.fromkeys(metrics_lib.score(metric, ['a', 'b'], [['a'], ['b']])[0])
+            except Exception:  # Other texts or labels would do: what it gives is not known here.
+                given[chosen] = None
+        if chosen not in given:
+            raise errors.unknown(f'score in headline of task {name}', chosen, given)
+    HEADLINES[name] = chosen or default
+
+
+OF_TAGS = 'of tags'  # The headline that depends on the labels.
+
+
+def metric_fns(task: seqio.Task) -> list[Callable[..., dict[str, float]]]:
+    """The metrics of a task, those of labels with the labels that training data has."""
+    from xlbench.metrics import classification
+
+    bare = classification.Classification()
+    return [
+        classification.Classification(labels(task)) if metric == bare else metric
+        for metric in task.metric_fns
+    ]
+
+
+def metric_specs(task: seqio.Task) -> list[dict[str, Any]]:
+    """The metrics of a task as its manifest keeps them; see xlbench/metrics/specs.py."""
+    from xlbench import metrics
+
+    try:
+        specs = [metrics.to_spec(metric) for metric in metric_fns(task)]
+    except (errors.UserError, ValueError) as error:  # SeqIO's, of other arguments.
+        raise errors.UserError(f'task {task.name}: {error}') from None
+    if len(task.metric_objs) > len(specs):
+        raise errors.UserError(
+            f'task {task.name} has metric_objs, which nothing here calls; give it functions '
+            '(targets, predictions) as metric_fns'
+        )
+    return specs
+
+
+def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
+    """The scores of generated text in one language: ROUGE, BLEU, chrF, distinct n-grams."""
+    from xlbench.metrics import bleu, distinct, rouge
+
+    return [
+        rouge.MultilingualRouge(lang=lang),
+        bleu.SacreBleu.for_language(lang),
+        bleu.ChrF(),
+        distinct.Distinct.for_language(lang),
+    ]
+
+
+def reply_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
+    """The scores of suggested replies in one language: MRS's weighted ROUGE, BLEU."""
+    from xlbench.metrics import bleu, mrs
+
+    return [mrs.MrsRouge(lang), bleu.SacreBleu.for_language(lang)]

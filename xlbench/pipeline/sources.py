@@ -1,0 +1,144 @@
+"""Where the records of a task come from, with what happens to bad ones."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import seqio
+import tensorflow as tf
+
+from xlbench import errors
+from xlbench.data import readers
+from xlbench.pipeline.binding import root
+
+CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
+_bad_records = [readers.BadRecords()]
+
+
+@contextlib.contextmanager
+def bad_records(policy: readers.BadRecords) -> Iterator[None]:
+    """Datasets that are read inside the block treat bad records by `policy`."""
+    # Not a context variable: TensorFlow reads in threads of its own.
+    _bad_records.append(policy)
+    try:
+        yield
+    finally:
+        _bad_records.remove(policy)
+
+
+def below_root(path: str) -> str:
+    """A path, below the data root where it is relative."""
+    return os.path.join(root(), os.path.expanduser(path))
+
+
+class RecordSource(seqio.FunctionDataSource):
+    """A SeqIO source over a reader of `xlbench/data/readers.py`.
+
+    Args:
+      read: (split, *paths) -> records, bad records, records left out.
+      files: split -> the paths it is read from, absolute or below the data root. Each may stand for
+        several files, or a packed one: see readers.find.
+      splits: the splits there are.
+      fields: the fields of a record.
+      source_lang: ISO code of the inputs, None where it is not one language.
+      target_lang: ISO code of the targets.
+      count: (split, *paths) -> number of records; by default, lines of the first file.
+      optional: split -> further paths, which are read after the others where they exist.
+      hint: how to look elsewhere, for the message about a missing file.
+      apart: split -> whether its files are read one after another, each by itself.
+    """
+
+    def __init__(
+        self,
+        read: Callable[..., Iterator[readers.Record | readers.BadRecord | readers.LeftOut]],
+        files: Callable[[str], Sequence[str]],
+        splits: Sequence[str],
+        fields: Sequence[str],
+        *,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+        count: Callable[..., int] | None = None,
+        optional: Callable[[str], Sequence[str]] = lambda split: (),
+        hint: str = '',
+        apart: Callable[[str], bool] = lambda split: False,
+    ):
+        super().__init__(dataset_fn=self._dataset, splits=tuple(splits))
+        self._apart = apart
+        self._read = read
+        self._files = files
+        self._optional = optional
+        self._fields = tuple(fields)
+        self._count = count or (lambda split, path, *others: readers.count_lines(path))
+        self._hint = hint
+        self.source_lang = source_lang
+        self.target_lang = target_lang
+
+    def patterns(self, split: str) -> list[str]:
+        """What `paths` looks for, files or patterns of them."""
+        return [below_root(path) for path in (*self._files(split), *self._optional(split))]
+
+    def paths(self, split: str) -> list[str]:
+        """The files of a split; UserError if one is not there."""
+        paths = []
+        for path in map(below_root, self._files(split)):
+            found = readers.find(path)
+            if not found:
+                raise errors.UserError(
+                    f'there is no file {path} (split {split!r}); the data root is {root()!r}, set '
+                    'by --root or XLBENCH_DATA' + (f'; {self._hint}' if self._hint else '')
+                )
+            paths += found
+        for path in map(below_root, self._optional(split)):
+            paths += readers.find(path)
+        return paths
+
+    def parts(self, split: str) -> list[list[str]]:
+        """The files of a split, divided where each can be read by itself; in order."""
+        paths = self.paths(split)
+        return [[path] for path in paths] if self._apart(split) else [paths]
+
+    def num_input_examples(self, split: str) -> int:
+        """Records of a split, bad ones included."""
+        paths = self.paths(split)
+        stamps = tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths)
+        return self._counted(split, tuple(paths), stamps)
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019 - sources live as long as the registry.
+    def _counted(self, split: str, paths: tuple[str, ...], stamps: tuple[Any, ...]) -> int:
+        return self._count(split, *paths)
+
+    def _dataset(
+        self, split: str, shuffle_files: bool = False, seed: int | None = None
+    ) -> tf.data.Dataset:
+        return self.batches(split).unbatch()
+
+    def batches(self, split: str) -> tf.data.Dataset:
+        """The records in order, in chunks: {field: [up to CHUNK] string}."""
+        paths = self.paths(split)
+        return tf.data.Dataset.from_generator(
+            lambda: self.chunks(split, paths),
+            output_signature={name: tf.TensorSpec([None], tf.string) for name in self._fields},
+        )
+
+    def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+        """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
+        policy = _bad_records[-1]
+        columns: dict[str, list[str]] = {name: [] for name in self._fields}
+        first = columns[self._fields[0]]
+        for record in self._read(split, *paths):
+            if isinstance(record, readers.BadRecord):
+                policy.add(record)
+                continue
+            if isinstance(record, readers.LeftOut):
+                policy.left_out[record.reason] += 1
+                continue
+            for name, column in columns.items():
+                column.append(record[name])
+            if len(first) == CHUNK:
+                yield columns
+                columns = {name: [] for name in self._fields}
+                first = columns[self._fields[0]]
+        if first:
+            yield columns

@@ -1,0 +1,314 @@
+"""Files of a user's own as sources: rows of text, labels that the data has, and drawn shots."""
+
+import dataclasses
+import functools
+import importlib.util
+import os
+import random
+import re
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import seqio
+
+from xlbench import errors
+from xlbench.data import buckets, readers, rows
+from xlbench.pipeline.labels import Labels, LabelsOfData
+from xlbench.pipeline.sources import RecordSource, below_root
+
+
+class Hub(NamedTuple):
+    """A split of a data set of the Hugging Face hub, in place of a file of a task.
+
+    It needs the library: python -m pip install 'datasets>=4'. What that has downloaded once it
+    reads again without a connection.
+
+    Args:
+      name: as `datasets.load_dataset` takes it, such as 'google/xquad'; a folder, too.
+      split: of the data set, such as 'train'.
+      config: which of several data sets of that name, such as 'xquad.de'.
+      revision: a branch, tag or commit; a commit stays what it is.
+    """
+
+    name: str
+    split: str
+    config: str | None = None
+    revision: str | None = None
+
+    def paths(self) -> list[str]:
+        """The Arrow files of the split in the library's cache; downloads them if need be."""
+        try:
+            datasets = importlib.import_module('datasets')
+        except ImportError:
+            raise errors.UserError(
+                f'the data set {self.name} needs the package datasets: '
+                "python -m pip install 'datasets>=4', or name Parquet files of it that are here"
+            ) from None
+        try:
+            read = datasets.load_dataset(
+                self.name, self.config, split=self.split, revision=self.revision
+            )
+        except Exception as error:  # Of any kind: the name, the network, the disk, the files.
+            said = ' '.join(str(error).split())[:300]
+            raise errors.UserError(f'the data set {self.name} cannot be read: {said}') from error
+        paths = [entry['filename'] for entry in read.cache_files]
+        if sum(rows.count(path, rows.Layout('arrow')) for path in paths) != len(read):
+            raise errors.UserError(
+                f'the split {self.split!r} of {self.name} is a part of what is stored; name a '
+                'whole split, or save it with save_to_disk and name that folder'
+            )
+        return paths
+
+
+Files = Mapping[str, str | Hub]  # Split -> a path, a pattern or a folder, or a split of the hub.
+DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
+Metric = Callable[..., dict[str, float]]
+
+
+def is_texts(value: Any) -> bool:
+    """Whether it is a list of texts."""
+    # A text is a sequence of texts, too; a set has another order in each process.
+    return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+
+
+def is_files(value: Any, places: type | types.UnionType) -> bool:
+    """Whether it is a path, or a path for each split."""
+    named = isinstance(value, Mapping) and bool(value)
+    return named and all(
+        isinstance(split, str)
+        and re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', split)
+        and isinstance(place, places)
+        for split, place in value.items()
+    )
+
+
+PLACES = (
+    "a path for each split, such as {'train': 'news/train.jsonl'}, or a pattern of several files, "
+    "such as 'news/*.jsonl'"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shots:
+    """Buckets of few shots that are drawn from the split 'train': further splits shots_1, ...
+
+    Each bucket is as arXiv:2012.15682 has it (see xlbench/buckets.py): K examples of each label, no
+    example in two buckets; of tags, sentences until each tag is on K words, and none without need.
+    The same files, numbers and seed give the same buckets.
+
+    Attributes:
+      numbers: of shots, K.
+      buckets: of each.
+      seed: another one draws others.
+    """
+
+    numbers: Sequence[int] = (1, 2, 4)
+    buckets: int = 40
+    seed: int = 0
+
+    def __post_init__(self):
+        for number in (*self.numbers, self.buckets):
+            if not isinstance(number, int) or number < 1:
+                raise errors.UserError(f'{self} has a number that is not a whole one above 0')
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Split -> K."""
+        return {f'shots_{number}': number for number in self.numbers}
+
+    def draw(self, records: Iterable[Any], number: int) -> Iterator[Any]:
+        """The records of all buckets of K shots, each with its `bucket`; bad ones as they are."""
+        pool = []
+        for record in records:
+            if isinstance(record, dict):
+                pool.append(record)
+            elif isinstance(record, readers.BadRecord):  # Only empty buckets count as left out.
+                yield record
+        random_numbers = random.Random(f'{self.seed}/{number}')
+        if pool and 'tags' in pool[0]:
+            sampler = buckets.MinimumIncluding([_labels_in(r, 'tagging') for r in pool], number)
+            chosen = [sampler.sample(random_numbers) for _ in range(self.buckets)]
+        else:
+            labels = [record['label'] for record in pool]
+            ways = sorted(set(labels))
+            chosen = buckets.n_way(labels, ways, number, self.buckets, random_numbers)
+        for index, places in enumerate(chosen):
+            if not places:
+                yield readers.LeftOut('empty buckets')
+            yield from (pool[place] | {'bucket': str(index)} for place in places)
+
+
+Read = Callable[[str], Iterator[readers.Record | readers.BadRecord | readers.LeftOut]]
+
+
+def file_source(
+    files: Files,
+    read_file: Read,
+    count_file: Callable[[str], int],
+    fields: Sequence[str],
+    *,
+    source_lang: str | None,
+    target_lang: str | None,
+    also: Sequence[str] = (),
+    shots: Shots | None = None,
+) -> RecordSource:
+    """The records of a user's files.
+
+    Args:
+      files: split -> what it is read from.
+      read_file: a path -> its records.
+      count_file: a path -> their number.
+      fields: of a record.
+      source_lang, target_lang: see RecordSource.
+      also: splits whose files decide what the records of any split are, as its own do.
+      shots: what buckets of few shots are drawn, as further splits.
+    """
+    drawn = shots.splits if shots else {}
+
+    def patterns(split: str) -> list[str]:
+        place = files['train' if split in drawn else split]
+        if isinstance(place, Hub):
+            return place.paths()
+        return [rows.in_folder(below_root(place))]
+
+    def of_split(split: str, paths: Sequence[str]) -> Sequence[str]:
+        """Without those of `also`, which come last."""
+        return paths[: sum(len(readers.find(path)) for path in patterns(split))]
+
+    def read(split: str, *paths: str) -> Iterator[Any]:
+        records = (record for path in of_split(split, paths) for record in read_file(path))
+        if split in drawn:
+            yield from shots.draw(records, drawn[split])
+        elif shots:
+            yield from (r | {'bucket': ''} if isinstance(r, dict) else r for r in records)
+        else:
+            yield from records
+
+    def count(split: str, *paths: str) -> int:
+        if split in drawn:
+            return sum(isinstance(record, dict) for record in read(split, *paths))
+        return sum(map(count_file, of_split(split, paths)))
+
+    return RecordSource(
+        read,
+        lambda split: [path for part in dict.fromkeys((split, *also)) for path in patterns(part)],
+        (*files, *drawn),
+        (*fields, 'bucket') if shots else tuple(fields),
+        source_lang=source_lang,
+        target_lang=target_lang,
+        count=count,
+    )
+
+
+def check_shots(name: str, files: Files, shots: Shots | None) -> None:
+    """Raises UserError unless shots can be drawn from these files."""
+    if shots and 'train' not in files:
+        raise errors.UserError(f"task {name} has no split 'train' to draw shots from")
+
+
+def read_rows(
+    keys: Sequence[str],
+    layout: rows.Layout,
+    record_of: Callable[[Mapping[str, Any]], readers.Record],
+    labels: Labels | None = None,
+) -> Read:
+    """Reads rows as records.
+
+    Args:
+      keys: of a row, those that are needed.
+      layout: how the files are written.
+      record_of: the values of a row -> a record; ValueError says what is wrong with them.
+      labels: those that records may have; by default any.
+    """
+
+    def read(path: str) -> Iterator[readers.Record | readers.BadRecord]:
+        check = _check_of(labels) if labels else lambda record: record
+        for row in rows.read(path, list(dict.fromkeys(keys)), layout):
+            if isinstance(row, readers.BadRecord):
+                yield row
+                continue
+            try:
+                yield check(record_of(row.values))
+            except ValueError as error:
+                yield readers.BadRecord(path, row.number, str(error))
+
+    return read
+
+
+def known_labels(
+    name: str, files: Files, labels: Sequence[str] | None, read: Read, view: str
+) -> Labels:
+    """The labels of a task, given or those of its split 'train'."""
+    if labels is not None:
+        if isinstance(labels, str) or len(set(labels)) < max(len(labels), 2):
+            raise errors.UserError(
+                f'task {name}: labels is {labels!r}; give two or more, each once: ("bad", "good")'
+            )
+        return Labels([str(label) for label in labels], view)
+    if 'train' not in files:
+        raise errors.UserError(
+            f"task {name} has no split 'train' to read its labels from; give labels=(...)"
+        )
+
+    @functools.lru_cache(maxsize=8)
+    def of_files(paths: tuple[str, ...], stamps: tuple[Any, ...]) -> tuple[str, ...]:
+        del stamps  # Other files of the same name have others.
+        there: set[str] = set()
+        bad = None
+        for record in (record for path in paths for record in read(path)):
+            if isinstance(record, dict):
+                there.update(_labels_in(record, view))
+            elif isinstance(record, readers.BadRecord):  # Reading the examples reports it, too.
+                bad = bad or record
+        if len(there) < 2:
+            raise errors.UserError(
+                f'{bad}'
+                if bad
+                else f"task {name}: the split 'train' has "
+                f'{"only the label " if there else "no label"}{", ".join(there)}: there is nothing '
+                'to tell apart'
+            )
+        is_number = all(re.fullmatch('-?[0-9]+', label) for label in there)
+        return tuple(sorted(there, key=int if is_number else None))
+
+    def read_labels() -> tuple[str, ...]:
+        paths = tuple(seqio.TaskRegistry.get(name).source.paths('train'))
+        return of_files(paths, tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths))
+
+    return LabelsOfData(read_labels, view)
+
+
+def _labels_in(record: readers.Record, view: str) -> list[str]:
+    return record['tags'].split(' ') if view == 'tagging' else [record['label']]
+
+
+def _check_of(labels: Labels) -> Callable[[readers.Record], readers.Record]:
+    """Gives a record back, or raises ValueError for a label that is none of these."""
+    known = dict.fromkeys(labels.labels)
+
+    def check(record: readers.Record) -> readers.Record:
+        for label in _labels_in(record, labels.view):
+            if label not in known:
+                listed = ', '.join([*known][:30]) + (', ...' if len(known) > 30 else '')
+                raise ValueError(
+                    f'{label!r} is none of the labels {listed}; labels=(...) of the task names all'
+                )
+        return record
+
+    return check
+
+
+def with_labels(read: Read, labels: Labels) -> Read:
+    """Reads sentences; those with another tag are BadRecords."""
+
+    def checked(path: str) -> Iterator[Any]:
+        check = _check_of(labels)
+        for record in read(path):
+            try:
+                yield check(record) if isinstance(record, dict) else record
+            except ValueError as error:
+                start = record['words'][:40]
+                yield readers.BadRecord(path, 0, f'in the sentence {start!r} {error}')
+
+    return checked

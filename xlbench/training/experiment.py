@@ -1,0 +1,98 @@
+"""What a run is made of before any parameter exists; `xlbench.runs.build` composes it."""
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import flax.linen as nn
+import jax
+from jax.sharding import Mesh
+
+from xlbench.data.prepared import Prepared
+from xlbench.data.tokenizers import Tokenizer
+from xlbench.models.lora import Lora
+from xlbench.training import train_step
+from xlbench.training.objectives.contract import Objective
+
+Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
+# {(task or mixture, split): (its prepared tasks, their rates)}
+Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
+
+
+class Evaluator(Protocol):
+    """What the loop knows of an evaluator; xlbench/evaluators/base.py says it in full."""
+
+    num_programs: int
+    notes: Mapping[str, str]
+
+    def run(
+        self,
+        params: Any,
+        step: int,
+        workdir: str,
+        stage: str,
+        split: str = '',
+        check: Callable[[], None] = ...,
+        scoring: Callable[[], contextlib.AbstractContextManager] = ...,
+    ) -> Scores:
+        """The scores of each task, and under 'mean' their averages."""
+        ...
+
+    def examples(self, name: str) -> Sequence[int]:
+        """The numbers of the examples that are scored of a task."""
+        ...
+
+    def score_names(self, task: str) -> set[str]:
+        """The scores that `run` gives of a task, or of any for 'mean'."""
+        ...
+
+    def headline(self, scores: Scores, task: str) -> float:
+        """The score that stands for a task, or for 'mean'."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What a config builds, before any parameter exists.
+
+    Attributes:
+      mesh: the devices.
+      data: everything that the config's stages, evals and baselines read.
+      model: a Linen module.
+      lora: what is adapted, if anything.
+      objective: what the model is trained for.
+      shapes: of the parameters.
+      shardings: of the parameters.
+      mask: tree of bools, the trainable parameters.
+      tokenizer: of the vocabulary that the data was prepared with.
+      evals: {name: (evaluator, every)}.
+    """
+
+    mesh: Mesh
+    data: Data
+    model: nn.Module
+    lora: Lora
+    objective: Objective
+    shapes: Any
+    shardings: Any
+    mask: Any
+    tokenizer: Tokenizer
+    evals: dict[str, tuple[Evaluator, int]]
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether any of the data is the embedded sample corpora."""
+        return any(t.manifest['data'] == 'sample' for tasks, _ in self.data.values() for t in tasks)
+
+    @property
+    def num_parameters(self) -> int:
+        """Trained or not."""
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.shapes))
+
+    @property
+    def num_trainable(self) -> int:
+        """Of the parameters, those that move."""
+        trainable, _ = train_step.split_params(self.shapes, self.mask)
+        return sum(math.prod(leaf.shape) for leaf in trainable.values())
