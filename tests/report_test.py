@@ -91,7 +91,7 @@ def test_scores_averages_and_removed_error(tmp_path):
 def test_a_workdir_may_be_named_from_the_current_folder(tmp_path, monkeypatch):
     path = _workdir(tmp_path / 'RUNS' / 'run', lambda step, task: 40.0)
     monkeypatch.chdir(tmp_path)
-    assert report.table('RUNS/run') == report.table(path)
+    assert screen.table('RUNS/run') == screen.table(path)
 
 
 def test_the_number_of_examples_stands_in_every_table(tmp_path):
