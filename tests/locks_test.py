@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -56,6 +57,26 @@ def test_a_second_writer_hears_who_the_first_is(tmp_path):
             assert str(os.getpid()) in (workdir / '.lock').read_text()
     assert sorted(path.name for path in workdir.iterdir()) == ['config.json']
     assert sorted(path.name for path in tmp_path.iterdir()) == ['run']
+
+
+def test_a_child_that_outlives_a_killed_process_holds_nothing(tmp_path):
+    program = (
+        'import os, signal, time\n'
+        'from xlbench import locks\n'
+        f'with locks.folder({str(tmp_path)!r}):\n'
+        '    child = os.fork()\n'
+        '    if not child:\n'
+        '        os.close(1), time.sleep(60)\n'
+        '    print(child, flush=True)\n'
+        '    os.kill(os.getpid(), signal.SIGKILL)\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', program], stdout=subprocess.PIPE, check=False, timeout=50
+    )
+    assert done.returncode == -signal.SIGKILL
+    child = int(done.stdout)
+    with locks.folder(tmp_path):
+        os.kill(child, signal.SIGKILL)  # It was there till now.
 
 
 def test_a_folder_that_stays_empty_goes_again(tmp_path):
@@ -149,6 +170,9 @@ def test_a_machine_that_is_gone_may_hold_a_lock_for_a_while(tmp_path, monkeypatc
         threading.Timer(0.2, holder.kill).start()
         with locks.folder(tmp_path):
             pass
+        # It may also be alive, where machines do not see each other's locks.
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert f'{tmp_path} was held by process {holder.pid} on gone, since' in last
     assert not list(tmp_path.iterdir())
 
 

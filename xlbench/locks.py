@@ -165,6 +165,14 @@ def _locked(
     def sign(number: int) -> None:
         status = os.fstat(number)
         place[:] = [(status.st_dev, status.st_ino)]
+        before = _note_in(os.pread(number, _NOTE_BYTES, 0))
+        if before is not None and before.machine != platform.node():
+            print(
+                f'{name} was held by {before}: that process was killed, or the machines that share '
+                'this file system do not see the locks of each other',
+                file=sys.stderr,
+                flush=True,
+            )
         with contextlib.suppress(OSError):  # A full disk is no reason to write nothing at all.
             os.ftruncate(number, 0)
             os.pwrite(number, _own_note(), 0)
@@ -263,8 +271,15 @@ def _read_note(lock_file: pathlib.Path) -> _Note | None:
     try:
         number = os.open(lock_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            return msgspec.json.decode(os.read(number, _NOTE_BYTES), type=_Note)
+            return _note_in(os.read(number, _NOTE_BYTES))
         finally:
             os.close(number)
-    except (OSError, UnicodeError, RecursionError, msgspec.DecodeError):
+    except OSError:
+        return None
+
+
+def _note_in(data: bytes) -> _Note | None:
+    try:
+        return msgspec.json.decode(data, type=_Note)
+    except (UnicodeError, RecursionError, msgspec.DecodeError):
         return None
