@@ -244,12 +244,22 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     target = tmp_path / 'made'
     (tmp_path / '.made.new.tmp').mkdir()  # Of a process that was killed.
     (tmp_path / '.made.new.tmp' / 'weights').write_text('half')
-    (tmp_path / '.made.v2.new.tmp').mkdir()  # Of one that makes another folder.
-    with pytest.raises(RuntimeError), locks.appearing(target) as folder:
+    for name, machine in (('older', platform.node()), ('elsewhere', 'another')):
+        (tmp_path / f'.{name}.new.tmp').mkdir()  # Of one that was to make another folder.
+        note = json.loads(locks._own_note()) | {'machine': machine}
+        (tmp_path / f'.{name}.lock').write_text(json.dumps(note))
+    with (
+        pytest.raises(RuntimeError),
+        locks.appearing(tmp_path / 'made.v2') as another,  # It is alive.
+        locks.appearing(target) as folder,
+    ):
+        (another / 'x').write_text('')
         assert not list(folder.iterdir())
         (folder / 'x').write_text('')
+        there = {f'.{n}.{kind}' for n in ('made', 'made.v2') for kind in ('lock', 'new.tmp')}
+        assert set(os.listdir(tmp_path)) == there | {'.elsewhere.lock', '.elsewhere.new.tmp'}
         raise RuntimeError
-    assert os.listdir(tmp_path) == ['.made.v2.new.tmp']
+    assert sorted(os.listdir(tmp_path)) == ['.elsewhere.lock', '.elsewhere.new.tmp']
     with locks.appearing(target) as folder:
         (folder / 'x').write_text('x')
         with pytest.raises(locks.InUse), locks.appearing(target):
@@ -258,7 +268,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     assert (target / 'x').read_text() == 'x'
     with pytest.raises(UserError, match='exists already'), locks.appearing(target):
         pass
-    assert sorted(os.listdir(tmp_path)) == ['.made.v2.new.tmp', 'made']
+    assert sorted(os.listdir(tmp_path)) == ['.elsewhere.lock', '.elsewhere.new.tmp', 'made']
 
 
 def test_commands_are_refused_where_another_one_writes(tmp_path, capsys):

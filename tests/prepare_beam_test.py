@@ -181,8 +181,7 @@ def test_mistakes_leave_nothing_behind(root):
     path.write_text(path.read_text() + 'one more\n')
     with pytest.raises(errors.UserError, match=r'en/train.src:12: has 11 lines but .* has 12'):
         run(root, 'mtg_qg_en_en', 'mtg_qg_en_de', beam=True, skip_bad=100)
-    assert tree(root / 'prepared') == {}
-    assert not [name for name in os.listdir(root / 'prepared' / 'sample') if name[0] == '.']
+    assert not (root / 'prepared').exists()
 
 
 def test_input_that_changes_while_it_is_read(root, monkeypatch):

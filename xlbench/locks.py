@@ -37,6 +37,7 @@ _PATIENCE = 0.5  # Seconds.
 _LEASE = 100.0  # Seconds.
 _SILENCE = 1.0  # Seconds of waiting that nobody need hear of.
 _NOTE_BYTES = 4096
+_NEW = '.new.tmp'  # Ends the hidden name of a folder that is being filled.
 
 
 class InUse(UserError):
@@ -120,6 +121,8 @@ def file(
 def appearing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """A folder to fill in a `with` block; it becomes `path` if all goes well, and else is removed.
 
+    Folders that killed processes of this machine were filling beside it are removed, too.
+
     Args:
         path: Of the folder that shall be there, and is not yet; its parents are made.
 
@@ -131,7 +134,8 @@ def appearing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     with file(path):
         if path.exists():
             raise UserError(f'{path} exists already; name a folder that does not')
-        new = path.with_name(f'.{path.name}.new.tmp')
+        _remove_abandoned(path)
+        new = path.with_name(f'.{path.name}{_NEW}')
         new.mkdir()
         try:
             yield new
@@ -140,6 +144,32 @@ def appearing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
+
+
+def _remove_abandoned(path: pathlib.Path) -> None:
+    """Removes what killed processes of this machine were filling beside `path`, which we hold."""
+    waste = path.with_name(f'.{path.name}.abandoned-0.tmp')  # As of a killed writer of `path`.
+    for other in sorted(path.parent.glob(f'.?*{_NEW}')):
+        lock_file = path.with_name(f'{other.name[: -len(_NEW)]}.lock')
+        note = _read_note(lock_file)
+        # Not all file systems show one machine the locks of another.
+        if note is None or note.machine != platform.node():
+            continue
+        lock = filelock.FileLock(lock_file, fallback_to_soft=False)
+        try:
+            lock.acquire(timeout=0)
+        except (filelock.Timeout, OSError):
+            continue
+        try:
+            # Whoever wants to begin it now need not wait until all is removed.
+            other.rename(waste)
+        except OSError:
+            continue
+        finally:
+            with contextlib.suppress(OSError):
+                lock_file.unlink()
+            lock.release()
+        shutil.rmtree(waste, ignore_errors=True)
 
 
 @contextlib.contextmanager
