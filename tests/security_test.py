@@ -8,7 +8,7 @@ import bin_files
 import msgspec
 import numpy as np
 import pytest
-from fuzz import cases
+from fuzz import cases, mutate
 
 from xlbench import errors, foreign, limits
 from xlbench.huggingface import declared, tensors
@@ -46,6 +46,7 @@ def test_limits_that_stay():
 
 def test_what_the_fuzzing_asks():
     assert f'more than {cases.SECONDS} seconds or a GiB' in WORDS and cases.MEMORY == 1 << 30
+    assert f'`make test` runs {mutate.SUITE} seeded cases' in WORDS
 
 
 def test_names():

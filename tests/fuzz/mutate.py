@@ -18,6 +18,7 @@ from typing import Any
 
 DEEP = 10_000  # Levels; Python's own parser gives up at about a thousand.
 LONG = 5_000  # Characters.
+SUITE = 600  # Cases of all readers together that the suite runs.
 
 # What stands in the place of a value; each is of another type than most readers want.
 VALUES: dict[str, Any] = {
@@ -44,11 +45,11 @@ VALUES: dict[str, Any] = {
 
 
 def number_of_cases(seeded: int) -> int:
-    """How many cases a fuzzing test runs: of the 500 of the suite, or its share of more.
+    """How many cases a fuzzing test runs: as many as in the suite, or its share of more.
 
-    XLBENCH_FUZZ_CASES is the number of all tests together, so that 20,000 are 40 times as many.
+    XLBENCH_FUZZ_CASES is the number of all tests together.
     """
-    return max(1, seeded * int(os.environ.get('XLBENCH_FUZZ_CASES', 500)) // 500)
+    return max(1, seeded * int(os.environ.get('XLBENCH_FUZZ_CASES', SUITE)) // SUITE)
 
 
 def first_seed() -> int:
