@@ -27,7 +27,7 @@ if not os.path.isdir(os.path.join(_package, 'tasks')):
 
 
 def __getattr__(name: str) -> types.ModuleType:
-    """`xlbench.benchmarks.languages`, imported when somebody asks for it."""
+    """What was a module here once, imported when somebody asks for it."""
     if name == 'languages':
         return importlib.import_module('xlbench.benchmarks.languages')
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

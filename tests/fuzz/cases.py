@@ -49,6 +49,7 @@ class Reader:
     name: str
     seeds: range
     refusals: tuple[type[BaseException], ...]
+    seconds: float = SECONDS
     run: int = 0
     refused: int = 0
     accepted: int = 0
@@ -65,9 +66,9 @@ class Reader:
         """
         case, start, memory = Case(), time.process_time(), _memory()
         self.run += 1
-        faulthandler.dump_traceback_later(6 * SECONDS, exit=True)  # For what hears no signal.
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        signal.setitimer(signal.ITIMER_REAL, 3 * SECONDS)
+        faulthandler.dump_traceback_later(6 * self.seconds, exit=True)  # For what hears no signal.
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+        signal.setitimer(signal.ITIMER_REAL, 3 * self.seconds)
         try:
             yield case
             case.accepted = True
@@ -103,12 +104,15 @@ def _memory() -> int:
 
 
 def _too_slow(*_):
-    raise TooSlow(f'more than {SECONDS} s')
+    raise TooSlow('it takes too long')
 
 
 @contextlib.contextmanager
 def reader(
-    name: str, seeded: int, refusals: tuple[type[BaseException], ...] = (UserError,)
+    name: str,
+    seeded: int,
+    refusals: tuple[type[BaseException], ...] = (UserError,),
+    seconds: float = SECONDS,
 ) -> Iterator[Reader]:
     """The cases of one reader; AssertionError at the end if some failed.
 
@@ -116,9 +120,11 @@ def reader(
         name: For the table.
         seeded: How many of the suite's cases are its own.
         refusals: What it may raise; of one line each.
+        seconds: That a case may take; more for a whole command, which compiles programs.
     """
     first = mutate.first_seed()
-    result = Reader(name, range(first, first + mutate.number_of_cases(seeded)), refusals)
+    seeds = range(first, first + mutate.number_of_cases(seeded))
+    result = Reader(name, seeds, refusals, seconds)
     COUNTS.append(result)
     before = [(number, signal.signal(number, _too_slow)) for number in _SIGNALS]
     try:
