@@ -566,6 +566,15 @@ def test_files_of_one_language_without_a_header(tmp_path):
     assert bad.reason == '2 TAB-separated columns instead of 3'
 
 
+def test_two_rows_of_one_id_shift_the_numbers_of_shots(tmp_path):
+    rows = ['id\ta\tb\tlabel', '1\tx\ty\t0', '1\tx\ty\t0', '2\tx\tz\t1']
+    path = put(tmp_path, 'dev_2k.tsv', '\n'.join(rows))
+    _, twice, other = read_all(labelled.read_pawsx, path, 'de')
+    assert twice == readers.BadRecord(path, 3, "another row has the id '1'")
+    assert other['uid'] == 'german-3-val'
+    assert len(list(labelled.read_pawsx(path, 'de', 'trn'))) == 3
+
+
 def test_mldoc(tmp_path):
     path = put(tmp_path, 'de.train.1000', 'CCAT\tEin Text .\tmehr\nXCAT\tText\nGCAT\n')
     good, unknown, short = read_all(labelled.read_mldoc, path, 'de')

@@ -11,6 +11,7 @@ import seqio
 from xlbench import pipeline
 from xlbench.benchmarks import XQUAD
 from xlbench.data import readers
+from xlbench.tasks import xquad
 
 SPLITS = ('train', 'validation', 'test')
 
@@ -130,3 +131,21 @@ def test_real_files(dev_data, tmp_path, made):
     assert min(validation, test) > 60
     assert len(examples('xquad_qg_es_zh', 'test')) == test
     pipeline.use_root(None)
+
+
+@pytest.mark.parametrize('lang', ['en', 'de'])
+def test_a_repeated_id_pairs_no_question_with_another_answer(root, tmp_path, lang):
+    paths = {}
+    for name in ('en', 'de'):
+        data = json.loads((root / 'xquad' / f'xquad.{name}.json').read_text())
+        if name == lang:
+            questions = data['data'][0]['paragraphs'][0]['qas']
+            questions[1]['id'] = questions[0]['id']
+        paths[name] = tmp_path / name
+        paths[name].write_text(json.dumps(data))
+    found = list(xquad.read('train', str(paths['en']), str(paths['de'])))
+    bad = [str(record) for record in found if isinstance(record, readers.BadRecord)]
+    assert bad[0].startswith(str(paths[lang])) and 'has the id' in bad[0]
+    pairs = {record['id']: record for record in found if not isinstance(record, readers.BadRecord)}
+    _, first = question(root, 'de', 0, 0, 0)
+    assert pairs[first['id']]['question'] == first['question']

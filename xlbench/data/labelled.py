@@ -133,12 +133,18 @@ def read_pawsx(path: str, lang: str, split: str = '') -> Iterator[Record | BadRe
     """PAWS-X: dev_2k.tsv with a header that begins with `id`, or sentences and label without one.
 
     Rows that nobody translated, whose sentences are both NS, are kept: published few shots have
-    them too.
+    them too. Outside of train files no id may be there twice: rows that are doubled or lost shift
+    the numbers by which the shots are found.
     """
+    seen: set[str] = set()
 
     def official(columns: list[str]) -> list[str]:
         if len(columns) != 4:
             raise ValueError(f'{len(columns)} TAB-separated columns instead of 4')
+        if columns[0] in seen:
+            raise ValueError(f'another row has the id {errors.shortened(columns[0])}')
+        if split != 'trn':
+            seen.add(columns[0])
         return columns[1:]
 
     return _read_pairs('pawsx', path, lang, split, {'id': official})
