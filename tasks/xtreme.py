@@ -26,13 +26,14 @@ rows, examples get their rows back: `uid` of arXiv:2012.15682's few shots is a r
 import dataclasses
 import importlib.resources.abc
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from xlbench import errors
+import msgspec
+
+from xlbench import errors, files as files_lib
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import conllu, labelled
 from xlbench.data.readers import BadRecord, LeftOut, Record
@@ -150,11 +151,20 @@ def _folder(hosted: Hosted, data_dir: str) -> str:
 
 def _splits(folder: str) -> set[str]:
     """The splits of a dataset that lies in a folder; none if there is no such dataset."""
-    try:
-        with open(os.path.join(folder, INFO), encoding='utf-8') as file:
-            return {split['name'] for split in json.load(file)['splits']}
-    except (OSError, ValueError, KeyError, TypeError):
+    path = os.path.join(folder, INFO)
+    if not os.path.isfile(path):
         return set()
+    return {split.name for split in files_lib.read_json(path, _Info).splits}
+
+
+class _Split(msgspec.Struct):
+    name: str
+
+
+class _Info(msgspec.Struct):
+    """What is looked at of a dataset_info.json."""
+
+    splits: list[_Split]
 
 
 def _examples(hosted: Hosted, folder: str) -> Iterator[tuple[int | None, dict[str, Any]]]:

@@ -47,6 +47,11 @@ TENSORSTORE = (
         (OSError(errno.EROFS, 'x', b'/r/a'), 'Read-only file system (/r/a); make it writable'),
         (OSError(errno.EIO, 'x'), 'Input/output error; see whether the disk is well'),
         (OSError(errno.ESTALE, 'x', '/r/a'), 'Stale file handle (/r/a); mount it anew'),
+        (NotADirectoryError(errno.ENOTDIR, 'x', '/r/a'), 'Not a directory (/r/a); a file stands'),
+        (IsADirectoryError(errno.EISDIR, 'x', '/r/a'), 'Is a directory (/r/a); a folder stands'),
+        (FileExistsError(errno.EEXIST, 'x', '/r/a'), 'File exists (/r/a); something of that name'),
+        (OSError(errno.ENAMETOOLONG, 'x', '/r/a'), 'File name too long (/r/a); name a shorter'),
+        (OSError(errno.ELOOP, 'x', '/r/a'), 'Too many levels of symbolic links (/r/a); see where'),
         (
             PermissionError(errno.EACCES, 'x', '/r/a'),
             'Permission denied (/r/a); make it accessible',

@@ -7,7 +7,7 @@
                                         model; a vocabulary file
   XLBENCH_MAX_JSON_DEPTH           64   lists and objects inside each other
   XLBENCH_MAX_EXPANSION           100   bytes that come out of a packed file, for each byte in it;
-                                        the first 4 MiB are free
+                                        the first MiB is free
   XLBENCH_MAX_EXPANDED_BYTES  256 GiB   all that comes out of a packed file or an archive
 
 Text that people wrote becomes 3 to 20 times as long when it is unpacked, and the largest corpora
@@ -28,7 +28,7 @@ from typing import IO, Any
 from xlbench import errors, foreign
 from xlbench.errors import UserError
 
-_FREE = 4 << 20  # Bytes of expansion: small files may repeat themselves as often as they like.
+_FREE = 1 << 20  # Bytes of expansion: small files may repeat themselves as often as they like.
 _BLOCK = 1 << 20
 
 
