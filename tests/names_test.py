@@ -86,7 +86,7 @@ SLIPS = {
     'xlbench.fewshot --config=fewshot --config.task=udops': "'udops'; nearest: udpos",
     'xlbench.fewshot --config=fewshot --config.source_workdir=where': 'there is no folder where',
     'xlbench.train --config=mtg_mt5 --config.evals.test.decoding.method=sample '
-    '--config.evals.test.decoding.temperature=0': 'config.evals.test: decoding: temperature=0.0; a',
+    '--config.evals.test.decoding.temperature=0': 'temperature is 0.0; it must be above',
     'xlbench.doctor --verbose': 'unrecognized arguments: --verbose; see python -m xlbench.doctor',
     'xlbench.data lst': "invalid choice: 'lst'",
     'xlbench.score run/config.json --format=text --task=mtg_qg_ed_de': 'mtg_qg_ed_de',

@@ -2,42 +2,15 @@
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, get_args
 
 from xlbench import errors
+from xlbench.config import ranges
 from xlbench.errors import UserError
 
 METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
-# {option: (what is allowed whatever the others are, in words)}.
-_RANGES = {
-    'max_length': (lambda value: 1 <= value <= 2**20, '1 or more, up to 2**20'),
-    'min_length': (lambda value: value >= 0, '0 or more'),
-    'num_beams': (lambda value: 1 <= value <= 2**12, '1 or more, up to 2**12'),
-    'num_return': (lambda value: 1 <= value <= 2**16, '1 or more, up to 2**16'),
-    'early_stopping': (lambda value: value in (True, False, 'never'), "True, False, 'never'"),
-    'length_penalty': (math.isfinite, 'a finite number'),
-    'temperature': (lambda value: 0 < value < math.inf, 'above 0'),
-    'top_k': (lambda value: value >= 0, '0 (all) or more'),
-    'top_p': (lambda value: 0 < value <= 1, 'above 0 up to 1'),
-    'no_repeat_ngram': (lambda value: value >= 0, '0 (off) or more'),
-    'repetition_penalty': (lambda value: 0 < value < math.inf, 'above 0'),
-    'num_groups': (lambda value: value >= 1, '1 or more'),
-    'diversity_penalty': (lambda value: 0 <= value < math.inf, '0 or more'),
-    'seed': (lambda value: -(2**63) <= value < 2**63, 'a number of 64 bits'),
-}
-
-
-def check_value(name: str, value: Any) -> None:
-    """Raises UserError for a value of an option that is wrong whatever the other options are."""
-    allowed, words = _RANGES.get(name, (lambda value: True, ''))
-    try:
-        # A number that jax traces has no value yet: one program serves several penalties.
-        if hasattr(value, 'aval') or allowed(value):
-            return
-    except TypeError:  # A text where a number is meant.
-        pass
-    raise UserError(f'decoding: {name}={value!r}; allowed: {words}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,22 +42,22 @@ class Options:
     """
 
     method: str = 'greedy'
-    max_length: int = 128
-    min_length: int = 0
-    num_beams: int = 1
-    num_return: int = 1
+    max_length: Annotated[int, '1 or more, up to 2**20'] = 128
+    min_length: Annotated[int, '0 or more'] = 0
+    num_beams: Annotated[int, '1 or more, up to 2**12'] = 1
+    num_return: Annotated[int, '1 or more, up to 2**16'] = 1
     length_penalty: float = 1.0
     early_stopping: bool | str = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    no_repeat_ngram: int = 0
-    repetition_penalty: float = 1.0
+    temperature: Annotated[float, 'above 0'] = 1.0
+    top_k: Annotated[int, '0 (all) or more'] = 0
+    top_p: Annotated[float, 'above 0 up to 1'] = 1.0
+    no_repeat_ngram: Annotated[int, '0 (off) or more'] = 0
+    repetition_penalty: Annotated[float, 'above 0'] = 1.0
     banned: Sequence[int | Sequence[int]] = ()
     forced_last: bool = False
-    num_groups: int = 1
-    diversity_penalty: float = 0.0
-    seed: int = 0
+    num_groups: Annotated[int, '1 or more'] = 1
+    diversity_penalty: Annotated[float, '0 or more'] = 0.0
+    seed: Annotated[int, '-2**63 or more, below 2**63'] = 0
 
     def __post_init__(self):
         if self.method not in METHODS:
@@ -145,3 +118,23 @@ class Options:
     def hypotheses(self) -> int:
         """Rows of the model's cache for each example."""
         return self.num_return if self.method == 'sample' else self.num_beams
+
+
+_FIELDS = {field.name: field.type for field in dataclasses.fields(Options)}
+
+
+def check_value(name: str, value: Any) -> None:
+    """Raises UserError for a value of an option that is wrong whatever the other options are."""
+    kind = _FIELDS.get(name)
+    if name == 'early_stopping':
+        allowed, is_right = "True, False, 'never'", value in (True, False, 'never')
+    elif kind is float or get_args(kind)[:1] in ((int,), (float,)):
+        if hasattr(value, 'aval'):  # What jax traces has no value yet: one program, many penalties.
+            return
+        allowed = 'a finite number' if kind is float else get_args(kind)[1]
+        is_right = isinstance(value, numbers.Real) and math.isfinite(value)
+        is_right = is_right and (kind is float or value in ranges.parse(allowed))
+    else:
+        return
+    if not is_right:
+        raise UserError(f'decoding: {name}={value!r}; allowed: {allowed}')

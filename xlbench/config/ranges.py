@@ -25,7 +25,7 @@ from xlbench.errors import UserError
 
 _NUMBER = r'-?\d+(?:\.\d+)?(?:\*\*\d+)?'
 _WORDS = re.compile(
-    rf'(?P<above>above )?(?P<least>{_NUMBER})(?: or more)?'
+    rf'(?P<above>above )?(?P<least>{_NUMBER})(?: \(\w+\))?(?: or more)?'
     rf'(?:,? (?P<most_is>below|up to|to) (?P<most>{_NUMBER}))?'
 )
 _PLAIN = {
