@@ -70,8 +70,10 @@ def _frames() -> dict[str, Frame]:
                 'needs a row of messages in each language, and a row of the short and the long '
                 'reply; [NAME = OTHER] needs the messages alone',
             )
-        messages = {lang: own[0] for lang, own in rows.items()}
-        replies = frames[says].replies if says else {lang: own[1] for lang, own in rows.items()}
+        messages = {lang: of_lang[0] for lang, of_lang in rows.items()}
+        replies = (
+            frames[says].replies if says else {lang: of_lang[1] for lang, of_lang in rows.items()}
+        )
         slots = dict(_SLOT.findall(' '.join(messages['en'])))
         frames[name] = Frame(messages, replies, says or name, slots)
     return frames

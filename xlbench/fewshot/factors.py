@@ -18,7 +18,7 @@ class Overlaps:
         self._system = system
 
     @functools.cached_property
-    def found(self) -> dict[tuple[str, str, int], float]:
+    def percent(self) -> dict[tuple[str, str, int], float]:
         """(unit, language, K) -> 0 to 100, of the languages whose buckets are at hand."""
         return self._read[0]
 
@@ -29,17 +29,17 @@ class Overlaps:
 
     @functools.cached_property
     def _read(self) -> tuple[dict[tuple[str, str, int], float], dict[str, str]]:
-        system, found, missing = self._system, {}, {}
+        system, percent, missing = self._system, {}, {}
         for sweep in system.sweeps:
             groups = [row for row in sweep.rows if row.task == system.task and row.shots]
             for lang in dict.fromkeys(row.language for row in groups):
                 shots = sorted({row.shots for row in groups if row.language == lang})
                 try:
-                    found |= lexical.overlaps(sweep.open_prepared, system.task, [lang], shots)
+                    percent |= lexical.overlaps(sweep.open_prepared, system.task, [lang], shots)
                 except (errors.UserError, prepared.NotPrepared, OSError) as error:
                     missing[lang] = str(error)
-        known = {lang for _, lang, _ in found}
-        return found, {lang: why for lang, why in missing.items() if lang not in known}
+        known = {lang for _, lang, _ in percent}
+        return percent, {lang: why for lang, why in missing.items() if lang not in known}
 
 
 class Factor(NamedTuple):
@@ -62,7 +62,7 @@ class Factor(NamedTuple):
         """Its value for a language; None if it is unknown."""
         if self.shots is None:
             return languages.shared_features(lang)
-        return overlaps.found.get((self.name, lang, self.shots))
+        return overlaps.percent.get((self.name, lang, self.shots))
 
 
 def correlations(

@@ -200,18 +200,18 @@ def read_words(group: Adaptations) -> Words:
 
 def with_words(groups: Groups) -> tuple[list[Adaptations], str]:
     """The groups whose words are at hand, and why others are left out."""
-    found, missing = [], {}
+    readable, missing = [], {}
     for group in fewest_shots(groups):
         try:
             read_words(group)
-            found.append(group)
+            readable.append(group)
         except UserError as error:
             missing[group.language] = str(error)
-    if not found:
+    if not readable:
         raise UserError(next(iter(missing.values())))
     if not missing:
-        return found, ''
-    return found, f'Without {", ".join(missing)}: {next(iter(missing.values()))}.'
+        return readable, ''
+    return readable, f'Without {", ".join(missing)}: {next(iter(missing.values()))}.'
 
 
 def _records(group: Adaptations, split: str) -> list[dict[str, Any]]:

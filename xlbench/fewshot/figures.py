@@ -118,12 +118,12 @@ def _panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
 
 
 def _figure1(groups: Groups, stem: pathlib.Path) -> tuple[str]:
-    found = {
+    halves_of = {
         key: halves for key, same in groups.items() if (halves := figure_data.distributions(same))
     }
-    if not found:
+    if not halves_of:
         raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
-    rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in found.items()}
+    rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in halves_of.items()}
     _write_csv(
         stem,
         ('varied', 'bucket', 'seed', 'dev_score'),
@@ -220,18 +220,18 @@ def _figure2(groups: Groups, stem: pathlib.Path) -> tuple[str]:
 
 def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     having, why = figure_data.with_words(groups)
-    found = {}
+    tables_of = {}
     for group in having:
         numbers = [row.bucket for row in group.by_bucket[:FIRST]]
         words = figure_data.read_words(group)
         table = figure_data.overlaps(words.words, words.better[:FIRST], words.buckets[:FIRST])
-        found[group] = numbers, table
+        tables_of[group] = numbers, table
     _write_csv(
         stem,
         ('words_of_bucket', 'improved_by_bucket', 'jaccard'),
         (
             (*group.key, row, column, table[i, j])
-            for group, (numbers, table) in found.items()
+            for group, (numbers, table) in tables_of.items()
             for i, row in enumerate(numbers)
             for j, column in enumerate(numbers)
         ),
@@ -239,7 +239,7 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     shown, more = _panels(having)
     with _grid(stem, len(shown), (3.2, 2.9)) as (figure, panels):
         for axes, group in zip(panels, shown, strict=True):
-            numbers, table = found[group]
+            numbers, table = tables_of[group]
             image = axes.imshow(table, cmap=_SHADES, vmin=0)
             axes.set_xticks(range(len(numbers)), numbers)
             axes.set_yticks(range(len(numbers)), numbers)
@@ -251,30 +251,30 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     caption = (
         'Jaccard index of the words of a bucket (rows) and of those test words that zero-shot '
         'transfer labels wrong and the model adapted to a bucket (columns) labels right, for the '
-        f'first {max(len(numbers) for numbers, _ in found.values())} buckets.{more}'
+        f'first {max(len(numbers) for numbers, _ in tables_of.values())} buckets.{more}'
     )
     return caption, why
 
 
 def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     having, why = figure_data.with_words(groups)
-    found = {}
+    counts_of = {}
     for group in having:
         words = figure_data.read_words(group)
-        found[group] = figure_data.seen(words.words, words.better, words.buckets)
+        counts_of[group] = figure_data.seen(words.words, words.better, words.buckets)
     _write_csv(
         stem,
         ('bucket', 'in_bucket', 'not_in_bucket'),
         (
             (*group.key, row.bucket, *counts)
-            for group, table in found.items()
+            for group, table in counts_of.items()
             for row, counts in zip(group.by_bucket, table.tolist(), strict=True)
         ),
     )
     shown, more = _panels(having)
     with _grid(stem, len(shown), (3.6, 2.5)) as (figure, panels):
         for axes, group in zip(panels, shown, strict=True):
-            inside, outside = found[group].T
+            inside, outside = counts_of[group].T
             places = np.arange(len(inside))
             # The hatch tells them apart in print without colours.
             style = dict(color=_ORANGE, hatch='////', edgecolor='white', linewidth=0)
@@ -299,7 +299,7 @@ def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
 
 
 def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
-    having, found = figure_data.fewest_shots(groups), {}
+    having, tables_of = figure_data.fewest_shots(groups), {}
     for group in having:
         at = group.task, group.language
         labels, zero_shot = group.sweep.labels(*at), group.sweep.zero_shot(*at)[None]
@@ -307,13 +307,13 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
             raise UserError(f'{group.sweep.workdir} names {len(labels)} labels and predicts others')
         for shots, predicted in ((0, zero_shot), (group.shots, figure_data.predictions(group))):
             table = figure_data.confusion(group.sweep.gold(*at), predicted, len(labels))
-            found[group, shots] = labels, table
+            tables_of[group, shots] = labels, table
     _write_csv(
         stem,
         ('gold', 'predicted', 'examples'),
         (
             (group.task, group.language, shots, right, label, table[i, j])
-            for (group, shots), (labels, table) in found.items()
+            for (group, shots), (labels, table) in tables_of.items()
             for i, right in enumerate(labels)
             for j, label in enumerate(labels)
         ),
@@ -322,7 +322,7 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
     places = [(group, shots) for group in shown for shots in (0, group.shots)]
     with _grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
         for axes, (group, shots) in zip(panels, places, strict=True):
-            _draw_confusion(axes, *found[group, shots])
+            _draw_confusion(axes, *tables_of[group, shots])
             axes.set_xlabel('predicted')
             axes.set_ylabel('right')
             axes.set_title(f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}')
@@ -354,17 +354,19 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
     having = [g for g in figure_data.fewest_shots(groups) if all(row.curve for row in g.by_bucket)]
     if not having:
         raise UserError('it needs the dev scores of every epoch')
-    found = {}
+    curves_of = {}
     for group in having:
         every = [row.curve for row in group.by_bucket]
         first = [row.curve for row in group.by_bucket if row.best_epoch == 1]
-        found[group] = [(len(curves), figure_data.mean_curve(curves)) for curves in (every, first)]
+        curves_of[group] = [
+            (len(curves), figure_data.mean_curve(curves)) for curves in (every, first)
+        ]
     _write_csv(
         stem,
         ('averaged', 'buckets', 'epoch', 'dev_score'),
         (
             (*group.key, name, count, epoch, score)
-            for group, both in found.items()
+            for group, both in curves_of.items()
             for name, (count, curve) in zip(('all', 'best_after_first'), both, strict=True)
             for epoch, score in enumerate(curve, 1)
         ),
@@ -373,7 +375,7 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
     with _grid(stem, len(shown), (3.4, 2.6)) as (_, panels):
         for axes, group in zip(panels, shown, strict=True):
             lines = ((_BLUE, 'o', 'all buckets'), (_ORANGE, 's', 'best after epoch 1'))
-            for (count, curve), (colour, marker, name) in zip(found[group], lines, strict=True):
+            for (count, curve), (colour, marker, name) in zip(curves_of[group], lines, strict=True):
                 if not count:
                     continue
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'

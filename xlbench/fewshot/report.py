@@ -194,7 +194,7 @@ def _factors(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
         for k in system.shots():
             gains = systems_lib.gains(system, k)
             for lang in system.languages:
-                factors = (overlap.found.get((unit, lang, k)) for unit in lexical.UNITS)
+                factors = (overlap.percent.get((unit, lang, k)) for unit in lexical.UNITS)
                 row = (gains.get(lang), *factors, languages.shared_features(lang))
                 rows.append((_name(system), system.data, system.task, lang, k, *row))
     head = ('system', 'data', 'task', 'language', 'shots', 'gain')

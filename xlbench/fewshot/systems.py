@@ -72,8 +72,8 @@ class System:
 
     def shots(self, **fields: str) -> tuple[int, ...]:
         """The values of K, without 0, of groups with these fields."""
-        found = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
-        return tuple(sorted({group.shots for group in found} - {0}))
+        fitting = (g for g in self.groups if all(getattr(g, k) == v for k, v in fields.items()))
+        return tuple(sorted({group.shots for group in fitting} - {0}))
 
     def zero_shot(self, language: str, start: str = 'source') -> Adaptations | None:
         """The score without adaptation."""
@@ -154,15 +154,15 @@ class System:
     @functools.cached_property
     def _mismatches(self) -> dict[str, str]:
         """Language -> why its test set is not the paper's."""
-        found = {}
+        reasons = {}
         for lang in self.languages:
             official = paper.sizes().get((self.task, lang, 'test'))
             size = max(sweep.num_examples(self.task, lang) for sweep in self.sweeps)
             if official is None:
-                found[lang] = 'the official size of its test set is not known'
+                reasons[lang] = 'the official size of its test set is not known'
             elif not _is_near(size, official):
-                found[lang] = f'its test set has {size} examples (official: {official})'
-        return found
+                reasons[lang] = f'its test set has {size} examples (official: {official})'
+        return reasons
 
     def paper(self, group: Group) -> tuple[str, str] | None:
         """The paper's mean and standard deviation, as printed, where they may stand beside ours."""
@@ -215,20 +215,20 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
         sweeps: Of any tasks.
         searched: Workdirs of further source training, such as with other learning rates.
     """
-    found: dict[tuple[str, str], list[Sweep]] = {}
+    by_model: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
         for task in dict.fromkeys(row.task for row in sweep.rows):
             if not topics.is_known(task):
                 raise errors.unknown(f'task in {sweep.workdir}', task, FEWSHOT.tasks)
-            found.setdefault((task, sweep.source), []).append(sweep)
-    number = collections.Counter(task for task, _ in found)
-    folders = [folder(members[0]) for members in found.values()]
+            by_model.setdefault((task, sweep.source), []).append(sweep)
+    number = collections.Counter(task for task, _ in by_model)
+    folders = [folder(members[0]) for members in by_model.values()]
     names = [
         folder if folders.count(folder) == 1 else clean(members[0].workdir)
-        for folder, members in zip(folders, found.values(), strict=True)
+        for folder, members in zip(folders, by_model.values(), strict=True)
     ]
     others: dict[str, list[pathlib.Path]] = {task: [] for task in number}
-    for (task, _), members in found.items():
+    for (task, _), members in by_model.items():
         others[task].append(members[0].source_workdir)
     for path in map(pathlib.Path, searched):
         scenario = runs_results.read_run(path).scenario
@@ -242,7 +242,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
             name if number[task] > 1 else '',
             tuple(dict.fromkeys(path for path in others[task])),
         )
-        for name, ((task, _), members) in zip(names, found.items(), strict=True)
+        for name, ((task, _), members) in zip(names, by_model.items(), strict=True)
     ]
     order = (*FEWSHOT.tasks, *number)
     return sorted(made, key=lambda system: order.index(system.task))
@@ -256,12 +256,12 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
         shots: K; None averages the gains of all K, of those languages that have all of them.
     """
     every = system.shots(method='full', start='source') if shots is None else (shots,)
-    found = {}
+    gained = {}
     for lang in system.languages:
         pairs = [pair(system, lang, 0, k) for k in every]
         if pairs and all(low and high for low, high in pairs):
-            found[lang] = statistics.fmean(high.mean - low.mean for low, high in pairs)
-    return found
+            gained[lang] = statistics.fmean(high.mean - low.mean for low, high in pairs)
+    return gained
 
 
 def about_groups(system: System, **fields: str) -> list[str]:
@@ -333,12 +333,12 @@ def _source_training(workdir: pathlib.Path, task: str) -> SourceTraining | str:
 
     def score(split: str) -> tuple[float, int] | str:
         try:
-            found = run.at(run.choose_step('best', split, metric), split).get(name)
+            result = run.at(run.choose_step('best', split, metric), split).get(name)
         except errors.UserError as error:
             return str(error)
-        if found is None or metric not in found.scores:
+        if result is None or metric not in result.scores:
             return f'{workdir} has no {metric} of {name} on the split {split!r}'
-        return found.scores[metric], found.num_examples
+        return result.scores[metric], result.num_examples
 
     stages = [*map(_block, _block(run.config.get('stages')).values())]
     batch_size = _whole(_block(run.config.get('batches')).get('batch_size'))
@@ -373,8 +373,8 @@ def pair(
     system: System, lang: str, low: int, high: int
 ) -> tuple[Adaptations | None, Adaptations | None]:
     """The scores with fewer and with more shots; None for what has none."""
-    found = (system.groups.get(Group(lang, k, 'full' if k else ZERO_SHOT)) for k in (low, high))
-    return tuple(stats if stats and stats.rows else None for stats in found)
+    both = (system.groups.get(Group(lang, k, 'full' if k else ZERO_SHOT)) for k in (low, high))
+    return tuple(stats if stats and stats.rows else None for stats in both)
 
 
 def folder(sweep: Sweep) -> str:

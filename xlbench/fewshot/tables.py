@@ -128,10 +128,10 @@ def scores(system: System) -> Table:
     for k in (0, *shots):
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
         has_paper = any(map(system.paper, of_k))
-        own = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[own] = [_score(system.groups.get(group)) for group in of_k]
+        head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
+        columns[head] = [_score(system.groups.get(group)) for group in of_k]
         if names != system.languages and not k:
-            columns[own][0] = _number(system.english[0])
+            columns[head][0] = _number(system.english[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [_printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, method='full', start='source')
@@ -260,8 +260,8 @@ def methods(system: System) -> Table:
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            own = [_score(system.groups.get(group)) for group in of_k]
-            columns[_METHODS[name], f'K={k}'] = own
+            cells = [_score(system.groups.get(group)) for group in of_k]
+            columns[_METHODS[name], f'K={k}'] = cells
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
                 printed = [_printed(system.paper(group)) for group in of_k]
@@ -322,14 +322,14 @@ def factors(system: System, overlaps: Overlaps) -> Table:
 def overlap_table(system: System, overlaps: Overlaps) -> Table:
     """Table 14: the overlap of a language's buckets with the English training examples."""
     title = 'Lexical overlap with English in percent (paper: table 14)'
-    if not overlaps.found:
+    if not overlaps.percent:
         why = next(iter(overlaps.missing.values()), 'no adaptation is finished')
         return Table(title, missing=why)
-    shots = sorted({k for _, _, k in overlaps.found})
+    shots = sorted({k for _, _, k in overlaps.percent})
     columns = {}
     for unit in lexical.UNITS:
         for k in shots:
-            of_unit = [overlaps.found.get((unit, lang, k)) for lang in system.languages]
+            of_unit = [overlaps.percent.get((unit, lang, k)) for lang in system.languages]
             columns[f'{unit}s', f'K={k}'] = [*map(_number, of_unit)]
     printed = {
         (lang, k): paper.overlaps().get((system.task, lang, k))
@@ -339,8 +339,8 @@ def overlap_table(system: System, overlaps: Overlaps) -> Table:
     }
     if any(printed.values()):
         for k in shots:
-            own = [_text(printed.get((lang, k)) or '-') for lang in system.languages]
-            columns['paper', f'K={k}'] = own
+            cells = [_text(printed.get((lang, k)) or '-') for lang in system.languages]
+            columns['paper', f'K={k}'] = cells
     notes = [
         'Of the different words, or wordpieces, of the English training examples, those that are '
         "in a language's buckets of K shots, all of them together.",

@@ -74,21 +74,21 @@ def eval_series(run: Run, score: str) -> dict[str, Series]:
 
     From the lines called NAME/mean of the log; without any, from the results.
     """
-    found: dict[str, Series] = {}
+    series: dict[str, Series] = {}
     for row in run.log:
         name, _, last = row.name.rpartition('/')
         if row.kind == 'eval' and last == 'mean':
             points = _series([(row.step, row.values.get(score))])
-            found.setdefault(name, []).extend(points)
-    if not any(found.values()):
+            series.setdefault(name, []).extend(points)
+    if not any(series.values()):
         for split in run.splits():
             values = {step: run.at(step, split).values() for step in sorted(run.evaluations)}
-            found[split] = [
+            series[split] = [
                 (step, statistics.fmean(r.scores[score] for r in of_step))
                 for step, of_step in values.items()
                 if of_step and all(score in r.scores for r in of_step)
             ]
-    return {name: points for name, points in found.items() if points}
+    return {name: points for name, points in series.items() if points}
 
 
 def plot(title: str, label: str, lines: Mapping[str, Series]) -> str:
@@ -171,12 +171,12 @@ def _examples(section: Section) -> list[str]:
 
 def _alternatives(record: Mapping[str, object]) -> list[object]:
     """What was predicted beside the first text: other suggested replies, or the rest of a beam."""
-    found = [
+    lists = [
         (record.get(name), key) for name, key in (('suggestions', 'text'), ('n_best', 'prediction'))
     ]
     return [
         item.get(key, '')
-        for items, key in found
+        for items, key in lists
         if isinstance(items, list)
         for item in items[1:]
         if isinstance(item, dict)

@@ -33,10 +33,10 @@ def by_language(section: Section, scores: Sequence[str]) -> Table:
     best = {score: [_winners(section, score, c.tasks) for c in section.columns] for score in shown}
     heads, columns = [], []
     for number, system in enumerate(section.systems):
-        own = [_cells(section, number, score, best[score]) for score in shown]
-        if not all(cell.is_missing for cells in own for cell in cells):
+        of_system = [_cells(section, number, score, best[score]) for score in shown]
+        if not all(cell.is_missing for cells in of_system for cell in cells):
             heads += [Column(system.name, score) for score in shown]
-            columns += own
+            columns += of_system
     counts = section.counts if columns else []
     rows = []
     for i, row in enumerate(section.columns):
@@ -107,16 +107,16 @@ def error_removed(section: Section, system: System) -> tuple[str, ...]:
 
 def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | None:
     score = section.scores[0]
-    own = system.cell(score, tasks).value
+    value_of_system = system.cell(score, tasks).value
     others = [
         s.cell(score, tasks).value
         for s in section.systems
         if s.kind == 'baseline' and s.count(tasks) == system.count(tasks)
     ]
     best = max((value for value in others if value is not None), default=None)
-    if own is None or best is None or best >= 100:
+    if value_of_system is None or best is None or best >= 100:
         return None
-    return 100 * (own - best) / (100 - best)
+    return 100 * (value_of_system - best) / (100 - best)
 
 
 def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:

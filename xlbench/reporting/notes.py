@@ -62,7 +62,7 @@ def about_runs(picks: list[Pick], step: str | int) -> list[str]:
     for pick in picks:
         for task, result in pick.results.items():
             manifests.setdefault(task, set()).add(result.manifest)
-    if any(len(found) > 1 for found in manifests.values()):
+    if any(len(hashes) > 1 for hashes in manifests.values()):
         notes.append('The runs read different preparations (other files or another vocabulary).')
     seeds = [(p.run.config_hash, str(p.run.seed), *sorted(p.results)) for p in picks]
     if len(set(seeds)) < len(seeds):
@@ -97,8 +97,10 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
     langs: dict[tuple[str, str], set[str]] = {}
     results = [result for pick in picks for result in pick.results.values()]
     for result in results:
-        own = {m: s for m, s in result.signatures.items() if any(f in m.lower() for f in families)}
-        for metric, signature in (own or ({} if shared else result.signatures)).items():
+        matching = {
+            m: s for m, s in result.signatures.items() if any(f in m.lower() for f in families)
+        }
+        for metric, signature in (matching or ({} if shared else result.signatures)).items():
             lang = _LANG.search(signature)
             key = metric, _LANG.sub('lang:{}', signature, count=1)
             tasks_of.setdefault(key, set()).add(result.task)

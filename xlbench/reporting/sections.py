@@ -65,8 +65,8 @@ def sections(
         chosen = run.choose_step(step, shown, _main_score(run))
         results = run.at(chosen, shown)
         for topic in dict.fromkeys(_topic(run, task) for task in results):
-            own = {task: r for task, r in results.items() if _topic(run, task) == topic}
-            groups.setdefault((*topic, shown), []).append(Pick(run, chosen, shown, own))
+            of_topic = {task: r for task, r in results.items() if _topic(run, task) == topic}
+            groups.setdefault((*topic, shown), []).append(Pick(run, chosen, shown, of_topic))
     _join_systems(groups)
     return [_section(*key, picks, step) for key, picks in groups.items()]
 
@@ -165,7 +165,7 @@ def _columns(benchmark: benchmarks.Benchmark | None, tasks: set[str]) -> tuple[C
 
 
 def _main_score(run: Run) -> str:
-    results = [result for found in run.evaluations.values() for result in found.values()]
+    results = [result for of_step in run.evaluations.values() for result in of_step.values()]
     task = results[0].task
     if benchmark := benchmarks.BENCHMARKS.get(_first_word(task)):
         return benchmark.main_score(task.split('_')[1])

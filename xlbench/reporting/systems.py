@@ -118,12 +118,12 @@ def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
 
 def baselines(split: str, picks: list[Pick]) -> list[System]:
     """Rows of the baselines; a task's scores come from the first run that has them."""
-    found: dict[str, dict[str, Result]] = {name: {} for name in baselines_lib.NAMES}
+    by_name: dict[str, dict[str, Result]] = {name: {} for name in baselines_lib.NAMES}
     for pick in picks:
         for name, results in pick.run.baselines.items():
             for (task, s), result in results.items():
                 if s == split and task in pick.results:
-                    found.setdefault(name, {}).setdefault(task, result)
+                    by_name.setdefault(name, {}).setdefault(task, result)
     return [
         System(
             clean(name),
@@ -131,7 +131,7 @@ def baselines(split: str, picks: list[Pick]) -> list[System]:
             (_scores(results),),
             examples={task: (result.num_examples,) for task, result in results.items()},
         )
-        for name, results in found.items()
+        for name, results in by_name.items()
         if results
     ]
 
@@ -217,9 +217,9 @@ def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
         return
     title = SETTING_TITLES.get(scenario.name, scenario.name)
     covered = {*scenario.train, *scenario.evaluate}
-    own = {task: r for task, r in pick.results.items() if task in covered}
+    inside = {task: r for task, r in pick.results.items() if task in covered}
     other = {task: r for task, r in pick.results.items() if task not in covered}
-    for name, results in ((title, own), (f'{title} {scenario.source}', other)):
+    for name, results in ((title, inside), (f'{title} {scenario.source}', other)):
         if results:
             yield name, dataclasses.replace(pick, results=results)
 
@@ -228,8 +228,8 @@ def _share_columns(runs: list[list[Pick]]) -> list[list[list[Pick]]]:
     """Runs (with their seeds) in as few columns as their languages allow."""
     columns: list[list[list[Pick]]] = []
     for members in runs:
-        own = set(members[0].results)
-        free = [c for c in columns if not any(own & set(other[0].results) for other in c)]
+        scored = set(members[0].results)
+        free = [c for c in columns if not any(scored & set(other[0].results) for other in c)]
         if free:
             facts = _facts(members[0])
             max(free, key=lambda c: len(facts & _facts(c[0][0]))).append(members)
