@@ -39,7 +39,7 @@ from array_record.python import array_record_module
 
 from xlbench import errors, files, foreign, locks, tasks
 from xlbench.benchmarks import languages
-from xlbench.data import readers
+from xlbench.data import freshness, readers
 
 FORMAT = 1
 MANIFEST = 'manifest.json'
@@ -53,29 +53,7 @@ _READER_OPTIONS = 'readahead_buffer_size:0'
 # No file system takes a longer name.
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}')
 _MIXTURE_KEYS = frozenset({'name', 'code'})
-# What a preparation depends on beside its task file and its input files.
-_CODE_FILES = (
-    'benchmarks/__init__.py',
-    'data/buckets.py',
-    'data/conllu.py',
-    'data/labelled.py',
-    'benchmarks/languages.py',
-    'pipeline/binding.py',
-    'pipeline/labels.py',
-    'pipeline/mixtures.py',
-    'pipeline/preprocessors.py',
-    'pipeline/registration.py',
-    'pipeline/sources.py',
-    'pipeline/tagged.py',
-    'pipeline/user_files.py',
-    'pipeline/dialogues.py',
-    'preparation/jobs.py',
-    'data/readers.py',
-    'data/rows.py',
-    'pipeline/seqio_tasks.py',
-    'data/tokenizers.py',
-    'data/vocabularies.py',
-)
+_CHANGED = 'its task file, or a declared version of what prepares it, has changed'
 
 
 class NotPrepared(Exception):
@@ -485,21 +463,9 @@ def write_mixture(
 
 @functools.cache
 def code_fingerprint(name: str) -> str | None:
-    """sha256 over the files that define task or mixture `name`; None where they are not here.
-
-    A task file of the user's own is among the inputs of what it makes.
-    """
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """What defines task or mixture `name`, as a hash; see freshness.py."""
     word = _safe_name(name, 'task').split('_')[0]
-    ours = os.path.join(os.path.dirname(tasks.__file__), f'{word}.py')
-    paths = [ours] if os.path.isfile(ours) else []
-    paths += [os.path.join(package, file) for file in _CODE_FILES]
-    digest = hashlib.sha256(str(FORMAT).encode())
-    for path in paths:
-        if not os.path.isfile(path):
-            return None
-        digest.update(os.path.basename(path).encode() + b'\0' + _hash_file(path).encode())
-    return digest.hexdigest()
+    return freshness.of_task_file(os.path.join(os.path.dirname(tasks.__file__), f'{word}.py'))
 
 
 def _is_changed(path: str, expected: Mapping[str, Any]) -> bool | None:
@@ -531,7 +497,7 @@ def stale_reason(manifest: Mapping[str, Any], root: str | None = None) -> str | 
         return f'its format is {manifest.get("format")!r}, this code writes {FORMAT}'
     code = code_fingerprint(manifest['task'])
     if code and manifest.get('code') and manifest['code'] != code:
-        return 'the code that prepares it has changed'
+        return _CHANGED
     inputs = manifest.get('inputs') or []
     changed = [_is_changed(os.path.join(root, entry['path']), entry) for entry in inputs]
     for entry, state in zip(inputs, changed, strict=True):
@@ -688,7 +654,7 @@ class Prepared:
 
     @property
     def content(self) -> str:
-        """A hash of the examples alone; `sha256` changes with the code that prepares them, too."""
+        """A hash of the examples alone; `sha256` changes with the manifest, too."""
         shards = ' '.join(shard['sha256'] for shard in self.manifest['shards'])
         return hashlib.sha256(shards.encode()).hexdigest()
 
@@ -880,7 +846,7 @@ def open_mixture(
     content = _read_json(path)
     code = code_fingerprint(name)
     if code and content.get('code') and content['code'] != code:
-        raise NotPrepared(f'{path} is stale: the code that prepares it has changed')
+        raise NotPrepared(f'{path} is stale: {_CHANGED}')
     rates = content.get(split) if split not in _MIXTURE_KEYS else None
     if not isinstance(rates, dict) or not rates:
         raise NotPrepared(f'{path} has no split {split!r}')

@@ -1,0 +1,108 @@
+"""Tests of xlbench/data/freshness.py."""
+
+import hashlib
+import pathlib
+import shutil
+
+import pytest
+
+from xlbench import tasks
+from xlbench.data import freshness, prepared
+from xlbench.preparation import jobs
+from xlbench.tasks.samples import labels, mrs, mtg
+
+TASKS = pathlib.Path(tasks.__file__).parent
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """A folder with the task files, to be edited."""
+    return pathlib.Path(shutil.copytree(TASKS, tmp_path / 'tasks'))
+
+
+def edit(path: pathlib.Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text, path
+    path.write_text(text.replace(old, new, 1))
+
+
+def of(folder: pathlib.Path, word: str) -> str:
+    return freshness.of_task_file(folder / f'{word}.py')
+
+
+def test_comments_docstrings_and_lines_change_nothing(copies):
+    before = {path.stem: of(copies, path.stem) for path in copies.glob('*.py')}
+    for path in copies.glob('*.py'):
+        path.write_text(path.read_text().replace('"""', '"""More: ', 1) + '\n\n# A last word.\n')
+    assert before == {path.stem: of(copies, path.stem) for path in copies.glob('*.py')}
+    assert before['mtg'] == of(TASKS, 'mtg')
+
+
+def test_a_statement_of_a_file_that_is_imported_counts(copies):
+    """tasks/fewshot.py reads XNLI and PAWS-X as tasks/xtreme.py says; tasks/mtg.py does not."""
+    before = {word: of(copies, word) for word in ('fewshot', 'mtg', 'xtreme')}
+    path = copies / 'xtreme.py'
+    path.write_text(path.read_text() + '\nSHARDS = 3\n')
+    after = {word: of(copies, word) for word in before}
+    assert [word for word in before if before[word] != after[word]] == ['fewshot', 'xtreme']
+
+
+def test_an_edit_of_other_code_makes_nothing_stale(monkeypatch):
+    """No file of xlbench/ is read: what prepares data has versions that are declared."""
+    package = pathlib.Path(prepared.__file__).parents[1]
+    read = []
+    monkeypatch.setattr(
+        pathlib.Path, 'read_bytes', lambda path: read.append(path) or b''.join(path.open('rb'))
+    )
+    freshness.of_task_file(TASKS / 'fewshot.py')
+    assert {path.name for path in read} == {'fewshot.py', 'xtreme.py'}
+    assert not [path for path in read if package in path.parents]
+
+
+def test_a_raised_version_makes_all_stale(monkeypatch):
+    before = of(TASKS, 'mtg')
+    monkeypatch.setitem(freshness.VERSIONS, 'readers', freshness.VERSIONS['readers'] + 1)
+    assert of(TASKS, 'mtg') != before
+
+
+@pytest.mark.parametrize(
+    'source, expected',
+    [
+        (b'def f():\n  "Doc."\n  return 1  # One.', 'def f ( ) : return 1'),
+        (b'x = (1,\n     2)', 'x = ( 1 , 2 )'),
+        (b'class A:\n  """Doc\n  of two lines."""\n  b = "text"', 'class A : b = "text"'),
+        (b'"""Doc."""\nimport os', 'import os'),
+    ],
+)
+def test_statements(source, expected):
+    assert freshness.statements(source) == expected
+
+
+def test_the_versions_make_these_bytes(tmp_path, capsys):
+    """Where this fails and it was meant, raise the version of what has changed, and note the hash.
+
+    One task of each kind of batch, of the sample corpora of seed 0.
+    """
+    for sample in (mtg, mrs, labels):
+        sample.write(str(tmp_path), 0)
+    made = {}
+    for vocabulary, name, split in (
+        ('sample', 'mtg_qg_en_de', 'test'),
+        ('sample_mrs', 'mrs_retrieval_de_de', 'test'),
+        ('sample_fewshot', 'fewshot_xnli_de_de', 'test'),
+        ('sample_fewshot', 'fewshot_udpos_de_de', 'test'),
+    ):
+        jobs.prepare(name, split, root=str(tmp_path), vocabulary=vocabulary)
+        task = prepared.open_task(str(tmp_path), vocabulary, name, split)
+        digest = hashlib.sha256(task.content.encode() + repr(task.manifest['view']).encode())
+        made[name] = digest.hexdigest()[:16]
+    capsys.readouterr()
+    assert (freshness.VERSIONS, made) == (
+        dict.fromkeys(freshness.VERSIONS, 1),
+        {
+            'mtg_qg_en_de': 'de449545e9883278',
+            'mrs_retrieval_de_de': 'af53ff1bd0d2a44f',
+            'fewshot_xnli_de_de': '4fecee18f36c57ba',
+            'fewshot_udpos_de_de': 'd060f1a5de8fa500',
+        },
+    )

@@ -1,0 +1,82 @@
+"""When prepared data is stale: as declared, never because a file of code was edited elsewhere.
+
+What a preparation holds depends on its inputs and its vocabulary, whose hashes are in the manifest,
+and on what is declared here: the statements of its task file, and the versions below.
+"""
+
+import ast
+import hashlib
+import io
+import os
+import pathlib
+import tokenize
+
+from xlbench import tasks
+
+# Raise one when the same inputs are to give other records, rates or ids from now on; everything
+# that was prepared before is then made anew. tests/freshness_test.py holds what the versions make.
+VERSIONS = {
+    'format': 1,  # The manifest and the shards: data/prepared.py.
+    'benchmarks': 1,  # The tasks of mixtures: benchmarks/.
+    'languages': 1,  # Names and tags of languages: benchmarks/languages.py.
+    'readers': 1,  # Files to records: data/readers.py, rows.py, labelled.py, conllu.py, buckets.py.
+    'preprocessors': 1,  # Records to texts: pipeline/.
+    'mixtures': 1,  # Rates: pipeline/mixtures.py.
+    'tokenizers': 1,  # Texts to ids: data/tokenizers.py, vocabularies.py.
+}
+# No statement changes by these.
+_NO_STATEMENTS = (
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+    tokenize.ENCODING, tokenize.ENDMARKER,
+)  # fmt: skip
+
+
+def of_task_file(path: str | os.PathLike) -> str | None:
+    """sha256 of the versions, and of the statements of a task file and of the tasks/ it imports.
+
+    Args:
+      path: tasks/<first word of the task's name>.py; the versions alone count where there is none,
+        as for a task file of the user's own, which is among the inputs of what it makes.
+    """
+    digest = hashlib.sha256(repr(sorted(VERSIONS.items())).encode())
+    for file in _with_neighbours(pathlib.Path(path)):
+        digest.update(file.name.encode() + b'\0' + statements(file.read_bytes()).encode() + b'\0')
+    return digest.hexdigest()
+
+
+def statements(source: bytes) -> str:
+    """Python source without comments, docstrings and the way that its lines are broken.
+
+    Example: b'def f():\\n  "Doc."\\n  return 1  # One.' -> 'def f ( ) : return 1'
+    """
+    tree = ast.parse(source)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        (node.body[0].lineno, node.body[0].col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
+    }
+    return ' '.join(
+        token.string
+        for token in tokenize.tokenize(io.BytesIO(source).readline)
+        if token.type not in _NO_STATEMENTS and token.start not in docstrings
+    )
+
+
+def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
+    """The file if it is there, and the files of the same folder that it imports, in order."""
+    found: dict[str, pathlib.Path] = {}
+    open_paths = [path]
+    while open_paths:
+        file = open_paths.pop()
+        if file.name in found or not file.is_file():
+            continue
+        found[file.name] = file
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.module in (tasks.__name__, 'tasks'):
+                open_paths += [path.with_name(f'{alias.name}.py') for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and (node.module or '').startswith(
+                f'{tasks.__name__}.'
+            ):
+                open_paths.append(path.with_name(f'{node.module.rpartition(".")[2]}.py'))
+    return [found[name] for name in sorted(found)]
