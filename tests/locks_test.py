@@ -190,9 +190,10 @@ def test_a_strange_lock_file_harms_nothing(tmp_path, kind):
     else:
         lock.write_bytes(b'[' * 99_999 if kind == 'no note' else b'{"process": "\xff"}')
     if kind in ('link', 'folder'):
-        with pytest.raises(UserError, match=re.escape(str(lock))) as caught, locks.folder(workdir):
+        with pytest.raises((UserError, OSError)) as caught, locks.folder(workdir):
             pass
-        assert '\n' not in str(caught.value)
+        line = str(errors.plain(caught.value))
+        assert str(lock) in line and '\n' not in line
     else:
         with locks.folder(workdir):
             locks._read_note(lock)
@@ -205,10 +206,9 @@ def test_a_strange_lock_file_harms_nothing(tmp_path, kind):
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write anywhere')
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     tmp_path.chmod(0o500)
-    why = 'cannot be written: Permission denied'
-    with pytest.raises(UserError, match=why) as caught, locks.folder(tmp_path):
+    with pytest.raises(PermissionError) as caught, locks.folder(tmp_path):
         pass
-    assert '\n' not in str(caught.value)
+    assert str(errors.plain(caught.value)).startswith(f'Permission denied ({tmp_path}/.lock); make')
 
 
 def test_sample_corpora_that_are_written_at_once_are_written_once(tmp_path):

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 import filelock
 import msgspec
 
-from xlbench import files
+from xlbench import errors, files
 from xlbench.errors import UserError
 
 # What a file system answers that knows no locks; Lustre without its option flock, for example.
@@ -82,13 +82,12 @@ def folder(
 
     Raises:
         InUse: Another process holds it.
-        UserError: It cannot be written.
+        OSError, UserError: It cannot be written.
     """
     if not active:
         yield
         return
-    path = pathlib.Path(path)
-    with _holding(path / files.LOCK, path, wait):
+    with _holding(pathlib.Path(os.path.abspath(path)) / files.LOCK, path, wait):
         yield
 
 
@@ -109,11 +108,11 @@ def file(
 
     Raises:
         InUse: Another process holds it.
-        UserError: Its folder cannot be written.
+        OSError, UserError: Its folder cannot be written.
     """
-    path = pathlib.Path(os.path.abspath(path))
-    with _holding(path.with_name(f'.{path.name}.lock'), path, wait) as waited:
-        files.remove_leftovers_of(path)
+    place = pathlib.Path(os.path.abspath(path))
+    with _holding(place.with_name(f'.{place.name}.lock'), path, wait) as waited:
+        files.remove_leftovers_of(place)
         yield waited
 
 
@@ -127,20 +126,21 @@ def appearing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         path: Of the folder that shall be there, and is not yet; its parents are made.
 
     Raises:
-        UserError: It is there already, or cannot be written.
+        UserError: It is there already.
         InUse: Another process is making it.
+        OSError: It cannot be written.
     """
-    path = pathlib.Path(os.path.abspath(path))
+    place = pathlib.Path(os.path.abspath(path))
     with file(path):
-        if path.exists():
+        if place.exists():
             raise UserError(f'{path} exists already; name a folder that does not')
-        _remove_abandoned(path)
-        new = path.with_name(f'.{path.name}{_NEW}')
+        _remove_abandoned(place)
+        new = place.with_name(f'.{place.name}{_NEW}')
         new.mkdir()
         try:
             yield new
-            new.rename(path)
-            files.sync_folder(path.parent)
+            new.rename(place)
+            files.sync_folder(place.parent)
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
@@ -168,13 +168,14 @@ def _remove_abandoned(path: pathlib.Path) -> None:
         finally:
             with contextlib.suppress(OSError):
                 lock_file.unlink()
-            lock.release()
+            with contextlib.suppress(OSError):
+                lock.release()
         shutil.rmtree(waste, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _holding(
-    lock_file: pathlib.Path, name: pathlib.Path, wait: Callable[[str], None] | None
+    lock_file: pathlib.Path, name: str | os.PathLike, wait: Callable[[str], None] | None
 ) -> Iterator[bool]:
     made = [place for place in lock_file.parents if not place.exists()]
     try:
@@ -188,14 +189,16 @@ def _holding(
 
 @contextlib.contextmanager
 def _locked(
-    lock_file: pathlib.Path, name: pathlib.Path, wait: Callable[[str], None] | None
+    lock_file: pathlib.Path, name: str | os.PathLike, wait: Callable[[str], None] | None
 ) -> Iterator[bool]:
     place: list[tuple[int, int]] = []  # Device and number of the file that is locked.
 
     def sign(number: int) -> None:
         status = os.fstat(number)
         place[:] = [(status.st_dev, status.st_ino)]
-        before = _note_in(os.pread(number, _NOTE_BYTES, 0))
+        before = None
+        with contextlib.suppress(OSError):
+            before = _note_in(os.pread(number, _NOTE_BYTES, 0))
         if before is not None and before.machine != platform.node():
             print(
                 f'{name} was held by {before}: that process was killed, or the machines that share '
@@ -212,12 +215,15 @@ def _locked(
         lock_file, thread_local=False, fallback_to_soft=False, on_acquired=sign
     )
     try:
-        waited = _acquire(lock, lock_file, name, wait)
+        with files.naming(lock_file):
+            waited = _acquire(lock, lock_file, name, wait)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
+            if errors.storage_trouble(error):  # It speaks for itself.
+                raise
             raise UserError(
-                f'{name} cannot be written: {error.strerror or error} ({lock_file}); make it '
-                'writable, or name another place'
+                f'{lock_file} cannot be locked: {error.strerror or error}; remove it, or name '
+                'another place'
             ) from None
         print(
             f'{name} lies on a file system without locks ({error.strerror}): nothing here notices '
@@ -238,13 +244,14 @@ def _locked(
             status = os.lstat(lock_file)
             if [(status.st_dev, status.st_ino)] == place:
                 lock_file.unlink()
-        lock.release()
+        with contextlib.suppress(OSError):
+            lock.release()
 
 
 def _acquire(
     lock: filelock.BaseFileLock,
     lock_file: pathlib.Path,
-    name: pathlib.Path,
+    name: str | os.PathLike,
     wait: Callable[[str], None] | None,
 ) -> bool:
     """Takes a lock; whether somebody else had it."""
