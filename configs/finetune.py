@@ -24,7 +24,7 @@ All else is set as ever: --config.stages.train.optimizer.learning_rate=3e-4.
 
 import ml_collections
 
-from xlbench import config as config_lib, errors
+from xlbench import config as config_lib, errors, names
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
 MODELS = {
@@ -38,11 +38,6 @@ MODELS = {
     'mbert': ('encoder', 'mbert', 'google-bert/bert-base-multilingual-cased'),
     'xlmr_base': ('encoder', 'xlmr_base', 'FacebookAI/xlm-roberta-base'),
     'xlmr_large': ('encoder', 'xlmr_large', 'FacebookAI/xlm-roberta-large'),
-}
-ENCODERS = {
-    'classification': 'sequence_classifier',
-    'tagging': 'token_classifier',
-    'retrieval': 'dual_encoder',
 }
 # Most tokens of inputs and targets; targets of labels are no tokens.
 LENGTHS = {'generation': (512, 128), 'retrieval': (128, 128)}
@@ -136,7 +131,7 @@ def model(size: str, objective: str) -> dict[str, object]:
     tiny = size == 'tiny'
     family, of_family, _ = ('mt5', 'sample', '') if tiny else MODELS[size]
     block: dict[str, object] = dict(
-        family=family if objective == 'generation' else ENCODERS[objective],
+        family=family if objective == 'generation' else names.FAMILIES[objective],
         size='sample' if tiny else of_family,
         vocab_size=0,  # The vocabulary's.
         dropout_rate=0.1,
@@ -230,7 +225,7 @@ def _objective(size: str, objective: str) -> str:
     """What a model is trained for; UserError if that is not said, or cannot be."""
     encoder = size == 'tiny' or MODELS[size][0] == 'encoder'
     writer = size == 'tiny' or not encoder
-    allowed = [*(['generation'] if writer else []), *(ENCODERS if encoder else [])]
+    allowed = [*(['generation'] if writer else []), *(names.FAMILIES if encoder else [])]
     if not objective and len(allowed) == 1:
         return allowed[0]
     if objective not in allowed:

@@ -120,7 +120,9 @@ def test_random_overrides_are_accepted_or_one_line(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plain = check(file, [])
     keys, choose, accepted = settable(plain), random.Random(file), 0
-    for _ in range(60):
+    for draw in range(200):
+        if draw >= 60 and accepted > 4:  # Among 60 there may be fewer that are right, by chance.
+            break
         given = overrides(plain, keys, choose)
         began = time.process_time()
         try:

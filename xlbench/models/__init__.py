@@ -2,9 +2,14 @@
 
 import dataclasses
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from xlbench import errors
+
+if TYPE_CHECKING:  # The names are known without jax.
+    import flax.linen as nn
+
+    from xlbench.models.transformer import TransformerConfig
 
 # Family -> (module with its SIZES[family], class of the config, class of the model).
 FAMILIES = {
@@ -40,7 +45,7 @@ SIZES = {
 }
 
 
-def check_name(family: Any, size: Any = '') -> None:
+def check_name(family: object, size: object = '') -> None:
     """Raises UserError for a family or a size that does not exist; imports no model."""
     if family not in FAMILIES:
         raise errors.unknown('model family', family, FAMILIES)
@@ -48,7 +53,7 @@ def check_name(family: Any, size: Any = '') -> None:
         raise errors.unknown(f'size of {family}', size, SIZES[family])
 
 
-def config(family: str, size: str = '', **overrides: Any) -> Any:
+def config(family: str, size: str = '', **overrides: object) -> 'TransformerConfig':
     """The config of one size with some of its fields replaced; see the family's config class.
 
     Without a size every field that has no default has to be given.
@@ -71,7 +76,7 @@ def config(family: str, size: str = '', **overrides: Any) -> Any:
     return config_class(**values)
 
 
-def build(family: str, size: str = '', **overrides: Any) -> Any:
+def build(family: str, size: str = '', **overrides: object) -> 'nn.Module':
     """The model of a family and size: build('mt5', 'small', dropout_rate=0.0, dtype='bfloat16')."""
     cfg = config(family, size, **overrides)
     module_name, _, model_name = FAMILIES[family]
