@@ -23,19 +23,20 @@ from xlbench.training import checkpoints, loop
 
 PROJECT = pathlib.Path(__file__).parent.parent
 NUM_STEPS = 13  # 7 of stage 1, then 6 of stage 2.
+SLOW_DISK = 'Waiting for previous save to complete'  # Of a warning that is no fault.
 
-# Runs the trainer and kills it with SIGKILL at one place, named by the first argument.
+# Runs the trainer again and again, and kills it with SIGKILL at one place each time. Every life is
+# a child of this process, which has imported all and started nothing.
 DRIVER = """
-import os, signal, sys
+import json, os, signal, sys
 
-place, at = sys.argv.pop(1).split(':')
+from xlbench import errors, logs, train
+from xlbench.training import checkpoints
+
+write = logs.Log.write
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
-
-from xlbench import errors, logs, train
-
-write = logs.Log.write
 
 def write_then_die(self, step, kind, name, values):
     write(self, step, kind, name, values)
@@ -48,8 +49,34 @@ def hook(event, args):
 
 logs.Log.write = write_then_die
 sys.addaudithook(hook)
-sys.exit(errors.run_main(train.main, sys.argv))
+workdir = sys.argv[-1].partition('=')[2]
+for text in sys.argv.pop(1).split(','):
+    place, at = text.split(':')
+    child = os.fork()
+    if not child:
+        os._exit(errors.run_main(train.main, sys.argv))
+    _, status = os.waitpid(child, 0)
+    folder = os.path.join(workdir, 'checkpoints')
+    end = {
+        'place': text,
+        'code': os.waitstatus_to_exitcode(status),
+        'steps': checkpoints.steps(workdir),
+        'folders': os.listdir(folder) if os.path.isdir(folder) else [],
+    }
+    print('\\nend:', json.dumps(end), flush=True)
 """
+
+
+def lives(tmp_path, places, config, workdir) -> tuple[list[dict], list[str]]:
+    """How the lives of a run ended that was killed at these places; and what they complained of."""
+    driver = tmp_path / 'driver.py'
+    driver.write_text(DRIVER, encoding='utf-8')
+    command = [sys.executable, driver, ','.join(places), *flags(tmp_path, config, workdir)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    ends = [json.loads(line.removeprefix('end: ')) for line in lines if line.startswith('end: ')]
+    assert [end['place'] for end in ends] == list(places)
+    return ends, [line for line in done.stderr.splitlines() if SLOW_DISK not in line]
 
 
 def snapshot(folder: pathlib.Path) -> dict[str, tuple[int, bytes]]:
@@ -120,8 +147,7 @@ def start(command: list[str], **options) -> subprocess.Popen:
 
 def complaints(process: subprocess.Popen) -> list[str]:
     """What a process has said on standard error at its end; not that its disk was slow."""
-    lines = process.communicate()[1].splitlines()
-    return [line for line in lines if 'Waiting for previous save to complete' not in line]
+    return [line for line in process.communicate()[1].splitlines() if SLOW_DISK not in line]
 
 
 def flags(tmp_path: pathlib.Path, config: ConfigDict, workdir: pathlib.Path) -> list[str]:
@@ -149,24 +175,19 @@ def test_killed_from_outside_and_started_again(tiny_root, tiny_run, tmp_path):
 
 def test_killed_at_every_awkward_place(tiny_root, tiny_run, tmp_path):
     workdir = tmp_path / 'run'
-    driver = tmp_path / 'driver.py'
-    driver.write_text(DRIVER, encoding='utf-8')
-    arguments = flags(tmp_path, tiny.tiny_config(tiny_root), workdir)
-    last_steps = []
-    for place in (
+    places = (
         'train:2',  # Before there is any checkpoint.
         'commit:6',  # While training goes on and a checkpoint is being written.
         'eval:7',  # In an evaluation, before the stage's last checkpoint.
         'train:8',  # Stage 2 has begun, and nothing of it is saved.
         'train:11',  # In the middle of stage 2.
         f'eval:test/{tiny.QUESTIONS[0]}',  # In the evaluation at the end.
-    ):
-        process = start([str(driver), place, *arguments])
-        said = complaints(process)
-        assert process.returncode == -signal.SIGKILL, said
-        last_steps.append(max(checkpoints.steps(workdir), default=None))
-        if place == 'commit:6':
-            assert list(workdir.glob('checkpoints/6.*')), 'nothing is half-written'
+    )
+    ends, said = lives(tmp_path, places, tiny.tiny_config(tiny_root), workdir)
+    assert [end['code'] for end in ends] == [-signal.SIGKILL] * len(places), said
+    half_written = [name for name in ends[1]['folders'] if name.startswith('6.')]
+    assert half_written, 'nothing is half-written'
+    last_steps = [max(end['steps'], default=None) for end in ends]
     # The other kills may have met a checkpoint that was still being written.
     assert last_steps[:2] == [None, 4] and last_steps[-1] == NUM_STEPS
     train.train(tiny.tiny_config(tiny_root), str(workdir))
@@ -204,11 +225,9 @@ def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_pa
         tiny_root, best__mode='max', best__patience=2, evals__dev__every=1, checkpoints__every=100
     )
     workdir = tmp_path / 'run'
-    driver = tmp_path / 'driver.py'
-    driver.write_text(DRIVER, encoding='utf-8')
     # The best checkpoint outlives a process, too.
-    process = start([str(driver), 'eval:9', *flags(tmp_path, config, workdir)])
-    assert complaints(process) == [] and process.returncode == -signal.SIGKILL
+    [end], said = lives(tmp_path, ['eval:9'], config, workdir)
+    assert said == [] and end['code'] == -signal.SIGKILL
     train.train(config, str(workdir))
     assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9, 10]
     log = (workdir / 'log.txt').read_text()
