@@ -61,6 +61,9 @@ run() { # run ATTEMPT ARGUMENTS...: sets `code`.
       result=$?
       unset 'running[i]'
       if ((result == 0 || code)); then continue; fi
+      if ((result == 137 && !stopped)); then
+        echo "process $i was killed, perhaps by the system for lack of memory" >&2
+      fi
       code=$result
       deadline=$((SECONDS + ${GRACE:-60}))
       # With 75 each process ends by itself: it may be saving still. If one was killed, the others

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+import children
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +18,7 @@ import tiny
 from xlbench import errors, machine, train
 from xlbench.data import prepared
 from xlbench.errors import UserError
+from xlbench.preparation import jobs
 from xlbench.training import loop, memory
 
 PROJECT = pathlib.Path(__file__).parent.parent
@@ -110,6 +112,13 @@ def test_limits_with_which_libraries_would_hang_are_refused_at_once(kind, limit,
     assert 'ulimit' in printed
 
 
+def test_a_preparation_with_so_little_memory_that_tensorflow_aborts(monkeypatch, capsys):
+    monkeypatch.setattr(machine, '_limits', lambda *names: [2 << 30] * ('RLIMIT_AS' in names))
+    assert errors.run_main(jobs.main, ['prepare', '--mixture=mtg_multi_qg']) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith('error: this process may reserve 2,048 MiB of memory (ulimit -v), ')
+
+
 def test_an_import_for_which_nothing_is_left_is_one_line():
     code = (
         'from xlbench import errors; errors.end_on_interrupt();'
@@ -155,13 +164,14 @@ def test_a_shard_that_cannot_be_opened_is_not_called_broken(tiny_root):
 def test_a_train_step_that_fits_no_device_is_refused_when_it_is_compiled(
     tiny_root, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(machine, 'memory', lambda: 8 * 200_000)  # Of eight fake devices.
+    monkeypatch.setattr(machine, 'memory', lambda: 500_000)
     config = tiny.brief_config(tiny_root)
-    code = errors.run_main(lambda argv: train.train(config, str(tmp_path / 'run')), [])
+    with children.on_devices(1):
+        code = errors.run_main(lambda argv: train.train(config, str(tmp_path / 'run')), [])
     assert code == 2
     printed = capsys.readouterr().err
     assert printed.startswith('error: a train step takes ') and printed.count('\n') == 1
-    assert 'of each device, and there are 200kB' in printed
+    assert 'of each device, and there are 500kB' in printed
     assert 'take a smaller config.batches.batch_size (now 8) or lengths, a larger ' in printed
     assert 'config.accumulate (now 1), config.model.remat=full, or more devices' in printed
     assert not (tmp_path / 'run' / 'checkpoints' / '2').exists()
@@ -175,7 +185,8 @@ def test_a_device_that_is_full_in_a_step_or_an_evaluation_is_one_line(
 
     config = tiny.brief_config(tiny_root)
     monkeypatch.setattr(loop.train_step_lib.TrainStep, '__call__', too_large)
-    with pytest.raises(UserError, match=r'on a device \(RESOURCE.*config\.batches\.batch_size'):
+    said = pytest.raises(UserError, match=r'on a device \(RESOURCE.*config\.batches\.batch_size')
+    with children.on_devices(1), said:
         train.train(config, str(tmp_path / 'run'))
     monkeypatch.undo()
     evaluator = memory.advising('take a smaller config.evals.dev.batch_size (now 16)')

@@ -38,7 +38,7 @@ def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str],
 
     def main(argv: Sequence[str]) -> None:
         check(argv, doc)
-        if reason := machine.too_little():
+        if reason := machine.too_few_files() or machine.too_little_memory():
             raise UserError(reason)
 
     if code := errors.run_main(main, argv):

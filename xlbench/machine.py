@@ -4,8 +4,9 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-# What jax, ArrayRecord and Orbax need before the first step. With less they do not say so: they
-# wait for ever for threads that could not be started, or take a file for an empty one.
+# What TensorFlow or jax, ArrayRecord and Orbax need before they do anything. With less they do not
+# say so: they abort, wait for ever for threads that could not be started, or take a file for an
+# empty one.
 LEAST_ADDRESSES = 4 << 30  # bytes; each thread reserves far more than it uses
 LEAST_FILES = 64
 
@@ -63,8 +64,8 @@ def _limits(*names: str) -> Iterator[int]:
             yield limit
 
 
-def too_little() -> str:
-    """What this process is allowed too little of for a program that uses jax, in words; or ''.
+def too_few_files() -> str:
+    """That this process may open too few files for a program that uses jax, in words; or ''.
 
     Example: 'this process may have 30 files open at once, and 64 is the least ...'
     """
@@ -74,6 +75,11 @@ def too_little() -> str:
                 f'this process may have {files} files open at once, and {LEAST_FILES} is the least '
                 'that works; allow it more (ulimit -n 4096)'
             )
+    return ''
+
+
+def too_little_memory() -> str:
+    """The same of memory, for a program that uses jax or TensorFlow."""
     for flag, name in (('-v', 'RLIMIT_AS'), ('-d', 'RLIMIT_DATA')):
         for size in _limits(name):
             if size < LEAST_ADDRESSES:

@@ -12,7 +12,7 @@ ATTACKS = pathlib.Path(__file__).parent
 @pytest.mark.parametrize(
     'arguments',
     [
-        ['failing_files.py', '--sample=3', '--seed=7'],
+        ['failing_files.py', '--phases=train,report,score', '--sample=2', '--seed=7'],
         ['kills.py', '--commands=score', '--kills=5', '--seed=7'],
     ],
     ids=['failing_files', 'kills'],

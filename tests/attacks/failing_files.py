@@ -501,7 +501,7 @@ class Attack:
         return [*bad, *(f'left behind: {name}' for name in outcome.leftovers(self.scratch))]
 
 
-def chooser(all_of_them: bool, sample: int, seed: int) -> Callable[[list], list]:
+def chooser(all_of_them: bool, sample: int, seed: int, match: str) -> Callable[[list], list]:
     """Which attempts are made of the operations that were seen."""
 
     def choose(seen: list[Operation]) -> list[tuple[Operation, int, int]]:
@@ -511,6 +511,7 @@ def chooser(all_of_them: bool, sample: int, seed: int) -> Callable[[list], list]
             for operation, count in counts.items()
             for which in (range(count) if all_of_them else (0,))
             for number in ERRORS[operation.what]
+            if re.search(match, str(operation))
         ]
         if sample:
             attempts = random.Random(seed).sample(attempts, min(sample, len(attempts)))
@@ -537,17 +538,14 @@ def main() -> int:
     cluster.keep_programs()
     _keep_programs()
     names = args.phases.split(',')
-    choose = chooser(args.all, args.sample, args.seed)
+    choose = chooser(args.all, args.sample, args.seed, args.match)
     with tempfile.TemporaryDirectory() as folder:
         attack = Attack(pathlib.Path(folder))
         for phase in PHASES:
-            wanted = phase.name in names
-
-            def chosen(seen: list, wanted: bool = wanted) -> list:
-                attempts = choose(seen) if wanted else []
-                return [a for a in attempts if re.search(args.match, str(a[0]))]
-
-            attack.run(phase, chosen)
+            if phase.name in names:
+                attack.run(phase, choose)
+            elif phase.name == 'train':  # The others work on this run.
+                assert _start(phase.main, phase.argv(attack.scratch))[0] == 0
     for name, count in sorted(attack.counts.items()):
         print(f'{count:5} {name}')
     print(f'{sum(attack.counts.values())} attempts, {len(attack.failures)} wrong')

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors, files, locks, names
+from xlbench import errors, files, locks, machine, names
 from xlbench.benchmarks import languages
 from xlbench.data import prepared, readers, tokenizers
 from xlbench.preparation import workers as workers_lib
@@ -876,6 +876,8 @@ def main(argv: Sequence[str]) -> int:
     """Runs the command; `argv[0]` is the program."""
     flags = _parser().parse_args(list(argv[1:]))
     _check_beam(flags)
+    if reason := machine.too_little_memory():
+        raise errors.UserError(reason)
     root = flags.root or ('data/sample' if flags.sample else os.environ.get('XLBENCH_DATA', 'data'))
     # This process only reads text; the accelerator may be in use by the one that trains.
     os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
