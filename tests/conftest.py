@@ -39,8 +39,10 @@ import pytest
 # The files that take longest, longest first. A worker takes a file at a time: a long one that began
 # last would keep one worker busy while the others have nothing left.
 LONGEST = (
-    'readme', 'stranger', 'multiprocess', 'disk', 'train', 'faults', 'finetune', 'plan', 'fewshot',
-    'adaptation', 'interruption', 'predict', 'huggingface', 'launch', 'elastic', 'evaluate', 'wall',
+    'readme', 'stranger', 'multiprocess', 'train', 'disk', 'faults', 'sharding', 'finetune', 'plan',
+    'fewshot', 'adaptation', 'interruption', 'predict', 'huggingface', 'bert', 'bart', 'exports',
+    'beam_families', 'beam_t5', 'launch', 'elastic', 'evaluate', 'checkpoints', 'wall', 'beam',
+    'losses', 'watch', 'user_metrics', 'prepare', 'prepare_beam', 'package',
 )  # fmt: skip
 
 

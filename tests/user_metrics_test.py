@@ -436,6 +436,7 @@ def test_different_metrics_of_one_score_are_refused_before_the_run(tiny_root, ta
 # The README.
 
 
+@pytest.mark.outside
 def test_the_example_of_the_readme(folder):
     """Its blocks as they stand, prepared with SeqIO, and scored by a process without TensorFlow."""
     blocks = re.findall(r'```python\n(# tasks/news.*?)```', README.read_text(), re.S)
