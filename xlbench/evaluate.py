@@ -39,7 +39,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import errors, files, foreign, locks, runs
+from xlbench import errors, files, foreign, locks, names, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.errors import UserError
@@ -86,11 +86,13 @@ def _evaluate(args: argparse.Namespace, first: bool) -> None:
         changes['optional'] = False
     # Workdirs of earlier versions have this key; metrics/specs.py says what is allowed now.
     kept = {key: value for key, value in block.items() if key != 'allow_metrics'}
-    config.evals = {name: kept | changes | decoding}
-    config.stages = {}
-    config.baselines = ()
-    config.batches.batch_size, config.accumulate = changes['batch_size'], 1  # Of no training.
-    config.mesh = args.mesh or config.mesh
+    with config.ignore_type():  # What stood there may have been of any.
+        config.evals = {name: kept | changes | decoding}
+        config.stages = {}
+        config.baselines, config.accumulate = (), 1  # Of no training.
+        config.mesh = args.mesh or config.mesh
+    names.check_evaluations(config)
+    config.batches.batch_size = changes['batch_size']
     _check_mesh(config.mesh)
     config.data.root = data_root(about, args.root)
     parts = runs.build(config, args.workdir)
@@ -161,6 +163,10 @@ def _decoding(
 def _eval_name(config: ConfigDict, wanted: str | None) -> str:
     if not config.evals:
         raise UserError('the config of this run has no evals to take batch size and lengths from')
+    for name, block in config.evals.items():
+        for key in (*names.EVAL_KEYS, 'batch_size', 'lengths'):
+            if key not in block:
+                raise UserError(f'config.evals.{name} of this run lacks {key!r}')
     if wanted:
         if wanted not in config.evals:
             raise errors.unknown('evaluation of the config', wanted, config.evals)

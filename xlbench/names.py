@@ -182,22 +182,45 @@ def check_config(config: ConfigDict) -> None:
         _check_is_block(stage.optimizer, f'{where}.optimizer')
         signature = taken(config, 'stages', name, 'optimizer')
         config_lib.check_arguments(signature, stage.optimizer, f'{where}.optimizer')
-    for name, block in config.evals.items():
-        where = f'config.evals.{name}'
-        _check_is_block(block, where)
-        config_lib.check_arguments(taken(config, 'evals', name), block, where)
-        for task in block.tasks:
-            if list(block.tasks).count(task) > 1:
-                raise UserError(f'{where}.tasks has {task} twice; name each task once')
-        if block.get('decoding'):
-            _check_is_block(block.decoding, f'{where}.decoding')
-            signature = taken(config, 'evals', name, 'decoding')
-            config_lib.check_arguments(signature, block.decoding, f'{where}.decoding')
-            most = {'max_length': block.lengths['targets']} if 'targets' in block.lengths else {}
-            try:
-                Options(**most | dict(block.decoding))
-            except UserError as error:
-                raise UserError(f'{where}: {error}') from None
+    for name in config.evals:
+        _check_evaluation(config, name)
+
+
+def _check_evaluation(config: ConfigDict, name: str) -> None:
+    block, where = config.evals[name], f'config.evals.{name}'
+    _check_is_block(block, where)
+    config_lib.check_arguments(taken(config, 'evals', name), block, where)
+    for task in block.tasks:
+        if list(block.tasks).count(task) > 1:
+            raise UserError(f'{where}.tasks has {task} twice; name each task once')
+    if block.get('decoding'):
+        _check_is_block(block.decoding, f'{where}.decoding')
+        signature = taken(config, 'evals', name, 'decoding')
+        config_lib.check_arguments(signature, block.decoding, f'{where}.decoding')
+        most = {'max_length': block.lengths['targets']} if 'targets' in block.lengths else {}
+        try:
+            Options(**most | dict(block.decoding))
+        except UserError as error:
+            raise UserError(f'{where}: {error}') from None
+
+
+# What another evaluation of a run takes of its config, beside the blocks of config.evals.
+_EVALUATED = ('objective', 'model', 'lora', 'mesh', 'batches')
+
+
+def check_evaluations(config: ConfigDict) -> None:
+    """Raises UserError for what an evaluation cannot take of a config that a workdir has given."""
+    for key in ('best', 'trainable', 'seed', *_EVALUATED):
+        if key not in config:
+            raise UserError(f'the config of the run lacks {key!r}, which an evaluation needs')
+    for key in _EVALUATED:
+        _check_is_block(config[key], f'config.{key}')
+        config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
+    _check_is_block(config.best, 'config.best')
+    config_lib.check_arguments(_BEST, config.best, 'config.best')
+    ranges.check_arguments(_RUN, config, 'config')
+    for name in config.evals:
+        _check_evaluation(config, name)
 
 
 def check_sweep(config: ConfigDict) -> None:

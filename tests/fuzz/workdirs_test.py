@@ -106,6 +106,28 @@ def test_evaluate(finished, tmp_path):
     )  # fmt: skip
 
 
+def test_every_block_of_a_config_has_its_type(finished, tmp_path):
+    """Those that another evaluation reads; nothing else is a value of theirs than is written."""
+    workdir = tmp_path / 'run'
+    mutate.restore(finished, workdir)
+    path = workdir / 'config.json'
+    about = json.loads(path.read_text())
+    places = [(key,) for key in ('batches', 'best', 'evals', 'lora', 'mesh', 'model', 'trainable')]
+    places += [('objective', 'name'), ('mesh', 'data'), ('batches', 'batch_size')]
+    places += [('evals', 'test'), ('evals', 'test', 'lengths'), ('best', 'score')]
+    for place in places:
+        for value in (None, 0.5, [[1]], {'x': {}}):
+            changed = json.loads(json.dumps(about))
+            block = changed['config']
+            for key in place[:-1]:
+                block = block[key]
+            block[place[-1]] = value
+            path.write_text(json.dumps(changed))
+            with pytest.raises(errors.UserError) as caught, as_a_program():
+                evaluate.main(['evaluate', f'--workdir={workdir}', '--step=last'])
+            assert '\n' not in str(caught.value), (place, value)
+
+
 def test_predict(finished, tmp_path, texts):
     workdir = tmp_path / 'run'
     output = tmp_path / 'answers.txt'

@@ -435,6 +435,10 @@ def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Any]:
     if not isinstance(about.get('config'), dict):
         raise UserError(f'{path} has no config, so {workdir} is no workdir of xlbench.train')
     files.check_type(about, _About, str(path))
+    try:
+        ConfigDict(about['config'])
+    except (ValueError, TypeError) as error:  # A key that no config of ours can have.
+        raise UserError(f'{path}: {shortened(str(error), 200)}') from None
     for key in needed:
         if key not in about['config']:
             raise UserError(f'{path}: its config lacks {key!r}')
