@@ -262,8 +262,7 @@ def test_workdirs(tmp_path):
                 about.parent.mkdir(parents=True)
                 about.write_text('{"task": "t", "scores": {"x": 1}}')
             harm(path)
-            is_unseen = name.startswith('eval') and match == 'leads nowhere'
-            refused('no evaluation results' if is_unseen else match, read, folder)
+            refused(match, read, folder)
 
 
 def test_nothing_is_written_through_a_link(tmp_path):

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import pathlib
 
 import pytest
 
@@ -26,6 +27,14 @@ def test_a_limit_is_changed_by_its_variable(monkeypatch, limit):
         monkeypatch.setenv(limit.variable, text)
         with pytest.raises(UserError, match=f'{limit.variable}={text} is not a whole number'):
             _ = limit.value
+
+
+def test_the_security_note_has_the_same_table():
+    note = (pathlib.Path(__file__).parent.parent / 'SECURITY.md').read_text(encoding='utf-8')
+    for limit in limits.ALL:
+        (row,) = [line for line in note.splitlines() if line.startswith(f'| `{limit.variable}`')]
+        default = row.split('|')[2].strip()
+        assert f' {limit.variable} {default} ' in ' '.join(limits.__doc__.split())
 
 
 def test_the_table_lists_every_limit():

@@ -147,6 +147,15 @@ def test_a_file_of_columns_that_expands_too_far_is_refused(tmp_path, kind):
     assert bad.fatal and 'XLBENCH_MAX_EXPANSION' in bad.reason
 
 
+def test_a_cell_of_parquet_keeps_to_the_limit_of_a_line(tmp_path, monkeypatch):
+    path = str(tmp_path / 'a.parquet')
+    parquet.write_table(pyarrow.table({'text': ['a' * 90, 'b' * 101], 'label': ['x', 'y']}), path)
+    assert len(list(rows.read(path, ('text', 'label'), rows.Layout()))) == 2
+    monkeypatch.setenv('XLBENCH_MAX_LINE_BYTES', '100')
+    (bad,) = rows.read(path, ('text', 'label'), rows.Layout())
+    assert bad.fatal and bad.reason.startswith("a cell of column 'text' has 101 bytes: at most 100")
+
+
 def test_columns_of_parquet_must_be_there(tmp_path):
     parquet.write_table(pyarrow.table({'text': ['a']}), tmp_path / 'a.parquet')
     (bad,) = rows.read(str(tmp_path / 'a.parquet'), KEYS, rows.Layout())

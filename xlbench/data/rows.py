@@ -302,6 +302,8 @@ def _read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]
         expansion = limits.Expansion('the file')
         for batch in _batches(path):
             expansion.add(batch.nbytes, size)
+            if batch.nbytes > (most := limits.LINE_BYTES.value):
+                _check_cells(batch, keys, most)
             batch.validate(full=True)  # Offsets may lead out of what was read.
             names = _label_names(batch.schema)
             missing = [key for key in keys if key not in batch.schema.names]
@@ -319,6 +321,19 @@ def _read_columns(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = f'cannot be read: {" ".join(str(error).split())[:200]}'
         yield BadRecord(path, 0, reason, fatal=True)
+
+
+def _check_cells(batch: Any, keys: Sequence[str], most: int) -> None:
+    """Raises Exceeded for a cell with a text of more than `most` bytes."""
+    import pyarrow
+    from pyarrow import compute
+
+    for key in keys:
+        kind = batch[key].type if key in batch.schema.names else None
+        if kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.binary()):
+            longest = compute.max(compute.binary_length(batch[key])).as_py() or 0
+            if longest > most:
+                raise limits.LINE_BYTES.exceeded(f'a cell of column {key!r} has {longest:,} bytes')
 
 
 def _batches(path: str) -> Iterator[Any]:
