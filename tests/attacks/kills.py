@@ -30,8 +30,11 @@ from collections.abc import Callable
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS)]
+
+import quick_compilation
+
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
-os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=0'
+os.environ['XLA_FLAGS'] = quick_compilation.xla_flags()
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.05')
 os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
 
