@@ -5,7 +5,7 @@
 #
 # What may be set before it:
 #   GPUS=1      process i gets GPU i alone; otherwise each process sees all devices
-#   RESTARTS=5  a run of which a process ends with code 75 (see xlbench/parallel/), or is killed by a
+#   RESTARTS=5  a run of which a process ends with code 75 (xlbench/parallel/), or is killed by a
 #               signal, is started again, so often; 0
 #   LOGS=DIR    what process i prints is kept, too, in DIR/attempt-A/process-i.log
 #   GRACE=60    seconds for the others to end when one has ended badly, then they are killed
