@@ -9,7 +9,8 @@ says whether the task labels texts or words.
 from collections.abc import Mapping
 from typing import Any
 
-from xlbench.benchmarks import FEWSHOT, languages as languages_lib
+from xlbench.benchmarks import languages as languages_lib
+from xlbench.benchmarks.fewshot import FEWSHOT
 
 _LABELS_WORDS: dict[str, bool] = {}  # Of the tasks that were added.
 

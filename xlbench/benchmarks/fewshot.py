@@ -1,0 +1,150 @@
+"""Few-shot transfer: texts and words to label (arXiv:2012.15682)."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from xlbench import errors
+from xlbench.benchmarks import paper
+from xlbench.benchmarks.benchmark import Benchmark, Scenario
+
+# The settings of few-shot transfer before any shot: trained on English and evaluated everywhere, or
+# trained on the language itself, where it has more than shots.
+FEWSHOT_SCENARIOS = ('zero_shot', 'mono')
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelBenchmark(Benchmark):
+    """Texts or words to label, each in one language; not parallel between languages.
+
+    Attributes:
+        task_languages: The languages of each task, the pivot first.
+        pivot_only: The tasks whose split 'train' is there in the pivot alone.
+        tagging: The tasks that label words, whose main score is chunk_f1.
+    """
+
+    scenario_names: tuple[str, ...] = FEWSHOT_SCENARIOS
+    task_languages: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        hash=False, default_factory=dict
+    )
+    pivot_only: tuple[str, ...] = ()
+    tagging: tuple[str, ...] = ()
+
+    def main_score(self, task: str) -> str:
+        """The score that counts for one of `tasks`."""
+        return 'chunk_f1' if task in self.tagging else self.scores[0]
+
+    def task_names(self) -> tuple[str, ...]:
+        """Every SeqIO task of the benchmark: each task in each of its languages."""
+        return tuple(
+            self.task_name(task, lang) for task in self.tasks for lang in self.task_languages[task]
+        )
+
+    def train_languages(self, task: str) -> tuple[str, ...]:
+        """The languages of a task that have a split 'train'."""
+        return (self.pivot,) if task in self.pivot_only else self.task_languages[task]
+
+    def official_size(self, task: str, split: str, source: str) -> int | None:
+        """The number of examples of a split in one language, as far as it is published."""
+        size = paper.printed_sizes(self.name).get((task, source, split))
+        return size or super().official_size(task, split, source)
+
+    def shots(self, task: str) -> tuple[int, ...]:
+        """The numbers of shots of a task (arXiv:2012.15682, section 4.1): its splits shots_1, ...
+
+        No eight of each tag: K shots of tagging are K words at least, and sentences have many.
+        """
+        self._check(task, None, None)
+        return (1, 2, 4) if task in self.tagging else (1, 2, 4, 8)
+
+    def scenario(
+        self,
+        name: str,
+        task: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+    ) -> Scenario:
+        """One setting of one task (arXiv:2012.15682, section 4.1).
+
+        Args:
+            name: One of `scenario_names`.
+            task: One of `tasks`.
+            source: The language of mono; narrows what zero_shot evaluates to one.
+            target: None or the source: training and test are in the language of the task.
+        """
+        if name not in self.scenario_names:
+            raise errors.unknown('scenario', name, self.scenario_names)
+        task = self._task_of(name, task)
+        self._check(task, source, target)
+        source = source or target
+        evaluate = tuple(
+            self.task_name(task, lang)
+            for lang in self.task_languages[task]
+            if source in (None, lang)
+        )
+        if name == 'zero_shot':
+            train = (self.task_name(task, self.pivot),)
+            mixture = f'{self.name}_zero_shot_{task}'
+            return Scenario(name, mixture, train, evaluate, task, source, source)
+        allowed = self.train_languages(task)
+        if source not in allowed:
+            raise errors.UserError(
+                f'scenario {name!r} trains one language, got {source}; of {task} give one of '
+                f'{", ".join(allowed)}'
+            )
+        mixture = f'{self.name}_mono_{task}_{source}'
+        return Scenario(name, mixture, evaluate, evaluate, task, source, source)
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Every scenario, each with a mixture of its own name."""
+        scenarios = []
+        for task in self.tasks:
+            scenarios += [self.scenario('zero_shot', task)]
+            scenarios += [self.scenario('mono', task, lang) for lang in self.train_languages(task)]
+        return tuple(scenarios)
+
+    def _check(self, task: str | None, source: str | None, target: str | None) -> None:
+        super()._check(task, source, target)
+        languages = self.task_languages.get(task, self.languages)
+        for lang in (source, target):
+            if lang is not None and lang not in languages:
+                raise errors.unknown(f'language of {task}', lang, languages)
+        if target is not None and target != source and source is not None:
+            raise errors.UserError(
+                f'{self.name} labels texts of one language, got {source} -> {target}; leave out '
+                'the target'
+            )
+
+
+# Table 1 of the paper; the languages of XTREME's data, less those of UD POS without a train split.
+_LANGUAGES = {
+    'xnli': 'en ar bg de el es fr hi ru sw th tr ur vi zh',
+    'pawsx': 'en de es fr ja ko zh',
+    'mldoc': 'en de es fr it ja ru zh',
+    'marc': 'en de es fr ja zh',
+    'udpos': 'en af ar bg de el es et eu fa fi fr he hi hu id it ja ko mr nl pt ru ta te tr ur vi '
+    'zh',
+    'panx': 'en af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr ms my nl '
+    'pt ru sw ta te th tl tr ur vi yo zh',
+}
+FEWSHOT = LabelBenchmark(
+    name='fewshot',
+    tasks=tuple(_LANGUAGES),
+    languages=tuple(_LANGUAGES['panx'].split()),  # The other tasks have some of them.
+    task_titles={
+        'xnli': 'entailment',
+        'pawsx': 'paraphrase',
+        'mldoc': 'topic',
+        'marc': 'stars of a review',
+        'udpos': 'parts of speech',
+        'panx': 'named entities',
+    },
+    scores=('accuracy', 'macro_f1', 'chunk_f1'),
+    title='A Closer Look at Few-Shot Crosslingual Transfer: The Choice of Shots Matters',
+    arxiv='2012.15682',
+    tables=(('accuracy',), ('chunk_f1',)),
+    task_languages={task: tuple(langs.split()) for task, langs in _LANGUAGES.items()},
+    # The dev sets that shots are numbered in; their buckets are read by these numbers.
+    split_sizes={'xnli': {'validation': 2490}, 'pawsx': {'validation': 2000}},
+    pivot_only=('xnli', 'pawsx'),
+    tagging=('udpos', 'panx'),
+)

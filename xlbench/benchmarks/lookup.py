@@ -1,0 +1,54 @@
+"""From names of benchmarks, tasks and mixtures to what they are."""
+
+from collections.abc import Iterator
+
+from xlbench import errors
+from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
+from xlbench.benchmarks.fewshot import FEWSHOT
+from xlbench.benchmarks.mrs import MRS
+from xlbench.benchmarks.mtg import MTG
+from xlbench.benchmarks.xdailydialog import XDAILYDIALOG
+from xlbench.benchmarks.xpersona import XPERSONA
+from xlbench.benchmarks.xquad import XQUAD
+
+BENCHMARKS: dict[str, Benchmark] = {
+    b.name: b for b in (MTG, XQUAD, MRS, XDAILYDIALOG, XPERSONA, FEWSHOT)
+}
+
+
+def get(name: str) -> Benchmark:
+    """The benchmark of that name."""
+    if name not in BENCHMARKS:
+        raise errors.unknown('benchmark', name, BENCHMARKS)
+    return BENCHMARKS[name]
+
+
+def parse_task(name: str) -> TaskName:
+    """The parts of a task's name: mtg_qg_en_de -> ('mtg', 'qg', 'en', 'de')."""
+    parts = tuple(name.split('_'))
+    benchmark = BENCHMARKS.get(parts[0])
+    if benchmark is None or len(parts) != 4 or name not in benchmark.task_names():
+        raise errors.unknown('task', name, (t for b in BENCHMARKS.values() for t in b.task_names()))
+    return TaskName(*parts)
+
+
+def parse_mixture(name: str) -> Scenario:
+    """The scenario of a mixture's name, its mixing rate included: mtg_multi_qg.equal.
+
+    A task's name gives the scenario that trains on this task alone: mono or cross.
+    """
+    base, _, rate = name.partition('.')
+    known = {s.mixture: s for s in _all_scenarios()}
+    if base in known:
+        return known[base].with_rate(rate or RATES[0])
+    try:
+        benchmark, task, source, target = parse_task(name)
+    except errors.UserError:
+        raise errors.unknown('mixture', name, known) from None
+    scenario = 'mono' if source == target else 'cross'
+    return BENCHMARKS[benchmark].scenario(scenario, task, source, target)
+
+
+def _all_scenarios() -> Iterator[Scenario]:
+    for benchmark in BENCHMARKS.values():
+        yield from benchmark.scenarios()
