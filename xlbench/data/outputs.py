@@ -95,7 +95,7 @@ class Outputs:
         ):
             if wrong:
                 more = f' and {len(wrong) - _MOST_NAMED:,} more' if len(wrong) > _MOST_NAMED else ''
-                named = ', '.join(map(repr, wrong[:_MOST_NAMED]))
+                named = ', '.join(map(errors.shortened, wrong[:_MOST_NAMED]))
                 raise UserError(
                     f'{self.path}: ids that are {what}: {named}{more}; --id_field= leaves ids out '
                     'and takes the order of the lines'
