@@ -12,6 +12,7 @@ import time
 
 import children
 import pytest
+import quick_compilation
 import tiny
 import yaml
 
@@ -378,7 +379,7 @@ def test_slurm_trains_on_after_a_requeue(slurm, tiny_root, monkeypatch, told):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('XLBENCH_PYTHON', sys.executable)
     monkeypatch.setenv('PYTHONPATH', str(PROJECT))
-    monkeypatch.setenv('XLA_FLAGS', '--xla_force_host_platform_device_count=1')
+    monkeypatch.setenv('XLA_FLAGS', quick_compilation.xla_flags(1))
     config = tiny.brief_config(tiny_root, checkpoints__every=20, evals__dev__every=100)
     config.stages.stage1.num_steps = 200
     undisturbed = submit_two(*children.flags(slurm / 'undisturbed', config))

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+import quick_compilation
 
 from xlbench.parallel import cluster, peers
 from xlbench.parallel.peers import Peers, Verdict
@@ -153,7 +154,7 @@ def run(does: str, count: int = 2) -> list[subprocess.Popen]:
             cwd=PROJECT,
             env=os.environ
             | dict(zip(cluster.VARIABLES, (f'127.0.0.1:{port}', str(count), str(i)), strict=True))
-            | {'XLA_FLAGS': ''},
+            | {'XLA_FLAGS': quick_compilation.xla_flags()},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

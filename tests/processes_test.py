@@ -13,6 +13,7 @@ import threading
 import time
 
 import pytest
+import quick_compilation
 
 from xlbench import errors
 from xlbench.parallel import cluster
@@ -334,7 +335,7 @@ def start(index: int, count: int, port: int, wait: int) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, '-c', JOIN],
         cwd=PROJECT,
-        env=os.environ | settings | {'XLA_FLAGS': ''},  # One device each.
+        env=os.environ | settings | {'XLA_FLAGS': quick_compilation.xla_flags(1)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
