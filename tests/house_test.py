@@ -1,0 +1,89 @@
+"""The walls of the house that import-linter does not see: see the contracts in pyproject.toml."""
+
+import ast
+import collections
+import importlib
+import inspect
+import pathlib
+import re
+
+import house
+import pytest
+
+PROJECT = pathlib.Path(__file__).parent.parent
+ARROWS = house.arrows(PROJECT)
+MODULES = house.modules(PROJECT)
+PACKAGES = sorted(
+    name
+    for name, path in MODULES.items()
+    if path.name == '__init__.py' and name.count('.') and name.startswith('xlbench.')
+)
+
+
+def test_the_arrows_are_seen():
+    seen = {(arrow.source, arrow.target) for arrow in ARROWS}
+    assert ('xlbench.train', 'xlbench.training.loop') in seen
+    assert ('xlbench.tasks.fewshot', 'xlbench.tasks.xtreme') in seen
+    assert any(arrow.late for arrow in ARROWS)
+    assert house.circles({('a', 'b'), ('b', 'c'), ('c', 'a'), ('c', 'd')}) == [['a', 'b', 'c']]
+
+
+def test_nothing_imports_in_a_circle():
+    """Neither modules when they are loaded, nor rooms, by late imports either."""
+    assert house.circles({(a.source, a.target) for a in ARROWS if not a.late}) == []
+    assert house.circles(house.rooms(ARROWS)) == []
+
+
+def test_configs_are_found_by_name_and_tasks_by_file():
+    """Only what looks for the files imports these packages, for their folders."""
+    for package, allowed in (('configs', {'config'}), ('tasks', {'benchmarks', 'data'})):
+        outside = {
+            house.package(arrow.source)
+            for arrow in ARROWS
+            if house.package(arrow.target) == package and house.package(arrow.source) != package
+        }
+        assert outside <= allowed, (package, outside)
+        deeper = [
+            arrow
+            for arrow in ARROWS
+            if arrow.target.startswith(f'xlbench.{package}.')
+            and house.package(arrow.source) != package
+        ]
+        assert not deeper
+
+
+@pytest.mark.parametrize('name', PACKAGES)
+def test_a_package_says_what_is_in_it(name):
+    """`__all__` is its modules, or the names that its users import; each has a docstring."""
+    if name.startswith(('xlbench.tasks', 'xlbench.configs')):
+        pytest.skip('task files and configs are found by their names')
+    path = MODULES[name].parent
+    files = {file.stem for file in path.glob('*.py') if not file.stem.startswith('_')}
+    folders = {folder.parent.name for folder in path.glob('*/__init__.py')}
+    package = importlib.import_module(name)
+    listed = set(getattr(package, '__all__', ()))
+    if listed and listed <= files | folders:
+        assert listed == files | folders
+        for module in listed:  # Each has its line in the docstring.
+            assert re.search(rf'^  {module} ', package.__doc__, re.M), module
+    for entry in listed - files - folders:
+        assert hasattr(package, entry), entry
+        thing = getattr(package, entry)
+        named = inspect.isfunction(thing) or inspect.isclass(thing)
+        assert not named or thing.__doc__, entry
+
+
+def test_every_public_name_is_used():
+    """What no other module, task, config or test mentions is nobody's."""
+    texts = [path.read_text() for path in MODULES.values()]
+    texts += [path.read_text() for path in (PROJECT / 'tests').rglob('*.py')]
+    texts.append((PROJECT / 'README.md').read_text())
+    mentioned = re.findall(r'\w+', '\n'.join(texts))
+    counts = collections.Counter(mentioned)
+    unused = []
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_bytes()).body:
+            is_public = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != '_'
+            if is_public and counts[node.name] < 2:
+                unused.append(f'{module}.{node.name}')
+    assert not unused
