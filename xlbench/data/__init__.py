@@ -17,6 +17,7 @@
   outputs       predictions and references from files
   postprocess   postprocessors of SeqIO tasks
   baselines     predictions that need no model
+  freshness     when prepared data is stale
 """
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     'corpora',
     'download',
     'features',
+    'freshness',
     'labelled',
     'mixing',
     'outputs',

@@ -9,6 +9,7 @@
   render    a table for the screen, as Markdown or CSV
   latex     a table for a paper
   html      a report as one HTML page
+  screen    the tables of one run as plain text
 """
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     'notes',
     'render',
     'results',
+    'screen',
     'sections',
     'systems',
     'tables',
