@@ -10,10 +10,10 @@ in tokenizer/. The folder loads in transformers, with weights as safetensors, an
 of the run there: its README.md says how. xlbench.predict opens it as well.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -32,7 +32,7 @@ import numpy as np
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, foreign, locks, logs, models, names, runs
+from xlbench import config as config_lib, errors, files, foreign, locks, logs, models, names, runs
 from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
@@ -76,7 +76,10 @@ def main(argv: Sequence[str]) -> None:
         lines = to_workdir(args.source, target, (args.extra_tokens or '').split())
     for line in lines:
         print(line)
-    print(f'wrote {target}: {", ".join(sorted(os.listdir(target)))}')
+    there = []
+    with contextlib.suppress(OSError):  # It is whole, even where it cannot be listed.
+        there = files.names(target)
+    print(f'wrote {target}: {", ".join(there)}')
 
 
 # ------------------------------------------------------------------------- Hugging Face -> workdir

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 from flax import traverse_util
 
-from xlbench import errors, foreign, locks, models
+from xlbench import errors, files, foreign, locks, models
 from xlbench.errors import UserError
 from xlbench.huggingface import bert, declared, hub, tensors
 from xlbench.huggingface.mapping import Entry
@@ -343,7 +343,8 @@ def save(
         for file in tokenizer_files:
             copy = shutil.copytree if file.is_dir() else shutil.copyfile
             copy(file, temporary / file.name)
-    return sorted(file.name for file in folder.iterdir())
+        names = files.names(temporary)  # What fails from now on would fail beside a whole folder.
+    return names
 
 
 def _write(
