@@ -5,13 +5,17 @@ import io
 import json
 import random
 import shutil
+import types
+import unittest.mock
 
 import harm
 import pytest
 import tiny
 import tiny_labels
+import tiny_sweep
 
 from xlbench import convert, errors, evaluate, predict, report, train
+from xlbench.fewshot import report as fewshot_report, results, sweep
 
 from . import cases, mutate
 
@@ -147,6 +151,25 @@ def test_convert(finished, tmp_path):
         convert.main(['convert', str(workdir), str(target)])
 
     is_tried('a run, to convert', 6, finished, workdir, is_of_the_model, command)
+
+
+def test_sweep(tmp_path):
+    """Of a sweep, what it goes on from and what its report reads."""
+    rows = tiny_sweep.group('de', 1, [50.0, 60.0, None]) + tiny_sweep.group('fr', 1, [40.0, 45.0])
+    whole, workdir = tiny_sweep.write(tmp_path / 'whole', rows), tmp_path / 'sweep'
+    (whole / 'plan.json').write_text('{"de-1-full-source": 2, "fr-1-full-source": 2}')
+    adapt = sweep.Adapt(languages=('de',), shots=(1,), buckets=3, learning_rates=(1e-5,))
+    config, source = types.SimpleNamespace(task='udpos'), unittest.mock.Mock()
+
+    def command():
+        journal = results.Journal.open(workdir)
+        sweep.Runner(config, adapt, str(workdir), source, None, journal, lambda: None).close()
+        fewshot_report.table(str(workdir))
+
+    def is_of_the_sweep(name):
+        return name in ('plan.json', 'results.jsonl')
+
+    is_tried('a sweep', 30, whole, workdir, is_of_the_sweep, command)
 
 
 def test_resume(finished, root, tmp_path):
