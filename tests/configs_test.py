@@ -231,7 +231,7 @@ def test_any_task_is_narrowed_after_the_colon():
     ('variant', 'message'),
     [
         ('mt5_base', 'needs the name of a task .*finetune.py:mt5_base,mixture=NAME'),
-        ('mbert,mixture=x', 'mbert is trained for classification, tagging, retrieval; say which'),
+        ('mbert,mixture=x', 'mbert is trained for classification, retrieval, tagging; say which'),
         ('mbart,mixture=x,objective=tagging', "mbart is trained for generation, not 'tagging'"),
         ('mt5,mixture=x', "unknown size after the colon of --config 'mt5'; nearest: mt5_"),
         ('mt5_base,mixtre=x', "unknown key after the colon of --config 'mixtre'; nearest: mixture"),

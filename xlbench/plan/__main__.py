@@ -31,6 +31,7 @@ import functools
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
 from xlbench import commands
@@ -207,7 +208,7 @@ def make_plan(
 def _libtpu_version(topology: str) -> str:
     if not topology_lib.is_tpu(topology):
         return 'not used'
-    return config_lib.metadata.version('libtpu')
+    return metadata.version('libtpu')
 
 
 def narrowest(job: programs.Job) -> int:

@@ -1,0 +1,319 @@
+"""Command lines with a config: the file is loaded, the overrides are set in it, all is checked."""
+
+import functools
+import hashlib
+import importlib.util
+import inspect
+import json
+import math
+import operator
+import os
+import pathlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import flags
+from ml_collections import ConfigDict, config_dict, config_flags
+
+from xlbench import configs, errors
+from xlbench.config import ranges
+from xlbench.config.blocks import to_dict
+from xlbench.errors import UserError
+
+
+class Command(NamedTuple):
+    """What a command line asks for.
+
+    Attributes:
+      config: with the overrides.
+      workdir: `runs/<config>-<variant>-<hash>` unless --workdir is given, so that the same command
+        finds its own run again.
+      dry_run: whether --dry_run is given.
+    """
+
+    config: ConfigDict
+    workdir: str
+    dry_run: bool
+
+
+# (config, keys of a block) -> {key that the block may hold: its annotation, like 'int | None'}.
+Fields = Callable[[ConfigDict, Sequence[str]], Mapping[str, str]]
+
+
+def parse_flags(
+    argv: Sequence[str], *, doc: str, fields: Fields | None = None
+) -> tuple[ConfigDict, str]:
+    """The config and the workdir that a command line names; see `parse_command`."""
+    command = parse_command(argv, doc=doc, fields=fields)
+    return command.config, command.workdir
+
+
+def parse_command(
+    argv: Sequence[str], *, doc: str, fields: Fields | None = None, dry_run: bool = False
+) -> Command:
+    """What a command line of a program with a config asks for.
+
+    Args:
+      argv: program name and arguments.
+      doc: what `--help` prints first.
+      fields: further keys that can be set: those that a block may hold, and this config's does not.
+      dry_run: whether the program knows --dry_run.
+
+    Raises:
+      UserError: an unknown flag or key, a value of the wrong type, a config that cannot be read.
+    """
+    name = _config_argument(argv)
+    if any(argument in ('--help', '-h', '--helpfull') for argument in argv[1:]):
+        flags_line = 'Flags: --config=FILE.py[:variant] --config.KEY=VALUE --workdir=FOLDER'
+        print(f'{doc.strip()}\n\n{flags_line}{" --dry_run" if dry_run else ""}')
+        raise SystemExit(0)
+    if not name:
+        raise UserError('no config; try --config=configs/mtg_mt5.py')
+    path = _config_file(name)
+    config = _load(path)
+    rest = _without_config(argv)
+    _prepare_overrides(config, rest, fields)
+    values = flags.FlagValues()
+    flags.DEFINE_string('workdir', '', 'where the run lives', flag_values=values)
+    if dry_run:
+        flags.DEFINE_boolean('dry_run', False, 'say it, do nothing', flag_values=values)
+    try:
+        config_flags.DEFINE_config_dict('config', config, flag_values=values, sys_argv=rest)
+        left = values(rest)
+    except (flags.Error, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise UserError(_one_line(f'{error}')[:500]) from error
+    if left[1:]:
+        raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
+    _check_values(values.config)
+    errors.check_path('--workdir', values.workdir)
+    data = values.config.get('data')
+    errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
+    workdir = values.workdir or _default_workdir(path, values.config)
+    return Command(values.config, workdir, dry_run and values.dry_run)
+
+
+def _load(argument: str) -> ConfigDict:
+    """What get_config of a config file returns; lists become tuples, which flags can set.
+
+    Raises:
+      UserError: the file has a bug (with its line), or does not know what follows the colon.
+    """
+    path, colon, variant = argument.partition(':')
+    spec = importlib.util.spec_from_file_location('xlbench_config', path)
+    if spec is None:
+        raise UserError(f'{path} is no config file; it is Python, and its name ends in .py')
+    module = importlib.util.module_from_spec(spec)
+    # A file that is edited twice within a second would be taken for what was compiled of it.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    except UserError:
+        raise
+    except Exception as error:
+        raise _bug(path, error) from error
+    finally:
+        sys.dont_write_bytecode = before
+    get_config = getattr(module, 'get_config', None)
+    if not callable(get_config):
+        raise UserError(f"{path} has no function get_config(variant=''), which makes the config")
+    arguments = [variant] if colon else []
+    try:
+        inspect.signature(get_config).bind(*arguments)
+    except TypeError:
+        takes = f'get_config{inspect.signature(get_config)}'
+        what = f'takes nothing after the colon, not {variant!r}' if colon else 'needs a variant'
+        raise UserError(f'{path} {what}: it has {takes}') from None
+    try:
+        config = get_config(*arguments)
+    except UserError:
+        raise
+    except Exception as error:
+        raise _bug(path, error) from error
+    if not isinstance(config, dict | ConfigDict):
+        raise UserError(
+            f'get_config of {path} returns {type(config).__name__}; it returns a ConfigDict'
+        )
+    try:
+        config = ConfigDict(config) if isinstance(config, dict) else config
+        for key, value in leaves(config):
+            if isinstance(value, list):
+                _set(config, key, _tuples(value))
+        return config
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f'get_config of {path}: {_one_line(f"{error}")}') from error
+
+
+def _bug(path: str, error: Exception) -> UserError:
+    """Where in a user's config file an error came up. Example: 'mine.py:12: NameError: ...'"""
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == path:
+            line = frame.lineno
+    message = error.msg if isinstance(error, SyntaxError) else _one_line(f'{error}')
+    return UserError(f'{path}{f":{line}" if line else ""}: {type(error).__name__}: {message}')
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, as deep as they go."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def leaves(config: ConfigDict, prefix: str = '') -> Iterator[tuple[str, Any]]:
+    """(key with dots, value) of all that is no block."""
+    for key, value in config.items():
+        if isinstance(value, ConfigDict):
+            yield from leaves(value, f'{prefix}{key}.')
+        else:
+            yield f'{prefix}{key}', value
+
+
+def _set(config: ConfigDict, key: str, value: Any) -> None:
+    *blocks, last = key.split('.')
+    block = functools.reduce(operator.getitem, blocks, config)
+    with config.unlocked(), block.unlocked():
+        del block[last]  # With its type.
+        block[last] = value
+
+
+# Of annotations, the types that a flag can set.
+_TYPES = {'int': int, 'float': float, 'bool': bool, 'str': str}
+_OVERRIDE = re.compile(r'--?(no)?config\.([^=]*)(=.*)?', re.DOTALL)
+
+
+def _prepare_overrides(config: ConfigDict, argv: Sequence[str], fields: Fields | None) -> None:
+    """Raises UserError for a --config.KEY that there is not, with the nearest.
+
+    A key that `fields` knows and the config leaves out is added to it, without a value.
+    """
+    for argument in argv[1:]:
+        match = _OVERRIDE.fullmatch(argument)
+        if not match:
+            continue
+        block, keys = config, match[2].split('.')
+        for depth, key in enumerate(keys):
+            where = '.'.join(['config', *keys[:depth]])
+            if not isinstance(block, ConfigDict):
+                raise UserError(f'{where} is {block!r} and has no keys; --{where}=VALUE sets it')
+            known = fields(config, keys[:depth]) if fields else {}
+            if key not in block or block[key] is None:
+                _add(block, key, known.get(key, ''), where)
+            if key not in block:
+                raise errors.unknown(f'key in {where}', key, {*block.keys(), *known})
+            block = block[key] if depth + 1 < len(keys) else block.get(key)
+        if isinstance(block, ConfigDict):
+            names = ', '.join(block) or 'its keys'
+            raise UserError(f'config.{match[2]} is a block; set one of {names} in it')
+
+
+def _add(block: ConfigDict, key: str, annotation: str, where: str) -> None:
+    """Makes room for a value of an annotation's type; does nothing for an unknown one."""
+    kind = ranges.plain(annotation).partition(' |')[0]
+    if kind not in _TYPES and not kind.startswith(('Sequence', 'Mapping')):
+        return
+    with block.unlocked():
+        if key in block:
+            del block[key]  # None, with its type.
+        if kind in _TYPES:
+            block[key] = config_dict.placeholder(_TYPES[kind])
+        elif kind.startswith('Sequence'):
+            block[key] = ()
+        else:
+            block[key] = ConfigDict()
+
+
+def _check_values(config: ConfigDict) -> None:
+    """Raises UserError for numbers that no setting has: not finite, or beyond 64 bits."""
+    for key, value in leaves(config):
+        for number in _tuples(value) if isinstance(value, list | tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise UserError(f'config.{key} is {value}; give a finite number')
+            if isinstance(number, int) and not -(2**63) <= number < 2**63:
+                raise UserError(f'config.{key} has more than 64 bits; give a smaller number')
+        if value == ('',):  # --config.baselines= has none.
+            _set(config, key, ())
+
+
+def _without_config(argv: Sequence[str]) -> list[str]:
+    """The command line without --config=..., and with the value of a flag beside its name."""
+    rest, skip = [], False
+    for argument in argv:
+        if skip:
+            skip = False
+        elif argument in ('--config', '-config'):
+            skip = True
+        elif not re.match(r'--?config=', argument):
+            rest.append(argument)
+    return rest
+
+
+def _config_argument(argv: Sequence[str]) -> str:
+    for index, argument in enumerate(argv):
+        if match := re.fullmatch(r'--?config=(.*)', argument, re.DOTALL):
+            return match[1]
+        if argument in ('--config', '-config') and index + 1 < len(argv):
+            return argv[index + 1]
+    return ''
+
+
+def _config_file(text: str) -> str:
+    """The file and variant that --config names.
+
+    Args:
+      text: a path, or the name of a config that comes with the package, and the variant after a
+        colon. Example: 'mtg_mt5:base' -> '/.../xlbench/configs/mtg_mt5.py:base'
+
+    Raises:
+      UserError: neither is there.
+    """
+    name, colon, variant = text.partition(':')
+    path = pathlib.Path(name)
+    if path.is_file():
+        return text
+    folder = pathlib.Path(configs.__file__).parent
+    ours = folder / f'{path.name.removesuffix(".py")}.py'
+    if ours.is_file() and str(path.parent) in ('.', 'configs'):
+        return f'{ours}{colon}{variant}'
+    files = [str(f) for f in path.parent.glob('*.py') if f.name != '__init__.py']
+    names = [f.stem for f in folder.glob('*.py') if f.name != '__init__.py']
+    raise errors.unknown('config file', name, [*files, *names])
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r'\s+', ' ', text).strip()
+
+
+def _default_workdir(argument: str, config: ConfigDict) -> str:
+    path, _, variant = argument.partition(':')
+    words = [pathlib.Path(path).stem, *re.findall(r'\w+', variant)]
+    digest = hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()
+    return os.path.join('runs', '-'.join([*words, digest[:8]]))
+
+
+def variant(text: str, sizes: Sequence[str], **defaults: Any) -> dict[str, Any]:
+    """What follows the colon of `--config=FILE:...`, as a dict.
+
+    Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->
+      {'size': 'base', 'task': 'qg', 'source': None}
+
+    Args:
+      text: words with commas between; one without '=' is the size.
+      sizes: allowed sizes, the default one first.
+      **defaults: the other keys and what they are when the text is silent.
+
+    Raises:
+      UserError: an unknown size or key.
+    """
+    result = {'size': sizes[0], **defaults}
+    for word in filter(None, text.split(',')):
+        key, equals, value = word.partition('=')
+        if not equals:
+            key, value = 'size', word
+        if key not in result:
+            raise errors.unknown('key after the colon of --config', key, result)
+        result[key] = value
+    if result['size'] not in sizes:
+        raise errors.unknown('size after the colon of --config', result['size'], sizes)
+    return result

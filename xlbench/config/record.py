@@ -1,0 +1,144 @@
+"""Reads config.json, which says what a run is: its config, versions, data, labels, ..."""
+
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from ml_collections import ConfigDict
+
+from xlbench import files, foreign
+from xlbench.benchmarks import languages
+from xlbench.errors import UserError, shortened
+
+# What those need who open a run to use its model.
+RUN_KEYS = ('data', 'model', 'objective', 'lora', 'stages', 'evals')
+
+_Size = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+
+
+def read_about(workdir: str) -> dict[str, Any]:
+    """All that config.json says about a run: its config, versions, data, labels, ..."""
+    path = foreign.file(workdir, 'config.json')
+    if not path:
+        raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
+    about = files.read_json(path, dict[str, Any])
+    languages.restore(about.get('languages'))
+    return about
+
+
+def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Any]:
+    """`read_about` of one run, or of xlbench.convert, whose parts have the types that they need.
+
+    Args:
+      workdir: of the run.
+      needed: keys that its config must have.
+
+    Raises:
+      UserError: a part has another type, or the workdir is one of a sweep.
+    """
+    refuse_sweep(workdir)
+    about, path = read_about(workdir), pathlib.Path(workdir) / 'config.json'
+    if not isinstance(about.get('config'), dict):
+        raise UserError(f'{path} has no config, so {workdir} is no workdir of xlbench.train')
+    files.check_type(about, _About, str(path))
+    try:
+        ConfigDict(about['config'])
+    except (ValueError, TypeError) as error:  # A key that no config of ours can have.
+        raise UserError(f'{path}: {shortened(str(error), 200)}') from None
+    for key in needed:
+        if key not in about['config']:
+            raise UserError(f'{path}: its config lacks {key!r}')
+    return about
+
+
+class _Lengths(msgspec.Struct):
+    inputs: _Size
+    targets: _Size | msgspec.UnsetType = msgspec.UNSET
+
+
+class RunEval(msgspec.Struct):
+    """What is read of a block of config.evals."""
+
+    every: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tasks: list[str] = []
+    split: str = ''
+    batch_size: _Size | msgspec.UnsetType = msgspec.UNSET
+    lengths: _Lengths | msgspec.UnsetType = msgspec.UNSET
+    num_examples: Annotated[int, msgspec.Meta(ge=0)] = 0
+    decoding: dict[str, Any] | None = None
+    responses: str = ''
+
+
+class _Data(msgspec.Struct):
+    root: str
+    vocabulary: str
+    sample: bool = False
+
+
+class _Model(msgspec.Struct):
+    family: str
+
+
+class _Objective(msgspec.Struct):
+    name: str
+
+
+class _Lora(msgspec.Struct):
+    rank: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class _Config(msgspec.Struct):
+    data: _Data | msgspec.UnsetType = msgspec.UNSET
+    model: _Model | msgspec.UnsetType = msgspec.UNSET
+    objective: _Objective | msgspec.UnsetType = msgspec.UNSET
+    lora: _Lora | msgspec.UnsetType = msgspec.UNSET
+    stages: dict[str, dict[str, Any]] = {}
+    evals: dict[str, RunEval] = {}
+
+
+class RunTask(msgspec.Struct):
+    """What a run notes of a task."""
+
+    trained: bool
+    source_lang: str | None = None
+    target_lang: str | None = None
+    texts: int | None = None
+
+
+class _Vocabulary(msgspec.Struct):
+    sha256: str | None = None
+
+
+class _About(msgspec.Struct):
+    """What those who open a run read of its config.json."""
+
+    config: _Config
+    tasks: dict[str, RunTask] = {}
+    labels: list[str] | None = None
+    vocabulary: _Vocabulary | None = None
+
+
+class Begun(msgspec.Struct):
+    """What is read of a config.json, a sweep's too, to compare it with the config of now."""
+
+    config: dict[str, Any]
+    scored: Any = None  # Of xlbench.score alone.
+
+
+def read_config(workdir: str) -> ConfigDict:
+    """The config that a run was started with; see `read_run`."""
+    return ConfigDict(read_run(workdir)['config'])
+
+
+def refuse_sweep(workdir: str) -> None:
+    """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
+    path = foreign.file(workdir, 'config.json')
+    config = files.read_json(path, dict[str, Any]).get('config') if path else None
+    if isinstance(config, dict) and 'adapt' in config and 'stages' not in config:
+        source = config.get('source_workdir') or os.path.join(workdir, 'source')
+        raise UserError(
+            f'{workdir} is the workdir of a sweep of xlbench.fewshot, not of one run; its source '
+            f'model is {source}, models that it kept are in {os.path.join(workdir, "adapted")}'
+        )
