@@ -536,7 +536,7 @@ def test_a_reverse_model_ranks_anew(model, call, short, capsys):
         call('--target_lang=de', *flags, text=as_lines('text'))
 
 
-class Retriever(predict.Suggester):
+class Retriever(predict.Retriever):
     """Stands in for one: what shares more letters with a message fits it better."""
 
     def __init__(self):

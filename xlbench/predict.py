@@ -90,12 +90,12 @@ from xlbench.inference import answer_lines
 from xlbench.inference.generator import Mmi, Model, load
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.reranking import Classified, Prediction, Reranker, Suggestion, Tagged
-from xlbench.inference.retriever import NUM_SUGGESTIONS, Relevance, Suggester
+from xlbench.inference.retriever import NUM_SUGGESTIONS, Relevance, Retriever
 from xlbench.parallel import cluster
 from xlbench.training import memory
 
 __all__ = [
-    'Classified', 'Classifier', 'Mmi', 'Model', 'Prediction', 'Relevance', 'Suggester',
+    'Classified', 'Classifier', 'Mmi', 'Model', 'Prediction', 'Relevance', 'Retriever',
     'Suggestion', 'Tagged', 'Tagger', 'load',
 ]  # fmt: skip
 
@@ -152,7 +152,7 @@ class _Asked(NamedTuple):
       models: all that write or read texts token by token, whose programs are counted.
     """
 
-    model: Model | Suggester | Classifier | Tagger
+    model: Model | Retriever | Classifier | Tagger
     stream: Callable[[Iterable[Any]], Iterator[Any]]
     count: int
     method: str
@@ -171,7 +171,7 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
     given = flags.given(args)
     if isinstance(model, Classifier | Tagger):
         return _ask_labels(args, model, given)
-    if isinstance(model, Suggester):
+    if isinstance(model, Retriever):
         count = given.pop('num_return', NUM_SUGGESTIONS)
         given |= {name: True for name in ('rerank', 'mmi_model') if getattr(args, name)}
         if given:
@@ -223,14 +223,14 @@ def _reranker(args: argparse.Namespace, sizes: Mapping[str, Any]) -> Reranker | 
         raise UserError('--mmi_model and --rerank both rank the answers; leave out one of them')
     if args.mmi_model:
         reverse = load(args.mmi_model, **sizes)
-        if isinstance(reverse, Suggester):
+        if isinstance(reverse, Retriever):
             raise UserError(f'--mmi_model={args.mmi_model} is a retriever; --rerank takes those')
         if isinstance(reverse, Classifier | Tagger):
             raise UserError(f'--mmi_model={args.mmi_model} writes no texts; name a model that does')
         return Mmi(reverse, args.mmi_weight, args.mmi_length_weight)
     if args.rerank:
         retriever = load(args.rerank, **sizes)
-        if not isinstance(retriever, Suggester):
+        if not isinstance(retriever, Retriever):
             raise UserError(f'--rerank={args.rerank} is no run whose objective is retrieval')
         return Relevance(retriever, args.rerank_weight)
     return None

@@ -22,7 +22,7 @@ from xlbench.inference.reranking import (
     Suggestion,
     Tagged,
 )
-from xlbench.inference.retriever import Suggester
+from xlbench.inference.retriever import Retriever
 
 # Those of sentences that lie over several lines, with a blank line behind each.
 _BLOCKS = ('conll', 'conllu')
@@ -139,7 +139,7 @@ def _text(data: bytes, number: int) -> str:
 
 
 def parser(
-    model: Model | Suggester | Classifier | Tagger,
+    model: Model | Retriever | Classifier | Tagger,
     format: str,
     field: str | None,
     langs: tuple[str | None, str | None] = (None, None),
@@ -197,7 +197,7 @@ def _value(record: Record, field: str) -> Any:
 
 
 def _generator_record(
-    model: Model | Suggester, text: str, field: str, langs: tuple[str | None, str | None]
+    model: Model | Retriever, text: str, field: str, langs: tuple[str | None, str | None]
 ) -> Parsed:
     record = _json(text)
     value = _value(record, field)
@@ -271,7 +271,7 @@ def _conllu(model: Tagger, text: str) -> Parsed:
 
 
 def shower(
-    model: Model | Suggester | Classifier | Tagger,
+    model: Model | Retriever | Classifier | Tagger,
     given: str,
     format: str,
     *,

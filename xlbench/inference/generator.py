@@ -19,7 +19,7 @@ from xlbench.inference import loading
 from xlbench.inference.labeller import KINDS, Classifier, Tagger
 from xlbench.inference.loading import Languages
 from xlbench.inference.reranking import Example, Prediction, Reranker, Shapes, chunks
-from xlbench.inference.retriever import Suggester
+from xlbench.inference.retriever import Retriever
 from xlbench.models.generator import Generator
 from xlbench.parallel import partitioning
 from xlbench.training import objectives
@@ -378,7 +378,7 @@ def load(
     dtype: str = '',
     responses: str = '',
     lm_weight: float | None = None,
-) -> Model | Suggester | Classifier | Tagger:
+) -> Model | Retriever | Classifier | Tagger:
     """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
 
     Args:
@@ -388,10 +388,10 @@ def load(
       max_input_length: tokens; default: that of the run's final evaluation, else 512 or what the
         model holds.
       dtype: of activations: 'float32' or 'bfloat16'; default: the model's own.
-      responses, lm_weight: of a retriever, see Suggester.
+      responses, lm_weight: of a retriever, see Retriever.
 
     Returns:
-      A Suggester for a run whose objective is retrieval, a Classifier for classification, a Tagger
+      A Retriever for a run whose objective is retrieval, a Classifier for classification, a Tagger
       for tagging, otherwise a Model.
 
     Raises:
@@ -417,7 +417,7 @@ def load(
         batch_size=batch_size, max_input_length=max_input_length or found.lengths['inputs']
     )
     if found.objective.view == 'retrieval':
-        return Suggester(spec, found, devices, responses=responses, lm_weight=lm_weight, **sizes)
+        return Retriever(spec, found, devices, responses=responses, lm_weight=lm_weight, **sizes)
     for name, value in (('responses', responses or None), ('lm_weight', lm_weight)):
         if value is not None:
             does = 'gives labels' if found.labels else 'writes its answers'

@@ -49,7 +49,7 @@ class _Set(NamedTuple):
     num_clusters: int
 
 
-class Suggester:
+class Retriever:
     """A dual encoder with its vocabulary and response sets; `predict.load` makes it.
 
     The response set of a language is the one that the run was evaluated with, or would be if that
@@ -115,7 +115,7 @@ class Suggester:
         self._sets: dict[str | None, _Set] = {}
 
     def __repr__(self) -> str:
-        return f'<xlbench.predict.Suggester {self.name}>'
+        return f'<xlbench.predict.Retriever {self.name}>'
 
     @property
     def num_cut(self) -> int:
@@ -346,7 +346,7 @@ class Relevance(Reranker):
       weight: of what it says; 1 is the retriever alone, 0 the generator.
     """
 
-    retriever: Suggester
+    retriever: Retriever
     weight: float = 1.0
 
     def __post_init__(self):
