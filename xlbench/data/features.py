@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
 
 Example = Mapping[str, Any]  # {'inputs': [length] int32, 'targets': [length] int32, ...}
@@ -52,6 +53,14 @@ class Conventions:
                 'ids; prepare it again with --force'
             )
         return cls(*values, tuple(mark))
+
+    @classmethod
+    def of_tokenizer(
+        cls, tokenizer: Tokenizer, vocab_size: int, answer_mark: Sequence[int] = ()
+    ) -> 'Conventions':
+        """Those of texts that are not prepared: of their tokenizer, for a model of that size."""
+        ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
+        return cls(*ids, vocab_size, tuple(answer_mark))
 
 
 def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:

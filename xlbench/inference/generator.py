@@ -69,12 +69,8 @@ class Model:
         self.batch_size, self.max_input_length, self.num_cut = batch_size, max_input_length, 0
         self._model, self._params, self._mesh = model, params, mesh
         self._tokenizer = tokenizer
-        self._conventions = features.Conventions(
-            tokenizer.pad_id,
-            tokenizer.eos_id,
-            tokenizer.decoder_start_id,
-            model.config.vocab_size,
-            tuple(tokenizer.answer_mark()),
+        self._conventions = features.Conventions.of_tokenizer(
+            tokenizer, model.config.vocab_size, tokenizer.answer_mark()
         )
         self._shapes = Shapes(batch_size, partitioning.batch_shards(mesh), max_input_length)
         objective = objectives.build()

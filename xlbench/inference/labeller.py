@@ -52,11 +52,8 @@ class _Labeller(Generic[Answer]):
         self.name, self.labels, self.num_cut = name, opened.labels, 0
         self.batch_size, self.max_input_length = batch_size, max_input_length
         self._tokenizer, self._params, self._mesh = opened.tokenizer, opened.params, mesh
-        self._conventions = features.Conventions(
-            self._tokenizer.pad_id,
-            self._tokenizer.eos_id,
-            self._tokenizer.decoder_start_id,
-            opened.model.config.vocab_size,
+        self._conventions = features.Conventions.of_tokenizer(
+            opened.tokenizer, opened.model.config.vocab_size
         )
         self._shapes = Shapes(batch_size, partitioning.batch_shards(mesh), max_input_length)
         self._compiled: set[tuple[int, ...]] = set()

@@ -95,7 +95,8 @@ class Retriever:
         langs = () if responses else tuple(self._places)
         why = f'it has response sets in {", ".join(langs)}'
         self.languages = Languages(langs, langs[0] if len(langs) == 1 else None, why)
-        tokenizer = found.tokenizer
+        size = found.model.config.vocab_size
+        conventions = features.Conventions.of_tokenizer(found.tokenizer, size)
         self._left, self._right = (
             TextEncoder(
                 found.model,
@@ -103,12 +104,7 @@ class Retriever:
                 side,
                 batch_size=batch_size,
                 max_length=length,
-                conventions=features.Conventions(
-                    tokenizer.pad_id,
-                    tokenizer.eos_id,
-                    tokenizer.decoder_start_id,
-                    found.model.config.vocab_size,
-                ),
+                conventions=conventions,
             )
             for side, length in (('left', max_input_length), ('right', found.lengths['targets']))
         )
