@@ -309,3 +309,12 @@ def test_where_a_result_comes_from():
     facts = config_lib.facts()
     assert {'python', 'jax', 'flax', 'orbax-checkpoint'} <= set(facts['versions'])
     assert isinstance(facts['git'], str) and facts['argv']
+
+
+def test_a_run_whose_batches_have_no_lengths(tmp_path):
+    """As in a workdir that was harmed; an evaluation asks for them."""
+    data = {'root': '', 'vocabulary': 'bytes', 'sample': False}
+    about = {'config': {'data': data, 'batches': {}}}
+    (tmp_path / 'config.json').write_text(json.dumps(about))
+    with pytest.raises(UserError, match=r'config.json: .*missing required field `lengths`'):
+        config_lib.read_run(str(tmp_path))

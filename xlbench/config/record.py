@@ -89,6 +89,10 @@ class _Lora(msgspec.Struct):
     rank: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
+class _Batches(msgspec.Struct):
+    lengths: dict[str, _Size]
+
+
 class _Config(msgspec.Struct):
     data: _Data | msgspec.UnsetType = msgspec.UNSET
     model: _Model | msgspec.UnsetType = msgspec.UNSET
@@ -96,6 +100,7 @@ class _Config(msgspec.Struct):
     lora: _Lora | msgspec.UnsetType = msgspec.UNSET
     stages: dict[str, dict[str, Any]] = {}
     evals: dict[str, RunEval] = {}
+    batches: _Batches | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunTask(msgspec.Struct):
