@@ -50,8 +50,7 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     if scenario.task not in SAMPLE_TASKS:
         raise errors.unknown('task of the sample corpora', scenario.task, SAMPLE_TASKS)
     evaluated = [n for n in scenario.evaluate if n.rpartition('_')[2] in SAMPLE_LANGUAGES]
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(root='data/sample', vocabulary='sample_fewshot', sample=True)
     c.model = dict(
         family=family(scenario),
@@ -63,18 +62,12 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         classifier_dropout_rate=0.1,
         dtype='float32',
     )
-    c.init_from = ''  # Fresh parameters.
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name=objective(scenario), label_smoothing=0.0)
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     # Labels are no tokens of the model: their number matters to nothing but the report of lengths.
     lengths = dict(inputs=64, targets=64)
     c.batches = dict(
         batch_size=32, lengths=lengths, packing=False, length_buckets=1, one_task=False
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         source=dict(
             mixture=scenario.mixture,
@@ -94,11 +87,9 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         dev=dict(tasks=scenario.select, split='validation', every=300, **evaluate),
         test=dict(tasks=tuple(evaluated), split='test', every=0, **evaluate),
     )
-    c.best = dict(score=f'dev/mean/{score(scenario)}', mode='max', patience=0)
-    c.checkpoints = dict(every=300, keep=2)
+    c.best.score = f'dev/mean/{score(scenario)}'
+    c.checkpoints.every = 300
     c.log_every = 50
-    c.baselines = ()
-    c.baseline_split = 'train'
     return c
 
 
@@ -110,8 +101,7 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
     """
     if scenario.task != 'udpos':
         raise errors.unknown('task of size ud', scenario.task, ['udpos'])
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(root='data', vocabulary='data/fewshot/ud.model', sample=False)
     c.model = dict(
         family=family(scenario),
@@ -123,11 +113,7 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         classifier_dropout_rate=0.2,
         dtype='float32',
     )
-    c.init_from = ''  # Fresh parameters.
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name=objective(scenario), label_smoothing=0.1)
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(
         batch_size=32,
@@ -137,8 +123,6 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         row_multiple=8,
         one_task=False,
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         source=dict(
             mixture=scenario.mixture,
@@ -158,11 +142,8 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
         # In English alone; what shots are compared with is evaluated beside them.
         test=dict(tasks=scenario.train, split='test', every=0, **evaluate),
     )
-    c.best = dict(score='', mode='max', patience=0)  # The last step: there is no English dev file.
-    c.checkpoints = dict(every=1000, keep=2)
+    # The last step is the best one: there is no English dev file.
     c.log_every = 200
-    c.baselines = ()
-    c.baseline_split = 'train'
     return c
 
 
@@ -173,7 +154,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
     of English data, also where mono has another language.
     """
     batch_size = 128
-    c = ml_collections.ConfigDict()
+    c = config_lib.defaults()
     c.seed = 42
     c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
     c.model = dict(
@@ -188,16 +169,11 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = CHECKPOINT
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name=objective(scenario), label_smoothing=0.0)
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=128, targets=128)
     c.batches = dict(
         batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=False
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         source=dict(
             mixture=scenario.mixture,
@@ -217,11 +193,9 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         dev=dict(tasks=scenario.select, split='validation', every=200, **evaluate),
         test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
     )
-    c.best = dict(score=f'dev/mean/{score(scenario)}', mode='max', patience=0)
-    c.checkpoints = dict(every=200, keep=2)
+    c.best.score = f'dev/mean/{score(scenario)}'
+    c.checkpoints.every = 200
     c.log_every = 50
-    c.baselines = ()
-    c.baseline_split = 'train'
     return c
 
 

@@ -78,8 +78,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     }
     every = max(steps // 10, 1)
 
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     checkpoint = '' if tiny else MODELS[size][2]
     vocabulary = checkpoint or f'{root}/{mixture}.model'
     c.data = dict(root=root, vocabulary=vocabulary, sample=False)
@@ -87,7 +86,6 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         c.data.vocabulary_size = 8000  # At most, of the one that is trained on the data.
     c.model = model(size, objective)
     c.init_from = checkpoint  # '' is fresh parameters.
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = {
         'generation': dict(name='generation', label_smoothing=0.0, z_loss=0.0),
         # Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
@@ -95,8 +93,6 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
         ),
     }.get(objective, dict(name=objective, label_smoothing=0.0))
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     c.batches = dict(
         batch_size=batch_size,
         lengths=lengths,
@@ -104,8 +100,6 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         length_buckets=1 if objective == 'retrieval' else 2 if tiny else 4,
         equal_rows=True,
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         train=dict(
             mixture=mixture,
@@ -117,7 +111,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     tasks = tuple(filter(None, chosen['evaluate'].split('+'))) or (mixture,)
     c.evals = evals(chosen, objective, tasks, lengths, every)
     c.best = best(objective, 'dev' in c.evals)
-    c.checkpoints = dict(every=every, keep=2)
+    c.checkpoints.every = every
     c.log_every = 50
     # What the tasks to score learn from must be there; a baseline has no tag for each word.
     no_baselines = bool(chosen['evaluate']) or objective == 'tagging'

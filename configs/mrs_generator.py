@@ -35,20 +35,13 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
 
 def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     """The embedded corpora and a model of a few million parameters."""
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(root='data/sample', vocabulary='sample_mrs', sample=True)
     c.model = dict(family='mt5', size='sample', vocab_size=0, dropout_rate=0.0, dtype='float32')
-    c.init_from = ''  # Fresh parameters.
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     c.batches = dict(
         batch_size=16, lengths=dict(inputs=96, targets=64), packing=True, length_buckets=1
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -80,14 +73,13 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
             lengths=lengths,
         ),
     )
-    c.best = dict(score='dev/mean/loss', mode='min', patience=0)
+    c.best.update(score='dev/mean/loss', mode='min')
     if scenario.name == 'mt':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
-    c.checkpoints = dict(every=200, keep=2)
+    c.checkpoints.every = 200
     c.log_every = 50
     c.baselines = ('most_frequent', 'nearest_input')
-    c.baseline_split = 'train'
     return c
 
 
@@ -95,8 +87,7 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
     """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code."""
     batch_size = 1024
     num_steps = steps(scenario, batch_size)
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
     c.model = dict(
         family='mbart',
@@ -108,11 +99,10 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = CHECKPOINT
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.2, z_loss=0.0)
     # All but the token embeddings (and the bias of the logits, which mBART never trained).
     c.trainable = ('(encoder|decoder)/.*',)
-    c.mesh = dict(data=1, fsdp=-1, tensor=1, sequence=1, replica=1)
+    c.mesh.update(data=1, fsdp=-1)
     # Without packing, so that a batch is 1024 examples as in the paper. Sources are cut at 508
     # pieces there, before two end symbols; replies at the length that it decodes to.
     lengths = dict(inputs=510, targets=200)
@@ -124,7 +114,6 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
         equal_rows=True,
     )
     c.accumulate = 4
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -166,11 +155,9 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
             lengths=lengths,
         ),
     )
-    c.best = dict(score='', mode='min', patience=0)  # The last checkpoint is scored, as there.
-    c.checkpoints = dict(every=every, keep=2)
-    c.log_every = 100
+    c.best.mode = 'min'  # Of no score: the last checkpoint is scored, as there.
+    c.checkpoints.every = every
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
-    c.baseline_split = 'train'
     return c
 
 

@@ -54,8 +54,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
 
 def sample(scenario: Scenario) -> ml_collections.ConfigDict:
     """The embedded corpora and one small encoder for both sides."""
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(root='data/sample', vocabulary='sample_mrs', sample=True)
     c.model = dict(
         family='dual_encoder',
@@ -70,20 +69,14 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         attention_dropout_rate=0.0,
         dtype='float32',
     )
-    c.init_from = ''  # Fresh parameters.
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     # Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
     c.objective = dict(
         name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
     )
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=48, targets=32)
     c.batches = dict(
         batch_size=64, lengths=lengths, packing=False, length_buckets=1, one_task=False
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -103,14 +96,13 @@ def sample(scenario: Scenario) -> ml_collections.ConfigDict:
         dev=dict(tasks=scenario.select, split='validation', every=300, **evaluate),
         test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
     )
-    c.best = dict(score='dev/mean/mrs_rouge', mode='max', patience=0)
+    c.best.score = 'dev/mean/mrs_rouge'
     if scenario.name == 'mt':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
-    c.checkpoints = dict(every=300, keep=2)
+    c.checkpoints.every = 300
     c.log_every = 50
     c.baselines = ('most_frequent', 'nearest_input')
-    c.baseline_split = 'train'
     return c
 
 
@@ -127,8 +119,7 @@ def paper(
         for name in scenario.train
     )
     num_steps = epochs(scenario) * num_examples // batch_size
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(root='data', vocabulary=CHECKPOINTS[size], sample=False)
     c.model = dict(
         family='dual_encoder',
@@ -145,7 +136,6 @@ def paper(
         remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = CHECKPOINTS[size]
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(
         name='retrieval',
         loss='sym_paper',
@@ -156,14 +146,11 @@ def paper(
     # Layers 2 and above of both encoders. The paper freezes the embeddings and the two lowest
     # layers; its code also leaves the pooler out of the optimizer.
     c.trainable = (r'(left|right)/layers_([2-9]|\d\d)/.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=70, targets=30)
     # Every batch is of one language, each language equally often.
     c.batches = dict(
         batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=True
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -201,11 +188,9 @@ def paper(
         ),
         test=dict(tasks=scenario.evaluate, split='test', every=0, num_examples=0, **evaluate),
     )
-    c.best = dict(score='dev/mean/mrs_rouge', mode='max', patience=0)
-    c.checkpoints = dict(every=every, keep=2)
-    c.log_every = 100
+    c.best.score = 'dev/mean/mrs_rouge'
+    c.checkpoints.every = every
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
-    c.baseline_split = 'train'
     return c
 
 

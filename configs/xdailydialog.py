@@ -30,8 +30,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     """The config of one setting."""
     chosen = config_lib.variant(variant, ('sample',), scenario='multi', source=None)
     scenario = XDAILYDIALOG.scenario(chosen['scenario'], 'retrieval', chosen['source'])
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(root='data', vocabulary='data/xdailydialog/xdailydialog.model', sample=False)
     c.model = dict(
         family='dual_encoder',
@@ -48,20 +47,14 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         attention_dropout_rate=0.1,
         dtype='float32',
     )
-    c.init_from = ''  # Fresh parameters.
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     # Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
     c.objective = dict(
         name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
     )
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     lengths = dict(inputs=32, targets=32)  # One utterance of ten is longer, and is cut.
     c.batches = dict(
         batch_size=256, lengths=lengths, packing=False, length_buckets=1, one_task=True
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -95,9 +88,8 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             **evaluate,
         ),
     )
-    c.best = dict(score='dev/mean/mrr', mode='max', patience=0)
-    c.checkpoints = dict(every=100, keep=2)
+    c.best.score = 'dev/mean/mrr'
+    c.checkpoints.every = 100
     c.log_every = 20
     c.baselines = ('most_frequent', 'nearest_input')
-    c.baseline_split = 'train'
     return c

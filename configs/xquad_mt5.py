@@ -32,8 +32,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         chosen['scenario'], 'qg', chosen['source'], chosen['target']
     ).with_rate(chosen['rate'])
     small = chosen['size'] == 'sample'
-    c = ml_collections.ConfigDict()
-    c.seed = 0
+    c = config_lib.defaults()
     c.data = dict(
         root='data', vocabulary='data/xquad/xquad.model' if small else 'mt5', sample=False
     )
@@ -46,10 +45,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         remat='none',  # 'dots' or 'full' take less memory, and more time.
     )
     c.init_from = '' if small else f'google/mt5-{chosen["size"]}'
-    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
-    c.trainable = ('.*',)
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)
     c.batches = dict(
         batch_size=8,
         lengths=dict(inputs=512, targets=64),
@@ -57,8 +53,6 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         length_buckets=2,
         row_multiple=8,
     )
-    c.accumulate = 1
-    c.nonfinite = dict(skip=0)
     c.stages = dict(
         stage1=dict(
             mixture=scenario.mixture,
@@ -92,9 +86,8 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             lengths=lengths,
         ),
     )
-    c.best = dict(score='dev/mean/loss', mode='min', patience=0)
-    c.checkpoints = dict(every=100, keep=2)
+    c.best.update(score='dev/mean/loss', mode='min')
+    c.checkpoints.every = 100
     c.log_every = 20
     c.baselines = ('copy_input', 'most_frequent', 'nearest_input')
-    c.baseline_split = 'train'
     return c

@@ -12,7 +12,7 @@ import jax
 import ml_collections
 import pytest
 
-from xlbench import benchmarks, config as config_lib, models, runs
+from xlbench import benchmarks, config as config_lib, models, names, runs
 from xlbench.configs import fewshot_source, finetune
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
@@ -358,3 +358,9 @@ def test_transfer_is_not_chosen_by_the_languages_it_is_asked_for():
     assert tuple(load('xdailydialog', 'scenario=zero_shot').evals.test.tasks) == (
         'xdailydialog_retrieval_de_de', 'xdailydialog_retrieval_zh_zh',
     )  # fmt: skip
+
+
+def test_what_a_config_need_not_say():
+    """The defaults and what each file must add are all keys of a config, and no more."""
+    added = {'data', 'model', 'objective', 'batches', 'stages', 'evals'}
+    assert set(config_lib.defaults()) == set(names.CONFIG_KEYS) - added

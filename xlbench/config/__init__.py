@@ -13,7 +13,7 @@ Modules of their own:
   decoding_flags  the flags of programs that decode
 """
 
-from xlbench.config.blocks import check_arguments, check_keys, to_dict
+from xlbench.config.blocks import check_arguments, check_keys, defaults, to_dict
 from xlbench.config.flags import Command, parse_command, parse_flags, variant
 from xlbench.config.provenance import facts
 from xlbench.config.record import (
@@ -38,6 +38,7 @@ __all__ = [
     'check_workdir',
     'claim_workdir',
     'data_root',
+    'defaults',
     'facts',
     'parse_command',
     'parse_flags',

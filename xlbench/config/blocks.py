@@ -12,6 +12,27 @@ from xlbench.config.signatures import Signature
 from xlbench.errors import UserError
 
 
+def defaults() -> ConfigDict:
+    """What a run's config holds unless its file says otherwise.
+
+    A file adds data, model, objective, batches, stages and evals, and says what differs.
+    """
+    c = ConfigDict()
+    c.seed = 0
+    c.init_from = ''  # Fresh parameters; else a workdir, a folder or a name of the hub.
+    c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
+    c.trainable = ('.*',)  # Patterns of names of parameters; all others stay as they are.
+    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)  # -1 takes what is left.
+    c.accumulate = 1  # Parts of a batch whose gradients are summed.
+    c.nonfinite = dict(skip=0)  # So many steps without a finite loss are left out.
+    c.best = dict(score='', mode='max', patience=0)  # EVAL/TASK/SCORE; '' takes the last step.
+    c.checkpoints = dict(every=1000, keep=2)
+    c.log_every = 100
+    c.baselines = ()
+    c.baseline_split = 'train'
+    return c
+
+
 def to_dict(config: ConfigDict) -> dict[str, Any]:
     """Plain dicts, lists and scalars."""
     return json.loads(json.dumps(config.to_dict()))
