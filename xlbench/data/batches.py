@@ -2,7 +2,7 @@
 
 How a training batch comes about:
 
-1. Order (`order.py`). The tasks are mixed at their rates, each shuffled anew in every pass. Which
+1. Order (`mixing.py`). The tasks are mixed at their rates, each shuffled anew in every pass. Which
    example stands at place i of this stream is a function of the seed and i. The stream is cut into
    windows of `window` examples.
 2. Plan (`packing.py`). From the lengths alone (lengths.npy): which examples of the window share a

@@ -90,7 +90,7 @@ class _Labeller(Generic[Answer]):
         """The answer to each example, in the order of the examples, while later ones are computed.
 
         Args:
-          examples: what `example` returns; read ahead by answers.CHUNK_BATCHES batches at most.
+          examples: what `example` returns; read ahead by CHUNK_BATCHES batches at most.
             None says that it may take a while to the next one, so that those before it are
             answered first.
         """

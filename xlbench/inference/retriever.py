@@ -6,7 +6,7 @@ A message and each response of a set become vectors, and a response's score is
 
 (arXiv:2106.02017, section 4.1; microsoft/MRS). Of the responses with the highest scores the first
 of each cluster are suggested, because two that say the same are no choice; or those that promise
-most together, if the run was evaluated so (consensus.py).
+most together, if the run was evaluated so (retrieval/mbr.py).
 """
 
 import collections

@@ -62,7 +62,7 @@ _MISREAD = (json.JSONDecodeError, UnicodeDecodeError, LookupError, TypeError, At
 class DamagedCheckpoint(UserError):
     """A checkpoint that cannot be read; the same command takes the one before it."""
 
-    exit_code = 75  # START_AGAIN in processes.py, which stands above this file.
+    exit_code = 75  # START_AGAIN of parallel/cluster.py.
 
 
 def check_options(

@@ -251,7 +251,7 @@ def make_train_step(
 
     Args:
       model: a Linen module.
-      objective: see objectives.py.
+      objective: what the model is trained for, see objectives/contract.py.
       tx: the optimizer, over the trainable parameters.
       schedule: the learning rate, to report it.
       mask: tree of bools, the trainable parameters.
