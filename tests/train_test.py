@@ -390,7 +390,8 @@ def test_steps_that_are_not_finite_are_left_out(tiny_root, tmp_path, poison):
 def test_a_run_that_may_leave_steps_out_is_the_same_run(tiny_root, tiny_run, tmp_path):
     workdir = tmp_path / 'run'
     train.train(tiny.tiny_config(tiny_root, nonfinite__skip=3), str(workdir))
-    children.same_run(workdir, tiny_run)
+    # It is another program, whose fusions XLA may round in another way.
+    children.same_run(workdir, tiny_run, rtol=1e-4)
     assert not (workdir / 'nonfinite').exists()
 
 
