@@ -467,7 +467,10 @@ def test_a_dump_that_expands_too_far_is_no_dump(tmp_path, name, pack):
         for _ in dumps.Reader(str(tmp_path / name)):
             pass
     # What is true text, in lines that repeat each other more than comments do, is read.
-    lines = [f'{{"id": "{i}", "body": "the same words again and again"}}' for i in range(99_999)]
+    lines = [
+        f'{{"id": "{i}", "body": "the same words again and again, {i * 7919 % 99_991}"}}'
+        for i in range(99_999)
+    ]
     (tmp_path / name).write_bytes(pack('\n'.join(lines).encode()))
     assert sum(block.count(b'\n') for block in dumps.Reader(str(tmp_path / name))) == 99_998
 

@@ -146,9 +146,13 @@ def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
 
 
 def test_ctrl_c_during_the_imports_is_one_line(monkeypatch, capsys):
-    before, ended = signal.getsignal(signal.SIGINT), []
+    was, before, ended = signal.getsignal(signal.SIGINT), signal.default_int_handler, []
     monkeypatch.setattr(os, '_exit', ended.append)
     try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # As in the background: it stays so.
+        commands.check_first(lambda argv, doc: None, ['train'], '')
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        signal.signal(signal.SIGINT, before)
         commands.check_first(lambda argv, doc: None, ['train'], '')
         os.kill(os.getpid(), signal.SIGINT)
         assert ended == [130]
@@ -159,7 +163,7 @@ def test_ctrl_c_during_the_imports_is_one_line(monkeypatch, capsys):
 
         assert errors.run_main(main, []) == 130
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, was)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_what_a_line_shows_of_an_evaluation():
     [
         ({'accumulate': 2}, 'set it to 1, and config.objective.chunk_rows'),
         ({'batches__packing': True}, 'packing=False'),
-        ({'model__family': 'bert'}, "is 'bert' and .* 'retrieval'; retrieval trains a dual"),
+        ({'model__family': 'bert'}, "is 'bert' and .* 'retrieval'; .*retrieval trains a dual"),
         ({'batches__view': 'generation'}, "unknown key in config.batches 'view'"),
         ({'objective__lose': 'softmax'}, "unknown key in config.objective 'lose'; nearest: loss"),
         ({'objective__loss': 'softmx'}, "'softmx'; nearest: softmax"),

@@ -274,7 +274,8 @@ def end_on_interrupt() -> None:
     For the time of imports, in which an exception would show the code that was being imported.
     The same goes for a machine that has no memory or files left for them.
     """
-    signal.signal(signal.SIGINT, _end)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # As of what runs in the background.
+        signal.signal(signal.SIGINT, _end)
     sys.excepthook = _end_of_import
 
 

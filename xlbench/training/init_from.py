@@ -28,6 +28,7 @@ from xlbench import config as config_lib, logs, models
 from xlbench.errors import UserError
 from xlbench.huggingface import bert as bert_names, checkpoint as hf_checkpoint
 from xlbench.models import lora
+from xlbench.models.transformer import TransformerConfig
 from xlbench.training import checkpoints
 
 # Where the encoders of a family are, in the names of its parameters; the first is the one that
@@ -238,8 +239,9 @@ class Plan:
 
 
 def _base(config: Any) -> type:
-    """The class that the configs of kindred families have in common."""
-    return [kind for kind in type(config).__mro__ if dataclasses.is_dataclass(kind)][-1]
+    """The class that the configs of kindred families have in common, below that of all."""
+    bases = [kind for kind in type(config).__mro__ if dataclasses.is_dataclass(kind)]
+    return [kind for kind in bases if kind is not TransformerConfig][-1]
 
 
 def _differing(
