@@ -180,7 +180,7 @@ def test_what_a_disk_does_not_give_is_not_prepared_anew(tiny_root, monkeypatch, 
         raise OSError(number, os.strerror(number), str(path))
 
     needed = [(tiny.MIXTURE, 'rough_train'), (tiny.QUESTIONS[0], 'validation')]
-    monkeypatch.setattr(prepared.subprocess, 'run', pytest.fail)
+    monkeypatch.setattr(prepared.on_demand.subprocess, 'run', pytest.fail)
     for place, name in ((foreign, 'open_regular'), (np.lib.format, 'open_memmap')):
         monkeypatch.setattr(place, name, withheld)
         for pair in needed:
@@ -188,7 +188,7 @@ def test_what_a_disk_does_not_give_is_not_prepared_anew(tiny_root, monkeypatch, 
                 prepared.ensure([pair], root=str(tiny_root), vocabulary='sample')
             assert errors.plain(error.value)
         monkeypatch.undo()
-        monkeypatch.setattr(prepared.subprocess, 'run', pytest.fail)
+        monkeypatch.setattr(prepared.on_demand.subprocess, 'run', pytest.fail)
     prepared.ensure(needed, root=str(tiny_root), vocabulary='sample')
 
 
@@ -322,7 +322,7 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
     shutil.rmtree(place)
     rows = tiny.examples(task, 'validation')
     monkeypatch.setattr(tiny, 'examples', lambda task, split: rows[::-1])
-    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: None)
+    monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: None)
     tiny._write_task(str(root), runs.tokenizers.load('sample', str(root)), task, 'validation')
     with pytest.raises(UserError, match=f'^{task}/validation holds other examples than when'):
         config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))

@@ -340,7 +340,7 @@ def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
     tiny_labels.write_task(
         tmp_path, 'tagging', name, 'test', tiny_labels.records('tagging', name, 'test')
     )
-    monkeypatch.setattr(prepared, 'stale_reason', lambda *_: 'the code has changed')
+    monkeypatch.setattr(prepared.freshness, 'stale_reason', lambda *_: 'the code has changed')
     data = {'source': {'data': {'root': str(tmp_path), 'vocabulary': 'sample'}}}
     rows = tiny_sweep.group('de', 1, [1.0])
     found = [
@@ -352,7 +352,7 @@ def test_the_data_of_a_sweep_is_known_by_its_examples(tmp_path, monkeypatch):
     ):
         with pytest.raises(prepared.NotPrepared, match=why):
             sweep.open_prepared(name, 'test')
-    content = prepared._open(str(tmp_path), 'sample', name, 'test').content
+    content = prepared.reader._open(str(tmp_path), 'sample', name, 'test').content
     contents = {f'{name}/test': content}
     sweep = Sweep.read(tiny_sweep.write(tmp_path / 'same', rows, config=data, contents=contents))
     assert len(sweep.open_prepared(name, 'test')) == len(

@@ -1,4 +1,4 @@
-"""Tests of xlbench/data/freshness.py."""
+"""Tests of xlbench/data/prepared/freshness.py."""
 
 import hashlib
 import pathlib
@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from xlbench import tasks
-from xlbench.data import freshness, prepared
+from xlbench.data import prepared
+from xlbench.data.prepared import freshness
 from xlbench.preparation import jobs
 from xlbench.tasks.samples import labels, mrs, mtg
 
@@ -49,7 +50,7 @@ def test_a_statement_of_a_file_that_is_imported_counts(copies):
 
 def test_an_edit_of_other_code_makes_nothing_stale(monkeypatch):
     """No file of xlbench/ is read: what prepares data has versions that are declared."""
-    package = pathlib.Path(prepared.__file__).parents[1]
+    package = pathlib.Path(prepared.__file__).parents[2]
     read = []
     monkeypatch.setattr(
         pathlib.Path, 'read_bytes', lambda path: read.append(path) or b''.join(path.open('rb'))

@@ -63,7 +63,8 @@ def test_a_vocabulary_of_the_data_is_not_trained_again(moved, tmp_path):
         block['optional'] = True
     (tmp_path / 'run' / 'config.json').write_text(json.dumps(about))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared.subprocess, 'run', lambda *_, **__: pytest.fail('a child started'))
+        no_child = prepared.on_demand.subprocess, 'run'
+        patch.setattr(*no_child, lambda *_, **__: pytest.fail('a child started'))
         evaluate.main(['evaluate', f'--workdir={tmp_path / "run"}', f'--root={root}'])
     shutil.rmtree(folder)
 

@@ -619,7 +619,7 @@ def test_what_another_process_prepares_is_waited_for_and_used(root, monkeypatch,
             os.rename(root / 'aside', place)
 
     said = []
-    monkeypatch.setattr(prepared, '_say', lambda line: (said.append(line), waits.set()))
+    monkeypatch.setattr(prepared.writer, '_say', lambda line: (said.append(line), waits.set()))
     records = jobs_lib.records
     monkeypatch.setattr(
         jobs_lib, 'records', lambda task, split: (read.append(task.name), records(task, split))[1]

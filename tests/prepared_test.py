@@ -173,8 +173,8 @@ import os, sys
 from xlbench.data import prepared
 from tests import prepared_test as t
 place = prepared.folder(sys.argv[1], 'v', 'demo_a', 'train')
-swap = prepared._swap_in
-prepared._swap_in = lambda *paths: os._exit(9)
+swap = prepared.writer._swap_in
+prepared.writer._swap_in = lambda *paths: os._exit(9)
 with prepared.Writer(place, manifest=t.make_manifest(), shard_examples=4) as writer:
     writer.write_batch(t.make_records(9))
     if sys.argv[2] == 'writing':
@@ -207,7 +207,7 @@ def test_what_is_left_goes_whoever_it_was(tmp_path):
     """On another machine, or with a number that another process has by now; other splits stay."""
     place = prepared.folder(str(tmp_path), 'v', 'demo_a', 'train')
     parent = os.path.dirname(place)
-    for name in (f'.train.tmp-{prepared._host()}-{os.getpid()}', '.train.old-gone-1'):
+    for name in (f'.train.tmp-{prepared.writer._host()}-{os.getpid()}', '.train.old-gone-1'):
         os.makedirs(os.path.join(parent, name, 'part'))
     os.makedirs(os.path.join(parent, '.train_2.tmp-gone-1'))
     with prepared.alone(place):
@@ -428,7 +428,7 @@ def input_entry(path: pathlib.Path) -> dict:
         'path': path.name,
         'bytes': path.stat().st_size,
         'mtime_ns': path.stat().st_mtime_ns,
-        'sha256': prepared._hash_file(str(path)),
+        'sha256': prepared.format.hash_file(str(path)),
     }
 
 
@@ -472,16 +472,16 @@ def test_a_further_input_makes_it_stale(tmp_path):
 
 
 def test_changed_code_makes_it_stale(tmp_path, monkeypatch):
-    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: 'one')
+    monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: 'one')
     write(tmp_path, make_records(2))
     prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
     prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
-    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: 'two')
+    monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: 'two')
     with pytest.raises(prepared.NotPrepared, match='code'):
         open_demo(tmp_path)
     with pytest.raises(prepared.NotPrepared, match='code'):
         prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
-    monkeypatch.setattr(prepared, 'code_fingerprint', lambda name: None)  # No code here.
+    monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code here.
     open_demo(tmp_path)
 
 
@@ -551,7 +551,7 @@ def test_a_vocabulary_in_the_home_folder_is_trained_once(tmp_path, monkeypatch):
         commands.append(command)
         return types.SimpleNamespace(returncode=0)
 
-    monkeypatch.setattr(prepared.subprocess, 'run', run)
+    monkeypatch.setattr(prepared.on_demand.subprocess, 'run', run)
     monkeypatch.setenv('HOME', str(tmp_path))
     needed, root = [('news_title_de', 'train')], str(tmp_path / 'data')
     prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)

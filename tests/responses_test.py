@@ -25,7 +25,7 @@ def write(folder, tokenizer, rows):
     }  # fmt: skip
     ids = [[*row.tolist(), 1] for row in tokenizer.encode_batch([r['text'] for r in rows])]
     with (
-        mock.patch.object(prepared, 'code_fingerprint', lambda name: None),
+        mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None),
         prepared.Writer(str(folder), manifest=manifest, shard_examples=3) as writer,
     ):
         writer.write_batch(

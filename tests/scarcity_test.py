@@ -213,9 +213,9 @@ def test_limits_of_clusters_and_shells_count_as_memory(tmp_path, monkeypatch):
 
 def test_a_preparation_that_was_killed_is_one_line():
     with pytest.raises(UserError, match=r'signal 9 \(SIGKILL\), perhaps .* for lack of memory; wh'):
-        prepared._end_as(-signal.SIGKILL)
+        prepared.on_demand._end_as(-signal.SIGKILL)
     with pytest.raises(UserError, match=r'signal 6 \(SIGABRT\); what was finished stays'):
-        prepared._end_as(-signal.SIGABRT)
+        prepared.on_demand._end_as(-signal.SIGABRT)
     for code in (2, -signal.SIGTERM):  # It has said why, or this process was told the same.
         with pytest.raises(SystemExit):
-            prepared._end_as(code)
+            prepared.on_demand._end_as(code)

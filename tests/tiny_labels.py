@@ -94,7 +94,7 @@ def shot_records(view: str, task: str, shots: int) -> list[dict]:
     return [row for row in found if shots > 1 or row['bucket'] != str(BUCKETS - 1)]
 
 
-@mock.patch.object(prepared, 'code_fingerprint', lambda name: None)  # No code made these.
+@mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code made these.
 def write_root(root: pathlib.Path) -> None:
     """Writes a vocabulary, every task and split, and the mixtures, as xlbench.prepare would."""
     sentencepiece.SentencePieceTrainer.train(
@@ -141,7 +141,7 @@ def write_task(
     }
     place = prepared.folder(str(root), name, task, split)
     with (
-        mock.patch.object(prepared, 'code_fingerprint', lambda name: None),
+        mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None),
         prepared.Writer(place, manifest=manifest, shard_examples=60) as writer,
     ):
         writer.write_batch(rows)

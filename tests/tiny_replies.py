@@ -51,7 +51,7 @@ def pairs(task: str, split: str) -> list[tuple[str, str]]:
     return rows
 
 
-@mock.patch.object(prepared, 'code_fingerprint', lambda name: None)  # No code made these.
+@mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code made these.
 def write_root(root: pathlib.Path) -> None:
     """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would."""
     texts = [text for task in TASKS for pair in pairs(task, 'train') for text in pair]

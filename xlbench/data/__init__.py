@@ -17,7 +17,6 @@
   outputs       predictions and references from files
   postprocess   postprocessors of SeqIO tasks
   baselines     predictions that need no model
-  freshness     when prepared data is stale
 """
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     'corpora',
     'download',
     'features',
-    'freshness',
     'labelled',
     'mixing',
     'outputs',

@@ -5,18 +5,24 @@ and on what is declared here: the statements of its task file, and the versions 
 """
 
 import ast
+import functools
 import hashlib
 import io
 import os
 import pathlib
+import stat
 import tokenize
+from collections.abc import Mapping
+from typing import Any
 
 from xlbench import tasks
+from xlbench.data import readers
+from xlbench.data.prepared.format import FORMAT, hash_file, safe_name
 
 # Raise one when the same inputs are to give other records, rates or ids from now on; everything
 # that was prepared before is then made anew. tests/freshness_test.py holds what the versions make.
 VERSIONS = {
-    'format': 1,  # The manifest and the shards: data/prepared.py.
+    'format': 1,  # The manifest and the shards: data/prepared/.
     'benchmarks': 1,  # The tasks of mixtures: benchmarks/.
     'languages': 1,  # Names and tags of languages: benchmarks/languages.py.
     'readers': 1,  # Files to records: data/readers.py, rows.py, labelled.py, conllu.py, buckets.py.
@@ -24,6 +30,7 @@ VERSIONS = {
     'mixtures': 1,  # Rates: pipeline/mixtures.py.
     'tokenizers': 1,  # Texts to ids: data/tokenizers.py, vocabularies.py.
 }
+CHANGED = 'its task file, or a declared version of what prepares it, has changed'
 # No statement changes by these.
 _NO_STATEMENTS = (
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
@@ -80,3 +87,57 @@ def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
             ):
                 open_paths.append(path.with_name(f'{node.module.rpartition(".")[2]}.py'))
     return [found[name] for name in sorted(found)]
+
+
+@functools.cache
+def code_fingerprint(name: str) -> str | None:
+    """What defines task or mixture `name`, as a hash; see freshness.py."""
+    word = safe_name(name, 'task').split('_')[0]
+    return of_task_file(os.path.join(os.path.dirname(tasks.__file__), f'{word}.py'))
+
+
+def _is_changed(path: str, expected: Mapping[str, Any]) -> bool | None:
+    """Whether an input file differs from what was read; None if it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_size != expected.get('bytes'):
+        return True
+    # The hash decides: a fresh checkout has other times and the same bytes.
+    return status.st_mtime_ns != expected.get('mtime_ns') and (
+        hash_file(path) != expected.get('sha256')
+    )
+
+
+def stale_reason(manifest: Mapping[str, Any], root: str | None = None) -> str | None:
+    """Why a preparation no longer fits its inputs and code, or None if it does.
+
+    Prepared data that was copied somewhere without any of its input files stays valid: nothing
+    there could contradict it, and nothing there could make it again.
+
+    Args:
+      manifest: the content of manifest.json.
+      root: what relative input paths start from; default XLBENCH_DATA, else `data`.
+    """
+    root = root or os.environ.get('XLBENCH_DATA') or 'data'
+    if manifest.get('format') != FORMAT:
+        return f'its format is {manifest.get("format")!r}, this code writes {FORMAT}'
+    code = code_fingerprint(manifest['task'])
+    if code and manifest.get('code') and manifest['code'] != code:
+        return CHANGED
+    inputs = manifest.get('inputs') or []
+    changed = [_is_changed(os.path.join(root, entry['path']), entry) for entry in inputs]
+    for entry, state in zip(inputs, changed, strict=True):
+        if state:
+            return f'its input {entry["path"]} has changed'
+    if inputs and all(state is None for state in changed):
+        return None
+    if None in changed:
+        return f'its input {inputs[changed.index(None)]["path"]} is gone'
+    known = {os.path.join(root, entry['path']) for entry in inputs}
+    for pattern in manifest.get('patterns') or []:
+        for path in readers.find(os.path.join(root, pattern)):
+            if path not in known:
+                return f'there is a further input {path}'
+    return None

@@ -1,0 +1,80 @@
+"""Prepared examples on disk: one folder for each task and split, written once, read at random.
+
+  <root>/prepared/<vocabulary>/<task>/<split>/
+    manifest.json               what is here, made from what, with which vocabulary and metrics
+    lengths.npy                 [num_examples, 2] int32: tokens of inputs and of targets
+    00000-of-00004.array_record the examples; a record is a msgpack map, see `encode`
+  <root>/prepared/<vocabulary>/<mixture>.json   {"name", "code", split: {task: rate}}
+
+The same inputs give the same bytes. A folder is complete or absent: `Writer` fills a hidden folder
+beside the target and renames it when every byte is on disk.
+
+Prepared data may have been downloaded, so nothing in it is trusted: JSON, msgpack and plain numpy
+only, every size is checked, and no name in it can lead out of its folder.
+"""
+
+from xlbench.data.prepared.format import (
+    FORMAT,
+    LENGTHS,
+    MANIFEST,
+    MAX_RECORD_BYTES,
+    NotPrepared,
+    decode,
+    encode,
+    folder,
+    vocabulary_folder,
+)
+from xlbench.data.prepared.freshness import (
+    code_fingerprint,
+    stale_reason,
+)
+from xlbench.data.prepared.on_demand import (
+    ensure,
+    wait_for,
+)
+from xlbench.data.prepared.reader import (
+    Prepared,
+    is_there,
+    members,
+    open_mixture,
+    open_optional,
+    open_recorded,
+    open_task,
+)
+from xlbench.data.prepared.writer import (
+    SHARD_EXAMPLES,
+    Writer,
+    alone,
+    scratch,
+    write_mixture,
+    write_shard,
+)
+
+__all__ = [
+    'FORMAT',
+    'LENGTHS',
+    'MANIFEST',
+    'MAX_RECORD_BYTES',
+    'SHARD_EXAMPLES',
+    'NotPrepared',
+    'Prepared',
+    'Writer',
+    'alone',
+    'code_fingerprint',
+    'decode',
+    'encode',
+    'ensure',
+    'folder',
+    'is_there',
+    'members',
+    'open_mixture',
+    'open_optional',
+    'open_recorded',
+    'open_task',
+    'scratch',
+    'stale_reason',
+    'vocabulary_folder',
+    'wait_for',
+    'write_mixture',
+    'write_shard',
+]

@@ -1,0 +1,135 @@
+"""Names, folders, and the bytes of one example."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from xlbench import errors
+
+FORMAT = 1
+MANIFEST = 'manifest.json'
+LENGTHS = 'lengths.npy'
+MAX_RECORD_BYTES = 64 * 2**20
+# No file system takes a longer name.
+_SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}')
+MIXTURE_KEYS = frozenset({'name', 'code'})
+
+
+class NotPrepared(Exception):
+    """A preparation that is missing, stale or broken; `xlbench.prepare` can make it (again)."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+def safe_name(name: Any, what: str) -> str:
+    """`name` if it is one plain path component, else UserError."""
+    if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name) or '..' in name:
+        raise errors.UserError(
+            f'{what} {errors.shortened(name)} is not a plain name: up to 255 letters, digits, "_", '
+            '"-", "." and no folder'
+        )
+    return name
+
+
+def vocabulary_folder(vocabulary: str) -> str:
+    """The folder name of a vocabulary. Example: google/mt5-base -> google--mt5-base."""
+    name = vocabulary.replace('/', '--')
+    if _SAFE_NAME.fullmatch(name) and '..' not in name and not vocabulary.startswith('/'):
+        return name
+    digest = hashlib.sha256(vocabulary.encode()).hexdigest()[:8]
+    tail = re.sub(r'[^A-Za-z0-9_]+', '_', os.path.splitext(vocabulary)[0])[-40:].strip('_')
+    return f'{tail or "vocabulary"}-{digest}'
+
+
+def vocabulary_path(root: str, vocabulary: str) -> str:
+    """The folder of what is prepared with a vocabulary."""
+    return os.path.join(root, 'prepared', vocabulary_folder(vocabulary))
+
+
+def folder(root: str, vocabulary: str, task: str, split: str) -> str:
+    """The folder of one prepared task and split."""
+    return os.path.join(
+        vocabulary_path(root, vocabulary), safe_name(task, 'task'), safe_name(split, 'split')
+    )
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """A record -> msgpack map of feature name -> bytes of little-endian int32, or str.
+
+    Example: {'inputs': np.array([5, 1]), 'lang': 'de'} ->
+      msgpack of {'inputs': b'\\x05\\0\\0\\0\\x01\\0\\0\\0', 'lang': 'de'}
+    """
+    fields = {}
+    for name in sorted(record):
+        value = record[name]
+        if isinstance(value, str):
+            fields[name] = value
+            continue
+        array = np.asarray(value)
+        if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+            raise ValueError(
+                f'feature {name!r} has shape {array.shape} and type {array.dtype}; '
+                'a record holds str and one-dimensional integer arrays'
+            )
+        if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
+            raise ValueError(f'feature {name!r} has ids outside 0..2**31-1')
+        fields[name] = array.astype('<i4').tobytes()
+    data = msgpack.packb(fields, use_bin_type=True)
+    if len(data) > MAX_RECORD_BYTES:
+        raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
+    return data
+
+
+def decode(data: bytes) -> dict[str, Any]:
+    """What `encode` wrote: int32 arrays and str. Raises ValueError on anything else."""
+    if len(data) > MAX_RECORD_BYTES:
+        raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
+    try:
+        fields = msgpack.unpackb(
+            data,
+            raw=False,
+            strict_map_key=True,
+            use_list=True,
+            max_map_len=64,
+            max_array_len=0,
+            max_ext_len=0,
+        )
+    except Exception as error:  # msgpack raises many kinds; all of them mean a broken record.
+        raise ValueError(f'not a msgpack map: {type(error).__name__}: {error}') from error
+    if not isinstance(fields, dict):
+        raise ValueError('not a msgpack map')
+    record: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, bytes) and len(value) % 4 == 0:
+            array = np.frombuffer(value, '<i4')
+            record[name] = array if array.dtype == np.int32 else array.astype(np.int32)
+        elif isinstance(value, str):
+            record[name] = value
+        else:
+            raise ValueError(f'field {name!r} is neither str nor int32 ids')
+    return record
+
+
+def json_bytes(value: Any) -> bytes:
+    """A manifest as it is written: readable, the same bytes for the same content."""
+    text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode() + b'\n'
+
+
+def hash_file(path: str) -> str:
+    """sha256 of a file."""
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
+
+
+def shard_path(folder: str, index: int, shards: int) -> str:
+    """The file of one shard of several."""
+    return os.path.join(folder, f'{index:05d}-of-{shards:05d}.array_record')

@@ -1,0 +1,154 @@
+"""Missing or stale preparations, made in a child process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from xlbench import errors
+from xlbench.data.prepared.format import NotPrepared
+from xlbench.data.prepared.reader import members, open_mixture, open_optional
+
+
+def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
+    """Whether a task has, or may have, a split that is not prepared."""
+    known = members(root, vocabulary, name)
+    if not known:
+        return True
+    having = [task for task, splits in known.items() if not splits or split in splits]
+    return len(having) > sum(
+        task.name in having for task in open_optional(root, vocabulary, name, split)
+    )
+
+
+def _all_prepared(root: str, vocabulary: str, needed: Sequence[tuple[str, str]]) -> bool:
+    try:
+        for name, split in needed:
+            open_mixture(root, vocabulary, name, split)
+    except NotPrepared:
+        return False
+    return True
+
+
+def ensure(
+    needed: Sequence[tuple[str, str]],
+    *,
+    root: str,
+    vocabulary: str,
+    sample: bool = False,
+    to_stderr: bool = False,
+    optional: Sequence[tuple[str, str]] = (),
+    vocabulary_size: int = 0,
+    texts: Sequence[tuple[str, str]] = (),
+    has_copy: bool = False,
+) -> None:
+    """Makes what is missing or stale in a child process, the only one that needs TensorFlow.
+
+    Args:
+      needed: (task or mixture, split) pairs.
+      root: the data root.
+      vocabulary: as `xlbench.prepare --vocabulary` takes it.
+      sample: whether the sample corpora are written into `root` where there is nothing yet.
+      to_stderr: whether all that is said about it goes to standard error, and not to standard
+        output.
+      optional: more such pairs, of which only the tasks are meant that have the split.
+      vocabulary_size: above 0, a SentencePiece model that is not there is trained, with so many
+        pieces at most.
+      texts: pairs whose texts it is trained on; by default the first of `needed`.
+      has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if
+        there is something to prepare with it.
+
+    Raises:
+      SystemExit: the child failed; it has said why.
+    """
+    command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
+    out = 2 if to_stderr else None
+    path = os.path.expanduser(vocabulary)
+    is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
+    if is_new and not (has_copy and _all_prepared(root, vocabulary, needed)):
+        named = ','.join(dict.fromkeys(map(':'.join, texts or needed[:1])))
+        line = f'training the vocabulary {vocabulary} on {named}'
+        print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+        more = [f'--mixture={named}', f'--new_vocabulary={path}']
+        # Another run may be training it, or have just done so.
+        more += [f'--vocabulary_size={vocabulary_size}', '--if_missing']
+        _end_as(subprocess.run(command + more, check=False, stdout=out).returncode)
+    missing, unseen = [], []
+    for name, split in needed:
+        try:
+            tasks, _ = open_mixture(root, vocabulary, name, split)
+        except NotPrepared as error:
+            missing.append(f'{name}:{split}')
+            reason = error.reason
+            continue
+        for task in tasks:
+            if task.manifest.get('unseen'):
+                unseen.append(f'{task.name}:{split}')
+    if unseen:
+        names = ','.join(dict.fromkeys(unseen))
+        print(
+            f'a function reads the data of {names}: what was prepared is used, and if the data has '
+            f'changed since: python -m xlbench.prepare --force --mixture={names} --root={root} '
+            f'--vocabulary={vocabulary}',
+            file=sys.stderr if to_stderr else sys.stdout,
+            flush=True,
+        )
+    for name, split in optional:
+        if _is_missing(root, vocabulary, name, split):
+            missing.append(f'{name}:{split}?')
+            reason = f'{name} has no prepared split {split!r}'
+    if not missing:
+        return
+    line = f'preparing {len(missing)} of {len(needed) + len(optional)} inputs: {reason}'
+    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+    command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
+    command += ['--sample'] if sample else []
+    _end_as(subprocess.run(command, check=False, stdout=out).returncode)
+    for name, split in optional:
+        if not members(root, vocabulary, name):
+            raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
+
+
+def _end_as(code: int) -> None:
+    """Ends the program if its child that prepares data has ended badly, with the same code.
+
+    Raises:
+      SystemExit: the child has said why, or was told to end, as this process was.
+      UserError: it was killed.
+    """
+    if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        raise errors.UserError(
+            f'the preparation was ended by signal {-code} ({signal.Signals(-code).name})'
+            + (', perhaps by the system for lack of memory' if -code == signal.SIGKILL else '')
+            + '; what was finished stays: run python -m xlbench.prepare --workers=1 ahead, or give '
+            'it more memory, and start the same command again'
+        )
+    if code:
+        raise SystemExit(code)
+
+
+def wait_for(
+    needed: Sequence[tuple[str, str]],
+    *,
+    root: str,
+    vocabulary: str,
+    seconds: float = 2.0,
+    optional: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Looks every few seconds until another process has prepared (task or mixture, split) pairs.
+
+    `optional` is as for `ensure`. If that process fails, the coordination service of the run ends
+    this one as well.
+    """
+    for name, split in needed:
+        while True:
+            try:
+                open_mixture(root, vocabulary, name, split)
+                break
+            except NotPrepared:
+                time.sleep(seconds)
+    for pair in optional:
+        while _is_missing(root, vocabulary, *pair):
+            time.sleep(seconds)

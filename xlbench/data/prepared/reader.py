@@ -1,0 +1,292 @@
+"""Reads preparations: examples at random, tasks and mixtures by name."""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from array_record.python import array_record_module
+
+from xlbench import errors, foreign
+from xlbench.data.prepared import freshness
+from xlbench.data.prepared.format import (
+    LENGTHS,
+    MANIFEST,
+    MIXTURE_KEYS,
+    NotPrepared,
+    decode,
+    folder,
+    hash_file,
+    safe_name,
+    vocabulary_path,
+)
+from xlbench.data.prepared.manifest import check_manifest, read_json
+
+_READER_OPTIONS = 'readahead_buffer_size:0'
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """One prepared task and split: random access to its examples."""
+
+    folder: str
+    manifest: dict[str, Any] = dataclasses.field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The SeqIO task."""
+        return self.manifest['task']
+
+    @property
+    def split(self) -> str:
+        """The split of it."""
+        return self.manifest['split']
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Of manifest.json, which names the sha256 of everything else."""
+        return hash_file(os.path.join(self.folder, MANIFEST))
+
+    @property
+    def content(self) -> str:
+        """A hash of the examples alone; `sha256` changes with the manifest, too."""
+        shards = ' '.join(shard['sha256'] for shard in self.manifest['shards'])
+        return hashlib.sha256(shards.encode()).hexdigest()
+
+    @property
+    def num_examples(self) -> int:
+        """How many examples there are."""
+        return self.manifest['num_examples']
+
+    def __len__(self) -> int:
+        return self.num_examples
+
+    def lengths(self) -> np.ndarray:
+        """[num_examples, 2] int32: tokens of inputs and targets, eos included, untruncated."""
+        return self._lengths
+
+    @functools.cached_property
+    def _lengths(self) -> np.ndarray:
+        path = os.path.join(self.folder, LENGTHS)
+        try:
+            if not os.path.isfile(path):
+                raise FileNotFoundError
+            # The header decides how much is read, so it is checked before.
+            array = np.lib.format.open_memmap(path, mode='r')
+            if array.dtype != np.dtype('<i4') or array.shape != (self.num_examples, 2):
+                raise ValueError(f'{array.dtype}{list(array.shape)} for {len(self)} examples')
+            array = np.array(array, np.int32)
+        except FileNotFoundError as error:
+            raise NotPrepared(f'{path} does not exist') from error
+        except Exception as error:  # numpy reads the header as Python code, whose errors are many.
+            if isinstance(error, OSError) and errors.is_withheld(error):
+                raise
+            reason = ' '.join(str(error).split())[:300]
+            raise NotPrepared(f'{path} cannot be read: {reason}') from error
+        if array.size and array.min() < 1:
+            raise NotPrepared(f'{path} has an example without tokens')
+        array.flags.writeable = False
+        return array
+
+    @functools.cached_property
+    def _ends(self) -> np.ndarray:
+        """[num_shards]: the number of examples up to the end of each shard."""
+        return np.cumsum([shard['examples'] for shard in self.manifest['shards']], dtype=np.int64)
+
+    @functools.cached_property
+    def _readers(self) -> dict[int, Any]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Open files and caches stay behind when this goes to another process.
+        return {'folder': self.folder, 'manifest': self.manifest}
+
+    def _shard_path(self, shard: int) -> str:
+        name = safe_name(self.manifest['shards'][shard]['file'], 'shard file')
+        return os.path.join(self.folder, name)
+
+    def _reader(self, shard: int) -> Any:
+        if shard not in self._readers:
+            path = self._shard_path(shard)
+            try:
+                with open(path, 'rb'):  # The reader takes one that it cannot open for an empty one.
+                    pass
+                reader = array_record_module.ArrayRecordReader(
+                    path, options=_READER_OPTIONS, file_reader_buffer_size=32768
+                )
+                found = reader.num_records()
+            except (RuntimeError, ValueError, OSError) as error:
+                if isinstance(error, OSError) and errors.is_withheld(error):
+                    raise
+                raise self._broken(path, error) from error
+            if found != (expected := self.manifest['shards'][shard]['examples']):
+                raise self._broken(path, f'{found} records instead of {expected}')
+            self._readers[shard] = reader
+        return self._readers[shard]
+
+    def _broken(self, path: str, detail: Any) -> errors.UserError:
+        line = ' '.join(str(detail).split())[:300]
+        return errors.UserError(
+            f'{path} is broken ({line}); prepare {self.name}/{self.split} again with --force'
+        )
+
+    def read(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+        """The records at `indices`, in that order, one read for each shard they lie in."""
+        wanted = np.asarray(indices, np.int64)
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
+            raise IndexError(f'{self.name}/{self.split} has {len(self)} examples')
+        shards = np.searchsorted(self._ends, wanted, side='right')
+        records: list[Any] = [None] * len(wanted)
+        for shard in np.unique(shards).tolist():
+            where = np.flatnonzero(shards == shard)
+            start = int(self._ends[shard - 1]) if shard else 0
+            reader = self._reader(shard)
+            path = self._shard_path(shard)
+            try:
+                data = reader.read((wanted[where] - start).tolist())
+                if len(data) != len(where):
+                    raise ValueError(f'{len(data)} records instead of {len(where)}')
+                for at, value in zip(where.tolist(), data, strict=True):
+                    records[at] = self._checked(decode(value), int(wanted[at]))
+            except (RuntimeError, ValueError) as error:
+                raise self._broken(path, error) from error
+        return records
+
+    def _checked(self, record: dict[str, Any], index: int) -> dict[str, Any]:
+        """The plan of a batch is made from lengths.npy, so a record must be as long as it says."""
+        for name, expected in zip(('inputs', 'targets'), self._lengths[index], strict=True):
+            value = record.get(name)
+            if not isinstance(value, np.ndarray) or len(value) != expected:
+                raise ValueError(f'{name} of example {index} has not the {expected} tokens listed')
+            if value.view(np.uint32).max() >= self._vocabulary_size:  # Numbers below 0, too.
+                raise ValueError(f'{name} of example {index} has ids beyond the vocabulary')
+        return record
+
+    @functools.cached_property
+    def _vocabulary_size(self) -> int:
+        return self.manifest['vocabulary']['size']
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """One record: {'inputs': [length] int32, 'targets': ..., 'inputs_pretokenized': str}."""
+        return self.read([index])[0]
+
+    def verify(self) -> None:
+        """Compares the sha256 of every file with the manifest's; UserError if one differs."""
+        path = os.path.join(self.folder, LENGTHS)
+        if hash_file(path) != (self.manifest.get('lengths') or {}).get('sha256'):
+            raise self._broken(path, 'its sha256 is not the one in the manifest')
+        for index, shard in enumerate(self.manifest['shards']):
+            path = self._shard_path(index)
+            if hash_file(path) != shard.get('sha256'):
+                raise self._broken(path, 'its sha256 is not the one in the manifest')
+
+
+def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
+    """One prepared task. Raises NotPrepared if it is missing, stale or broken."""
+    found = _open(root, vocabulary, task, split)
+    if reason := freshness.stale_reason(found.manifest, root):
+        raise NotPrepared(f'{task}/{split} in {found.folder} is stale: {reason}')
+    return found
+
+
+def open_recorded(
+    root: str, vocabulary: str, task: str, split: str, content: str | None
+) -> Prepared:
+    """One prepared task with the examples that a run has read, whether it is stale by now or not.
+
+    Args:
+        root: The data root.
+        vocabulary: As `xlbench.prepare --vocabulary` takes it.
+        task: Name of the SeqIO task.
+        split: Of the task.
+        content: Its `Prepared.content`, as the run noted it; None if it did not, and then a stale
+            one will not do.
+
+    Raises:
+        NotPrepared: It is missing or broken, or holds other examples.
+    """
+    if content is None:
+        return open_task(root, vocabulary, task, split)
+    found = _open(root, vocabulary, task, split)
+    if found.content != content:
+        raise NotPrepared(f'{task}/{split} in {found.folder} holds other examples by now')
+    return found
+
+
+def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
+    """One prepared task, stale or not. Raises NotPrepared if it is missing or broken."""
+    place = folder(root, vocabulary, task, split)
+    foreign.check_tree(os.path.join(root, 'prepared'), place)
+    path = os.path.join(place, MANIFEST)
+    if not os.path.isfile(path):
+        raise NotPrepared(f'{task}/{split} is not prepared in {place}')
+    manifest = read_json(path)
+    check_manifest(path, manifest, task, split)
+    prepared = Prepared(place, manifest)
+    for index, shard in enumerate(manifest['shards']):
+        shard_path = prepared._shard_path(index)
+        if not os.path.isfile(shard_path) or os.path.getsize(shard_path) != shard['bytes']:
+            raise NotPrepared(f'{shard_path} is missing or has not {shard["bytes"]} bytes')
+    prepared.lengths()
+    return prepared
+
+
+def open_mixture(
+    root: str, vocabulary: str, name: str, split: str
+) -> tuple[list[Prepared], list[float]]:
+    """The prepared tasks of a mixture and their rates; a task is a mixture of itself alone."""
+    path = os.path.join(vocabulary_path(root, vocabulary), f'{safe_name(name, "mixture")}.json')
+    if not foreign.file(os.path.join(root, 'prepared'), os.path.abspath(path)):
+        return [open_task(root, vocabulary, name, split)], [1.0]
+    content = read_json(path)
+    code = freshness.code_fingerprint(name)
+    if code and content.get('code') and content['code'] != code:
+        raise NotPrepared(f'{path} is stale: {freshness.CHANGED}')
+    rates = content.get(split) if split not in MIXTURE_KEYS else None
+    if not isinstance(rates, dict) or not rates:
+        raise NotPrepared(f'{path} has no split {split!r}')
+    for task, rate in rates.items():
+        if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate < 1e30:
+            what = f'the rate of {errors.shortened(task)} is {errors.shortened(rate)}'
+            raise NotPrepared(f'{path}: {what}, not a positive number')
+    tasks = [open_task(root, vocabulary, task, split) for task in rates]
+    return tasks, [float(rate) for rate in rates.values()]
+
+
+def is_there(root: str, vocabulary: str, name: str) -> bool:
+    """Whether any split of a task or mixture has been prepared, up to date or not."""
+    place = os.path.join(vocabulary_path(root, vocabulary), safe_name(name, 'name'))
+    return os.path.isdir(place) or os.path.isfile(f'{place}.json')
+
+
+def members(root: str, vocabulary: str, name: str) -> dict[str, tuple[str, ...]]:
+    """The prepared tasks of a task or mixture, with the splits that each of them can have."""
+    parent, tasks = vocabulary_path(root, vocabulary), [safe_name(name, 'name')]
+    with contextlib.suppress(NotPrepared):
+        content = read_json(os.path.join(parent, f'{name}.json'))
+        rates = [content[key] for key in content if key not in MIXTURE_KEYS]
+        tasks = [task for of_split in rates if isinstance(of_split, dict) for task in of_split]
+    splits_of: dict[str, tuple[str, ...]] = {}
+    for task in dict.fromkeys(tasks):
+        folder = os.path.join(parent, safe_name(task, 'task'))
+        for split in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            path = os.path.join(folder, split, MANIFEST)
+            if split.startswith('.') or not os.path.isfile(path):
+                continue
+            with contextlib.suppress(NotPrepared):
+                splits = read_json(path).get('splits')
+                splits_of[task] = tuple(map(str, splits)) if isinstance(splits, list) else ()
+    return splits_of
+
+
+def open_optional(root: str, vocabulary: str, name: str, split: str) -> list['Prepared']:
+    """The tasks of a task or mixture of which a split is prepared; there may be none."""
+    tasks = []
+    for task in members(root, vocabulary, name):
+        with contextlib.suppress(NotPrepared):
+            tasks.append(open_task(root, vocabulary, task, split))
+    return tasks

@@ -1,0 +1,315 @@
+"""Writes preparations: whole or not at all, one writer for each."""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import socket
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from array_record.python import array_record_module
+
+from xlbench import errors, files, locks
+from xlbench.data.prepared import freshness
+from xlbench.data.prepared.format import (
+    FORMAT,
+    LENGTHS,
+    MANIFEST,
+    MIXTURE_KEYS,
+    NotPrepared,
+    encode,
+    hash_file,
+    json_bytes,
+    safe_name,
+    shard_path,
+    vocabulary_path,
+)
+from xlbench.data.prepared.manifest import read_json
+
+SHARD_EXAMPLES = 50_000
+_PARTS = 'parts'  # Below a hidden folder: what `write_shard` leaves beside shards.
+# One record a chunk: random access reads and decompresses only the record that was asked for.
+_WRITER_OPTIONS = 'group_size:1,zstd:1'
+
+
+def _host() -> str:
+    return re.sub(r'[^A-Za-z0-9]+', '_', socket.gethostname())[:40] or 'host'
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+@contextlib.contextmanager
+def alone(folder: str) -> Iterator[bool]:
+    """Holds a preparation in a `with` block, so that no other process makes it at the same time.
+
+    What a process that was killed left of it, on whichever machine, is removed first.
+
+    Args:
+      folder: of the preparation, there or not.
+
+    Yields:
+      Whether another process was waited for, who may have made it.
+    """
+    parent, name = os.path.split(os.path.abspath(folder))
+    with locks.file(folder, wait=_say) as waited:
+        with os.scandir(parent) as entries:
+            prefixes = f'.{name}.tmp-', f'.{name}.old-'
+            leftovers = [entry.path for entry in entries if entry.name.startswith(prefixes)]
+        for path in leftovers:
+            shutil.rmtree(path, ignore_errors=True)
+        yield waited
+
+
+@contextlib.contextmanager
+def scratch(parent: str, name: str) -> Iterator[str]:
+    """A hidden folder to make `name` in, gone afterwards; whoever makes it is `alone` with it."""
+    os.makedirs(parent, exist_ok=True)
+    path = os.path.join(parent, f'.{name}.tmp-{_host()}-{os.getpid()}')
+    shutil.rmtree(path, ignore_errors=True)  # A failed attempt of this process.
+    os.mkdir(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _swap_in(temporary: str, target: str, old: str) -> None:
+    """Makes `temporary` the folder `target`; what was there goes away as a whole.
+
+    A folder cannot be renamed onto a full one, so an existing target steps aside first. Whoever is
+    killed between the two renames leaves no target at all, which is a preparation to be made.
+    """
+    for _ in range(10):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(target, old)
+        try:
+            os.rename(temporary, target)
+            break
+        except OSError:  # Another writer put its own there in the meantime.
+            if not os.path.isdir(target):
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    else:
+        raise OSError(f'{target} is replaced by other writers again and again')
+    files.sync_folder(os.path.dirname(target))
+    shutil.rmtree(old, ignore_errors=True)
+
+
+class _Shard:
+    """An ArrayRecord file that is being written.
+
+    Args:
+      path: of the file.
+      first: the number of its first example in the task and split.
+      vocabulary_size: every id is below it.
+    """
+
+    def __init__(self, path: str, first: int, vocabulary_size: int):
+        self.path = path
+        self.lengths: list[tuple[int, int]] = []
+        self._first = first
+        self._size = vocabulary_size
+        self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Appends an example."""
+        lengths = self._check_ids(record, 'inputs'), self._check_ids(record, 'targets')
+        self._file.write(encode(record))
+        self.lengths.append(lengths)
+
+    def _check_ids(self, record: Mapping[str, Any], name: str) -> int:
+        ids = np.asarray(record[name])
+        if ids.size == 0:
+            number = self._first + len(self.lengths)
+            raise ValueError(f'{name} of example {number} is empty; eos is the least')
+        if ids.max() >= self._size:
+            raise ValueError(f'{name} has id {ids.max()} beyond a vocabulary of {self._size}')
+        return ids.size
+
+    def close(self) -> None:
+        """Ends it; more than once is harmless."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def finish(self, path: str) -> dict[str, Any]:
+        """Gives the file its name; returns its entry in the manifest."""
+        self.close()
+        with open(self.path, 'rb') as file:
+            os.fsync(file.fileno())
+        os.replace(self.path, path)
+        return {
+            'file': os.path.basename(path),
+            'examples': len(self.lengths),
+            'bytes': os.path.getsize(path),
+            'sha256': hash_file(path),
+        }
+
+
+def write_shard(
+    folder: str,
+    index: int,
+    shards: int,
+    records: Iterable[Mapping[str, Any]],
+    *,
+    first: int,
+    vocabulary_size: int,
+) -> dict[str, Any]:
+    """Writes one shard for `Writer.adopt`, perhaps on another machine, perhaps more than once.
+
+    Args:
+      folder: the `temporary` of the writer.
+      index: of the shard.
+      shards: how many there are.
+      records: its examples; see `Writer.write_batch`.
+      first: the number of its first example in the task and split.
+      vocabulary_size: every id is below it.
+
+    Returns:
+      Its entry in the manifest.
+    """
+    path = shard_path(folder, index, shards)
+    parts = os.path.join(folder, _PARTS)
+    os.makedirs(parts, exist_ok=True)
+    # Whoever writes the same shard at the same time has a file of its own.
+    own = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
+    shard = _Shard(os.path.join(parts, own), first, vocabulary_size)
+    try:
+        for record in records:
+            shard.write(record)
+    finally:
+        shard.close()
+    lengths = io.BytesIO()
+    np.save(lengths, np.array(shard.lengths, '<i4').reshape(-1, 2), allow_pickle=False)
+    files.write(os.path.join(parts, f'{os.path.basename(path)}.npy'), lengths.getvalue())
+    return shard.finish(path)
+
+
+class Writer:
+    """Writes one preparation; the folder appears, complete, when the `with` block ends well.
+
+    What a killed writer leaves, the next one removes who is `alone` with the folder.
+
+    Args:
+      folder: where it shall be; its parents are made.
+      manifest: the keys that the caller knows; `format`, `code`, `num_examples`, `shards` and
+        `tokens` are filled in here.
+      shard_examples: examples of one ArrayRecord file.
+
+    Attributes:
+      temporary: the hidden folder that becomes it, inside the `with` block.
+
+    Example:
+      with Writer(folder(root, 'mt5', 'mtg_qg_en', 'train'), manifest=manifest) as writer:
+        writer.write_batch([{'inputs': ids, 'targets': ids, 'inputs_pretokenized': text}])
+    """
+
+    def __init__(
+        self, folder: str, *, manifest: Mapping[str, Any], shard_examples: int = SHARD_EXAMPLES
+    ):
+        if shard_examples < 1:
+            raise ValueError(f'shard_examples is {shard_examples}; it must be at least 1')
+        self.folder = os.path.abspath(folder)
+        self._manifest = dict(manifest)
+        self._shard_examples = shard_examples
+        self._size = (manifest.get('vocabulary') or {}).get('size') or 2**31
+        parent, name = os.path.split(self.folder)
+        self._scratch = scratch(parent, name)
+        self._old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
+        self._shards: list[_Shard] = []
+        self._adopted: list[dict[str, Any]] = []
+
+    def __enter__(self) -> 'Writer':
+        self.temporary = self._scratch.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            for shard in self._shards:
+                shard.close()
+            if kind is None:
+                self._finish()
+        finally:
+            self._scratch.__exit__(None, None, None)
+
+    def write_batch(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
+        for record in records:
+            if not self._shards or len(self._shards[-1].lengths) == self._shard_examples:
+                self._next_shard()
+            self._shards[-1].write(record)
+
+    def _next_shard(self) -> None:
+        if self._shards:
+            self._shards[-1].close()
+        number = len(self._shards)
+        path = os.path.join(self.temporary, f'{number:05d}.part')
+        self._shards.append(_Shard(path, number * self._shard_examples, self._size))
+
+    def adopt(self, shards: Sequence[dict[str, Any]]) -> None:
+        """Takes over what `write_shard` has written into `temporary`, in place of batches."""
+        self._adopted = list(shards)
+
+    def _finish(self) -> None:
+        parts, shards = os.path.join(self.temporary, _PARTS), list(self._adopted)
+        columns = [
+            np.load(os.path.join(parts, f'{shard["file"]}.npy'), allow_pickle=False)
+            for shard in shards
+        ]
+        shutil.rmtree(parts, ignore_errors=True)
+        for index, shard in enumerate(self._shards):
+            columns.append(np.array(shard.lengths, '<i4'))
+            shards.append(shard.finish(shard_path(self.temporary, index, len(self._shards))))
+        lengths = np.concatenate([np.zeros((0, 2), '<i4'), *columns])
+        lengths_path = os.path.join(self.temporary, LENGTHS)
+        with open(lengths_path, 'wb') as file:
+            np.save(file, lengths, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        tokens = {
+            name: {
+                'total': int(lengths[:, column].sum(dtype=np.int64)),
+                'max': int(lengths[:, column].max(initial=0)),
+            }
+            for column, name in enumerate(('inputs', 'targets'))
+        }
+        manifest = self._manifest | {
+            'format': FORMAT,
+            'code': freshness.code_fingerprint(self._manifest['task']),
+            'num_examples': len(lengths),
+            'shards': shards,
+            'lengths': {'file': LENGTHS, 'sha256': hash_file(lengths_path)},
+            'tokens': tokens,
+        }
+        files.write(os.path.join(self.temporary, MANIFEST), json_bytes(manifest))
+        files.sync_folder(self.temporary)
+        _swap_in(self.temporary, self.folder, self._old)
+
+
+def write_mixture(
+    root: str, vocabulary: str, name: str, split: str, rates: Mapping[str, float]
+) -> None:
+    """Writes or extends `<mixture>.json` by one split: {task: rate}."""
+    safe_name(name, 'mixture')
+    if safe_name(split, 'split') in MIXTURE_KEYS:
+        raise errors.UserError(f'a split cannot be named {split!r} in a mixture file')
+    parent = vocabulary_path(root, vocabulary)
+    os.makedirs(parent, exist_ok=True)
+    path = os.path.join(parent, f'{name}.json')
+    new = {safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
+    code = freshness.code_fingerprint(name)
+    with locks.file(path, wait=_say):  # Others may be adding splits of their own.
+        content: dict[str, Any] = {}
+        if os.path.isfile(path):
+            with contextlib.suppress(NotPrepared):
+                content = read_json(path)
+        if content.get('code') != code:  # Splits of other code are dropped: they are made anew.
+            content = {}
+        content |= {'name': name, 'code': code, split: new}
+        files.write(path, json_bytes(content))
