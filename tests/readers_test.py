@@ -1,4 +1,4 @@
-"""Tests of xlbench/data/readers.py."""
+"""Tests of xlbench/data/readers."""
 
 import gzip
 import json

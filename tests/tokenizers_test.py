@@ -1,4 +1,4 @@
-"""Tests of xlbench/data/tokenizers.py."""
+"""Tests of xlbench/data/tokenizers."""
 
 import base64
 import functools
@@ -133,12 +133,12 @@ def test_sizes_of_public_models(root, tmp_path):
     assert tokenizers.load(str(tmp_path), root).vocab_size == pieces + 100  # T5's sentinels.
     config = {'model_type': 'mt5', 'vocab_size': 448, 'decoder_start_token_id': 0}
     (tmp_path / 'config.json').write_text(json.dumps(config))
-    tokenizers._load.cache_clear()
+    tokenizers.loading._load.cache_clear()
     found = tokenizers.load(str(tmp_path), root)
     assert (found.vocab_size, found.num_pieces) == (448, pieces)  # No room for sentinels.
-    assert tokenizers._vocab_size({}, 250_100) == 250_112
-    assert tokenizers._vocab_size({'vocab_size': 32_100}, 32_100) == 32_100
-    assert tokenizers._vocab_size({'encoder': {'vocab_size': 99}}, 90) == 99
+    assert tokenizers.tokenizer.model_vocab_size({}, 250_100) == 250_112
+    assert tokenizers.tokenizer.model_vocab_size({'vocab_size': 32_100}, 32_100) == 32_100
+    assert tokenizers.tokenizer.model_vocab_size({'encoder': {'vocab_size': 99}}, 90) == 99
 
 
 # --- Equal to transformers.
@@ -421,7 +421,7 @@ def test_families_are_told_by_their_files(folder_of, tmp_path):
     (tmp_path / 'x' / 'config.json').write_text(json.dumps(config))
     assert tokenizers.load(folder, '').family == 'xlm-roberta'
     (tmp_path / 'x' / 'config.json').unlink()
-    tokenizers._load.cache_clear()
+    tokenizers.loading._load.cache_clear()
     with pytest.raises(errors.UserError, match=r'config.json beside the files would tell'):
         tokenizers.load(folder, '')
 
@@ -484,7 +484,7 @@ def test_a_damaged_table_of_characters_is_one_line(tmp_path):
         damaged[start : start + 4000] = random.Random(start).randbytes(4000)
         proto.normalizer_spec.precompiled_charsmap = bytes(damaged)
         (folder / 'spiece.model').write_bytes(proto.SerializeToString())
-        tokenizers._load.cache_clear()
+        tokenizers.loading._load.cache_clear()
         for path in (folder, folder / 'spiece.model'):
             with pytest.raises(errors.UserError, match=r'spiece\.model.* damaged'):
                 tokenizers.load(str(path), '/')
@@ -725,7 +725,7 @@ def test_damaged_tables_of_characters(tmp_path, harm, message):
     (tmp_path / 'tokenizer.json').write_text(
         json_file.replace(whole, base64.b64encode(table).decode())
     )
-    tokenizers._load.cache_clear()
+    tokenizers.loading._load.cache_clear()
     for spec in (folder, folder / 'spiece.model', tmp_path / 'tokenizer.json'):
         with pytest.raises(errors.UserError, match=message) as caught:
             tokenizers.load(str(spec), '')

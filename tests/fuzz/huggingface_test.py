@@ -210,7 +210,7 @@ def test_vocabulary_folders(tmp_path):
             folder = tmp_path / 'harmed'
             mutate.restore(whole[family], folder)
             said = mutate.folder(folder, rng, lambda name: True)
-            tokenizers._load.cache_clear()
+            tokenizers.loading._load.cache_clear()
             with reader.case(seed, f'{family}: {said}'):
                 use(tokenizers.load(str(folder), ''))
 
@@ -228,7 +228,7 @@ def test_tokenizer_json(tmp_path):
             rng = random.Random(seed)
             said, data = mutate.harmed(rng.choice(whole), rng)
             path.write_bytes(data)
-            tokenizers._load.cache_clear()
+            tokenizers.loading._load.cache_clear()
             with reader.case(seed, said) as case:
                 use(tokenizers.load(str(path), ''))
             if case.accepted:
@@ -309,7 +309,7 @@ def test_sentencepiece(tmp_path):
             kind = rng.randrange(len(whole))
             said, data = harmed_sentencepiece(whole[kind], rng)
             path.write_bytes(data)
-            tokenizers._load.cache_clear()
+            tokenizers.loading._load.cache_clear()
             with reader.case(seed, said) as case:
                 use(tokenizers.load(str(path), ''))
             if case.accepted:
@@ -349,7 +349,7 @@ def test_whole_folders(tmp_path):
             source = rng.choice(whole)
             mutate.restore(source, harmed)
             said = mutate.folder(harmed, rng, lambda name: True)
-            tokenizers._load.cache_clear()
+            tokenizers.loading._load.cache_clear()
             with reader.case(seed, f'{source.name}: {said}'):
                 found = loading.open_model(str(harmed), mesh, {})
                 use(found.tokenizer)

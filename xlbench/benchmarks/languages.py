@@ -51,7 +51,7 @@ _RIGHT_TO_LEFT = ('arabic', 'hebrew')  # Scripts.
 _NO_SPACES = ('zh', 'ja', 'th', 'my', 'km')  # Korean and Vietnamese do write spaces.
 
 # code, name, script, family, mBART-50 token or -, ISO 639-3 code. A new language goes to the end:
-# multilingual BERT's language tokens (xlbench/data/tokenizers.py) count the rows.
+# multilingual BERT's language tokens (xlbench/data/tokenizers) count the rows.
 _ROWS = """
 af  afrikaans    latin       germanic       af_ZA  afr
 ar  arabic       arabic      semitic        ar_AR  ara

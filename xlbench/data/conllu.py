@@ -1,6 +1,6 @@
 """Strict readers of tagged words: CoNLL and CoNLL-U, IOB2 with numbered words, "word TAB tag".
 
-They follow xlbench/data/readers.py: a generator of records, with a `BadRecord` in place of a
+They follow xlbench/data/readers: a generator of records, with a `BadRecord` in place of a
 sentence that cannot be used and a `LeftOut` for a sound one that has nothing to learn from. A
 record is one sentence, its words and its tags, each separated by single spaces:
 

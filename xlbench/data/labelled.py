@@ -1,6 +1,6 @@
 """Strict readers of labelled texts: XNLI, PAWS-X, MLDoc and MARC, as arXiv:2012.15682 uses them.
 
-They follow xlbench/data/readers.py. A record has the names of the published few shots:
+They follow xlbench/data/readers. A record has the names of the published few shots:
 
   {'uid': 'german-7053-val', 'text_a': '...', 'text_b': '...', 'label': 'contradiction'}
 

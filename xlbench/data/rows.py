@@ -6,7 +6,7 @@
   parquet   also with the names of labels that `datasets` keeps in it
   arrow     the files in a folder of `Dataset.save_to_disk`, and those of its cache
 
-They follow xlbench/data/readers.py: a generator of rows, with a `BadRecord` in place of each that
+They follow xlbench/data/readers: a generator of rows, with a `BadRecord` in place of each that
 cannot be used. The formats of benchmarks are elsewhere, because their official code reads
 them in its own way: a quote means nothing in the TSV of XNLI.
 """

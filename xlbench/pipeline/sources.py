@@ -34,7 +34,7 @@ def below_root(path: str) -> str:
 
 
 class RecordSource(seqio.FunctionDataSource):
-    """A SeqIO source over a reader of `xlbench/data/readers.py`.
+    """A SeqIO source over a reader of `xlbench/data/readers`.
 
     Args:
       read: (split, *paths) -> records, bad records, records left out.

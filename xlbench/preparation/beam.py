@@ -239,7 +239,7 @@ def run(
       jobs: what to prepare; `pipeline.use_vocabulary` has been called.
       finished: called with each result.
       root: the data root.
-      vocabulary: see xlbench/data/tokenizers.py.
+      vocabulary: see xlbench/data/tokenizers.
       skip_bad: how many bad records may be skipped, in all jobs together.
       force: do also what another process has done in the meantime.
       options: Beam's own, such as '--runner=DataflowRunner'.

@@ -496,7 +496,7 @@ def prepare_one(
       job: what to prepare; `pipeline.use_vocabulary` has been called.
       shared: the counters of the run.
       root: the data root.
-      vocabulary: see xlbench/data/tokenizers.py.
+      vocabulary: see xlbench/data/tokenizers.
       force: make it in any case.
     """
     place = prepared.folder(root, vocabulary, job.task, job.split)
@@ -635,7 +635,7 @@ def made_meanwhile(root: str, vocabulary: str, job: Job, waited: bool) -> Done |
 
     Args:
       root: the data root.
-      vocabulary: see xlbench/data/tokenizers.py.
+      vocabulary: see xlbench/data/tokenizers.
       job: whose preparation this process holds, see `prepared.alone`.
       waited: whether it has waited for another process before.
     """
@@ -691,7 +691,7 @@ def prepare(
       mixtures: names, comma-separated or a sequence; NAME:SPLIT takes that split alone.
       splits: of the other names, likewise.
       root: the data root.
-      vocabulary: see xlbench/data/tokenizers.py.
+      vocabulary: see xlbench/data/tokenizers.
       skip_bad: how many bad records may be skipped, in all of the run together.
       workers: processes; by default one for each core, and none beside this one for small data.
       force: make also what is up to date.

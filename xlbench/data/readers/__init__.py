@@ -1,0 +1,87 @@
+"""Strict readers of official files: a generator of records for each format, no TensorFlow.
+
+A reader yields either a record, `{field: text}`, or a `BadRecord` that says where the file is wrong
+and why; whoever reads decides whether that stops it. A file that is not there is a UserError.
+
+Line files are read as bytes and split at \\n alone (\\r\\n is accepted), so that a form feed or a
+Unicode line separator inside a text never shifts the lines after it. A \\r inside a line is
+refused, because other programs end a line there, and so is a NUL, which no text has; a byte order
+mark is taken off the first line and is a character in others. One line is in memory at a time. A
+name that ends in .gz is decompressed on the way. xlbench/limits.py has the limits on all of it.
+"""
+
+from xlbench.data.readers.dialogues import (
+    read_dialogues,
+    read_dialogues_json,
+)
+from xlbench.data.readers.json_records import (
+    check_keys,
+    json_document,
+    json_lines,
+    kind_of,
+    parse_json,
+    read_jsonl,
+    text_field,
+)
+from xlbench.data.readers.parallel import (
+    read_parallel,
+    read_tsv,
+)
+from xlbench.data.readers.records import (
+    BadRecord,
+    BadRecords,
+    LeftOut,
+    Record,
+    as_bad_record,
+)
+from xlbench.data.readers.replies import (
+    read_pairs,
+    read_responses,
+)
+from xlbench.data.readers.squad import (
+    read_squad,
+)
+from xlbench.data.readers.text_lines import (
+    BROKEN,
+    CR_INSIDE,
+    broken,
+    count_lines,
+    decoded,
+    find,
+    lines,
+    open_binary,
+    raw_lines,
+    read_whole,
+)
+
+__all__ = [
+    'BROKEN',
+    'CR_INSIDE',
+    'BadRecord',
+    'BadRecords',
+    'LeftOut',
+    'Record',
+    'as_bad_record',
+    'broken',
+    'check_keys',
+    'count_lines',
+    'decoded',
+    'find',
+    'json_document',
+    'json_lines',
+    'kind_of',
+    'lines',
+    'open_binary',
+    'parse_json',
+    'raw_lines',
+    'read_dialogues',
+    'read_dialogues_json',
+    'read_jsonl',
+    'read_pairs',
+    'read_parallel',
+    'read_responses',
+    'read_squad',
+    'read_tsv',
+    'read_whole',
+    'text_field',
+]

@@ -1,0 +1,143 @@
+"""Files as lines of text: found, unpacked within limits, decoded strictly."""
+
+import fnmatch
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from typing import IO
+
+from xlbench import errors, limits
+from xlbench.data.readers.records import BadRecord
+
+BOM = b'\xef\xbb\xbf'
+UTF16 = (b'\xff\xfe', b'\xfe\xff')
+
+
+def find(path: str) -> list[str]:
+    """The files that a path stands for, sorted; empty if there is none.
+
+    It is the file of that name, else the same with .gz; else its last part is a pattern of the
+    shell, such as *.tsv*. A packed file beside its unpacked self is not read a second time.
+    """
+    for name in (path, f'{path}.gz'):
+        if os.path.isfile(name):
+            return [name]
+    folder, pattern = os.path.split(path)
+    try:
+        names = [n for n in os.listdir(folder or '.') if fnmatch.fnmatchcase(n, pattern)]
+    except OSError:
+        return []
+    paths = {os.path.join(folder, n) for n in names if not n.startswith('.')}
+    paths = {p for p in paths if os.path.isfile(p)}
+    return sorted(p for p in paths if not (p.endswith('.gz') and p.removesuffix('.gz') in paths))
+
+
+def open_binary(path: str) -> IO[bytes]:
+    """A file, unpacked on the way if its name ends in .gz; UserError if it is not there."""
+    try:
+        file = open(path, 'rb')  # noqa: SIM115
+    except FileNotFoundError as error:
+        raise errors.UserError(f'there is no file {path}') from error
+    except OSError as error:
+        raise errors.UserError(f'{path} cannot be read: {error.strerror or error}') from error
+    if path.endswith('.gz'):
+        return limits.open_packed(gzip.GzipFile(fileobj=file), file, 'the file')
+    return file
+
+
+def read_whole(path: str) -> bytes:
+    """The content of a JSON file, packed or not, without a byte order mark.
+
+    Raises:
+      UserError: it cannot be read, or is over a limit.
+    """
+    try:
+        with open_binary(path) as file:
+            data = limits.read_all(file, 'the file', limits.JSON_BYTES)
+    except BROKEN as error:
+        raise errors.UserError(f'{path}: {broken(error)}') from error
+    return data.removeprefix(BOM)
+
+
+# What a file raises that cannot be read, packed or not, or that is over a limit.
+BROKEN = (OSError, EOFError, zlib.error, limits.Exceeded)
+
+
+def raw_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file with their ends; one of BROKEN if they cannot be read."""
+    most = limits.LINE_BYTES.value
+    while raw := file.readline(most + 1):
+        if len(raw) > most:
+            raise limits.LINE_BYTES.exceeded('the line is too long')
+        yield raw
+
+
+def decoded(raw: bytes, number: int, inner_cr: bool = False) -> str:
+    """The text of a line, without its end.
+
+    Args:
+      raw: the line, as `raw_lines` gives it.
+      number: of the line, from 1; a byte order mark is taken off the first.
+      inner_cr: whether \\r may stand inside.
+
+    Raises:
+      ValueError: it is no text, and why.
+    """
+    text = raw.removeprefix(BOM) if number == 1 else raw
+    text = text.removesuffix(b'\n').removesuffix(b'\r')
+    try:
+        if b'\0' in text or (number == 1 and text.startswith(UTF16)):
+            kind = 'begins as UTF-16 does' if text.startswith(UTF16) else 'has a NUL byte'
+            raise ValueError(f'no text: it {kind}; if it is UTF-16, save it as UTF-8')
+        if b'\r' in text and not inner_cr:
+            raise ValueError(CR_INSIDE)
+        return text.decode()
+    except UnicodeDecodeError as error:
+        reason = f'not UTF-8: byte 0x{text[error.start]:02x} at byte {error.start}'
+        raise ValueError(reason) from None
+
+
+CR_INSIDE = (
+    'has a \\r (carriage return) inside; lines end with \\n or \\r\\n, and not with \\r alone'
+)
+
+
+def lines(path: str, inner_cr: bool = False) -> Iterator[str | BadRecord]:
+    """The lines of a file as text; a BadRecord in place of each that is none.
+
+    Args:
+      path: the file.
+      inner_cr: whether \\r may stand inside a line.
+    """
+    number = 0
+    try:
+        with open_binary(path) as file:
+            for raw in raw_lines(file):
+                number += 1
+                try:
+                    yield decoded(raw, number, inner_cr)
+                except ValueError as error:
+                    # A file without line ends, or in another encoding, is wrong as a whole.
+                    whole = number == 1 and (raw[-1:] != b'\n' or raw.startswith(UTF16))
+                    yield BadRecord(path, number, str(error), fatal=whole)
+    except BROKEN as error:
+        yield BadRecord(path, number + 1, broken(error), fatal=True)
+
+
+def broken(error: Exception) -> str:
+    """Why a file cannot be read, of one of BROKEN."""
+    return str(error) if isinstance(error, limits.Exceeded) else f'cannot be read: {error}'
+
+
+def count_lines(path: str) -> int:
+    """The number of lines; a last line without an end counts."""
+    count, last = 0, b'\n'
+    with open_binary(path) as file:
+        try:
+            while block := file.read(2**20):
+                count += block.count(b'\n')
+                last = block[-1:]
+        except BROKEN as error:
+            raise errors.UserError(f'{path}: {broken(error)}') from error
+    return count + (last != b'\n')

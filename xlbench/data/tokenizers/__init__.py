@@ -1,0 +1,78 @@
+"""Text to ids and back, in batches, without TensorFlow or transformers.
+
+`load` takes what a user writes for a vocabulary:
+
+  sample, sample_mrs, sample_fewshot
+                         the sample corpora's own, in the data root: MTG, MRS, few-shot transfer
+  bytes                  the bytes of the text, as ByT5 and seqio.ByteVocabulary have them; a
+                         folder or hub name of ByT5 is the same
+  path/to/x.model        a SentencePiece model, run by SentencePiece itself
+  path/to/folder         a model's vocabulary files, as Hugging Face lays them out
+  mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version
+
+A folder and a hub name give the ids of transformers' fast tokenisers, see `vocabularies`. They
+differ from SentencePiece's own in rare text: transformers gives mT5 `<unk>` where SentencePiece
+spells bytes. The path of the spiece.model itself gives the bytes.
+
+From the hub only the named small files below are fetched, never weights, pickles or code.
+"""
+
+from xlbench.data.tokenizers.hugging_face import (
+    HUB_NAMES,
+    VOCABULARY_FILES,
+    HuggingFaceTokenizer,
+)
+from xlbench.data.tokenizers.loading import (
+    CONVERTED,
+    COPY,
+    SAMPLE_FILES,
+    SENTENCEPIECE_COPY,
+    check_name,
+    copy_files,
+    load,
+    of_workdir,
+    path_of_workdir,
+)
+from xlbench.data.tokenizers.marian import (
+    MarianTokenizer,
+)
+from xlbench.data.tokenizers.sentencepieces import (
+    SentencePieceTokenizer,
+    train_sentencepiece,
+)
+from xlbench.data.tokenizers.tokenizer import (
+    ANSWER_SEPARATOR,
+    BYTES,
+    BYTES_CLASS,
+    BYTES_SENTINELS,
+    ByteTokenizer,
+    Tokenizer,
+    limit_threads,
+    num_threads,
+)
+
+__all__ = [
+    'ANSWER_SEPARATOR',
+    'BYTES',
+    'BYTES_CLASS',
+    'BYTES_SENTINELS',
+    'CONVERTED',
+    'COPY',
+    'HUB_NAMES',
+    'SAMPLE_FILES',
+    'SENTENCEPIECE_COPY',
+    'VOCABULARY_FILES',
+    'ByteTokenizer',
+    'HuggingFaceTokenizer',
+    'MarianTokenizer',
+    'SentencePieceTokenizer',
+    'Tokenizer',
+    'check_name',
+    'copy_files',
+    'limit_threads',
+    'load',
+    'num_threads',
+    'of_workdir',
+    'path_of_workdir',
+    'train_sentencepiece',
+]

@@ -1,0 +1,125 @@
+"""Hugging Face's fast tokenizers, from their files."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench import errors
+from xlbench.benchmarks import languages
+from xlbench.data import vocabularies
+from xlbench.data.tokenizers.tokenizer import MOST_PIECES, Tokenizer, digest, model_vocab_size
+
+# Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
+HUB_NAMES = {
+    'mt5': 'google/mt5-base',
+    't5': 'google/t5-v1_1-base',
+}
+VOCABULARY_FILES = tuple(
+    dict.fromkeys(file for family in vocabularies.FAMILIES.values() for file in family.files)
+)
+
+
+class HuggingFaceTokenizer(Tokenizer):
+    """The vocabulary files of a model, run by the `tokenizers` library.
+
+    Args:
+      files: the folder they are in.
+      name: what to call it.
+      family: key of `vocabularies.FAMILIES`; its files or a tokenizer.json are there.
+
+    Attributes:
+      has_bytes: whether it has pieces that are bytes.
+    """
+
+    def __init__(self, files: vocabularies.Files, name: str, family: str):
+        with vocabularies.no_panic(files.folder):
+            self._tokenizer, data = vocabularies.load(files, family)
+        self.name, self.family = name, family
+        # Not as many as there are: a vocabulary may have gaps, or a piece twice.
+        self.num_pieces = max(self._tokenizer.get_vocab().values(), default=-1) + 1
+        if not 0 < self.num_pieces <= MOST_PIECES:
+            raise errors.UserError(
+                f'{files.folder} has ids up to {self.num_pieces - 1:,}; a vocabulary has 1 to '
+                f'{MOST_PIECES:,} of them'
+            )
+        self.has_bytes = self._tokenizer.token_to_id('<0x00>') is not None
+        self.vocab_size = model_vocab_size(files.model, self.num_pieces)
+        added = self._tokenizer.get_added_tokens_decoder()
+        if family == 'bert':
+            names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.TABLE, 1)}
+        else:
+            rows = languages.LANGUAGES.items() if family == 'mbart50' else ()
+            names = {lang: row.mbart for lang, row in rows if row.mbart}
+        self._set_special(files, self._tokenizer.token_to_id, names)
+        self._silent += [number for number, token in added.items() if token.special]
+        self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
+
+    def _set_special(self, files: vocabularies.Files, to_id: Any, names: Mapping[str, str]) -> None:
+        """Sets the special ids, the languages' and how the target language is told.
+
+        Args:
+          files: they say which tokens are special.
+          to_id: token -> its id, or None.
+          names: ISO code -> language token.
+        """
+        roles = {
+            'pad': (('pad_token',), ('<pad>', '[PAD]')),
+            'eos': (('eos_token', 'sep_token'), ('</s>', '[SEP]', '<|endoftext|>')),
+            'bos': (('bos_token', 'cls_token'), ('<s>', '[CLS]')),
+            'unk': (('unk_token',), ('<unk>', '[UNK]')),
+        }
+        found: dict[str, int] = {}
+        for role, (keys, usual) in roles.items():
+            tokens = [vocabularies.content(t) for key in keys if (t := files.setting(key))]
+            ids = [number for t in tokens or usual if (number := to_id(t)) is not None]
+            if not ids and role in ('pad', 'eos'):
+                raise errors.UserError(
+                    f'{files.folder} has no {keys[0]}: neither tokenizer_config.json nor '
+                    'special_tokens_map.json names one that the vocabulary has, and it has none '
+                    f'of {", ".join(usual)}'
+                )
+            found |= {role: ids[0]} if ids else {}
+        self.pad_id, self.eos_id = found['pad'], found['eos']
+        self.bos_id, self.unk_id = found.get('bos'), found.get('unk', -1)
+        start = files.model.get('decoder_start_token_id')
+        default = found[vocabularies.FAMILIES[self.family].start]
+        self.decoder_start_id = default if start is None else int(start)
+        numbers = {lang: to_id(token) for lang, token in names.items()}
+        self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
+        self._language_tokens = {lang: names[lang] for lang in self._language_ids}
+        if files.setting('split_special_tokens') is True:
+            del found['unk']  # Of SentencePiece, which decodes it to a mark.
+        self._silent = [*self._language_ids.values(), *found.values()]
+        if self._language_ids or self.family == 'marian':
+            self.tags = 'own'
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Texts -> ids, each [length] int32, over all cores."""
+        with vocabularies.no_panic(f'vocabulary {self.name}'):
+            encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [np.array(encoding.ids, np.int32) for encoding in encodings]
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        return self._tokenizer.decode_batch(ids, skip_special_tokens=True)
+
+    def pieces(self) -> list[str]:
+        """See Tokenizer."""
+        return [self._tokenizer.id_to_token(i) or '' for i in range(self.num_pieces)]
+
+
+    def with_ends(self) -> str:
+        """A tokenizer.json that puts around a text what `encode_inputs` puts around it."""
+        import tokenizers
+        from tokenizers import processors
+
+        copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        before, _ = self.prefix_ids(None, None)
+        ids = [*before.tolist(), self.eos_id]
+        *start, end = [copy.id_to_token(i) for i in ids]
+        copy.post_processor = processors.TemplateProcessing(
+            single=[*start, '$A', end],
+            pair=[*start, '$A', end, '$B:1', f'{end}:1'],
+            special_tokens=[(copy.id_to_token(i), i) for i in dict.fromkeys(ids)],
+        )
+        return copy.to_str()

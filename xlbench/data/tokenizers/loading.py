@@ -1,0 +1,222 @@
+"""From the name of a vocabulary to its tokenizer, and its copy in a workdir."""
+
+import dataclasses
+import functools
+import os
+import pathlib
+import shutil
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from xlbench import errors, foreign, locks
+from xlbench.data import vocabularies
+from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, HuggingFaceTokenizer
+from xlbench.data.tokenizers.marian import MarianTokenizer
+from xlbench.data.tokenizers.sentencepieces import SentencePieceTokenizer
+from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
+
+# The vocabularies of the sample corpora, in the data root.
+SAMPLE_FILES = {
+    'sample': 'sample.model',
+    'sample_mrs': 'sample_mrs.model',
+    'sample_fewshot': 'sample_fewshot.model',
+}
+COPY = 'vocabulary'  # The folder of a workdir with a run's copy of its vocabulary.
+CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.
+# A SentencePiece model that is run by SentencePiece itself, in such a copy; by another name in a
+# folder it is read as transformers reads it.
+SENTENCEPIECE_COPY = 'sentencepiece.model'
+
+
+def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
+    if _is_bytes(files):
+        return ByteTokenizer(name)
+    try:
+        family = vocabularies.family_of(files)
+        if family == 'marian' and files.has(*vocabularies.FAMILIES[family].files):
+            return MarianTokenizer(files, name)
+        return HuggingFaceTokenizer(files, name, family)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OSError) as error:
+        reason = errors.printable(f'{type(error).__name__}: {error}')
+        raise errors.UserError(
+            f'the JSON files of vocabulary {files.folder} are not as transformers writes them '
+            f'({reason}); compare them with those of the public model'
+        ) from error
+
+
+def _is_bytes(files: vocabularies.Files) -> bool:
+    """Whether a folder is of ByT5, which has no vocabulary files."""
+    return files.setting('tokenizer_class') == BYTES_CLASS
+
+
+def _from_hub(spec: str) -> str:
+    """Fetches the named files of a hub repository; the folder they are in.
+
+    An interrupted download goes on where it stopped, and what is in the cache is used without a
+    connection.
+    """
+    from xlbench.huggingface import hub
+
+    repository, _, revision = HUB_NAMES.get(spec, spec).partition('@')
+
+    def fetch(names: Iterable[str]) -> list[str]:
+        paths = [hub.fetch(repository, name, revision) for name in names]
+        return [str(path) for path in paths if path]
+
+    configs = fetch(vocabularies.CONFIG_FILES)
+    found = fetch([vocabularies.TOKENIZER_FILE])
+    if not found:  # Else the others would not be read.
+        files = vocabularies.Files.read(os.path.dirname(configs[0])) if configs else None
+        if files and _is_bytes(files):
+            return files.folder
+        family = vocabularies.family_of(files) if files else 'other'
+        found = fetch(vocabularies.FAMILIES[family].files or VOCABULARY_FILES)
+    if not found:
+        raise errors.UserError(
+            f'hub repository {repository} has neither {vocabularies.TOKENIZER_FILE} nor '
+            f'{", ".join(VOCABULARY_FILES)}'
+        )
+    return os.path.dirname(found[0])
+
+
+def load(spec: str, root: str) -> Tokenizer:
+    """The vocabulary that `spec` names.
+
+    Args:
+      spec: see the top of this file.
+      root: the data root, where `sample` looks.
+    """
+    path = _find(spec, root)
+    return _load(path, spec, _stamp(path))
+
+
+def _find(spec: str, root: str) -> str:
+    """The file or folder that `spec` names, fetched from the hub if need be; or BYTES."""
+    if not spec:
+        raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
+    if spec == BYTES:
+        return spec
+    if spec in SAMPLE_FILES:
+        path = os.path.join(root, SAMPLE_FILES[spec])
+        if not os.path.isfile(path):
+            raise errors.UserError(
+                f'there is no {path}; make the sample corpora with: python -m xlbench.prepare '
+                f'--sample --root={root}'
+            )
+        return path
+    path = os.path.expanduser(spec)
+    if os.path.exists(path):
+        return path
+    check_name(spec)
+    return _from_hub(spec)
+
+
+def check_name(spec: str) -> None:
+    """Raises UserError for what is no vocabulary, as far as that is known without the hub.
+
+    Args:
+      spec: see the top of this file.
+    """
+    if not isinstance(spec, str) or not spec:
+        raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
+    path = os.path.expanduser(spec)
+    if spec == BYTES or spec in SAMPLE_FILES or os.path.exists(path):
+        return
+    looks_like_path = spec.endswith(('.model', '.json')) or spec.startswith(('.', '/', '~'))
+    if looks_like_path or spec.count('/') > 1:
+        raise errors.UserError(f'there is no vocabulary file or folder {path}')
+    if '/' not in spec and spec not in HUB_NAMES:
+        raise errors.unknown(
+            'vocabulary',
+            spec,
+            (*SAMPLE_FILES, *HUB_NAMES, BYTES),
+            'A hub name has a slash, like google/mt5-base; a file or folder must exist',
+        )
+
+
+def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
+    """Copies the files that a vocabulary is made of into WORKDIR/vocabulary, if it has none yet.
+
+    Args:
+      spec, root: as `load` takes them.
+      workdir: of a run, which needs nothing else to read and write texts, wherever it is moved.
+    """
+    target = pathlib.Path(workdir) / COPY
+    if spec == BYTES or target.is_dir() or (pathlib.Path(workdir) / CONVERTED).is_dir():
+        return
+    path = pathlib.Path(_find(spec, root))
+    folder = path if path.is_dir() else path.parent
+    names = [*vocabularies.CONFIG_FILES, vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES]
+    if path.is_file() and path.suffix != '.json':
+        names = [vocabularies.MODEL_CONFIG]
+    files = {name: file for name in names if (file := foreign.file(folder, name))}
+    if path.is_file():
+        name = vocabularies.TOKENIZER_FILE if path.suffix == '.json' else SENTENCEPIECE_COPY
+        files[name] = path
+    with locks.appearing(target) as folder_to_be:
+        for name, file in files.items():
+            shutil.copyfile(file, folder_to_be / name)
+
+
+def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> str:
+    """The vocabulary file or folder of a run: the copy in its workdir, else the original.
+
+    Args:
+      workdir: of a run, or of xlbench.convert.
+      about: the content of its config.json.
+
+    Raises:
+      UserError: there is no copy, as in workdirs of earlier versions, and the original is not where
+        it was.
+    """
+    for folder in (pathlib.Path(workdir) / CONVERTED, pathlib.Path(workdir) / COPY):
+        if folder.is_dir():
+            foreign.check_tree(workdir, folder)
+            return str(foreign.file(folder, SENTENCEPIECE_COPY) or folder)
+    data = about['config']['data']
+    try:
+        return _find(data['vocabulary'], data['root'])
+    except errors.UserError as error:
+        raise errors.UserError(
+            f'{workdir} has no copy of its vocabulary, and {error}; start the command in the '
+            'folder where the run was trained, or put the vocabulary back'
+        ) from error
+
+
+def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> Tokenizer:
+    """The vocabulary that a run was trained with; see `path_of_workdir`.
+
+    Raises:
+      UserError: it is not there, or it is another one now.
+    """
+    path, name = path_of_workdir(workdir, about), about['config']['data']['vocabulary']
+    tokenizer = _load(path, name, _stamp(path))
+    expected = (about.get('vocabulary') or {}).get('sha256', tokenizer.sha256)
+    if tokenizer.sha256 != expected:
+        raise errors.UserError(
+            f'{workdir} was trained with another vocabulary than {name!r} is now; put back '
+            f'the one with sha256 {expected[:12]}...'
+        )
+    return tokenizer
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    if path == BYTES or os.path.isdir(path):
+        return ()
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=8)
+def _load(path: str, name: str, stamp: tuple[int, ...]) -> Tokenizer:
+    """One load per file and process; `stamp` tells a file from what was at its path before."""
+    del stamp
+    if path == BYTES:
+        return ByteTokenizer(name)
+    if os.path.isdir(path):
+        return _from_files(vocabularies.Files.read(path), name)
+    files = vocabularies.Files.read(os.path.dirname(path))
+    if path.endswith('.json'):
+        files = dataclasses.replace(files, file=os.path.basename(path))
+        return _from_files(files, name)
+    return SentencePieceTokenizer(path, name, files.model)

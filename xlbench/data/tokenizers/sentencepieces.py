@@ -1,0 +1,123 @@
+"""SentencePiece models: those of T5 and mT5, and new ones."""
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench import errors
+from xlbench.data import vocabularies
+from xlbench.data.tokenizers.tokenizer import Tokenizer, model_vocab_size, num_threads
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """A SentencePiece model with T5's conventions, by SentencePiece itself.
+
+    Special tokens in a text are text to it, and bytes spell what it does not know.
+
+    Args:
+      path: the model file.
+      name: what to call it.
+      config: the content of config.json beside it, if there is one.
+    """
+
+    family = 't5'
+
+    def __init__(self, path: str, name: str, config: Mapping[str, Any] | None = None):
+        import sentencepiece
+
+        config = config or {}
+        self.model_proto = vocabularies.read_bytes(path)
+        vocabularies.parse_sentencepiece(path, self.model_proto)
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_proto)
+            self.num_pieces = self._processor.get_piece_size()
+        except (RuntimeError, ValueError, TypeError, OSError) as error:
+            raise errors.UserError(f'{path} is not a SentencePiece model') from error
+        processor = self._processor
+        if processor.eos_id() < 0:
+            raise errors.UserError(f'{path} has no end-of-text piece (</s>); train it with eos_id')
+        self.name = name
+        # Without padding of its own, a model is given T5's convention, id 0.
+        self.pad_id = max(processor.pad_id(), 0)
+        self.eos_id = processor.eos_id()
+        self.unk_id = processor.unk_id()
+        self.decoder_start_id = int(config.get('decoder_start_token_id') or self.pad_id)
+        self.vocab_size = model_vocab_size(config, self.num_pieces)
+        self.sha256 = hashlib.sha256(self.model_proto).hexdigest()
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Texts -> ids, each [length] int32, over all cores."""
+        texts = list(texts)
+        if not texts:
+            return []
+        return self._processor.encode(texts, return_type='numpy', num_threads=num_threads())
+
+    def encode(self, text: str, target: bool = False) -> np.ndarray:
+        """One text -> ids, [length] int32; starts no threads."""
+        return self._processor.encode(text, return_type='numpy')
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        return self._processor.decode(ids, num_threads=num_threads()) if ids else []
+
+    def pieces(self) -> list[str]:
+        """See Tokenizer."""
+        return self._processor.id_to_piece(list(range(self.num_pieces)))
+
+
+def train_sentencepiece(
+    lines: Iterable[str], *, size: int, symbols: Sequence[str] = (), model_type: str = 'unigram'
+) -> bytes:
+    """Trains a SentencePiece model with T5's special ids; the same lines give the same bytes.
+
+    Args:
+      lines: texts, in a fixed order.
+      size: pieces at most; bytes spell what they cannot, in any script.
+      symbols: words that are one piece each, such as '<de>'.
+      model_type: 'unigram' or 'bpe'.
+
+    Returns:
+      The content of a `.model` file.
+
+    Raises:
+      UserError: the size is below what the characters of the texts need; or there is no text.
+    """
+    import sentencepiece
+
+    # Into memory: a model trained into a file also holds that file's name, other bytes each time.
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            model_type=model_type,
+            vocab_size=size,
+            hard_vocab_limit=False,
+            byte_fallback=True,
+            character_coverage=1.0,
+            user_defined_symbols=list(symbols),
+            pad_id=0,
+            eos_id=1,
+            unk_id=2,
+            bos_id=-1,
+            num_threads=1,
+            shuffle_input_sentence=False,
+            max_sentence_length=1 << 20,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        # "Vocabulary size is smaller than required_chars. 10 vs 311."
+        if least := re.search(r'required_chars\. \d+ vs (\d+)', str(error)):
+            raise errors.UserError(
+                f'a vocabulary of {size} pieces is too small for the characters of these texts; '
+                f'{least[1]} is the smallest that works, for its bytes, characters and special '
+                'pieces alone'
+            ) from error
+        if 'sentences_.empty()' in str(error) or 'all_chars_count' in str(error):
+            raise errors.UserError('a vocabulary cannot be trained: no text has a word') from error
+        reason = ' '.join(str(error).split())[:200]
+        raise errors.UserError(f'SentencePiece trains no vocabulary of {size}: {reason}') from error
+    return model.getvalue()

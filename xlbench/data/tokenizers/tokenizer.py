@@ -1,0 +1,277 @@
+"""What every tokenizer can do, and the one of bytes."""
+
+import abc
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench import errors
+from xlbench.benchmarks import languages
+from xlbench.data import vocabularies
+
+# In an input of question generation, between the passage and the answer that is to be asked for.
+ANSWER_SEPARATOR = ' <answer> '
+BYTES = 'bytes'  # The name of the vocabulary that needs no file.
+BYTES_CLASS = 'ByT5Tokenizer'  # As google/byt5-small has it.
+BYTES_SENTINELS = 125  # As google/byt5-small has them.
+_FIRST_BYTE = 3  # Behind padding, end and unknown.
+MOST_PIECES = 1 << 24  # The largest vocabularies have a million.
+# Rows of the public checkpoints' embeddings, which are padded beyond the pieces (mT5: 250100 ->
+# 250112, huggingface.co/google/mt5-base config.json; T5: 32000 + 100 sentinels -> 32128).
+_MODEL_VOCAB_SIZES = {250_100: 250_112, 32_000: 32_128, 32_100: 32_128}
+# What tells ids apart beside the vocabulary files, in tokenizer_config.json.
+_SETTINGS = (
+    'do_lower_case', 'strip_accents', 'tokenize_chinese_chars', 'add_prefix_space', 'extra_ids'
+)  # fmt: skip
+_threads: list[int] = []
+
+
+def num_threads() -> int:
+    """Threads for a batch: the cores this process may use, or what `limit_threads` said."""
+    if _threads:
+        return _threads[-1]
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # Not on macOS.
+        return os.cpu_count() or 1
+
+
+def limit_threads(limit: int) -> None:
+    """Sets `num_threads`, for a process that shares the cores with others like it."""
+    _threads[:] = [max(limit, 1)]
+    os.environ['RAYON_NUM_THREADS'] = str(max(limit, 1))  # What `tokenizers` listens to.
+
+
+class Tokenizer(abc.ABC):
+    """A vocabulary.
+
+    Attributes:
+      name: what the user called it; prepared data is filed under it.
+      vocab_size: rows of the embedding of a model with this vocabulary; every id is below it.
+      num_pieces: ids that stand for something, the first ones.
+      pad_id, eos_id: ids of padding and of the end; BERT's end is [SEP].
+      bos_id: id of the token that opens a text (<s>, BERT's [CLS]); None if there is none.
+      unk_id: id of unknown text, -1 if there is none.
+      decoder_start_id: the first decoder input.
+      sha256: over everything that defines the ids.
+      family: key of `vocabularies.FAMILIES`.
+      tags: how the model learns the target language. 'target_in_source': the pipeline writes
+        `<de> ` at the start of the input. 'own': the model's own tokens say it, or it has one
+        target language only.
+    """
+
+    name: str
+    vocab_size: int
+    num_pieces: int
+    pad_id: int
+    eos_id: int
+    bos_id: int | None = None
+    unk_id: int
+    decoder_start_id: int
+    sha256: str
+    family: str = 'other'
+    tags: str = 'target_in_source'
+    _language_ids: Mapping[str, int] = {}
+    _language_tokens: Mapping[str, str] = {}
+    _silent: Sequence[int] = ()  # Ids that stand for no text: special and language tokens.
+
+    @abc.abstractmethod
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Texts -> ids, each [length] int32, without prefix and end.
+
+        Args:
+          texts: any Unicode text.
+          target: whether they are targets, which Marian spells with a model of their own.
+        """
+
+    @abc.abstractmethod
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        """Ids of text alone -> texts."""
+
+    def pieces(self) -> list[str]:
+        """What each id stands for, in the order of the ids; empty where these are no texts."""
+        return []
+
+    def decode_batch(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Ids -> texts: up to the first end token, without special and language tokens."""
+        return self._decode_clean([self._clean(row) for row in ids])
+
+    def _clean(self, row: Sequence[int]) -> list[int]:
+        row = np.asarray(row, np.int64).reshape(-1)
+        ends = np.flatnonzero(row == self.eos_id)
+        row = row[: ends[0]] if ends.size else row
+        row = row[(row != self.pad_id) & (row >= 0) & (row < self.num_pieces)]
+        return (row[~np.isin(row, self._silent)] if len(self._silent) else row).tolist()
+
+    def encode(self, text: str, target: bool = False) -> np.ndarray:
+        """One text -> ids, [length] int32."""
+        return self.encode_batch([text], target)[0]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Ids -> one text."""
+        return self.decode_batch([ids])[0]
+
+    def languages(self) -> tuple[str, ...]:
+        """ISO codes of the languages it has tokens for; empty if it tells none apart."""
+        return tuple(self._language_ids)
+
+    def language_tokens(self) -> dict[str, str]:
+        """{ISO code: the token of that language}; see `languages`."""
+        return dict(self._language_tokens)
+
+    def prefix_ids(
+        self, source_lang: str | None, target_lang: str | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What stands before the ids of inputs and of targets, each [length] int32.
+
+        mBART-50 puts the language of each side first, Marian's multilingual models `>>xxx<<` of the
+        target before the input, BART <s> before both, XLM-R and BERT <s> or [CLS] before the input.
+        Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
+        it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
+        `languages.TABLE` is [unusedN], if the vocabulary has such tokens, which text never
+        becomes.
+
+        Args:
+          source_lang: ISO code; None where there is not one language.
+          target_lang: likewise; without it BERT gets no language token.
+        """
+        family = vocabularies.FAMILIES[self.family]
+        langs = {'source_lang': source_lang, 'target_lang': target_lang}
+        return self._prefix(family.source, langs), self._prefix(family.target, langs)
+
+    def encode_inputs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Texts -> ids as an encoder reads them where no language is named, each [length] int32.
+
+        What preparation writes for both sides of a retrieval task. Example, BERT: 'Ja' ->
+        [CLS] Ja [SEP]
+        """
+        before, _ = self.prefix_ids(None, None)
+        return [
+            np.concatenate([before, ids, [self.eos_id]]).astype(np.int32)
+            for ids in (self.encode_batch(texts) if texts else ())
+        ]
+
+    def answer_mark(self) -> list[int]:
+        """The ids of ANSWER_SEPARATOR; none where it is all unknown to the vocabulary."""
+        ids = self.encode(ANSWER_SEPARATOR.rstrip()).tolist()
+        return [] if set(ids) <= {self.unk_id} else ids
+
+    def join_texts(self, pieces: Sequence[np.ndarray]) -> np.ndarray:
+        """The ids of one or two texts -> those that a classifier reads, [length] int32.
+
+        Example, BERT: 'Es regnet.', 'Es ist nass.' ->
+          [CLS] Es regnet . [SEP] Es ist nass . [SEP]
+        """
+        before, _ = self.prefix_ids(None, None)
+        # RoBERTa's own pairs have two ends between the texts (fairseq, roberta/hub_interface.py).
+        doubled = self.family in ('roberta', 'xlm-roberta')
+        between = np.array([self.eos_id] * (2 if doubled else 1), np.int32)
+        parts = [part for ids in pieces for part in (between, ids)]
+        return np.concatenate([before, *parts[1:], between[:1]]).astype(np.int32)
+
+    def join_words(self, pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of words, each encoded alone -> those that a tagger reads, and how many a word.
+
+        A word that the vocabulary leaves nothing of is one unknown piece.
+
+        Example, BERT: 'Hunde', 'bellen' -> [CLS] Hun ##de bel ##len [SEP], [2, 2]
+
+        Returns:
+          [length] int32 and [words] int32, which leaves out what stands around the words.
+        """
+        before, _ = self.prefix_ids(None, None)
+        unknown = np.array([self.unk_id], np.int32)
+        pieces = [ids if ids.size else unknown for ids in pieces]
+        ids = np.concatenate([before, *pieces, [self.eos_id]]).astype(np.int32)
+        return ids, np.array([len(ids) for ids in pieces], np.int32)
+
+    def forced_first(self, target_lang: str | None) -> int | None:
+        """The id that decoding has to begin with, the first of the targets' prefix, or None."""
+        words = vocabularies.FAMILIES[self.family].target
+        ids = self._prefix(words, {'target_lang': target_lang})
+        return int(ids[0]) if ids.size else None
+
+    def _prefix(self, words: Sequence[str], langs: Mapping[str, str | None]) -> np.ndarray:
+        ids = [self.bos_id if w == 'bos' else self._language_id(w, langs[w]) for w in words]
+        return np.array([i for i in ids if i is not None], np.int32)
+
+    def _language_id(self, side: str, lang: str | None) -> int | None:
+        if not self._language_ids:
+            return None
+        if lang is None:
+            if not vocabularies.FAMILIES[self.family].needs_languages:
+                return None
+            raise errors.UserError(
+                f'vocabulary {self.name} needs {side}, for its language token; name it in the task '
+                f'(it has {", ".join(self._language_ids)})'
+            )
+        if lang in self._language_ids:
+            return self._language_ids[lang]
+        row = languages.get(lang)
+        kin = [c for c in self._language_ids if languages.LANGUAGES[c].family == row.family]
+        some = f'of the {row.family} ones it has {", ".join(kin)}' if kin else ''
+        raise errors.UserError(
+            f'vocabulary {self.name} has no token for language {lang!r} ({row.name}); '
+            + (some or f'it has {", ".join(self._language_ids)}')
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        """What a preparation writes down about its vocabulary."""
+        return {
+            'name': self.name,
+            'family': self.family,
+            'sha256': self.sha256,
+            'size': self.vocab_size,
+            'pad_id': self.pad_id,
+            'eos_id': self.eos_id,
+            'bos_id': self.bos_id,
+            'unk_id': self.unk_id,
+            'decoder_start_id': self.decoder_start_id,
+        }
+
+
+class ByteTokenizer(Tokenizer):
+    """UTF-8 bytes as ids, the vocabulary of ByT5 (arXiv:2105.13626): 3 special ids, 256 bytes.
+
+    Bytes that are no UTF-8 are left out of decoded texts. Example: 'aß' -> [100, 198, 162]
+    """
+
+    family = 't5'
+
+    def __init__(self, name: str):
+        self.name = name
+        self.pad_id, self.eos_id, self.unk_id, self.decoder_start_id = 0, 1, 2, 0
+        self._silent = (2,)
+        self.num_pieces = _FIRST_BYTE + 256
+        self.vocab_size = self.num_pieces + BYTES_SENTINELS
+        self.sha256 = hashlib.sha256(b'bytes behind 3 special ids').hexdigest()
+
+    def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
+        """Texts -> ids, each [length] int32."""
+        return [np.frombuffer(t.encode(), np.uint8).astype(np.int32) + _FIRST_BYTE for t in texts]
+
+    def _decode_clean(self, ids: list[list[int]]) -> list[str]:
+        rows = (bytes(i - _FIRST_BYTE for i in row) for row in ids)
+        return [row.decode(errors='ignore') for row in rows]
+
+
+def digest(
+    tokenizer: Tokenizer, files: vocabularies.Files, data: bytes, added: Sequence[Any]
+) -> str:
+    """SHA-256 over what defines ids: the files' bytes, settings, special and language tokens."""
+    settings = {key: files.setting(key) for key in _SETTINGS}
+    ids = (tokenizer.pad_id, tokenizer.eos_id, tokenizer.bos_id, tokenizer.decoder_start_id)
+    rest = [tokenizer.family, settings, added, ids, dict(tokenizer._language_ids)]
+    return hashlib.sha256(data + json.dumps(rest).encode()).hexdigest()
+
+
+def model_vocab_size(config: Mapping[str, Any], num_pieces: int) -> int:
+    """Rows of a model's embedding: what its config says, else what such models have."""
+    size = config.get('vocab_size') or (config.get('encoder') or {}).get('vocab_size')
+    if isinstance(size, int) and num_pieces <= size <= 1 << 28:
+        return size
+    return _MODEL_VOCAB_SIZES.get(num_pieces, num_pieces)
