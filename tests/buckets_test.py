@@ -11,7 +11,7 @@ import random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import errors
+from xlbench import buckets as command, errors
 from xlbench.data import buckets, conllu, labelled, readers
 from xlbench.data.buckets import Bucket
 from xlbench.errors import UserError
@@ -59,7 +59,7 @@ def tagged(*texts, index=0, shots=1, lang='de', task='udpos'):
 
 
 def run(*argv):
-    return errors.run_main(buckets.main, ['buckets', *argv])
+    return errors.run_main(command.main, ['buckets', *argv])
 
 
 # Reading and writing.

@@ -1,14 +1,181 @@
-"""Checks and draws buckets of shots: `python -m xlbench.buckets check` and `sample`.
+r"""Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots and language.
 
-See xlbench/data/buckets.py for the formats; `--help` lists the flags.
+  python -m xlbench.buckets check DATA/buckets
+  python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 --output=DATA/buckets \
+      train-de.tsv
+
+A path of `check` is a file of buckets or a folder that has some anywhere below it, in one of the
+two forms in which they are published (fsxlt/buckets), .gz or not:
+
+  TASK/K-shots/LANGUAGE/I-th/sampled.json   xnli pawsx mldoc marc: label -> list of K examples
+  TASK/K-shots/LANGUAGE/I-th/train.tsv      panx udpos: word TAB tag, blank line between sentences
+  TASK/K-shots/LANGUAGE.jsonl               a bucket on each line: {"bucket", "file", "data"}
+
+It prints a line for whatever is not as the paper says, and a table. Nothing of it stops a run: the
+published buckets are what everybody adapts on, and most of those for tagging are not minimal. It
+looks for:
+
+  empty        the bucket has no example
+  shots        a label has more or fewer than K examples (classification)
+  shared       an example is in another bucket of the same K and language (classification)
+  criterion 1  a tag is on fewer than K words. Its tags are those of all buckets of the language and
+               K that are checked, so check them together (tagging)
+  criterion 2  a sentence could be left out and criterion 1 would still hold (tagging)
+  rare         buckets of another K have a tag that none of this language and K has (tagging)
+  repeated     a sentence, or an example, is twice in the bucket
+
+`sample` writes buckets in the official form. Its files are what the shots are drawn from: the dev
+files of xnli and pawsx, else train files (see labelled.py and conllu.py; .conllu and
+.iob2 are read as such). The same files, options and seed give the same buckets. Classification
+takes K examples of each label, and no example into two buckets. Tagging takes sentences until each
+tag is on K words, and then leaves out what is not needed (appendix C, Minimum-Including); different
+buckets may share sentences. A label that is too rare is reported and taken as often as it is there.
+
+Tasks of a user's own need no such files: pipeline.Shots draws their buckets from their training
+data, by the same rules, and configs/fewshot_any.py is a sweep over them.
 """
 
+import argparse
+import collections
+import os
 import sys
+from collections.abc import Sequence
+from typing import Any
 
-from xlbench import errors
-from xlbench.data.buckets import main
+from xlbench import errors, locks
+from xlbench.benchmarks import languages
+from xlbench.data import readers
+from xlbench.data.buckets.bucket_files import COUNT, TAGGING, TASKS, Bucket, find, read, write_file
+from xlbench.data.buckets.checks import KINDS, Problem, problems
+from xlbench.data.buckets.sampling import read_examples, sample, shortages
+from xlbench.errors import UserError
 
-__all__ = ['main']
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first."""
+    flags = _parser().parse_args(argv[1:])
+    return flags.run(flags)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = errors.ArgumentParser('python -m xlbench.buckets', __doc__)
+    commands = parser.add_subparsers(required=True, metavar='check | sample')
+    check = _command(commands, 'check', 'list what is not as the paper says')
+    check.add_argument('paths', nargs='+', metavar='PATH', help='a file or folder of buckets')
+    check.set_defaults(run=_check)
+    new = _command(commands, 'sample', 'make new buckets')
+    add = new.add_argument
+    add('files', nargs='+', metavar='FILE', help='what is drawn from, in the official form')
+    add('--task', required=True, choices=TASKS)
+    add('--lang', required=True, help='code of the language, such as de')
+    add('--output', required=True, help='folder for TASK/K-shots/LANGUAGE')
+    add('--shots', type=_shots, help='K; default: 1,2,4,8, for tagging 1,2,4, as in the paper')
+    add('--count', type=_whole, default=COUNT, help='buckets of each; default: %(default)s')
+    add('--seed', type=int, default=0, help='default: %(default)s')
+    add('--skip_bad', type=int, default=0, help='skip up to N records that cannot be used')
+    new.set_defaults(run=_sample)
+    return parser
+
+
+def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
+    return commands.add_parser(name, help=what, description=what)
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number above 0')
+    return int(text)
+
+
+def _shots(text: str) -> tuple[int, ...]:
+    return tuple(_whole(part) for part in text.split(','))
+
+
+def _check(flags: argparse.Namespace) -> int:
+    """Prints what is not right, and a table; 1 if a file cannot be read."""
+    paths = dict.fromkeys(file for path in flags.paths for file in find(path))
+    buckets: list[Bucket] = []
+    unreadable = 0
+    for file in paths:
+        try:
+            buckets += read(file)
+        except UserError as error:
+            unreadable += 1
+            print(f'{file}\tunreadable\t{error}')
+    found = list(problems(buckets))
+    for problem in found:
+        print(problem.bucket, problem.kind, problem.detail, sep='\t')
+    print(_table(buckets, found))
+    print(
+        f'{len(paths)} files, {unreadable} of them unreadable; {len(buckets)} buckets, '
+        f'{len({problem.bucket for problem in found})} of them not as the paper says'
+    )
+    return 1 if unreadable else 0
+
+
+def _table(buckets: Sequence[Bucket], found: Sequence[Problem]) -> str:
+    """Of each task and K: buckets, examples, and buckets with each kind of problem."""
+    having = {(problem.bucket, problem.kind) for problem in found}
+    wrong = {problem.bucket for problem in found}
+    groups = collections.defaultdict(list)
+    for bucket in buckets:
+        groups[bucket.task, bucket.shots].append(bucket)
+    rows = [('task', 'K', 'languages', 'buckets', 'examples', 'as the paper', *KINDS)]
+    for (task, shots), group in sorted(groups.items()):
+        names = [bucket.name for bucket in group]
+        numbers = [
+            shots,
+            len({bucket.lang for bucket in group}),
+            len(group),
+            sum(len(bucket.examples) for bucket in group),
+            sum(name not in wrong for name in names),
+            *(sum((name, kind) in having for name in names) for kind in KINDS),
+        ]
+        rows.append((task, *map(str, numbers)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return '\n'.join(
+        '  '.join(
+            [cells[0].ljust(widths[0])]
+            + [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        )
+        for cells in rows
+    )
+
+
+def _sample(flags: argparse.Namespace) -> int:
+    """Writes new buckets, and says what they lack."""
+    lang = languages.get(flags.lang).code
+    bad = readers.BadRecords(lambda: len(bad.skipped) < flags.skip_bad)
+    examples = read_examples(flags.task, lang, flags.files, bad)
+    for record in bad.skipped:
+        print(f'skipped {record}')
+    for reason, count in bad.left_out.items():
+        print(f'left out {count}: {reason}')
+    all_shots = flags.shots or ((1, 2, 4) if flags.task in TAGGING else (1, 2, 4, 8))
+    made = {
+        shots: sample(flags.task, lang, examples, shots, flags.count, flags.seed)
+        for shots in all_shots
+    }
+    folders = {
+        shots: os.path.join(flags.output, os.path.dirname(buckets[0].name))
+        for shots, buckets in made.items()
+    }
+    for folder in folders.values():
+        if os.path.exists(folder):
+            raise UserError(f'{folder} is there already; remove it, or choose another --output')
+    for shots, buckets in made.items():
+        with locks.appearing(folders[shots]) as folder:
+            for bucket in buckets:
+                write_file(bucket, os.path.join(folder, os.path.basename(bucket.name)))
+        for line in shortages(flags.task, examples, shots, flags.count):
+            print(f'{shots}-shot: {line}')
+        sizes = sorted(len(bucket.examples) for bucket in buckets)
+        print(
+            f'{folders[shots]}: {len(buckets)} buckets of {sizes[0]} to {sizes[-1]} examples, '
+            f'from {len(examples)}'
+        )
+    return 0
+
 
 if __name__ == '__main__':
     sys.exit(errors.run_main(main, sys.argv))

@@ -1,0 +1,52 @@
+"""Buckets: the few shots of arXiv:2012.15682, 40 of each task, number of shots and language.
+
+xlbench/buckets.py says in which forms they are published, what is checked and how they are drawn.
+"""
+
+from xlbench.data.buckets.bucket_files import (
+    COUNT,
+    TAGGING,
+    TASKS,
+    Bucket,
+    dev_rows,
+    find,
+    load,
+    read,
+    write,
+)
+from xlbench.data.buckets.checks import (
+    KINDS,
+    Criteria,
+    Problem,
+    criteria,
+    problems,
+)
+from xlbench.data.buckets.sampling import (
+    MinimumIncluding,
+    n_way,
+    read_examples,
+    sample,
+    shortages,
+)
+
+__all__ = [
+    'COUNT',
+    'KINDS',
+    'TAGGING',
+    'TASKS',
+    'Bucket',
+    'Criteria',
+    'MinimumIncluding',
+    'Problem',
+    'criteria',
+    'dev_rows',
+    'find',
+    'load',
+    'n_way',
+    'problems',
+    'read',
+    'read_examples',
+    'sample',
+    'shortages',
+    'write',
+]
