@@ -12,7 +12,7 @@ import tiny_sweep
 
 from xlbench import errors
 from xlbench.data import prepared
-from xlbench.fewshot import results, sweep as sweep_lib
+from xlbench.fewshot import results, settings
 from xlbench.fewshot.results import Journal, Sweep
 from xlbench.reporting import results as runs_results
 
@@ -270,7 +270,7 @@ def test_the_order_of_the_csv_is_its_own():
     ]
     found = [
         (row.language, row.start, row.method, row.shots, row.learning_rate, row.bucket)
-        for row in sweep_lib.in_order(rows)
+        for row in settings.in_order(rows)
     ]
     assert found == [
         ('de', 'source', 'zero_shot', 0, None, None),
@@ -284,7 +284,7 @@ def test_the_order_of_the_csv_is_its_own():
         ('fr', 'source', 'fc', 2, 1e-5, 0),
         ('fr', 'source', 'fc', 2, 1e-5, 1),
     ]
-    assert sweep_lib.in_order(reversed(rows)) == sweep_lib.in_order(rows)
+    assert settings.in_order(reversed(rows)) == settings.in_order(rows)
 
 
 def test_sweeps_of_the_same_source_model_say_so(tmp_path):

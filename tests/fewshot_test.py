@@ -20,7 +20,14 @@ import tiny_labels
 from xlbench import config as config_lib, errors, evaluate, locks, metrics, predict, runs
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import __main__ as fewshot, command_lines, results, sweep, systems
+from xlbench.fewshot import (
+    __main__ as fewshot,
+    command_lines,
+    results,
+    source as source_lib,
+    sweep,
+    systems,
+)
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
 from xlbench.training import loop
 
@@ -461,7 +468,7 @@ def test_no_source_training_is_what_source_training_begins_with(run, root, tmp_p
     with contextlib.closing(loop.Trainer(config, str(tmp_path), parts, None, *told)) as trainer:
         first = trainer._first_params()
     mesh = partitioning.make_mesh()
-    source = sweep.Source(str(run[1] / 'source'), config, parts.data, mesh)
+    source = source_lib.Source(str(run[1] / 'source'), config, parts.data, mesh)
     jax.tree.map(np.testing.assert_array_equal, first, source.params('none'))
     best = source.params('source')
     assert not all(map(np.array_equal, *map(jax.tree.leaves, (first, best))))

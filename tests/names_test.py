@@ -188,7 +188,7 @@ def as_imported(function):
         ('xlbench.training.train_step', 'check_nonfinite'),
         ('xlbench.models.lora', 'Lora'),
         ('xlbench.training.optimizers', 'build'),
-        ('xlbench.fewshot.sweep', 'Adapt'),
+        ('xlbench.fewshot.settings', 'Adapt'),
         ('xlbench.config.decoding', 'Options'),
         *sorted({(f'xlbench.models.{m}', name) for m, name, _ in models.FAMILIES.values()}),
     ],

@@ -129,7 +129,7 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
         if path[:1] == ('source',) and isinstance(config.get('source'), Mapping | ConfigDict):
             return taken(config['source'], *path[1:])
         if path == ('adapt',):
-            return signatures.of('xlbench.fewshot.sweep', 'Adapt')
+            return signatures.of('xlbench.fewshot.settings', 'Adapt')
     if len(path) == 1 and path[0] in _TAKEN_BY:
         module, name, *given = _TAKEN_BY[path[0]]
         return signatures.of(module, name).without(*given)

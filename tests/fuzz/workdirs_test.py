@@ -15,7 +15,7 @@ import tiny_labels
 import tiny_sweep
 
 from xlbench import convert, errors, evaluate, predict, report, train
-from xlbench.fewshot import report as fewshot_report, results, sweep
+from xlbench.fewshot import report as fewshot_report, results, runner, settings
 
 from . import cases, mutate
 
@@ -158,12 +158,12 @@ def test_sweep(tmp_path):
     rows = tiny_sweep.group('de', 1, [50.0, 60.0, None]) + tiny_sweep.group('fr', 1, [40.0, 45.0])
     whole, workdir = tiny_sweep.write(tmp_path / 'whole', rows), tmp_path / 'sweep'
     (whole / 'plan.json').write_text('{"de-1-full-source": 2, "fr-1-full-source": 2}')
-    adapt = sweep.Adapt(languages=('de',), shots=(1,), buckets=3, learning_rates=(1e-5,))
+    adapt = settings.Adapt(languages=('de',), shots=(1,), buckets=3, learning_rates=(1e-5,))
     config, source = types.SimpleNamespace(task='udpos'), unittest.mock.Mock()
 
     def command():
         journal = results.Journal.open(workdir)
-        sweep.Runner(config, adapt, str(workdir), source, None, journal, lambda: None).close()
+        runner.Runner(config, adapt, str(workdir), source, None, journal, lambda: None).close()
         fewshot_report.table(str(workdir))
 
     def is_of_the_sweep(name):

@@ -1,0 +1,298 @@
+"""Adapts group after group, and writes down every lane that ends."""
+
+import dataclasses
+import gc
+import pathlib
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, files, foreign, logs
+from xlbench.benchmarks import topics
+from xlbench.data import tokenizers
+from xlbench.fewshot import adaptation, report, results, shots as shots_lib
+from xlbench.fewshot.adaptation import Lane
+from xlbench.fewshot.settings import Adapt, Group, in_order, is_tagging, planned, score, zero_shot
+from xlbench.fewshot.source import Source
+from xlbench.parallel.preemption import Interrupted
+from xlbench.training import checkpoints
+
+# Seconds between two lines about a group that is running.
+SAY_EVERY = 20.0
+# Lanes at once, of a group, as plan.json has it.
+_AtOnce = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+
+
+class Runner:
+    """The sweep as it goes on: its journal, its plan, its progress.
+
+    Args:
+      config: of the sweep.
+      adapt: its block of that name.
+      workdir: of the sweep.
+      source: the model, trained.
+      mesh: the devices.
+      journal: of the workdir.
+      check: called after every result; raises Interrupted if the process was told to end.
+
+    Attributes:
+      log: the voice of the sweep.
+    """
+
+    def __init__(
+        self,
+        config: ConfigDict,
+        adapt: Adapt,
+        workdir: str,
+        source: Source,
+        mesh: Mesh,
+        journal: results.Journal,
+        check: Callable[[], None],
+    ):
+        self._task, self._adapt = config.task, adapt
+        self._folder, self._source, self._mesh = pathlib.Path(workdir), source, mesh
+        self._view = source.objective.view
+        self._lanes = adapt.lanes()
+        self.log = logs.Log(workdir)
+        self._journal, self._check = journal, check
+        self._keys = {row.key for row in planned(self._task, adapt)}
+        path = foreign.file(self._folder, 'plan.json')
+        self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
+        self._began, self._before = time.monotonic(), self._done
+
+    def run(self, corpora: dict[str, shots_lib.Corpus]) -> None:
+        """All that is not done yet; results.csv; the tables; DONE.
+
+        Args:
+          corpora: of each language that is not done; a language that is leaves it.
+        """
+        if self._journal.dropped:
+            self.log.line(self._journal.dropped)
+        if self._before:
+            self.log.line(f'resumed with {self._before} of {len(self._keys)} results')
+        if others := len(self._journal.rows) - self._before:
+            self.log.line(f'{others} results are kept that this command does not ask for')
+        # Not finished, until all that is asked for now is in the tables.
+        (self._folder / 'DONE').unlink(missing_ok=True)
+        try:
+            for language in list(corpora):
+                self._run_language(language, corpora.pop(language))
+        except Interrupted as error:
+            raise Interrupted(
+                f'{error}: {self._done} of {len(self._keys)} results are in '
+                f'{self._folder}; the same command goes on from there'
+            ) from None
+        ordered = in_order(self._journal.rows)
+        results.write_csv(ordered, self._folder / 'results.csv')
+        self.log.line('\n' + report.table(str(self._folder)))
+        files.write(self._folder / 'DONE', f'{len(ordered)}\n')
+
+    @property
+    def _done(self) -> int:
+        """How many of the results that this command asks for are there."""
+        return sum(row.key in self._keys for row in self._journal.rows)
+
+    def close(self) -> None:
+        """Closes the files."""
+        self.log.close()
+
+    def _run_language(self, language: str, corpus: shots_lib.Corpus) -> None:
+        """Everything in one language; its arrays are there no longer than that."""
+        gc.collect()  # Of the language before.
+        test = corpus.test
+        self._journal.add_gold(self._task, language, test.gold, corpus.labels, test.num_examples)
+        for start in self._adapt.starts:
+            if self._journal.has_all(planned(self._task, self._adapt, [language], [start])):
+                continue
+            params = self._source.params(start)
+            frozen = adaptation.FrozenEncoder(
+                self._source.model, self._source.objective, params, corpus, self._mesh
+            )
+            unadapted = zero_shot(language, start)
+            if not self._journal.has(unadapted.row(self._task).key):
+                self._zero_shot(unadapted, corpus, frozen)
+            for method in self._adapt.methods:
+                groups = [g for g in self._adapt.groups(language, start) if g.method == method]
+                left = [
+                    group
+                    for group in groups
+                    if not self._journal.has_all(group.row(self._task, x) for x in self._lanes)
+                ]
+                if left:
+                    self._run_groups(left, corpus, params, frozen)
+
+    def _run_groups(
+        self,
+        groups: Sequence[Group],
+        corpus: shots_lib.Corpus,
+        params: Any,
+        frozen: adaptation.FrozenEncoder,
+    ) -> None:
+        """Groups of one method."""
+        gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
+        adapt, source = self._adapt, self._source
+        adapter = adaptation.Adapter(
+            source.model,
+            source.objective,
+            params,
+            corpus,
+            self._mesh,
+            method=groups[0].method,
+            epochs=adapt.epochs,
+            patience=adapt.patience,
+            batch_size=adapt.batch_size,
+            adam=adapt.adam,
+            frozen=frozen,
+        )
+        for group in groups:
+            self._run_group(group, adapter, corpus)
+
+    def _zero_shot(
+        self, group: Group, corpus: shots_lib.Corpus, frozen: adaptation.FrozenEncoder
+    ) -> None:
+        predicted = frozen.predict(corpus.test)
+        found = score(self._view, corpus.labels, corpus.test.gold, predicted)
+        self._journal.add(group.row(self._task, score=found), predicted)
+        self.log.line(
+            f'{group.language}, start {group.start}, without adaptation: '
+            f'{topics.main_score(self._task)} {found:.2f} on {corpus.test.num_examples} examples'
+        )
+        self._check()
+
+    def _run_group(
+        self, group: Group, adapter: adaptation.Adapter, corpus: shots_lib.Corpus
+    ) -> None:
+        """The lanes of a group that are not done yet."""
+        examples = corpus.bucket_sizes(group.shots)
+        left = [
+            lane for lane in self._lanes if not self._journal.has(group.row(self._task, lane).key)
+        ]
+        for lane in left:
+            if not examples[lane.bucket]:
+                self._journal.add(group.row(self._task, lane, examples=0, status='empty'))
+        left = [lane for lane in left if examples[lane.bucket]]
+        if not left:
+            return
+        num_buckets = corpus.num_buckets(group.shots)
+        # No more than there are buckets: how many lanes there are may change when a sweep grows.
+        at_once = self._lanes_at_once(group, adapter, num_buckets)
+        self.log.line(
+            f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
+            f'{len(left)} adaptations, {at_once} at once'
+        )
+        said, scores = time.monotonic(), []
+        keep = [lane for lane in left if lane.bucket < self._adapt.keep_params]
+        for result in adapter.run(group.shots, left, at_once, keep):
+            lane = result.lane
+            row = group.row(
+                self._task,
+                lane,
+                score=score(self._view, corpus.labels, corpus.test.gold, result.predicted),
+                dev_score=result.dev_score,
+                best_epoch=result.best_epoch,
+                epochs=result.epochs,
+                examples=examples[lane.bucket],
+                curve=tuple(result.curve),
+            )
+            if result.params is not None:
+                self._keep(group, lane, result.params)
+            self._journal.add(row, result.predicted, num_buckets)
+            scores.append(row.score)
+            if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
+                said = time.monotonic()
+                self.log.line(self._progress(scores))
+            self._check()
+
+    def _lanes_at_once(self, group: Group, adapter: adaptation.Adapter, most: int) -> int:
+        """As plan.json says; what is chosen now is written there."""
+        known = self._at_once.get(group.name)
+        if known is None or known % self._mesh.size:  # There were other devices.
+            chosen = self._adapt.at_once or adapter.lanes_at_once(group.shots, most)
+            self._at_once[group.name] = chosen
+            files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
+        return self._at_once[group.name]
+
+    def _progress(self, scores: Sequence[float]) -> str:
+        """How far all is, and the scores of the group that is running."""
+        done, total = self._done, len(self._keys)
+        rate = (done - self._before) / (time.monotonic() - self._began)
+        name = topics.main_score(self._task)
+        return (
+            f'  {done}/{total} | {60 * rate:.1f} a minute | {len(scores)} of this group: {name} '
+            f'{min(scores):.2f} to {max(scores):.2f} | {logs.duration((total - done) / rate)} left'
+        )
+
+    def _keep(self, group: Group, lane: Lane, params: Any) -> None:
+        """Adapted parameters as a workdir of its own, for xlbench.evaluate, predict and convert."""
+        lane_name = f'{lane.learning_rate}-{lane.bucket}-{lane.seed}'
+        folder = self._folder / 'adapted' / f'{self._task}-{group.name}' / lane_name
+        shutil.rmtree(folder, ignore_errors=True)  # What a killed process has begun to write.
+        about = config_lib.read_about(self._source.workdir)
+        vocabulary = tokenizers.path_of_workdir(self._source.workdir, about)
+        config = ConfigDict(about.pop('config'))
+        if adaptation.METHODS[group.method].cosine:
+            with config.unlocked():
+                config.model.head = 'cosine'
+        lane_of = dataclasses.asdict(group) | dataclasses.asdict(lane)
+        config_lib.claim_workdir(str(folder), config, about | {'adapted': lane_of})
+        tokenizers.copy_files(vocabulary, '', folder)
+        checkpoints.save_params(str(folder), 0, params)
+
+
+def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> shots_lib.Corpus:
+    """One language's buckets, dev and test sets."""
+    return shots_lib.Corpus.open(
+        config.source.data.root,
+        config.source.data.vocabulary,
+        config.task,
+        language,
+        shots=tuple(adapt.shots),
+        buckets=adapt.numbers,
+        dev=adapt.dev,
+        lengths=adapt.lengths,
+        batch_size=adapt.eval_batch_size,
+        view='tagging' if is_tagging(config.task) else 'classification',
+        dev_examples=adapt.dev_examples,
+    )
+
+
+def open_corpora(
+    config: ConfigDict, adapt: Adapt, journal: results.Journal, check: Callable[[], None]
+) -> dict[str, shots_lib.Corpus]:
+    """{language: corpus} of what is not done, all of them before anything costs.
+
+    So what cannot be read is found at once; an example takes a few kB until its language is done.
+    """
+    left = [
+        language
+        for language in adapt.languages
+        if not journal.has_all(planned(config.task, adapt, [language]))
+    ]
+    corpora, said = {}, time.monotonic()
+    for language in left:
+        corpora[language] = open_corpus(config, adapt, language)
+        if time.monotonic() - said > SAY_EVERY:
+            said = time.monotonic()
+            print(f'  {len(corpora)} of {len(left)} languages are read', flush=True)
+        check()
+    return corpora
+
+
+def survey(adapt: Adapt, language: str, corpus: shots_lib.Corpus) -> str:
+    """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
+    parts = [f'{corpus.test_size} examples to test']
+    for number in adapt.shots:
+        every, dev = corpus.bucket_sizes(number), corpus.dev_size(number)
+        sizes = {bucket: every[bucket] for bucket in adapt.numbers}
+        text = f'{number} shots: {min(sizes.values())} to {max(sizes.values())} examples'
+        parts.append(text + (f', dev {dev}' if dev else ''))
+        if empty := [f'{bucket}' for bucket, size in sizes.items() if not size]:
+            parts.append(f'EMPTY of {number} shots: bucket {", ".join(empty)}')
+    if note := corpus.about_test:
+        parts.append(note)
+    return f'  {language}: {"; ".join(parts)}'

@@ -1,0 +1,225 @@
+"""What a sweep is asked for: the block config.adapt, and the groups of lanes it means."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlbench import errors
+from xlbench.benchmarks import topics
+from xlbench.config import check_keys
+from xlbench.data import features
+from xlbench.errors import UserError
+from xlbench.fewshot import adaptation, results, shots as shots_lib
+from xlbench.fewshot.adaptation import Lane
+from xlbench.metrics import tagging
+
+STARTS = ('source', 'none')
+
+
+@dataclasses.dataclass(frozen=True)
+class Adapt:
+    """The block config.adapt: what is adapted, and how; each language with each of the others.
+
+    Attributes:
+      languages: ISO codes.
+      shots: numbers of shots, K.
+      buckets: of each K: a number, the first so many; or a range (FIRST, END), so that (30, 40) are
+        the ten buckets from 30 to 39.
+      learning_rates: of Adam, without a schedule.
+      starts: 'source', the source-trained model; 'none', what source training began with.
+      methods: see adaptation.METHODS.
+      seeds: of dropout, of the order of examples and of fresh heads.
+      epochs: at most.
+      patience: epochs without a higher dev score after which an adaptation ends.
+      batch_size: examples of a step; 0 is the whole bucket.
+      adam: b1, b2 and eps.
+      dev: what adaptations are stopped by, see shots.DEV_SETS.
+      dev_examples: so many of a larger dev set; 0 takes all.
+      lengths: most tokens of 'inputs'.
+      eval_batch_size: rows of a batch of dev and test sets.
+      at_once: adaptations that run at once; 0 chooses as many as fit.
+      keep_params: of the first so many buckets of each group, the adapted parameters are kept.
+    """
+
+    languages: Sequence[str]
+    shots: Sequence[int]
+    buckets: int | Sequence[int]
+    learning_rates: Sequence[float]
+    starts: Sequence[str] = ('source',)
+    methods: Sequence[str] = ('full',)
+    seeds: Sequence[int] = (42,)
+    epochs: int = 50
+    patience: int = 10
+    batch_size: int = 0
+    adam: Mapping[str, float] = dataclasses.field(
+        default_factory=lambda: dict(b1=0.9, b2=0.999, eps=1e-8)
+    )
+    dev: str = 'validation'
+    dev_examples: int = 0
+    lengths: Mapping[str, int] = dataclasses.field(default_factory=lambda: dict(inputs=128))
+    eval_batch_size: int = 512
+    at_once: int = 0
+    keep_params: int = 0
+
+    def check(self, task: str) -> None:
+        """Raises UserError for a value that is not allowed, or not for this task."""
+        allowed = {
+            'languages': topics.languages(task),
+            'shots': topics.shots(task) or self.shots,
+            'starts': STARTS,
+            'methods': adaptation.TAGGING_METHODS if is_tagging(task) else adaptation.METHODS,
+        }
+        for key in (*allowed, 'learning_rates', 'seeds'):
+            values = getattr(self, key)
+            if not isinstance(values, list | tuple) or not values:
+                raise UserError(f'config.adapt.{key} is {values!r}; give one or more, as (A, B)')
+            if len(set(values)) < len(values):
+                raise UserError(f'config.adapt.{key} is {tuple(values)}; one of it is there twice')
+            for value in values:
+                if value not in allowed.get(key, values):
+                    known = map(str, allowed[key])
+                    raise errors.unknown(
+                        f'value for {task} in config.adapt.{key}', f'{value}', known
+                    )
+        if self.dev not in shots_lib.DEV_SETS:
+            raise errors.unknown('dev set in config.adapt.dev', self.dev, shots_lib.DEV_SETS)
+        if not self.numbers:
+            raise UserError(
+                f'config.adapt.buckets is {_as_tuple(self.buckets)}; give a number, for the first '
+                'so many, or a range (FIRST, END), such as (30, 40) for those from 30 to 39'
+            )
+        for key, least in (
+            ('epochs', 1), ('patience', 1), ('batch_size', 0),
+            ('eval_batch_size', 1), ('dev_examples', 0), ('at_once', 0), ('keep_params', 0),
+        ):  # fmt: skip
+            if (value := getattr(self, key)) < least:
+                raise UserError(f'config.adapt.{key} is {value}; it must be {least} or more')
+        if not all(isinstance(rate, float | int) and rate > 0 for rate in self.learning_rates):
+            raise UserError(f'config.adapt.learning_rates is {self.learning_rates}; all above 0')
+        if not all(isinstance(seed, int) and 0 <= seed < 2**32 for seed in self.seeds):
+            raise UserError(f'config.adapt.seeds is {self.seeds}; whole numbers from 0 to 2**32')
+        check_keys(self.adam, ('b1', 'b2', 'eps'), 'config.adapt.adam')
+        check_keys(self.lengths, ('inputs',), 'config.adapt.lengths')
+
+    def groups(self, language: str, start: str) -> list['Group']:
+        """The groups of a language that start alike, in their order."""
+        return [Group(language, start, method, k) for method in self.methods for k in self.shots]
+
+    @property
+    def numbers(self) -> range:
+        """Those of the buckets."""
+        return results.bucket_numbers(self.buckets)
+
+    def lanes(self) -> list[Lane]:
+        """The lanes of each group."""
+        return [
+            Lane(bucket, float(rate), seed)
+            for rate in self.learning_rates
+            for bucket in self.numbers
+            for seed in self.seeds
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """What one compiled program adapts."""
+
+    language: str
+    start: str
+    method: str
+    shots: int
+
+    @property
+    def name(self) -> str:
+        """As plan.json and the folders of kept parameters have it."""
+        return f'{self.language}-{self.shots}-{self.method}-{self.start}'
+
+    def row(self, task: str, lane: Lane | None = None, **values: Any) -> results.Row:
+        """A result of this group, or the one without adaptation."""
+        empty = dict(score=None, dev_score=None, best_epoch=None, epochs=None, examples=None)
+        return results.Row(
+            task=task,
+            language=self.language,
+            shots=self.shots,
+            bucket=lane and lane.bucket,
+            method=self.method,
+            start=self.start,
+            learning_rate=lane and lane.learning_rate,
+            seed=lane and lane.seed,
+            metric=topics.main_score(task),
+            **empty | {'status': 'done'} | values,
+        )
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def zero_shot(language: str, start: str) -> Group:
+    """The model without adaptation, as a group of one row."""
+    return Group(language, start, results.ZERO_SHOT, 0)
+
+
+def is_tagging(task: str) -> bool:
+    """Whether words are labelled."""
+    return topics.is_tagging(task)
+
+
+def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Chunk F1 of tags, accuracy of labels, 0 to 100; the same numbers as xlbench.metrics gives.
+
+    Args:
+      view: 'tagging' or 'classification'.
+      labels: their names.
+      gold: [W] numbers of labels, -1 between sentences.
+      predicted: [W], likewise.
+    """
+    if features.VIEWS[view].labels == 'text':
+        return 100.0 * int((gold == predicted).sum()) / len(gold)
+    found = tagging.Chunks(labels).compare(gold, predicted)
+    return 100.0 * float(tagging.f1(*(where.sum() for where in found))[0])
+
+
+def planned(
+    task: str, adapt: Adapt, languages: Sequence[str] = (), starts: Sequence[str] = ()
+) -> list[results.Row]:
+    """Every row there will be, without its result.
+
+    Args:
+      task: of the benchmark.
+      adapt: the block of the config.
+      languages: of these; all by default.
+      starts: likewise.
+    """
+    lanes = adapt.lanes()
+    return [
+        row
+        for language in languages or adapt.languages
+        for start in starts or adapt.starts
+        for row in (
+            zero_shot(language, start).row(task),
+            *(group.row(task, lane) for group in adapt.groups(language, start) for lane in lanes),
+        )
+    ]
+
+
+def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
+    """Rows in the order of results.csv, which is the same however a sweep came about."""
+    methods = (results.ZERO_SHOT, *adaptation.METHODS)
+
+    def place(row: results.Row) -> tuple:
+        named = (
+            (row.language, topics.languages(row.task)),
+            (row.start, STARTS),
+            (row.method, methods),
+        )
+        numbers = (row.shots, row.learning_rate, row.bucket, row.seed)
+        return (
+            # Names of other versions come last.
+            *(names.index(name) if name in names else len(names) for name, names in named),
+            *((number is not None, number or 0) for number in numbers),
+        )
+
+    return sorted(rows, key=place)

@@ -1,0 +1,151 @@
+"""The source-trained model that a sweep adapts."""
+
+import hashlib
+import json
+import pathlib
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, runs
+from xlbench.data import prepared
+from xlbench.errors import UserError
+from xlbench.fewshot import shots as shots_lib
+from xlbench.fewshot.settings import Adapt, is_tagging
+from xlbench.training import checkpoints, init_from, objectives, train_step
+from xlbench.training.experiment import Data
+
+
+def open_data(config: ConfigDict, adapt: Adapt) -> Data:
+    """What the sweep reads, and its source training learns from; makes what is not prepared."""
+    root, vocabulary = config.source.data.root, config.source.data.vocabulary
+    pairs = needed_data(config, adapt)
+    trained = [(stage.mixture, stage.split) for stage in config.source.stages.values()]
+    prepared.ensure(
+        pairs,
+        root=root,
+        vocabulary=vocabulary,
+        sample=config.source.data.sample,
+        vocabulary_size=config.source.data.get('vocabulary_size') or 0,
+        texts=[*trained, *(pair for pair in pairs if pair[1].startswith('shots_'))],
+    )
+    return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}
+
+
+def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
+    """(task or mixture, split) of all that `open_data` opens."""
+    pairs = [
+        pair
+        for language in adapt.languages
+        for pair in shots_lib.needed(config.task, language, adapt.shots, adapt.dev)
+    ]
+    if not config.source_workdir:
+        pairs += [(stage.mixture, stage.split) for stage in config.source.stages.values()]
+        blocks = [b for b in config.source.evals.values() if not b.get('optional')]
+        pairs += [(task, block.split) for block in blocks for task in block.tasks]
+    return list(dict.fromkeys(pairs))
+
+
+class Source:
+    """The model that is adapted.
+
+    Args:
+      workdir: where it is trained, or has been.
+      config: of its training.
+      data: what the sweep reads.
+      mesh: where its parameters go, whole on each device.
+
+    Attributes:
+      workdir: the same.
+      config: the same.
+      labels: what it labels with, by number.
+      model: the module.
+      objective: what it is trained and adapted for.
+
+    Raises:
+      UserError: it cannot be adapted.
+    """
+
+    def __init__(self, workdir: str, config: ConfigDict, data: Data, mesh: Mesh):
+        self.workdir, self.config, self._mesh = workdir, config, mesh
+        vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
+        self.labels = runs.labels_of(data)
+        self.objective = objectives.build(**config.objective)
+        self.model = runs.build_model(config.model, vocabulary['size'], self.labels)
+        self._shapes, self._shardings = train_step.params_like(self.model, self.objective, mesh)
+
+    def params(self, start: str) -> Any:
+        """What adaptations start from."""
+        if start == 'source':
+            step = checkpoints.find_step(self.workdir, 'best')
+            return checkpoints.load_params(self.workdir, step, self._shapes, self._shardings)
+        # As xlbench.train makes them.
+        rng = jax.random.fold_in(jax.random.key(self.config.seed), 2**31 - 1)
+        params = train_step.init_params(self.model, self.objective, self._mesh, rng)
+        if not (spec := self.config.init_from):
+            return params
+        plan = init_from.Plan(spec, self.config.model.family, self.model, self._shapes)
+        return plan.load(params)
+
+
+def source_config(config: ConfigDict) -> ConfigDict:
+    """How the source model is trained, or was; UserError if it is none to adapt to the task."""
+    own, workdir = config.source, config.source_workdir
+    if workdir:
+        own = config_lib.read_config(workdir)
+        if not (pathlib.Path(workdir) / 'DONE').is_file():
+            raise UserError(
+                f'config.source_workdir={workdir} is a run that is not finished; the command that '
+                'began it finishes it'
+            )
+    needed = 'tagging' if is_tagging(config.task) else 'classification'
+    if own.objective.name != needed:
+        raise UserError(
+            f'the source model is trained for {own.objective.name}, and {config.task} is '
+            f'{needed}; name another one in config.source or config.source_workdir'
+        )
+    if rank := own.lora.rank:
+        raise UserError(
+            f'the source model is trained with LoRA of rank {rank}, and only whole models are '
+            'adapted; set config.source.lora.rank to 0, or name another source_workdir'
+        )
+    return own
+
+
+def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> None:
+    """Raises UserError unless texts of the data are what the source model reads and labels."""
+    length, most = adapt.lengths['inputs'], source.model.config.max_positions
+    if length > most:
+        raise UserError(
+            f'config.adapt.lengths.inputs is {length}, but the source model holds {most} tokens; '
+            f'set it to {most} or less'
+        )
+    if not config.source_workdir:
+        return
+    about = config_lib.read_about(source.workdir)
+    if (labels := about.get('labels') or []) != source.labels:
+        raise UserError(
+            f'config.source_workdir={source.workdir} was trained with the labels '
+            f'{", ".join(labels) or "none"}, but {config.task} has {", ".join(source.labels)}'
+        )
+    vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
+    theirs = about.get('vocabulary') or {}
+    if theirs.get('sha256') != vocabulary['sha256']:
+        raise UserError(
+            f'config.source_workdir={source.workdir} was trained with the vocabulary '
+            f'{theirs.get("name")!r}, and the data is prepared with another, '
+            f'{vocabulary["name"]!r}; set config.source.data.vocabulary to it'
+        )
+
+
+def source_model(config: ConfigDict) -> str:
+    """What tells a finished source model from others: a hash; '' for one that is trained here."""
+    if not (workdir := config.source_workdir):
+        return ''
+    about = config_lib.read_about(workdir)
+    trained = {key: value for key, value in about['config'].items() if key != 'mesh'}
+    step = checkpoints.find_step(workdir, 'best')
+    text = json.dumps([trained, about.get('contents'), step], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
