@@ -11,8 +11,8 @@ import random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from xlbench import errors
-from xlbench.data import buckets, buckets as command, conllu, labelled, readers
+from xlbench import buckets as command, errors
+from xlbench.data import buckets, conllu, labelled, readers
 from xlbench.data.buckets import Bucket
 from xlbench.errors import UserError
 

@@ -15,8 +15,8 @@ import children
 import pytest
 import tiny_sweep
 
-from xlbench import errors, files, locks, report
-from xlbench.data import __main__ as data_main, buckets
+from xlbench import buckets, errors, files, locks, report
+from xlbench.data import __main__ as data_main
 from xlbench.errors import UserError
 from xlbench.fewshot import report as fewshot_report
 from xlbench.reporting import results
