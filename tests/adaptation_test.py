@@ -11,8 +11,9 @@ import pytest
 from flax import traverse_util
 
 from xlbench import errors, models
-from xlbench.fewshot import adaptation, shots as shots_lib
-from xlbench.fewshot.adaptation import Lane
+from xlbench.fewshot import adaptation, lanes as lanes_lib, shots as shots_lib
+from xlbench.fewshot.frozen import FrozenEncoder
+from xlbench.fewshot.lanes import Lane
 from xlbench.huggingface import bert as bert_names
 from xlbench.metrics import tagging
 from xlbench.models import heads
@@ -25,7 +26,7 @@ FAMILIES = {'classification': 'sequence_classifier', 'tagging': 'token_classifie
 BUCKETS, ROWS, WIDTH = 5, 6, 12
 # Some gradients are 0 but for rounding (a softmax's keys have a bias); this keeps them small.
 ADAM = dict(b1=0.9, b2=0.999, eps=1e-3)
-TABLE = adaptation.EMBEDDING
+TABLE = lanes_lib.EMBEDDING
 
 
 @dataclasses.dataclass
@@ -159,7 +160,7 @@ def params_of(view, **overrides):
 def frozen_of(view, dev, devices):
     data, mesh = corpus(view, dev), mesh_of(devices)
     objective = objectives.build(view)
-    return adaptation.FrozenEncoder(model_of(view), objective, params_of(view), data, mesh)
+    return FrozenEncoder(model_of(view), objective, params_of(view), data, mesh)
 
 
 @functools.cache
@@ -289,8 +290,8 @@ def test_examples_that_share_a_row_are_apart():
     assert_same(together, apart)
 
 
-METHODS = [('classification', name) for name in adaptation.METHODS]
-METHODS += [('tagging', name) for name in adaptation.TAGGING_METHODS]
+METHODS = [('classification', name) for name in lanes_lib.METHODS]
+METHODS += [('tagging', name) for name in lanes_lib.TAGGING_METHODS]
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'fc')])
@@ -475,14 +476,14 @@ def test_early_stopping(golden):
     for case in golden('fsxlt_early_stop/'):
         inputs, expected = case['inputs'], case['expected']
         scores = inputs['dev_scores'][: inputs['max_epochs']]
-        found = adaptation.early_stopping(scores, inputs['patience'])
+        found = lanes_lib.early_stopping(scores, inputs['patience'])
         names = ('epochs_run', 'best_epoch_1based', 'best')
         assert found == tuple(expected[name] for name in names), case['name']
 
 
 def test_early_stopping_by_hand():
-    assert adaptation.early_stopping([1.0, 2.0, 2.0, 1.0, 9.0], 2) == (4, 2, 2.0)
-    assert adaptation.early_stopping([0.0, 0.0], 2) == (2, 1, 0.0)
+    assert lanes_lib.early_stopping([1.0, 2.0, 2.0, 1.0, 9.0], 2) == (4, 2, 2.0)
+    assert lanes_lib.early_stopping([0.0, 0.0], 2) == (2, 1, 0.0)
 
 
 def test_head_of_cosines(golden):

@@ -70,7 +70,7 @@ def xlbench_step(args: argparse.Namespace):
     import numpy as np
 
     from xlbench import models
-    from xlbench.fewshot import adaptation
+    from xlbench.fewshot import adaptation, lanes as lanes_lib
     from xlbench.parallel import partitioning
     from xlbench.training import objectives
 
@@ -84,7 +84,7 @@ def xlbench_step(args: argparse.Namespace):
     }
     one = {name: x[:1, :1] for name, x in shots.items()}
     shots['examples'] = np.full(args.buckets, args.shots, np.int32)
-    test = adaptation.Eval((one,), np.zeros(1, np.int32), np.zeros(1, np.int32))
+    test = lanes_lib.Eval((one,), np.zeros(1, np.int32), np.zeros(1, np.int32))
     # The encoder itself is never run.
     sizes = dict(vocab_size=8, num_layers=1, num_labels=LABELS, classifier_dropout_rate=0.0)
     model = models.build('sequence_classifier', 'mbert', **sizes)
@@ -104,7 +104,7 @@ def xlbench_step(args: argparse.Namespace):
         epochs=args.epochs,
         frozen=frozen,
     )
-    lanes = [adaptation.Lane(bucket, RATE, 0) for bucket in range(args.buckets)]
+    lanes = [lanes_lib.Lane(bucket, RATE, 0) for bucket in range(args.buckets)]
     at_once = args.at_once or adapter.lanes_at_once(args.shots, len(lanes))
 
     def step():

@@ -18,8 +18,6 @@ what is trained is the head behind it, which reads the hidden states as if they 
 
 import collections
 import dataclasses
-import hashlib
-import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,143 +26,35 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from flax import struct, traverse_util
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from flax import traverse_util
+from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
 from xlbench.errors import UserError, unknown
+from xlbench.fewshot.frozen import FrozenEncoder, Head, resized, stacked
+from xlbench.fewshot.lanes import (
+    EMBEDDING,
+    LANES,
+    METHODS,
+    POOLERS,
+    TAGGING_METHODS,
+    WHOLE,
+    Eval,
+    Lane,
+    Result,
+    State,
+    assigned,
+    early_stopping,
+    put,
+)
 from xlbench.metrics import tagging
 from xlbench.models import bert
 from xlbench.parallel import partitioning
-from xlbench.training.objectives.classification import type_ids
-from xlbench.training.objectives.contract import Batch
 
-EMBEDDING = 'encoder/token_embedder/embedding'
-POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
 _TORCH_ADAM = dict(b1=0.9, b2=0.999, eps=1e-8)
-LANES, WHOLE = PartitionSpec('data'), PartitionSpec()
 # Of a device's memory, what lanes may take; the rest is for what the compiler does not count.
 MEMORY_SHARE = 0.8
 CPU_CACHE = 2**20  # Bytes of lanes that a CPU keeps near.
-# Rows of shots that a frozen encoder reads at a time.
-ROWS_AT_ONCE = 256
-
-
-@dataclasses.dataclass(frozen=True)
-class Method:
-    """What of a model is adapted.
-
-    Attributes:
-      encoder: with everything below the head.
-      pooler: with the layer between encoder and classifier.
-      fresh: the classifier starts anew, drawn with the lane's seed.
-      cosine: the classifier compares directions, see HeadConfig.
-    """
-
-    encoder: bool = False
-    pooler: bool = False
-    fresh: bool = False
-    cosine: bool = False
-
-
-METHODS = {
-    'full': Method(encoder=True, pooler=True),
-    'fc': Method(),
-    'fc_pooler': Method(pooler=True),
-    'cos_pooler': Method(pooler=True, fresh=True, cosine=True),
-    'fc_reset_pooler': Method(pooler=True, fresh=True),
-}
-TAGGING_METHODS = ('full', 'fc')  # Taggers have no pooler.
-
-
-@dataclasses.dataclass(frozen=True)
-class Lane:
-    """One adaptation; `seed` draws dropout, the order of batches and fresh parameters."""
-
-    bucket: int
-    learning_rate: float
-    seed: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What became of a lane.
-
-    Attributes:
-      lane: which.
-      dev_score: the best, 0 to 100; None without a development set.
-      best_epoch: its epoch, from 1.
-      epochs: all that were run.
-      curve: [epochs], the development score after each.
-      predicted: [W] int32, labels of the test set in the order of its `gold`; -1 between sentences.
-      params: of the best epoch, over the whole vocabulary, where they were asked for.
-    """
-
-    lane: Lane
-    dev_score: float | None
-    best_epoch: int
-    epochs: int
-    curve: tuple[float, ...]
-    predicted: np.ndarray
-    params: Any = None
-
-
-def early_stopping(scores: Sequence[float], patience: int) -> tuple[int, int, float]:
-    """(epochs run, best epoch from 1, its score), were `scores` those after each epoch.
-
-    Only a higher score is better, and the first beats none at all (fsxlt/code, adapt_trainer.py).
-    """
-    best_epoch, best = 0, -1.0
-    for epoch, score in enumerate(scores, 1):
-        if score > best:
-            best_epoch, best = epoch, score
-        if epoch - best_epoch >= patience:
-            return epoch, best_epoch, best
-    return len(scores), best_epoch, best
-
-
-@struct.dataclass
-class State:
-    """Lanes in their slots, [slots, ...] each.
-
-    Attributes:
-      bucket, seed, learning_rate: [slots].
-      params: of the adapted part.
-      moments: Adam's.
-      best: `params` of the best epoch; None without a development set.
-      best_score: [slots, 2] int32, as `scores`.
-      best_epoch: [slots].
-      epoch: [slots], epochs done.
-      ended: [slots], nothing here moves any more.
-      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `Adapter._score`.
-    """
-
-    bucket: jax.Array
-    seed: jax.Array
-    learning_rate: jax.Array
-    params: Any
-    moments: Any
-    best: Any
-    best_score: jax.Array
-    best_epoch: jax.Array
-    epoch: jax.Array
-    ended: jax.Array
-    scores: jax.Array
-
-
-@struct.dataclass
-class Eval:
-    """A development or test set on the device.
-
-    Attributes:
-      batches: features [batches, rows, ...], an entry for each shape.
-      take: [W], where each prediction is among all; -1: nowhere.
-      gold: [W], -1 between sentences.
-    """
-
-    batches: tuple[dict[str, jax.Array], ...]
-    take: jax.Array
-    gold: jax.Array
 
 
 class Adapter:
@@ -224,7 +114,7 @@ class Adapter:
             flat = {name: leaf for name, leaf in flat.items() if name.startswith(parts)}
             model = Head(*self._head(model))
         self._model, self._trained = model, flat
-        self._chunks = _put(tagging.Chunks(corpus.labels).tables, mesh)
+        self._chunks = put(tagging.Chunks(corpus.labels).tables, mesh)
         self._data_of: tuple[int, Any] = (0, None)
         self._test_of: tuple[int, Eval] | None = None
         self._compile()
@@ -276,9 +166,9 @@ class Adapter:
             for i in np.flatnonzero(free)[: len(waiting)]:
                 slots[i], done[i] = waiting.popleft(), 0
             if state is None:
-                state = self._begin(data, _assigned(slots))
+                state = self._begin(data, assigned(slots))
             elif any(slot and new for slot, new in zip(slots, free, strict=True)):
-                state = self._refill(state, data, _assigned(slots), free)
+                state = self._refill(state, data, assigned(slots), free)
             running = np.array([slot is not None for slot in slots])
             # The first epoch is always the best one so far.
             last = np.minimum(np.maximum(done[:, 1], 1) + self._patience, self._epochs)
@@ -348,7 +238,7 @@ class Adapter:
 
     def _shapes(self, shots: int, slots: int) -> State:
         """The state of so many lanes, without its values."""
-        state = jax.eval_shape(self._begin, self._data(shots), _assigned([None] * slots))
+        state = jax.eval_shape(self._begin, self._data(shots), assigned([None] * slots))
         sharding = NamedSharding(self._mesh, LANES)
         return jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), state
@@ -385,7 +275,7 @@ class Adapter:
                 'shots': arrays,
                 'dev': None if dev is None else self._eval(shots, dev),
             }
-            self._data_of = shots, _put(found, self._mesh) | {'chunks': self._chunks}
+            self._data_of = shots, put(found, self._mesh) | {'chunks': self._chunks}
         return self._data_of[1]
 
     def _test(self, shots: int) -> Eval:
@@ -400,9 +290,9 @@ class Adapter:
     def _eval(self, shots: int, found: Any) -> Eval:
         """An EvalSet on the devices."""
         if not self._method.encoder:
-            return _put(self.frozen.evaluated(found, self._reads_hidden), self._mesh)
+            return put(self.frozen.evaluated(found, self._reads_hidden), self._mesh)
         batches = tuple(self._renumbered(shots, batch) for batch in found.batches)
-        return _put(_stacked(batches, found.take, found.gold), self._mesh)
+        return put(stacked(batches, found.take, found.gold), self._mesh)
 
     def _renumbered(self, shots: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Features with tokens as `Corpus.ids_of` counts them, in place of its compact ids."""
@@ -562,7 +452,7 @@ class Adapter:
     def _sized(self, params: Any) -> Any:
         """What is trained, over as many ids as these parameters of it have."""
         flat = traverse_util.flatten_dict(params, sep='/')
-        return _resized(self._model, len(flat[EMBEDDING])) if EMBEDDING in flat else self._model
+        return resized(self._model, len(flat[EMBEDDING])) if EMBEDDING in flat else self._model
 
     def _score(self, params: Any, data: Any) -> jax.Array:
         """[2] int32, numerator and denominator of the score of a lane on the development set.
@@ -636,205 +526,3 @@ def _each_lane(function: Any, params: Any, wanted: jax.Array) -> jax.Array:
         return jax.lax.cond(wanted, function, nothing, params)
 
     return jax.lax.map(one, (params, wanted))
-
-
-def _assigned(slots: Sequence[Lane | None]) -> dict[str, np.ndarray]:
-    """The lanes of slots as arrays; a slot without one has ended."""
-    lanes = [slot or Lane(0, 0.0, 0) for slot in slots]
-    return {
-        'bucket': np.array([lane.bucket for lane in lanes], np.int32),
-        'seed': np.array([lane.seed for lane in lanes], np.uint32),
-        'learning_rate': np.array([lane.learning_rate for lane in lanes], np.float32),
-        'ended': np.array([slot is None for slot in slots]),
-    }
-
-
-def _put(tree: Any, mesh: Mesh) -> Any:
-    """Arrays as every device holds them whole."""
-    return jax.device_put(tree, partitioning.replicated(mesh))
-
-
-# ----------------------------------------------------------------------------- the frozen encoder
-
-
-@dataclasses.dataclass(frozen=True)
-class Head:
-    """What is behind a model's encoder, called as objectives call models: states are its tokens.
-
-    Attributes:
-      model: of models.heads.
-      method: the name of the model's method that is called.
-    """
-
-    model: nn.Module
-    method: str
-
-    def apply(self, variables: Any, states: jax.Array, segment_ids: jax.Array, **options: Any):
-        """States [..., emb_dim] -> logits [..., labels]."""
-        del segment_ids
-        return self.model.apply(variables, states, method=self.method, **options)
-
-
-class FrozenEncoder:
-    """A model that does not change, and what its encoder makes of a corpus, computed once.
-
-    Args:
-      model: SequenceClassifier or TokenClassifier.
-      objective: Classification or Tagging.
-      params: over the whole vocabulary.
-      corpus: a fewshot.shots.Corpus.
-      mesh: rows are cut over its axis 'data'.
-
-    Attributes:
-      model: over the ids of the corpus.
-      params: likewise, on every device.
-    """
-
-    def __init__(self, model: nn.Module, objective: Any, params: Any, corpus: Any, mesh: Mesh):
-        self.model = _resized(model, len(corpus.token_ids))
-        flat = traverse_util.flatten_dict(params, sep='/')
-        flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
-        self.params = _put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
-        self._objective, self._corpus, self._mesh = objective, corpus, mesh
-        self._of_words = features.VIEWS[objective.view].labels == 'word'
-        self._kept: dict[Any, Any] = {}
-        self._predict = jax.jit(lambda params, x: objective.row_losses(self.model, params, x))
-        self._hidden = jax.jit(self._hidden_states)
-        self._pool = jax.jit(
-            lambda params, x: self.model.apply({'params': params}, x, method='pool')
-        )
-
-    def _hidden_states(self, params: Any, batch: Batch) -> jax.Array:
-        return self.model.apply(
-            {'params': params},
-            batch['encoder_input_tokens'],
-            batch['encoder_segment_ids'],
-            **type_ids(self.model, batch),
-            method='hidden',
-        )
-
-    def predict(self, found: Any) -> np.ndarray:
-        """[W] int32: labels of an EvalSet, -1 at separators."""
-        flat = [
-            np.array(self._predict(self.params, self._rows(batch))['predicted']).reshape(-1)
-            for batch in found.batches
-        ]
-        return np.where(found.take >= 0, np.concatenate(flat)[found.take], -1)
-
-    def shots(self, shots: int, hidden: bool = True) -> dict[str, np.ndarray]:
-        """The features of all buckets with states in place of tokens.
-
-        Args:
-          shots: of the corpus.
-          hidden: hidden states, or else what the pooler makes of them.
-
-        Returns:
-          As Corpus.bucket_arrays, with encoder_input_tokens [buckets, rows, emb_dim]; or, for
-          tagging, [buckets, rows, words, emb_dim], only of labelled pieces, likewise the labels.
-        """
-        if shots not in self._kept:
-            self._kept[shots] = self._of_shots(shots)
-        arrays = self._kept[shots]
-        name = 'encoder_input_tokens'
-        return arrays if hidden else arrays | {name: self._pooled(arrays[name])}
-
-    def evaluated(self, found: Any, hidden: bool = True) -> Eval:
-        """An EvalSet as one batch of the states of what is scored, in the order of its gold."""
-        key = _digest(found)
-        if key not in self._kept:
-            self._kept[key] = self._of_eval(found)
-        states, size = self._kept[key], len(found.take)
-        batch = {
-            'encoder_input_tokens': states if hidden else self._pooled(states),
-            'encoder_segment_ids': np.zeros((size, 1), np.int32),
-            'labels': np.zeros(size, np.int32),
-            self._objective.weights: np.zeros(size, np.float32),
-        }
-        take = np.where(found.take >= 0, np.arange(size), -1).astype(np.int32)
-        return Eval(({name: x[None] for name, x in batch.items()},), take, found.gold)
-
-    def _of_shots(self, shots: int) -> dict[str, np.ndarray]:
-        arrays = dict(self._corpus.bucket_arrays(shots))
-        examples, (buckets, rows) = arrays.pop('examples'), arrays['labels'].shape[:2]
-        flat = {name: x.reshape(buckets * rows, *x.shape[2:]) for name, x in arrays.items()}
-        places = None
-        if self._of_words:
-            unlabelled = flat['label_weights'] == 0
-            most = -(-max((~unlabelled).sum(-1).max(), 1) // 8) * 8
-            places = np.argsort(unlabelled, axis=-1, kind='stable')[:, :most]
-            labelled = {
-                name: np.take_along_axis(flat[name], places, axis=-1)
-                for name in ('labels', 'label_weights')
-            }
-        states = []
-        for start in range(0, buckets * rows, ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            x = self._states({name: x[part] for name, x in flat.items()})
-            states.append(x if places is None else np.take_along_axis(x, places[part, :, None], 1))
-        flat |= {} if places is None else labelled
-        flat['encoder_input_tokens'] = np.concatenate(states)
-        flat['encoder_segment_ids'] = np.zeros((buckets * rows, 1), np.int32)
-        return {
-            **{name: x.reshape(buckets, rows, *x.shape[1:]) for name, x in flat.items()},
-            'examples': examples,
-        }
-
-    def _of_eval(self, found: Any) -> np.ndarray:
-        """[W, emb_dim]; 0 at separators."""
-        states, start = None, 0
-        for batch in found.batches:
-            x = self._states(batch)
-            x = x.reshape(-1, x.shape[-1])
-            if states is None:
-                states = np.zeros((len(found.take), x.shape[-1]), x.dtype)
-            here = (found.take >= start) & (found.take < start + len(x))
-            states[here] = x[found.take[here] - start]
-            start += len(x)
-        return states
-
-    def _states(self, batch: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Hidden states of a batch: [rows(, length), emb_dim]."""
-        return np.array(self._hidden(self.params, self._rows(batch)))
-
-    def _pooled(self, states: np.ndarray) -> np.ndarray:
-        """What the pooler makes of hidden states [..., emb_dim]."""
-        flat = self._pool(self.params, states.reshape(-1, states.shape[-1]))
-        return np.array(flat).reshape(states.shape)
-
-    def _rows(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
-        """A batch on the devices, cut along its rows where they divide them."""
-        rows = len(batch['labels'])
-        spec = LANES if rows % self._mesh.shape['data'] == 0 else WHOLE
-        return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
-
-
-def _digest(found: Any) -> str:
-    """Equal for equal EvalSets: the development set is often the same for all numbers of shots."""
-    digest = hashlib.sha256(found.take.tobytes())
-    for batch in found.batches:
-        digest.update(batch['encoder_input_tokens'].tobytes())
-    return digest.hexdigest()
-
-
-def _resized(model: nn.Module, vocab_size: int) -> nn.Module:
-    """The model over so many ids."""
-    return model.clone(config=dataclasses.replace(model.config, vocab_size=vocab_size))
-
-
-def _stacked(
-    batches: Sequence[Mapping[str, np.ndarray]], take: np.ndarray, gold: np.ndarray
-) -> Eval:
-    """An EvalSet with its batches of one shape stacked, so that one program goes over them."""
-    shapes = [batch['encoder_input_tokens'].shape for batch in batches]
-    order = sorted(range(len(shapes)), key=lambda i: shapes[i])
-    sizes = np.array([batch['labels'].size for batch in batches])
-    starts = np.cumsum(sizes) - sizes
-    moved = np.empty_like(starts)
-    moved[order] = np.cumsum(sizes[order]) - sizes[order]
-    batch = np.searchsorted(starts, take, 'right') - 1
-    take = np.where(take >= 0, take - starts[batch] + moved[batch], -1)
-    stacks = tuple(
-        jax.tree.map(lambda *x: np.stack(x), *(batches[i] for i in group))
-        for _, group in itertools.groupby(order, lambda i: shapes[i])
-    )
-    return Eval(stacks, take.astype(np.int32), gold)

@@ -15,8 +15,14 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, files, foreign, logs
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
-from xlbench.fewshot import adaptation, report, results, shots as shots_lib
-from xlbench.fewshot.adaptation import Lane
+from xlbench.fewshot import (
+    adaptation,
+    report,
+    results,
+    shots as shots_lib,
+)
+from xlbench.fewshot.frozen import FrozenEncoder
+from xlbench.fewshot.lanes import METHODS, Lane
 from xlbench.fewshot.settings import Adapt, Group, in_order, is_tagging, planned, score, zero_shot
 from xlbench.fewshot.source import Source
 from xlbench.parallel.preemption import Interrupted
@@ -110,7 +116,7 @@ class Runner:
             if self._journal.has_all(planned(self._task, self._adapt, [language], [start])):
                 continue
             params = self._source.params(start)
-            frozen = adaptation.FrozenEncoder(
+            frozen = FrozenEncoder(
                 self._source.model, self._source.objective, params, corpus, self._mesh
             )
             unadapted = zero_shot(language, start)
@@ -131,7 +137,7 @@ class Runner:
         groups: Sequence[Group],
         corpus: shots_lib.Corpus,
         params: Any,
-        frozen: adaptation.FrozenEncoder,
+        frozen: FrozenEncoder,
     ) -> None:
         """Groups of one method."""
         gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
@@ -153,7 +159,7 @@ class Runner:
             self._run_group(group, adapter, corpus)
 
     def _zero_shot(
-        self, group: Group, corpus: shots_lib.Corpus, frozen: adaptation.FrozenEncoder
+        self, group: Group, corpus: shots_lib.Corpus, frozen: FrozenEncoder
     ) -> None:
         predicted = frozen.predict(corpus.test)
         found = score(self._view, corpus.labels, corpus.test.gold, predicted)
@@ -235,7 +241,7 @@ class Runner:
         about = config_lib.read_about(self._source.workdir)
         vocabulary = tokenizers.path_of_workdir(self._source.workdir, about)
         config = ConfigDict(about.pop('config'))
-        if adaptation.METHODS[group.method].cosine:
+        if METHODS[group.method].cosine:
             with config.unlocked():
                 config.model.head = 'cosine'
         lane_of = dataclasses.asdict(group) | dataclasses.asdict(lane)

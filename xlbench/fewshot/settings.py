@@ -11,8 +11,8 @@ from xlbench.benchmarks import topics
 from xlbench.config import check_keys
 from xlbench.data import features
 from xlbench.errors import UserError
-from xlbench.fewshot import adaptation, results, shots as shots_lib
-from xlbench.fewshot.adaptation import Lane
+from xlbench.fewshot import results, shots as shots_lib
+from xlbench.fewshot.lanes import METHODS, TAGGING_METHODS, Lane
 from xlbench.metrics import tagging
 
 STARTS = ('source', 'none')
@@ -29,7 +29,7 @@ class Adapt:
         the ten buckets from 30 to 39.
       learning_rates: of Adam, without a schedule.
       starts: 'source', the source-trained model; 'none', what source training began with.
-      methods: see adaptation.METHODS.
+      methods: see lanes.METHODS.
       seeds: of dropout, of the order of examples and of fresh heads.
       epochs: at most.
       patience: epochs without a higher dev score after which an adaptation ends.
@@ -69,7 +69,7 @@ class Adapt:
             'languages': topics.languages(task),
             'shots': topics.shots(task) or self.shots,
             'starts': STARTS,
-            'methods': adaptation.TAGGING_METHODS if is_tagging(task) else adaptation.METHODS,
+            'methods': TAGGING_METHODS if is_tagging(task) else METHODS,
         }
         for key in (*allowed, 'learning_rates', 'seeds'):
             values = getattr(self, key)
@@ -207,7 +207,7 @@ def planned(
 
 def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
     """Rows in the order of results.csv, which is the same however a sweep came about."""
-    methods = (results.ZERO_SHOT, *adaptation.METHODS)
+    methods = (results.ZERO_SHOT, *METHODS)
 
     def place(row: results.Row) -> tuple:
         named = (

@@ -98,7 +98,7 @@ class Classification:
 def type_ids(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:
     """The argument `type_ids` of a model that knows several, if the batch has them.
 
-    RoBERTa knows one type, and a model of hidden states alone (fewshot/adaptation.py) none.
+    RoBERTa knows one type, and a model of hidden states alone (fewshot/frozen.py) none.
     """
     num_types = getattr(getattr(model, 'config', None), 'type_vocab_size', 1)
     types = batch.get('encoder_type_ids')

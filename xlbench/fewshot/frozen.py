@@ -1,0 +1,204 @@
+"""An encoder that stays as it is: run once over every text, for the head behind it."""
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import numpy as np
+from flax import traverse_util
+from jax.sharding import Mesh, NamedSharding
+
+from xlbench.data import features
+from xlbench.fewshot.lanes import EMBEDDING, LANES, WHOLE, Eval, put
+from xlbench.training.objectives.classification import type_ids
+from xlbench.training.objectives.contract import Batch
+
+# Rows of shots that a frozen encoder reads at a time.
+ROWS_AT_ONCE = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """What is behind a model's encoder, called as objectives call models: states are its tokens.
+
+    Attributes:
+      model: of models.heads.
+      method: the name of the model's method that is called.
+    """
+
+    model: nn.Module
+    method: str
+
+    def apply(self, variables: Any, states: jax.Array, segment_ids: jax.Array, **options: Any):
+        """States [..., emb_dim] -> logits [..., labels]."""
+        del segment_ids
+        return self.model.apply(variables, states, method=self.method, **options)
+
+
+class FrozenEncoder:
+    """A model that does not change, and what its encoder makes of a corpus, computed once.
+
+    Args:
+      model: SequenceClassifier or TokenClassifier.
+      objective: Classification or Tagging.
+      params: over the whole vocabulary.
+      corpus: a fewshot.shots.Corpus.
+      mesh: rows are cut over its axis 'data'.
+
+    Attributes:
+      model: over the ids of the corpus.
+      params: likewise, on every device.
+    """
+
+    def __init__(self, model: nn.Module, objective: Any, params: Any, corpus: Any, mesh: Mesh):
+        self.model = resized(model, len(corpus.token_ids))
+        flat = traverse_util.flatten_dict(params, sep='/')
+        flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
+        self.params = put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
+        self._objective, self._corpus, self._mesh = objective, corpus, mesh
+        self._of_words = features.VIEWS[objective.view].labels == 'word'
+        self._kept: dict[Any, Any] = {}
+        self._predict = jax.jit(lambda params, x: objective.row_losses(self.model, params, x))
+        self._hidden = jax.jit(self._hidden_states)
+        self._pool = jax.jit(
+            lambda params, x: self.model.apply({'params': params}, x, method='pool')
+        )
+
+    def _hidden_states(self, params: Any, batch: Batch) -> jax.Array:
+        return self.model.apply(
+            {'params': params},
+            batch['encoder_input_tokens'],
+            batch['encoder_segment_ids'],
+            **type_ids(self.model, batch),
+            method='hidden',
+        )
+
+    def predict(self, found: Any) -> np.ndarray:
+        """[W] int32: labels of an EvalSet, -1 at separators."""
+        flat = [
+            np.array(self._predict(self.params, self._rows(batch))['predicted']).reshape(-1)
+            for batch in found.batches
+        ]
+        return np.where(found.take >= 0, np.concatenate(flat)[found.take], -1)
+
+    def shots(self, shots: int, hidden: bool = True) -> dict[str, np.ndarray]:
+        """The features of all buckets with states in place of tokens.
+
+        Args:
+          shots: of the corpus.
+          hidden: hidden states, or else what the pooler makes of them.
+
+        Returns:
+          As Corpus.bucket_arrays, with encoder_input_tokens [buckets, rows, emb_dim]; or, for
+          tagging, [buckets, rows, words, emb_dim], only of labelled pieces, likewise the labels.
+        """
+        if shots not in self._kept:
+            self._kept[shots] = self._of_shots(shots)
+        arrays = self._kept[shots]
+        name = 'encoder_input_tokens'
+        return arrays if hidden else arrays | {name: self._pooled(arrays[name])}
+
+    def evaluated(self, found: Any, hidden: bool = True) -> Eval:
+        """An EvalSet as one batch of the states of what is scored, in the order of its gold."""
+        key = digest(found)
+        if key not in self._kept:
+            self._kept[key] = self._of_eval(found)
+        states, size = self._kept[key], len(found.take)
+        batch = {
+            'encoder_input_tokens': states if hidden else self._pooled(states),
+            'encoder_segment_ids': np.zeros((size, 1), np.int32),
+            'labels': np.zeros(size, np.int32),
+            self._objective.weights: np.zeros(size, np.float32),
+        }
+        take = np.where(found.take >= 0, np.arange(size), -1).astype(np.int32)
+        return Eval(({name: x[None] for name, x in batch.items()},), take, found.gold)
+
+    def _of_shots(self, shots: int) -> dict[str, np.ndarray]:
+        arrays = dict(self._corpus.bucket_arrays(shots))
+        examples, (buckets, rows) = arrays.pop('examples'), arrays['labels'].shape[:2]
+        flat = {name: x.reshape(buckets * rows, *x.shape[2:]) for name, x in arrays.items()}
+        places = None
+        if self._of_words:
+            unlabelled = flat['label_weights'] == 0
+            most = -(-max((~unlabelled).sum(-1).max(), 1) // 8) * 8
+            places = np.argsort(unlabelled, axis=-1, kind='stable')[:, :most]
+            labelled = {
+                name: np.take_along_axis(flat[name], places, axis=-1)
+                for name in ('labels', 'label_weights')
+            }
+        states = []
+        for start in range(0, buckets * rows, ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            x = self._states({name: x[part] for name, x in flat.items()})
+            states.append(x if places is None else np.take_along_axis(x, places[part, :, None], 1))
+        flat |= {} if places is None else labelled
+        flat['encoder_input_tokens'] = np.concatenate(states)
+        flat['encoder_segment_ids'] = np.zeros((buckets * rows, 1), np.int32)
+        return {
+            **{name: x.reshape(buckets, rows, *x.shape[1:]) for name, x in flat.items()},
+            'examples': examples,
+        }
+
+    def _of_eval(self, found: Any) -> np.ndarray:
+        """[W, emb_dim]; 0 at separators."""
+        states, start = None, 0
+        for batch in found.batches:
+            x = self._states(batch)
+            x = x.reshape(-1, x.shape[-1])
+            if states is None:
+                states = np.zeros((len(found.take), x.shape[-1]), x.dtype)
+            here = (found.take >= start) & (found.take < start + len(x))
+            states[here] = x[found.take[here] - start]
+            start += len(x)
+        return states
+
+    def _states(self, batch: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Hidden states of a batch: [rows(, length), emb_dim]."""
+        return np.array(self._hidden(self.params, self._rows(batch)))
+
+    def _pooled(self, states: np.ndarray) -> np.ndarray:
+        """What the pooler makes of hidden states [..., emb_dim]."""
+        flat = self._pool(self.params, states.reshape(-1, states.shape[-1]))
+        return np.array(flat).reshape(states.shape)
+
+    def _rows(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
+        """A batch on the devices, cut along its rows where they divide them."""
+        rows = len(batch['labels'])
+        spec = LANES if rows % self._mesh.shape['data'] == 0 else WHOLE
+        return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
+
+
+def digest(found: Any) -> str:
+    """Equal for equal EvalSets: the development set is often the same for all numbers of shots."""
+    digest = hashlib.sha256(found.take.tobytes())
+    for batch in found.batches:
+        digest.update(batch['encoder_input_tokens'].tobytes())
+    return digest.hexdigest()
+
+
+def resized(model: nn.Module, vocab_size: int) -> nn.Module:
+    """The model over so many ids."""
+    return model.clone(config=dataclasses.replace(model.config, vocab_size=vocab_size))
+
+
+def stacked(
+    batches: Sequence[Mapping[str, np.ndarray]], take: np.ndarray, gold: np.ndarray
+) -> Eval:
+    """An EvalSet with its batches of one shape stacked, so that one program goes over them."""
+    shapes = [batch['encoder_input_tokens'].shape for batch in batches]
+    order = sorted(range(len(shapes)), key=lambda i: shapes[i])
+    sizes = np.array([batch['labels'].size for batch in batches])
+    starts = np.cumsum(sizes) - sizes
+    moved = np.empty_like(starts)
+    moved[order] = np.cumsum(sizes[order]) - sizes[order]
+    batch = np.searchsorted(starts, take, 'right') - 1
+    take = np.where(take >= 0, take - starts[batch] + moved[batch], -1)
+    stacks = tuple(
+        jax.tree.map(lambda *x: np.stack(x), *(batches[i] for i in group))
+        for _, group in itertools.groupby(order, lambda i: shapes[i])
+    )
+    return Eval(stacks, take.astype(np.int32), gold)

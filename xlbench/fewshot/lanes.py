@@ -1,0 +1,150 @@
+"""Lanes: adaptations side by side, the methods of arXiv:2012.15682, and their results."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from flax import struct
+from jax.sharding import Mesh, PartitionSpec
+
+from xlbench.parallel import partitioning
+
+EMBEDDING = 'encoder/token_embedder/embedding'
+POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
+LANES = PartitionSpec('data')
+WHOLE = PartitionSpec()
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """What of a model is adapted.
+
+    Attributes:
+      encoder: with everything below the head.
+      pooler: with the layer between encoder and classifier.
+      fresh: the classifier starts anew, drawn with the lane's seed.
+      cosine: the classifier compares directions, see HeadConfig.
+    """
+
+    encoder: bool = False
+    pooler: bool = False
+    fresh: bool = False
+    cosine: bool = False
+
+
+METHODS = {
+    'full': Method(encoder=True, pooler=True),
+    'fc': Method(),
+    'fc_pooler': Method(pooler=True),
+    'cos_pooler': Method(pooler=True, fresh=True, cosine=True),
+    'fc_reset_pooler': Method(pooler=True, fresh=True),
+}
+TAGGING_METHODS = ('full', 'fc')  # Taggers have no pooler.
+
+
+@dataclasses.dataclass(frozen=True)
+class Lane:
+    """One adaptation; `seed` draws dropout, the order of batches and fresh parameters."""
+
+    bucket: int
+    learning_rate: float
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What became of a lane.
+
+    Attributes:
+      lane: which.
+      dev_score: the best, 0 to 100; None without a development set.
+      best_epoch: its epoch, from 1.
+      epochs: all that were run.
+      curve: [epochs], the development score after each.
+      predicted: [W] int32, labels of the test set in the order of its `gold`; -1 between sentences.
+      params: of the best epoch, over the whole vocabulary, where they were asked for.
+    """
+
+    lane: Lane
+    dev_score: float | None
+    best_epoch: int
+    epochs: int
+    curve: tuple[float, ...]
+    predicted: np.ndarray
+    params: Any = None
+
+
+def early_stopping(scores: Sequence[float], patience: int) -> tuple[int, int, float]:
+    """(epochs run, best epoch from 1, its score), were `scores` those after each epoch.
+
+    Only a higher score is better, and the first beats none at all (fsxlt/code, adapt_trainer.py).
+    """
+    best_epoch, best = 0, -1.0
+    for epoch, score in enumerate(scores, 1):
+        if score > best:
+            best_epoch, best = epoch, score
+        if epoch - best_epoch >= patience:
+            return epoch, best_epoch, best
+    return len(scores), best_epoch, best
+
+
+@struct.dataclass
+class State:
+    """Lanes in their slots, [slots, ...] each.
+
+    Attributes:
+      bucket, seed, learning_rate: [slots].
+      params: of the adapted part.
+      moments: Adam's.
+      best: `params` of the best epoch; None without a development set.
+      best_score: [slots, 2] int32, as `scores`.
+      best_epoch: [slots].
+      epoch: [slots], epochs done.
+      ended: [slots], nothing here moves any more.
+      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `Adapter._score`.
+    """
+
+    bucket: jax.Array
+    seed: jax.Array
+    learning_rate: jax.Array
+    params: Any
+    moments: Any
+    best: Any
+    best_score: jax.Array
+    best_epoch: jax.Array
+    epoch: jax.Array
+    ended: jax.Array
+    scores: jax.Array
+
+
+@struct.dataclass
+class Eval:
+    """A development or test set on the device.
+
+    Attributes:
+      batches: features [batches, rows, ...], an entry for each shape.
+      take: [W], where each prediction is among all; -1: nowhere.
+      gold: [W], -1 between sentences.
+    """
+
+    batches: tuple[dict[str, jax.Array], ...]
+    take: jax.Array
+    gold: jax.Array
+
+
+def assigned(slots: Sequence[Lane | None]) -> dict[str, np.ndarray]:
+    """The lanes of slots as arrays; a slot without one has ended."""
+    lanes = [slot or Lane(0, 0.0, 0) for slot in slots]
+    return {
+        'bucket': np.array([lane.bucket for lane in lanes], np.int32),
+        'seed': np.array([lane.seed for lane in lanes], np.uint32),
+        'learning_rate': np.array([lane.learning_rate for lane in lanes], np.float32),
+        'ended': np.array([slot is None for slot in slots]),
+    }
+
+
+def put(tree: Any, mesh: Mesh) -> Any:
+    """Arrays as every device holds them whole."""
+    return jax.device_put(tree, partitioning.replicated(mesh))
