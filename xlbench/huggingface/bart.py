@@ -9,7 +9,7 @@ ignored.
 from collections.abc import Mapping
 from typing import Any
 
-from xlbench.errors import UserError
+from xlbench.errors import UserError, shortened
 from xlbench.huggingface.mapping import Entry
 from xlbench.models.bart import VARIANTS, BartConfig
 
@@ -145,7 +145,7 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     activation = config['activation_function']
     if activation not in _ACTIVATIONS:
         raise UserError(
-            f'config.json: activation_function is {activation!r}; supported: '
+            f'config.json: activation_function is {shortened(activation)}; supported: '
             f'{", ".join(_ACTIVATIONS)}'
         )
     fields = {ours: config[keys[0]] for ours, keys in _KEYS.items()}
@@ -165,7 +165,8 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _expect(config: Mapping[str, Any], key: str, value: Any, why: str = '') -> None:
     if config.get(key, value) != value:
-        raise UserError(f'config.json: {key} is {config[key]}; supported: {value}{why}')
+        given = shortened(config[key])
+        raise UserError(f'config.json: {key} is {given}; supported: {value}{why}')
 
 
 def to_config(family: str, config: BartConfig, ids: Mapping[str, int | None]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from xlbench.errors import UserError
+from xlbench.errors import UserError, shortened
 from xlbench.huggingface.mapping import Entry
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoderConfig
@@ -234,7 +234,7 @@ def _halves(config: Mapping[str, Any]) -> dict[str, Any]:
         model_type = config.get(half, {}).get('model_type')
         if model_type not in MODEL_TYPES[:3]:
             raise UserError(
-                f'config.json: {half}.model_type is {model_type!r}; supported: '
+                f'config.json: {half}.model_type is {shortened(model_type)}; supported: '
                 f'{", ".join(MODEL_TYPES[:3])}'
             )
     if config.get('tie_encoder_decoder'):
@@ -260,7 +260,8 @@ def _encoder(
             raise UserError(f'config.json lacks {prefix + key!r}, which a BERT needs')
     for key, value in (_FIXED | fixed).items():
         if config.get(key, value) != value:
-            raise UserError(f'config.json: {prefix}{key} is {config[key]!r}; supported: {value!r}')
+            given = shortened(config[key])
+            raise UserError(f'config.json: {prefix}{key} is {given}; supported: {value!r}')
     # RoBERTa's positions begin after its padding id.
     offset = 0 if config['model_type'] == 'bert' else config.get('pad_token_id', 1) + 1
     if config['hidden_size'] % config['num_attention_heads']:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from xlbench.errors import UserError
+from xlbench.errors import UserError, shortened
 from xlbench.huggingface.mapping import Entry
 from xlbench.models.t5 import T5Config
 
@@ -100,9 +100,9 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
         if config.get(key) is None:
             raise UserError(f'config.json lacks {key!r}, which a T5 needs')
     if config['feed_forward_proj'] not in _MLPS:
+        given = shortened(config['feed_forward_proj'])
         raise UserError(
-            f'config.json: feed_forward_proj is {config["feed_forward_proj"]!r}; supported: '
-            f'{", ".join(_MLPS)}'
+            f'config.json: feed_forward_proj is {given}; supported: {", ".join(_MLPS)}'
         )
     if config['layer_norm_epsilon'] != 1e-6:
         raise UserError(
