@@ -89,10 +89,14 @@ def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
     return [found[name] for name in sorted(found)]
 
 
-@functools.cache
 def code_fingerprint(name: str) -> str | None:
     """What defines task or mixture `name`, as a hash; see freshness.py."""
-    word = safe_name(name, 'task').split('_')[0]
+    return _of_word(safe_name(name, 'task').split('_')[0])
+
+
+@functools.cache
+def _of_word(word: str) -> str | None:
+    """The same for all tasks of a file: a run opens many of one."""
     return of_task_file(os.path.join(os.path.dirname(tasks.__file__), f'{word}.py'))
 
 
