@@ -29,6 +29,7 @@ import numpy as np
 from xlbench import errors, files, locks, machine, names
 from xlbench.benchmarks import languages
 from xlbench.data import prepared, readers, tokenizers
+from xlbench.in_flight import in_flight
 from xlbench.preparation import workers as workers_lib
 
 BATCH = 1024  # Examples for one call of the tokenizer.
@@ -518,16 +519,13 @@ def _prepare_one(job: Job, shared: workers_lib.Shared, root: str, vocabulary: st
         futures.ThreadPoolExecutor(1) as thread,
     ):
         # The next batch is tokenised, outside Python's lock, while the last one is written.
-        pending, total = None, 0
+        total = 0
         with reading(job, policy):
-            for batch in records(task, job.split):
-                if pending:
-                    pending.result()
-                pending = thread.submit(writer.write_batch, batch)
+            write = functools.partial(thread.submit, writer.write_batch)
+            for batch, written in in_flight(records(task, job.split), write, depth=1):
+                written.result()
                 total += len(batch)
                 shared.count(len(batch))
-        if pending:
-            pending.result()
         skipped = [skipped_entry(bad, root) for bad in policy.skipped]
         complete(manifest, job, root, total, skipped, policy.left_out)
     return Done(job, prepared.open_task(root, vocabulary, job.task, job.split).manifest, False)
