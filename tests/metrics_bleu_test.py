@@ -1,4 +1,4 @@
-"""BLEU and chrF: hand-worked numbers, tokenizers, mistakes."""
+"""BLEU, chrF, chrF++ and TER: hand-worked numbers, tokenizers, mistakes."""
 
 import math
 
@@ -99,3 +99,31 @@ def test_bounds(texts):
     for metric in (bleu.SacreBleu(), bleu.SacreBleu('zh'), bleu.ChrF()):
         rows = [metric(targets, predictions), *metric.per_example(targets, predictions)]
         assert all(0.0 <= value <= 100.0 + 1e-9 for row in rows for value in row.values())
+
+
+def test_chrf_with_words():
+    # 'a b' against 'a c': one of two characters and one of two words, no pair of either: the order
+    # of characters that both have is 2, so that four of precision and recall are 1/2, 0, 1/2, 0.
+    metric = bleu.ChrFPlusPlus()
+    assert metric(['a c'], ['a b'])['chrfpp'] == pytest.approx(25.0, rel=REL)
+    assert bleu.ChrF(word_order=2)(['a c'], ['a b']) == metric(['a c'], ['a b'])
+    assert '|nw:2|' in metric.signature
+
+
+def test_ter_by_hand():
+    # A block that moves is one edit, of 4 words; a substitution one of 3.
+    metric = bleu.Ter()
+    targets, predictions = ['a b c d', 'x y z'], ['c d a b', 'X y w']
+    assert [row['ter'] for row in metric.per_example(targets, predictions)] == pytest.approx(
+        [100 / 4, 100 / 3], rel=REL
+    )
+    assert metric(targets, predictions)['ter'] == pytest.approx(100 * 2 / 7, rel=REL)
+    assert bleu.Ter(case_sensitive=True)(targets, predictions)['ter'] == pytest.approx(100 * 3 / 7)
+    assert metric([['a b', 'a b c d']], ['a b c'])['ter'] == pytest.approx(100 / 3, rel=REL)
+    assert metric(['a'], ['b c d'])['ter'] == pytest.approx(300.0, rel=REL)
+
+
+def test_ter_of_chinese_counts_characters():
+    assert bleu.Ter.for_language('zh')(['我们去公园'], ['我们去学校'])['ter'] == pytest.approx(40.0)
+    assert '|norm:yes|' in bleu.Ter.for_language('zh').signature
+    assert bleu.Ter.for_language('de') == bleu.Ter()

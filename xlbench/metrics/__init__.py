@@ -1,4 +1,4 @@
-"""Scores of generated text, every one between 0 and 100.
+"""Scores of generated text, between 0 and 100 but for those that say otherwise.
 
 A metric is called with `(targets, predictions)`, two lists of strings, and returns a score per
 name, as SeqIO's `metric_fns` do. Those here are frozen dataclasses whose `signature` says what
@@ -8,7 +8,7 @@ metric what it takes, and a `Suite` holds those of a task. Manifests keep metric
 specs.py.
 """
 
-from xlbench.metrics.bleu import ChrF, SacreBleu
+from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
@@ -19,6 +19,7 @@ from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 
 __all__ = [
     'ChrF',
+    'ChrFPlusPlus',
     'ChunkF1',
     'Classification',
     'Distinct',
@@ -28,6 +29,7 @@ __all__ = [
     'SacreBleu',
     'Suite',
     'TagAccuracy',
+    'Ter',
     'from_spec',
     'num_predictions',
     'score',

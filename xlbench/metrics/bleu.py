@@ -1,4 +1,4 @@
-"""BLEU and chrF by sacrebleu (arXiv:1804.08771), with its own signatures."""
+"""BLEU, chrF, chrF++ and TER by sacrebleu (arXiv:1804.08771), with its own signatures."""
 
 import dataclasses
 import functools
@@ -13,6 +13,7 @@ from xlbench.benchmarks import languages
 from xlbench.metrics import pairs
 
 Targets = Sequence[str | Sequence[str]]
+Scorer = sacrebleu.metrics.BLEU | sacrebleu.metrics.CHRF | sacrebleu.metrics.TER
 # Those of sacrebleu that need neither another package nor a download.
 TOKENIZERS = ('13a', 'char', 'intl', 'none', 'zh')
 
@@ -72,13 +73,16 @@ class SacreBleu:
 
 
 @dataclasses.dataclass(frozen=True)
-class ChrF:
-    """Corpus chrF2, 0 to 100: F-score of character n-grams (Popovic 2015, W15-3049).
-
-    A target may be several references, as for SacreBleu; the best one counts.
-    """
+class _ByStatistics:
+    """A metric of sacrebleu whose segments are scored as its corpora are."""
 
     several_references: ClassVar[bool] = True
+    scorer: ClassVar[type]
+
+    @property
+    def score_name(self) -> str:
+        """What the score is called."""
+        raise NotImplementedError
 
     @property
     def signature(self) -> str:
@@ -87,19 +91,95 @@ class ChrF:
 
     def signature_of(self, counts: Sequence[int]) -> str:
         """The signature where examples have so many references each."""
-        return _signature(_chrf(), counts)
+        return _signature(self._scorer(), counts)
 
     def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
-        """chrF of the corpus: not the mean over examples."""
-        return {'chrf': _corpus_score(_chrf(), targets, predictions)}
+        """The score of the corpus: not the mean over examples."""
+        return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
 
     def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
-        """chrF of each sentence."""
+        """The score of each text."""
         rows = pairs.check_references(targets, predictions)
+        scorer = self._scorer()
         return [
-            {'chrf': _chrf().sentence_score(prediction, row).score}
+            {self.score_name: scorer.sentence_score(prediction, row).score}
             for row, prediction in zip(rows, predictions, strict=True)
         ]
+
+    def _scorer(self) -> Scorer:
+        kind, names = type(self).scorer, [field.name for field in dataclasses.fields(self)]
+        return _made(kind, tuple((name, getattr(self, name)) for name in names))
+
+
+@dataclasses.dataclass(frozen=True)
+class ChrF(_ByStatistics):
+    """Corpus chrF, 0 to 100: F-score of character n-grams (Popovic 2015, W15-3049).
+
+    A target may be several references, as for SacreBleu; the best one counts.
+
+    Attributes:
+        char_order: longest n-grams of characters.
+        word_order: longest n-grams of words; 0 counts none.
+        beta: how often recall counts as much as precision.
+        lowercase: whether case is ignored.
+        whitespace: whether n-grams of characters have white space in them.
+        eps_smoothing: as NLTK and Moses have it, in place of the effective order.
+    """
+
+    scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.CHRF
+
+    char_order: int = 6
+    word_order: int = 0
+    beta: int = 2
+    lowercase: bool = False
+    whitespace: bool = False
+    eps_smoothing: bool = False
+
+    @property
+    def score_name(self) -> str:
+        """With words among the n-grams it is chrF++."""
+        return 'chrfpp' if self.word_order else 'chrf'
+
+
+@dataclasses.dataclass(frozen=True)
+class ChrFPlusPlus(ChrF):
+    """chrF++, 0 to 100: chrF with single words and pairs of them (Popovic 2017, W17-4770)."""
+
+    word_order: int = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Ter(_ByStatistics):
+    """Translation edit rate (Snover et al. 2006), in percent: lower is better, and 100 no limit.
+
+    Edits, moves of blocks among them, over the mean length of the references; of several references
+    the one with the fewest edits counts.
+
+    Attributes:
+        normalized: whether Tercom's tokenisation splits off punctuation.
+        no_punct: whether punctuation is removed.
+        asian_support: whether `normalized` cuts Chinese and Japanese into characters, and
+            `no_punct` removes full-width punctuation.
+        case_sensitive: whether case counts.
+    """
+
+    scorer: ClassVar[type[Scorer]] = sacrebleu.metrics.TER
+
+    normalized: bool = False
+    no_punct: bool = False
+    asian_support: bool = False
+    case_sensitive: bool = False
+
+    @property
+    def score_name(self) -> str:
+        """An error rate, unlike the others."""
+        return 'ter'
+
+    @classmethod
+    def for_language(cls, lang: str) -> 'Ter':
+        """Characters as words in languages without spaces between words, sacrebleu's way else."""
+        cut = not languages.get(lang).spaces
+        return cls(normalized=cut, asian_support=cut)
 
 
 @functools.cache
@@ -112,18 +192,18 @@ def _bleu(tokenize: str, effective_order: bool) -> sacrebleu.metrics.BLEU:
 
 
 @functools.cache
-def _chrf() -> sacrebleu.metrics.CHRF:
-    return sacrebleu.metrics.CHRF()
+def _made(kind: type, options: tuple[tuple[str, int], ...]) -> Scorer:
+    return kind(**dict(options))
 
 
-def _corpus_score(metric, targets: Targets, predictions: Sequence[str]) -> float:
+def _corpus_score(metric: Scorer, targets: Targets, predictions: Sequence[str]) -> float:
     rows = pairs.check_references(targets, predictions)
     # A stream for the first references, one for the second, ...; None where there is none.
     streams = list(map(list, itertools.zip_longest(*rows)))
     return metric.corpus_score(list(predictions), streams).score
 
 
-def _signature(metric, counts: Sequence[int]) -> str:
+def _signature(metric: Scorer, counts: Sequence[int]) -> str:
     # sacrebleu knows the number of references only after it has scored something.
     _corpus_score(metric, [['a'] * count for count in counts], ['a'] * len(counts))
     return str(metric.get_signature())

@@ -5,7 +5,7 @@ from typing import Any
 
 from xlbench import errors
 from xlbench.errors import UserError
-from xlbench.metrics.bleu import ChrF, SacreBleu
+from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
@@ -19,9 +19,11 @@ _OF_LANGUAGE: dict[str, Callable[[str], Any]] = {
     'sacrebleu': SacreBleu.for_language,
     'distinct': Distinct.for_language,
     'mrs_rouge': MrsRouge,
+    'ter': Ter.for_language,
 }
 _OTHERS: dict[str, Callable[[], Any]] = {
     'chrf': ChrF,
+    'chrf++': ChrFPlusPlus,
     'classification': Classification,
     'chunk_f1': ChunkF1,
     'tag_accuracy': TagAccuracy,

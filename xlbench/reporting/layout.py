@@ -10,12 +10,14 @@ from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
-# Scores that are best at 100; LOSSES are best where they are lowest. Of a user's own score nobody
-# knows which it is.
+# Scores that are best at 100, those that have no such end, and error rates. Of a user's own score
+# nobody knows which it is.
 _HIGHER = re.compile(
-    r'(rouge|bleu|chrf|distinct|dist|mrs|accuracy|macro_f1|chunk|tag_accuracy|mrr|p_at|recall|set|'
-    r'macro_mrr)(_.*)?'
+    r'(rouge|bleu|chrf|chrfpp|meteor|bertscore|distinct|dist|mrs|accuracy|macro_f1|chunk|'
+    r'tag_accuracy|mrr|p_at|recall|set|macro_mrr)(_.*)?'
 )
+_UNBOUNDED = re.compile(r'bleurt(_.*)?')
+_LOWER = re.compile('|'.join([*LOSSES, 'ter(_.*)?']))
 
 
 def tables(section: Section) -> list[Table]:
@@ -125,7 +127,7 @@ def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
     There is none where fewer than two have it, where they were scored on different numbers of
     examples, or where the score is a user's own.
     """
-    if score not in LOSSES and not _HIGHER.fullmatch(score):
+    if not any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED, _LOWER)):
         return set()
     values = {
         number: round(value, section.decimals)
@@ -135,7 +137,7 @@ def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
     counts = {section.systems[number].count(tasks) for number in values}
     if len(values) < 2 or len(counts) > 1:
         return set()
-    top = (min if score in LOSSES else max)(values.values())
+    top = (min if _LOWER.fullmatch(score) else max)(values.values())
     return {number for number, value in values.items() if value == top}
 
 
