@@ -114,10 +114,12 @@ def dev_data() -> pathlib.Path:
 @pytest.fixture(scope='session')
 def golden(dev_data):
     """A function from a name prefix to the golden cases recorded from the official code."""
-    path = dev_data.parent / 'specs' / 'golden.json'
-    if not path.is_file():
-        pytest.skip(f'needs golden values of the official code beside the data: {path.name}')
-    cases = json.loads(path.read_text(encoding='utf-8'))
+    cases = []
+    for name in ('golden.json', 'golden2.json'):
+        path = dev_data.parent / 'specs' / name
+        if not path.is_file():
+            pytest.skip(f'needs golden values of the official code beside the data: {path.name}')
+        cases += json.loads(path.read_text(encoding='utf-8'))
 
     def select(prefix: str) -> list[dict]:
         chosen = [case for case in cases if case['name'].startswith(prefix)]

@@ -10,6 +10,7 @@
   latex     a table for a paper
   html      a report as one HTML page
   screen    the tables of one run as plain text
+  statistics  tests of differences, intervals, correlations
 """
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     'results',
     'screen',
     'sections',
+    'statistics',
     'systems',
     'tables',
 ]

@@ -1,0 +1,88 @@
+"""Tests of significance equal scipy and sacreBLEU; what they are made of is checked by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from xlbench.errors import UserError
+from xlbench.reporting import statistics
+
+METRICS = {'BLEU': BLEU, 'chrF2': CHRF, 'chrF2++': lambda: CHRF(word_order=2), 'TER': TER}
+TESTS = {'bs': 'bootstrap', 'ar': 'randomization'}
+
+
+def same(value: float, expected: float | None) -> bool:
+    return not math.isfinite(value) if expected is None else value == pytest.approx(expected)
+
+
+def test_paired_t_test_equals_scipy(golden):
+    for case in golden('significance/ttest_rel'):
+        test = statistics.paired_t_test(**{k: case['inputs'][k] for k in ('x', 'y', 'alternative')})
+        expected = case['expected']
+        assert same(test.statistic, expected['statistic']), case['name']
+        assert same(test.p_value, expected['p_value']), case['name']
+        assert test.df == expected['df']
+        if 'ci95_of_mean_difference' in expected:
+            assert test.interval == pytest.approx(expected['ci95_of_mean_difference'])
+
+
+def test_resampling_equals_sacrebleu(golden):
+    for case in golden('significance/paired_'):
+        inputs = case['inputs']
+        scores = statistics.paired_resampling(
+            inputs['baseline'],
+            inputs['system'],
+            [inputs['references']],
+            {name: METRICS[name]() for name in inputs['metrics']},
+            TESTS[inputs['test']],
+            inputs['n_samples'],
+        )
+        for metric in inputs['metrics']:
+            for result, side in zip(scores[metric], ('baseline', 'system'), strict=True):
+                expected = case['expected'][metric][side]
+                assert result.score == pytest.approx(expected['score'], rel=1e-9)
+                assert result.p_value == expected.get('p_value')
+                if expected['mean'] is None:
+                    assert result.mean is None
+                    continue
+                rough = {'rel': inputs['tolerance_rel_of_mean_and_ci']}
+                assert result.mean == pytest.approx(expected['mean'], **rough)
+                assert result.half_width == pytest.approx(expected['ci'], **rough)
+
+
+def test_resampling_of_means(monkeypatch):
+    """The p-value of means is that of the formula, worked out here without sacreBLEU."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(50, 5, 40), rng.normal(52, 5, 40)
+    flips = np.random.default_rng(12345).integers(2, size=(10_000, 40), dtype=bool)
+    differences = np.abs(np.where(flips, x - y, y - x).mean(axis=1))
+    expected = (np.sum(differences > abs(x.mean() - y.mean()) + 1e-12) + 1) / 10_001
+    assert statistics.resampled_p_value(x, y, 'randomization') == pytest.approx(expected, abs=2e-4)
+    assert statistics.resampled_p_value(x, x + 10, 'bootstrap') == pytest.approx(1 / 1001)
+    for seed in ('0', 'none', 'x'):
+        monkeypatch.setenv('SACREBLEU_SEED', seed)
+        with pytest.raises(UserError, match='does not fix'):
+            statistics.resampled_p_value(x, y, 'bootstrap')
+
+
+def test_holm():
+    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    corrected = statistics.holm([0.5, math.nan, 0.9])  # Of two comparisons.
+    assert corrected[0] == corrected[2] == 1.0 and math.isnan(corrected[1])
+    assert statistics.holm([]) == []
+
+
+def test_half_width():
+    """Two values: t of one degree of freedom is 12.706, the standard error half the distance."""
+    assert statistics.half_width([1.0, 3.0]) == pytest.approx(12.7062, rel=1e-5)
+    assert statistics.half_width([1.0]) is None
+
+
+def test_correlations_equal_scipy(golden):
+    for case in golden('correlation/'):
+        found = statistics.correlation(case['inputs']['x'], case['inputs']['y'])
+        names = ('pearson', 'spearman', 'kendall_tau_b')
+        for value, name in zip(found, names, strict=True):
+            assert same(value, case['expected'][name]['r']), (case['name'], name)
