@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xlbench import decoding, errors, models
+from xlbench import errors, models
+from xlbench.decoding.greedy import one_by_one
 from xlbench.huggingface import bert as bert_names, mapping
 from xlbench.training import losses
 
@@ -142,7 +143,7 @@ def test_greedy_decoding_equals_transformers(golden):
     def greedy(params):
         apply = functools.partial(golden.model.apply, {'params': params})
         encoded = apply(golden.inputs, golden.segments, method='encode')
-        return decoding.greedy(
+        return one_by_one(
             functools.partial(apply, method='decode_step'),
             apply(encoded, golden.segments, 24, method='init_cache'),
             batch_size=len(golden.inputs),

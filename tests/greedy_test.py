@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xlbench import decoding
 from xlbench.decoding.greedy import one_by_one
 
 PAD, EOS, START = 0, 1, 2
@@ -34,7 +33,7 @@ STEP_LOG_PROBABILITY = 2.0 - np.log(np.exp(2.0) + 7)
 @pytest.mark.parametrize('jit', [False, True])
 def test_rows_end_at_their_own_time(jit):
     step, cache = chains([2, 5, 6])
-    run = lambda cache: decoding.greedy(step, cache, batch_size=3, max_length=7, **IDS)  # noqa: E731
+    run = lambda cache: one_by_one(step, cache, batch_size=3, max_length=7, **IDS)  # noqa: E731
     tokens, scores = (jax.jit(run) if jit else run)(cache)
     assert tokens.tolist() == [
         [3, 4, 5, EOS, PAD, PAD, PAD],
@@ -53,7 +52,7 @@ def test_stops_when_every_row_has_ended():
         return chain(cache, tokens)
 
     tokens, _ = jax.block_until_ready(
-        decoding.greedy(counted, 0, batch_size=2, max_length=100, **IDS)
+        one_by_one(counted, 0, batch_size=2, max_length=100, **IDS)
     )
     jax.effects_barrier()
     assert tokens[0, :5].tolist() == [3, 4, 5, EOS, PAD]

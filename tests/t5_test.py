@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import decoding, errors, models
+from xlbench import errors, models
+from xlbench.decoding.greedy import one_by_one
 from xlbench.huggingface import mapping, t5 as t5_names
 from xlbench.models import t5
 from xlbench.training import losses
@@ -134,7 +135,7 @@ def greedy(model, params, inputs, segments, max_length, cache_length=None):
     cache = model.apply(
         variables, encoded, segments, cache_length or max_length, method='init_cache'
     )
-    return decoding.greedy(
+    return one_by_one(
         functools.partial(model.apply, variables, method='decode_step'),
         cache,
         batch_size=len(inputs),

@@ -3,6 +3,5 @@
 from xlbench.config import decoding_flags as flags
 from xlbench.config.decoding import Options
 from xlbench.decoding.decode import Decoded, decode
-from xlbench.decoding.greedy import greedy
 
-__all__ = ['Decoded', 'Options', 'decode', 'flags', 'greedy']
+__all__ = ['Decoded', 'Options', 'decode', 'flags']

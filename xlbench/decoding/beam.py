@@ -2,7 +2,7 @@
 
 The texts are those of transformers' `generate`, token for token: of its version 5 for plain beams;
 for diverse ones of its version 4, the last that has them, where the beams at the end are counted
-differently (see `_Group.closing`). What is always so:
+differently (see `_Search.advance`). What is always so:
 
   - of each example the 2 * width best continuations of all its beams are looked at; those that end
     may enter the pool of finished texts if they are among the first `width`, the best `width` of
@@ -12,8 +12,9 @@ differently (see `_Group.closing`). What is always so:
   - an example is closed, and its pool stays as it is, when `Options.early_stopping` says so.
 """
 
+import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +22,14 @@ from jax import lax
 
 from xlbench.config.decoding import Options
 from xlbench.decoding import top
-from xlbench.decoding.greedy import DecodeStep
+from xlbench.decoding.greedy import DecodeStep, begun
 from xlbench.decoding.rules import Rules
+from xlbench.trees import Arrays
 
 # The score of what is not there: below every real one, and finite, because it is added to.
 _NONE = -1e9
+
+_Tree = TypeVar('_Tree')
 
 
 class _Texts(NamedTuple):
@@ -48,27 +52,35 @@ class _Group(NamedTuple):
 class _State(NamedTuple):
     position: jax.Array  # [], tokens made so far
     groups: tuple[_Group, ...]
-    cache: Any
+    cache: Arrays
 
 
-def take(tree: Any, index: jax.Array) -> Any:
+class _Continued(NamedTuple):
+    """Continuations of a group's beams by one token."""
+
+    texts: _Texts
+    parent: jax.Array  # [batch, n], the beam that each continues
+    token: jax.Array  # [batch, n], what each adds
+
+
+def take(tree: _Tree, index: jax.Array) -> _Tree:
     """Arrays [batch, n, ...] at index [batch, m] -> [batch, m, ...]."""
     return jax.tree.map(
         lambda x: jax.vmap(lambda row, at: row.at[at].get(mode='promise_in_bounds'))(x, index), tree
     )
 
 
-def _best(texts: Any, scores: jax.Array, count: int) -> Any:
+def _best(texts: _Tree, scores: jax.Array, count: int) -> _Tree:
     return take(texts, lax.top_k(scores, count)[1])
 
 
-def _join(*texts: Any) -> Any:
+def _join(*texts: _Tree) -> _Tree:
     return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), *texts)
 
 
 def beam_search(
     decode_step: DecodeStep,
-    cache: Any,
+    cache: Arrays,
     options: Options,
     rules: Rules,
     *,
@@ -77,7 +89,7 @@ def beam_search(
     pad_id: int,
     empty: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The best texts of each example; to be called under jit.
+    """Finds the best texts of each example; to be called under jit.
 
     Args:
       decode_step: the model's step, parameters bound.
@@ -94,108 +106,153 @@ def beam_search(
       tokens [batch, num_return, max_length] int32, scores and log_probabilities [batch, num_return]
       float32, best first.
     """
-    diverse = options.method == 'diverse_beam'
-    width = options.num_beams // options.num_groups
-    max_length, eos_id = options.max_length, rules.eos_id
+    search = _Search(decode_step, options, rules, batch_size, pad_id)
+    first = search.first_state(cache, start_id, empty)
+    return search.results(lax.while_loop(search.unfinished, search.step, first))
 
-    def unfinished(state: _State) -> jax.Array:
-        closed = functools.reduce(jnp.logical_and, (group.closed for group in state.groups))
-        return (state.position < max_length) & ~jnp.all(closed)
 
-    def candidates(group: _Group, logits: jax.Array, said: list, position: jax.Array):
-        """The 2 * width best continuations, and the beam that each continues [batch, 2 * width]."""
-        count = 2 * width
-        zero = top.logsumexp(logits)
-        tokens = group.running.tokens.reshape(batch_size * width, -1)
-        changed = logits
-        if said and options.diversity_penalty:
-            repeated = jnp.repeat(jnp.concatenate(said, axis=1), width, axis=0)
-            rows = jnp.arange(len(repeated))[:, None]
-            changed = changed.at[rows, repeated].add(-options.diversity_penalty)
-        changed = rules.by_history(changed, zero, tokens, position)
-        found = top.top_k(changed, min(count, logits.shape[1]), rules.by_id(zero, position))
-        gains = (found.values, top.at(logits, found.ids))
-        sums = [
-            past[:, :, None] + (gain - zero[:, None]).reshape(batch_size, width, -1)
-            for past, gain in zip(group.running[1:], gains, strict=True)
-        ]
-        flat = [x.reshape(batch_size, -1) for x in (*sums, found.ids)]
-        scores, chosen = lax.top_k(flat[0], count)
-        parent = chosen // found.ids.shape[1]
-        token = take(flat[2], chosen)
-        tokens = take(group.running.tokens, parent)
-        tokens = lax.dynamic_update_slice(tokens, token[:, :, None], (0, 0, position + 1))
-        return _Texts(tokens, scores, take(flat[1], chosen)), parent, token
+@dataclasses.dataclass(frozen=True)
+class _Search:
+    """The steps of one search; `step` makes a token of every hypothesis.
 
-    def enter(group: _Group, texts: _Texts, eligible: jax.Array, length: jax.Array) -> _Group:
-        """The group with the eligible texts in its pool, where they are among the best."""
-        scores = texts.scores / length.astype(jnp.float32) ** options.length_penalty
-        eligible = eligible & ~group.closed[:, None]
-        texts = texts._replace(scores=jnp.where(eligible, scores, -jnp.inf))
-        both = _join((group.pool, group.finished), (texts, eligible))
-        pool, finished = _best(both, both[0].scores, width)
-        return group._replace(pool=pool, finished=finished)
+    Attributes:
+      decode_step, options, rules, batch_size, pad_id: see `beam_search`.
+    """
 
-    def advance(group: _Group, logits: jax.Array, said: list, position: jax.Array):
-        """The group one token later, the beam that each continues, and what each says."""
-        texts, parent, token = candidates(group, logits, said, position)
-        length = position + 1
-        ends = token == eos_id
-        if not diverse:
-            ends = ends | (length == max_length)
-        closed = group.closed
-        group = enter(group, texts, ends & (jnp.arange(2 * width) < width), length)
-        scores = texts.scores + jnp.where(ends, _NONE, 0.0)
-        running, parent, token = _best(
-            (texts._replace(scores=scores), parent, token), scores, width
+    decode_step: DecodeStep
+    options: Options
+    rules: Rules
+    batch_size: int
+    pad_id: int
+
+    @property
+    def diverse(self) -> bool:
+        """Whether groups of beams keep away from each other."""
+        return self.options.method == 'diverse_beam'
+
+    @property
+    def width(self) -> int:
+        """Beams of a group."""
+        return self.options.num_beams // self.options.num_groups
+
+    def first_state(self, cache: Arrays, start_id: int, empty: jax.Array) -> _State:
+        """The state before the first token; arguments as in `beam_search`."""
+        shape = (self.batch_size, self.width)
+        tokens = begun(shape, self.options.max_length, start_id, self.pad_id)
+        none = jnp.full(shape, _NONE, jnp.float32)
+        zeros = jnp.zeros(shape, jnp.float32)
+        group = _Group(
+            # Only the first beam counts at first, or all would say the same.
+            running=_Texts(tokens, none.at[:, 0].set(0.0), zeros),
+            pool=_Texts(tokens, none, zeros),
+            finished=jnp.zeros(shape, bool),
+            closed=empty,
         )
-        # What running beams may still reach; diverse ones count those that have just ended, too.
-        best = texts.scores[:, 0] if diverse else running.scores[:, 0]
-        token = jnp.where(closed[:, None] & diverse, pad_id, token)
-        group = group._replace(running=running, closed=closing(group, best, length))
-        return group, parent, token
+        return _State(jnp.zeros((), jnp.int32), (group,) * self.options.num_groups, cache)
 
-    def closing(group: _Group, best: jax.Array, length: jax.Array) -> jax.Array:
-        """Where the pool is full and, as early_stopping has it, good enough."""
-        full = jnp.all(group.finished, axis=1)
-        hopeful = options.hopeful & (jnp.asarray(options.length_penalty) > 0)
-        length = jnp.where(hopeful, max_length, length).astype(jnp.float32)
-        reach = best / length**options.length_penalty
-        hopeless = reach <= jnp.min(group.pool.scores, axis=1)
-        return group.closed | (full & (options.eager | hopeless))
+    def unfinished(self, state: _State) -> jax.Array:
+        """[], whether any example's pool may change still."""
+        closed = functools.reduce(jnp.logical_and, (group.closed for group in state.groups))
+        return (state.position < self.options.max_length) & ~jnp.all(closed)
 
-    def step(state: _State) -> _State:
+    def step(self, state: _State) -> _State:
+        """The state one token later."""
         tokens = jnp.concatenate([group.running.tokens for group in state.groups], axis=1)
         last = lax.dynamic_index_in_dim(tokens, state.position, 2, keepdims=False)
-        logits, cache = decode_step(state.cache, last.reshape(-1))
+        logits, cache = self.decode_step(state.cache, last.reshape(-1))
         groups, parents, said = [], [], []
-        by_group = logits.reshape(batch_size, len(state.groups), width, -1)
+        by_group = logits.reshape(self.batch_size, len(state.groups), self.width, -1)
         for i, group in enumerate(state.groups):
-            its_logits = by_group[:, i].reshape(batch_size * width, -1)
-            group, parent, token = advance(group, its_logits, said, state.position)
+            group_logits = by_group[:, i].reshape(self.batch_size * self.width, -1)
+            group, parent, token = self.advance(group, group_logits, said, state.position)
             groups.append(group)
-            parents.append(parent + i * width)
+            parents.append(parent + i * self.width)
             said.append(token)
         origin = take(cache['origin'], jnp.concatenate(parents, axis=1))
         return _State(state.position + 1, tuple(groups), cache | {'origin': origin})
 
-    tokens = jnp.full((batch_size, width, 1 + max_length), pad_id, jnp.int32)
-    tokens = tokens.at[:, :, 0].set(start_id)
-    none = jnp.full((batch_size, width), _NONE, jnp.float32)
-    zeros = jnp.zeros((batch_size, width), jnp.float32)
-    # Only the first beam counts at first, or all would say the same.
-    group = _Group(
-        running=_Texts(tokens, none.at[:, 0].set(0.0), zeros),
-        pool=_Texts(tokens, none, zeros),
-        finished=jnp.zeros((batch_size, width), bool),
-        closed=empty,
-    )
-    first = _State(jnp.zeros((), jnp.int32), (group,) * options.num_groups, cache)
-    last = lax.while_loop(unfinished, step, first)
-    groups = last.groups
-    if diverse:  # Texts that have not ended compete, too; max_length ends them.
-        every = jnp.ones((batch_size, width), bool)
-        groups = [enter(group, group.running, every, last.position) for group in groups]
-    pools = _join(*(group.pool for group in groups))
-    texts = _best(pools, pools.scores, options.num_return)
-    return texts.tokens[:, :, 1:], texts.scores, texts.log_probabilities
+    def advance(
+        self,
+        group: _Group,
+        logits: jax.Array,  # [batch * width, vocab]
+        said: list[jax.Array],  # [batch, width] each, what the groups before say at this step
+        position: jax.Array,  # []
+    ) -> tuple[_Group, jax.Array, jax.Array]:  # ..., [batch, width], [batch, width]
+        """The group one token later, the beam that each continues, and what each says."""
+        continued = self.continuations(group, logits, said, position)
+        texts, width, length = continued.texts, self.width, position + 1
+        ends = continued.token == self.rules.eos_id
+        if not self.diverse:
+            ends = ends | (length == self.options.max_length)
+        closed = group.closed
+        group = self.enter(group, texts, ends & (jnp.arange(2 * width) < width), length)
+        scores = texts.scores + jnp.where(ends, _NONE, 0.0)
+        continued = continued._replace(texts=texts._replace(scores=scores))
+        running, parent, token = _best(continued, scores, width)
+        # What running beams may still reach; diverse ones count those that have just ended, too.
+        best = texts.scores[:, 0] if self.diverse else running.scores[:, 0]
+        token = jnp.where(closed[:, None] & self.diverse, self.pad_id, token)
+        group = group._replace(running=running, closed=self.closing(group, best, length))
+        return group, parent, token
+
+    def continuations(
+        self, group: _Group, logits: jax.Array, said: list[jax.Array], position: jax.Array
+    ) -> _Continued:
+        """The 2 * width best continuations; arguments as in `advance`."""
+        size, width = self.batch_size, self.width
+        zero = top.logsumexp(logits)
+        changed = self.penalised(logits, said)
+        tokens = group.running.tokens.reshape(size * width, -1)
+        changed = self.rules.by_history(changed, zero, tokens, position)
+        count = min(2 * width, logits.shape[1])
+        likeliest = top.top_k(changed, count, self.rules.by_id(zero, position))
+        gains = (likeliest.values, top.at(logits, likeliest.ids))
+        scores, log_probabilities = (
+            (past[:, :, None] + (gain - zero[:, None]).reshape(size, width, -1)).reshape(size, -1)
+            for past, gain in zip(group.running[1:], gains, strict=True)
+        )
+        scores, chosen = lax.top_k(scores, 2 * width)
+        parent = chosen // count
+        token = take(likeliest.ids.reshape(size, -1), chosen)
+        tokens = take(group.running.tokens, parent)
+        tokens = lax.dynamic_update_slice(tokens, token[:, :, None], (0, 0, position + 1))
+        return _Continued(_Texts(tokens, scores, take(log_probabilities, chosen)), parent, token)
+
+    def penalised(self, logits: jax.Array, said: list[jax.Array]) -> jax.Array:
+        """The logits, lower for each token that a group before takes at this step."""
+        if not said or not self.options.diversity_penalty:
+            return logits
+        repeated = jnp.repeat(jnp.concatenate(said, axis=1), self.width, axis=0)
+        rows = jnp.arange(len(repeated))[:, None]
+        return logits.at[rows, repeated].add(-self.options.diversity_penalty)
+
+    def enter(
+        self, group: _Group, texts: _Texts, eligible: jax.Array, length: jax.Array
+    ) -> _Group:
+        """The group with the eligible texts in its pool, where they are among the best."""
+        scores = texts.scores / length.astype(jnp.float32) ** self.options.length_penalty
+        eligible = eligible & ~group.closed[:, None]
+        texts = texts._replace(scores=jnp.where(eligible, scores, -jnp.inf))
+        both = _join((group.pool, group.finished), (texts, eligible))
+        pool, finished = _best(both, both[0].scores, self.width)
+        return group._replace(pool=pool, finished=finished)
+
+    def closing(self, group: _Group, best: jax.Array, length: jax.Array) -> jax.Array:
+        """[batch], where the pool is full and, as early_stopping has it, good enough."""
+        options = self.options
+        full = jnp.all(group.finished, axis=1)
+        hopeful = options.hopeful & (jnp.asarray(options.length_penalty) > 0)
+        length = jnp.where(hopeful, options.max_length, length).astype(jnp.float32)
+        reach = best / length**options.length_penalty
+        hopeless = reach <= jnp.min(group.pool.scores, axis=1)
+        return group.closed | (full & (options.eager | hopeless))
+
+    def results(self, last: _State) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Tokens, scores and log-probabilities of the best texts; see `beam_search`."""
+        groups = last.groups
+        if self.diverse:  # Texts that have not ended compete, too; max_length ends them.
+            every = jnp.ones((self.batch_size, self.width), bool)
+            groups = [self.enter(group, group.running, every, last.position) for group in groups]
+        pools = _join(*(group.pool for group in groups))
+        texts = _best(pools, pools.scores, self.options.num_return)
+        return texts.tokens[:, :, 1:], texts.scores, texts.log_probabilities

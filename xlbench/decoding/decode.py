@@ -2,8 +2,9 @@
 
 import functools
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
@@ -13,6 +14,7 @@ from xlbench.decoding.beam import beam_search
 from xlbench.decoding.greedy import one_by_one
 from xlbench.decoding.rules import Rules
 from xlbench.errors import UserError
+from xlbench.trees import Params
 
 
 class Decoded(NamedTuple):
@@ -24,8 +26,8 @@ class Decoded(NamedTuple):
 
 
 def decode(
-    model: Any,
-    params: Any,
+    model: nn.Module,
+    params: Params,
     batch: Mapping[str, jax.Array],
     options: Options,
     *,
@@ -97,7 +99,14 @@ def decode(
     return Decoded(tokens.reshape(size, count, -1), scores, scores)
 
 
-def _choose(options, rules, keys, logits, tokens, position):
+def _choose(
+    options: Options,
+    rules: Rules,
+    keys: jax.Array | None,  # [rows]
+    logits: jax.Array,
+    tokens: jax.Array,
+    position: jax.Array,
+) -> jax.Array:
     """The next token of each row: the best, or with keys a random one."""
     zero = jnp.zeros(len(logits))
     logits = rules.by_history(logits, zero, tokens, position)

@@ -1,16 +1,17 @@
 """Decoding without branches, a token a step and row; greedy takes the largest logit."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from xlbench.decoding import top
+from xlbench.trees import Arrays
 
 # (cache, tokens [rows]) -> (logits [rows, vocab], cache)
-DecodeStep = Callable[[Any, jax.Array], tuple[jax.Array, Any]]
+DecodeStep = Callable[[Arrays, jax.Array], tuple[jax.Array, Arrays]]
 # (logits [rows, vocab], tokens [rows, 1 + max_length] with the start token, tokens so far [])
 #   -> the next token of each row [rows]
 Choose = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
@@ -21,20 +22,25 @@ class _State(NamedTuple):
     ended: jax.Array  # [rows], True where the end of the text has been made
     tokens: jax.Array  # [rows, 1 + max_length], the start token first
     scores: jax.Array  # [rows], log-probability of the text so far, in nats
-    cache: Any
+    cache: Arrays
 
 
-def greedy(decode_step: DecodeStep, cache: Any, **arguments) -> tuple[jax.Array, jax.Array]:
-    """The most likely token at each step. Arguments and results as in `one_by_one`."""
-    return one_by_one(
-        decode_step, cache, lambda logits, *_: top.top_k(logits, 1).ids[:, 0], **arguments
-    )
+def begun(shape: Sequence[int], max_length: int, start_id: int, pad_id: int) -> jax.Array:
+    """Texts [*shape, 1 + max_length] int32 that have their start token alone."""
+    tokens = jnp.full((*shape, 1 + max_length), pad_id, jnp.int32)
+    return tokens.at[..., 0].set(start_id)
+
+
+def likeliest(logits: jax.Array, tokens: jax.Array, position: jax.Array) -> jax.Array:
+    """Chooses the token with the largest logit in each row."""
+    del tokens, position
+    return top.top_k(logits, 1).ids[:, 0]
 
 
 def one_by_one(
     decode_step: DecodeStep,
-    cache: Any,
-    choose: Choose,
+    cache: Arrays,
+    choose: Choose = likeliest,
     *,
     batch_size: int,
     max_length: int,
@@ -78,11 +84,10 @@ def one_by_one(
             cache=cache,
         )
 
-    tokens = jnp.full((batch_size, 1 + max_length), pad_id, jnp.int32).at[:, 0].set(start_id)
     first = _State(
         position=jnp.zeros((), jnp.int32),
         ended=jnp.zeros((batch_size,), bool) if empty is None else empty,
-        tokens=tokens,
+        tokens=begun((batch_size,), max_length, start_id, pad_id),
         scores=jnp.zeros((batch_size,), jnp.float32),
         cache=cache,
     )
