@@ -40,9 +40,9 @@ import pytest
 # last would keep one worker busy while the others have nothing left.
 LONGEST = (
     'readme', 'stranger', 'multiprocess', 'train', 'disk', 'faults', 'sharding', 'finetune', 'plan',
-    'fewshot', 'adaptation', 'interruption', 'predict', 'huggingface', 'bert', 'bart', 'exports',
+    'fewshot', 'adaptation', 'preemption', 'predict', 'huggingface', 'bert', 'bart', 'exports',
     'beam_families', 'beam_t5', 'launch', 'elastic', 'evaluate', 'checkpoints', 'wall', 'beam',
-    'losses', 'watch', 'user_metrics', 'prepare', 'prepare_beam', 'package',
+    'losses', 'watchdog', 'user_metrics', 'jobs', 'beam_jobs', 'package',
 )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def forget_programs():
 
 @pytest.fixture(scope='session')
 def tiny_root(tmp_path_factory) -> pathlib.Path:
-    """A prepared data root of made-up examples; see tiny.py."""
+    """A prepared data root of made-up examples; see support/tiny.py."""
     import tiny
 
     root = tmp_path_factory.mktemp('tiny_root')
@@ -84,7 +84,7 @@ def tiny_run(tiny_root, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope='session')
 def replies_root(tmp_path_factory) -> pathlib.Path:
-    """A prepared data root of made-up messages and replies; see tiny_replies.py."""
+    """A prepared data root of made-up messages and replies; see support/tiny_replies.py."""
     import tiny_replies
 
     root = tmp_path_factory.mktemp('replies_root')

@@ -7,8 +7,9 @@ import inspect
 import pathlib
 import re
 
-import house
 import pytest
+
+from tests import house
 
 PROJECT = pathlib.Path(__file__).parent.parent
 ARROWS = house.arrows(PROJECT)

@@ -8,8 +8,8 @@ import bin_files
 import msgspec
 import numpy as np
 import pytest
-from fuzz import cases, mutate
 
+from tests.fuzz import cases, mutate
 from xlbench import errors, foreign, limits
 from xlbench.huggingface import declared, tensors
 

@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS)]
+sys.path[:0] = [str(TESTS / 'support')]
 
 import quick_compilation
 

@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS)]
+sys.path[:0] = [str(TESTS / 'support'), str(TESTS / 'fewshot')]
 
 import quick_compilation
 

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 
 import flax.linen as nn
-import huggingface_test
 import jax
 import jax.numpy as jnp
 import pytest
@@ -127,7 +126,8 @@ def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
         folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
         snapshot = folder / 'snapshots' / ('0' * 40)
         chosen = tokenizers.load(tokenizer_files.write(snapshot, tokenizer), '.')
-        sizes = huggingface_test.SIZES | {'vocab_size': chosen.vocab_size}
+        sizes = {'emb_dim': 32, 'num_heads': 4, 'head_dim': 8, 'mlp_dim': 48, 'dropout_rate': 0.0}
+        sizes['vocab_size'] = chosen.vocab_size
         model = models.build(family, 'sample', **sizes)
         tokens = jnp.zeros((1, 4), jnp.int32)
         params = nn.unbox(model.init(jax.random.key(0), tokens, tokens))['params']
@@ -276,10 +276,10 @@ PLAN: dict[str, Step] = {
     'python -m xlbench.data list': Step(prints='xquad'),
     'python -m xlbench.data list mrs': Step(prints='https://github.com/zhangmozhi/mrs'),
     'python -m xlbench.data get xquad --root=data': Step(
-        skip='needs a connection; tests/data_test.py downloads from a server of this machine'
+        skip='needs a connection; tests/data/corpora_test.py downloads from a local server'
     ),
     'python -m xlbench.data verify xquad --root=data': Step(
-        skip='the published files are needed; tests/data_test.py verifies made-up ones'
+        skip='the published files are needed; tests/data/corpora_test.py verifies made-up ones'
     ),
     'python -m xlbench.prepare --root=data --mixture=xquad_multi_qg --split=train '
     '--new_vocabulary=data/xquad/xquad.model --vocabulary_size=8000': Step(
@@ -306,7 +306,7 @@ PLAN: dict[str, Step] = {
     ),
     'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
     'languages=de+fr --workdir=RUNS/mood': Step(
-        skip='needs mBERT; tests/finetune_test.py sweeps over a task of its own'
+        skip='needs mBERT; tests/training/finetune_test.py sweeps over a task of its own'
     ),
     'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
         leaves='RUNS/fewshot_report/report.md'
@@ -314,7 +314,7 @@ PLAN: dict[str, Step] = {
     'python -m xlbench.buckets check data/fewshot/buckets': Step(prepare=treebank, prints='udpos'),
     'python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 '
     '--output=data/fewshot/buckets train-de.tsv': Step(
-        skip='the folder of the line before holds them; tests/buckets_test.py draws them'
+        skip='the folder of the line before holds them; tests/data/buckets_test.py draws them'
     ),
     # Many devices.
     f'{_MTG.replace("train", "plan")} --topology=cpu:8 --config.mesh.fsdp=2': Step(
@@ -324,7 +324,7 @@ PLAN: dict[str, Step] = {
         skip="needs pip install -e '.[tpu]', and minutes"
     ),
     'launch/local.sh 2 --config=configs/mtg_mt5.py': Step(
-        skip='needs .venv in the clone; tests/launch_test.py runs the script'
+        skip='needs .venv in the clone; tests/parallel/launch_test.py runs the script'
     ),
     'sbatch --nodes=2 --gpus-per-node=8 launch/slurm.sbatch --config=configs/mtg_mt5.py:base '
     '--workdir=RUNS/qg': Step(skip=_RENTED),
@@ -332,7 +332,7 @@ PLAN: dict[str, Step] = {
         skip=_RENTED
     ),
     'MODULE=xlbench.evaluate launch/local.sh 2 --workdir=RUNS/mtg': Step(
-        skip='needs .venv in the clone; tests/launch_test.py runs the script'
+        skip='needs .venv in the clone; tests/parallel/launch_test.py runs the script'
     ),
     f"{_VENV}uv pip install --editable '.[beam]'": Step(skip='would change this environment'),
     'python -m xlbench.prepare --beam --mixture=mrs_multi --root=/mnt/data -- '

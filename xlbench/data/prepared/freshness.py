@@ -20,7 +20,7 @@ from xlbench.data import readers
 from xlbench.data.prepared.format import FORMAT, hash_file, safe_name
 
 # Raise one when the same inputs are to give other records, rates or ids from now on; everything
-# that was prepared before is then made anew. tests/freshness_test.py holds what the versions make.
+# that was prepared before is then made anew. tests/data/freshness_test.py holds what they make.
 VERSIONS = {
     'format': 1,  # The manifest and the shards: data/prepared/.
     'benchmarks': 1,  # The tasks of mixtures: benchmarks/.

@@ -1,0 +1,366 @@
+"""Every config, size and scenario that a file documents can be built, as far as shapes go."""
+
+import collections
+import contextlib
+import functools
+import importlib
+import itertools
+import pathlib
+import re
+
+import jax
+import ml_collections
+import pytest
+
+from xlbench import benchmarks, config as config_lib, models, names, runs
+from xlbench.configs import fewshot_source, finetune
+from xlbench.errors import UserError
+from xlbench.fewshot import sweep
+from xlbench.parallel import partitioning
+from xlbench.training import objectives, optimizers, train_step
+
+FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
+SWEEPS = ('fewshot', 'fewshot_any')  # Of xlbench.fewshot; all others are of xlbench.train.
+FILES = sorted({path.stem for path in FOLDER.glob('*.py')} - {'__init__', *SWEEPS})
+BENCHMARKS = [name for name in FILES if name != 'finetune']  # That one takes any task.
+# What a scenario cannot do without.
+NEEDS = {
+    'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
+    'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg', 'mt': 'source=de',
+}  # fmt: skip
+
+
+def documented(name: str, key: str) -> list[str]:
+    """The values of a key as the file's docstring lists them: `size (sample, small)`."""
+    doc = importlib.import_module(f'configs.{name}').__doc__
+    found = re.search(rf'\b{key} \(([^)]*)\)', doc)
+    return re.split(r',\s*', found[1]) if found else []
+
+
+def variants() -> list[tuple[str, str]]:
+    """(file, what follows the colon) for each size, scenario and rate."""
+    found = []
+    for name in FILES:
+        found += [(name, whole(name, size)) for size in documented(name, 'size')]
+        for scenario in documented(name, 'scenario'):
+            paper_size = documented(name, 'size')[-1]
+            words = [paper_size, f'scenario={scenario}', *NEEDS[scenario].split(',')]
+            tasks = documented(name, 'task')
+            words = [
+                f'task={tasks[0]}' if word[:5] == 'task=' else word
+                for word in words
+                if tasks or word[:5] != 'task='
+            ]
+            found.append((name, ','.join(filter(None, words))))
+        found += [(name, f'rate={rate}') for rate in documented(name, 'rate')]
+    return found
+
+
+def whole(name: str, size: str) -> str:
+    """What follows the colon for a size, with all that the file asks for."""
+    if name != 'finetune':
+        return size
+    encoder = size == 'tiny' or finetune.MODELS[size][0] == 'encoder'
+    return f'{size},mixture=news_x' + (',objective=tagging' if encoder else '')
+
+
+def load(name: str, variant: str, *extra: str):
+    """The config as the command line gives it."""
+    argv = ['train', f'--config={FOLDER / name}.py:{variant}', *extra]
+    return config_lib.parse_flags(argv, doc='')[0]
+
+
+def test_the_documentation_was_read():
+    assert 'mtg_mt5' in FILES
+    assert documented('mtg_mt5', 'size') == ['sample', 'small', 'base', 'large', 'xl', 'xxl']
+    assert documented('mtg_mt5', 'scenario') == list(benchmarks.SCENARIOS)
+    assert documented('mtg_mt5', 'rate') == list(benchmarks.RATES)
+    assert len(variants()) > 20
+
+
+@pytest.mark.parametrize('name, variant', variants())
+def test_variants_are_accepted_and_fit_eight_devices(name, variant):
+    config = load(name, variant, '--config.seed=1')
+    runs.check_config(config)
+    mesh = partitioning.make_mesh(**config.mesh)
+    partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
+    if config.batches.length_buckets > 1 and not config.batches.get('equal_rows'):
+        # The rows of the other shapes are multiples of this.
+        partitioning.check_batch_size(config.batches.row_multiple, mesh, config.accumulate)
+    for block in config.evals.values():
+        partitioning.check_batch_size(block.batch_size, mesh)
+        for task in block.tasks if name in BENCHMARKS else ():
+            benchmarks.parse_task(task)
+    labels = {'num_labels': 3} if 'num_labels' in config.model else {}
+    models.config(**dict(config.model) | labels)
+    assert sum(stage.num_steps for stage in config.stages.values()) >= 100
+    # Without a dev set there is no best checkpoint to look for.
+    assert any(block.every for block in config.evals.values()) or not config.best.score
+
+
+@functools.cache
+def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
+    """{what may follow the colon of a file: the config}, of each size, scenario and narrowing."""
+    module = importlib.import_module(f'configs.{name}')
+    benchmark = {
+        'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
+        'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
+    }[name.partition('_')[0]]  # fmt: skip
+    accepted = {}
+    for size, scenario, task, source, target in itertools.product(
+        documented(name, 'size'),
+        documented(name, 'scenario'),
+        ['', *documented(name, 'task')],
+        ['', *benchmark.languages],
+        ['', *benchmark.languages] if 'target' in module.__doc__ else [''],
+    ):
+        words = dict(scenario=scenario, task=task, source=source, target=target)
+        text = ','.join([size, *(f'{key}={word}' for key, word in words.items() if word)])
+        with contextlib.suppress(UserError):
+            accepted[text] = module.get_config(text)
+    return accepted
+
+
+@pytest.mark.parametrize('name', BENCHMARKS)
+def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
+    """Zero-shot sees no dev example of its targets, and mt none that was written in its language.
+
+    What is allowed stands here by hand, apart from what the configs take it from.
+    """
+    scenarios = collections.Counter()
+    for text, c in settings(name).items():
+        scenario = re.search(r'scenario=(\w+)', text)[1]
+        scenarios[scenario] += 1
+        splits = {stage.split for stage in c.stages.values()}
+        assert splits <= {'train', 'rough_train', 'mt_train'}
+        assert ('mt_train' in splits) == (scenario == 'mt')
+        if not c.best.score:  # The last step.
+            continue
+        dev = c.evals[c.best.score.partition('/')[0]]
+        assert dev.split == 'validation' and dev.every
+        sides = {tuple(task.split('_')[2:]) for task in dev.tasks}
+        trained = {
+            task for s in c.stages.values() for task in benchmarks.parse_mixture(s.mixture).train
+        }
+        if scenario == 'zero_shot':
+            assert sides == {('en', 'en')}, text
+        if scenario == 'mt':
+            lang = re.search(r'source=(\w+)', text)[1]
+            assert lang != 'en' and sides == {('en', 'en')}, text
+        else:
+            assert set(dev.tasks) <= trained, text
+    assert set(scenarios) == set(documented(name, 'scenario'))
+
+
+@pytest.mark.parametrize('name', BENCHMARKS)
+def test_no_stage_ends_within_its_warm_up(name):
+    """Also of one task in one language, which leaves the second stage few steps."""
+    for text, c in settings(name).items():
+        for stage in c.stages.values():
+            steps = stage.num_steps
+            warmup = optimizers.count_warmup_steps(stage.optimizer.warmup_steps, steps)
+            assert warmup <= steps / 3, f'{text}: {warmup} of {steps}'
+            if 'sample' not in text and c.model.family in ('mbart', 'encoder_decoder'):
+                expected = 0.2 * steps if name == 'mrs_generator' else min(2500, steps / 10)
+                assert abs(warmup - expected) <= 1, text
+
+
+@pytest.mark.parametrize('name', [*BENCHMARKS, 'fewshot'])  # Others need a task's name.
+def test_a_file_without_variant_is_its_first_size(name):
+    size = documented(name, 'size')[0]
+    assert config_lib.to_dict(load(name, '')) == config_lib.to_dict(load(name, size))
+
+
+@pytest.mark.parametrize(
+    'name, size', [(name, size) for name in FILES for size in documented(name, 'size')]
+)
+def test_models_have_shapes_shardings_and_optimizers(name, size):
+    """Nothing is computed, so that xxl needs no memory either."""
+    check_model(load(name, whole(name, size)), 4_000 if size in ('sample', 'tiny') else 250_100)
+
+
+def check_model(config, vocabulary_size):
+    mesh = partitioning.make_mesh(data=2, fsdp=2, tensor=2)
+    labels = ('A', 'B') if 'num_labels' in config.model else ()
+    model = runs.build_model(config.model, vocabulary_size, labels)
+    objective = objectives.build(**config.objective)
+    shapes, shardings = train_step.params_like(model, objective, mesh)
+    assert model.config.vocab_size % 128 == 0
+    mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
+    trainable, _ = train_step.split_params(shapes, mask)
+    assert trainable
+    for stage in config.stages.values():
+        tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
+        assert jax.tree.leaves(jax.eval_shape(tx.init, trainable))
+        assert 0 < float(schedule(stage.num_steps // 2)) <= stage.optimizer.learning_rate
+    for shape, sharding in zip(jax.tree.leaves(shapes), jax.tree.leaves(shardings), strict=True):
+        # Every parameter is cut somehow, but for a few short vectors.
+        assert any(sharding.spec) or len(shape.shape) == 1
+
+
+@pytest.mark.parametrize('objective', documented('finetune', 'objective'))
+def test_any_task_is_trained_for_each_objective(objective):
+    sizes = ['tiny', 'mt5_small'] if objective == 'generation' else ['tiny', 'mbert', 'xlmr_large']
+    for size in sizes:
+        config = load('finetune', f'{size},mixture=news_x,objective={objective}')
+        runs.check_config(config)
+        assert config.objective.name == objective and config.stages.train.mixture == 'news_x'
+        assert bool(config.init_from) == (size != 'tiny')
+        assert all(block.tasks == ('news_x',) and block.optional for block in config.evals.values())
+        check_model(config, 4_000 if size == 'tiny' else 250_100)
+
+
+def test_any_task_is_narrowed_after_the_colon():
+    config = load(
+        'finetune',
+        'tiny,objective=classification,mixture=news_x,evaluate=news_de+news_fr,validation=dev,test=,'
+        'steps=200,batch_size=8,inputs=32,root=there',
+        '--config.stages.train.optimizer.learning_rate=1e-4',
+    )
+    runs.check_config(config)
+    assert config.evals.dev.tasks == ('news_de', 'news_fr') and 'test' not in config.evals
+    # What is named must be there.
+    assert (config.evals.dev.split, config.evals.dev.optional) == ('dev', False)
+    assert (config.stages.train.num_steps, config.evals.dev.every) == (200, 20)
+    assert (config.batches.batch_size, config.batches.lengths.inputs) == (8, 32)
+    assert config.data.vocabulary == 'there/news_x.model'
+    assert load('finetune', 'mbart,mixture=x,validation=').best.score == ''
+
+
+@pytest.mark.parametrize(
+    ('variant', 'message'),
+    [
+        ('mt5_base', 'needs the name of a task .*finetune.py:mt5_base,mixture=NAME'),
+        ('mbert,mixture=x', 'mbert is trained for classification, retrieval, tagging; say which'),
+        ('mbart,mixture=x,objective=tagging', "mbart is trained for generation, not 'tagging'"),
+        ('mt5,mixture=x', "unknown size after the colon of --config 'mt5'; nearest: mt5_"),
+        ('mt5_base,mixtre=x', "unknown key after the colon of --config 'mixtre'; nearest: mixture"),
+        ('mt5_base,mixture=x,steps=1e3', 'steps=1e3 after the colon is not a whole number'),
+    ],
+)
+def test_what_any_task_needs_is_said(variant, message):
+    with pytest.raises(UserError, match=message):
+        load('finetune', variant)
+
+
+def moving(name: str, variant: str) -> tuple[set[str], set[str]]:
+    """Names of the parameters that a config trains, and of those it leaves."""
+    config = load(name, variant)
+    model = runs.build_model(config.model, 1000)
+    objective = objectives.build(**config.objective)
+    shapes, _ = train_step.params_like(model, objective, partitioning.make_mesh())
+    mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
+    return tuple(set(part) for part in train_step.split_params(shapes, mask))
+
+
+@pytest.mark.parametrize('task', benchmarks.FEWSHOT.tasks)
+def test_source_training_is_the_papers(task):
+    """Ten epochs of the English examples (arXiv:2012.15682, section 4 and appendix)."""
+    config = load('fewshot_source', f'mbert,task={task}')
+    runs.check_config(config)
+    (stage,) = config.stages.values()
+    assert stage.mixture == f'fewshot_zero_shot_{task}' and config.batches.batch_size == 128
+    assert stage.num_steps == {
+        'xnli': 30_679, 'pawsx': 3_859, 'mldoc': 781, 'marc': 15_625, 'udpos': 1_660, 'panx': 1_562
+    }[task]  # fmt: skip
+    assert stage.optimizer.learning_rate == (3e-5 if task == 'xnli' else 1e-5)
+    tags = task in ('udpos', 'panx')
+    assert config.objective.name == ('tagging' if tags else 'classification')
+    assert config.best.score == ('dev/mean/chunk_f1' if tags else 'dev/mean/accuracy')
+    assert tuple(config.evals.dev.tasks) == (f'fewshot_{task}_en_en',)
+    assert len(config.evals.test.tasks) == len(benchmarks.FEWSHOT.task_languages[task])
+
+
+@pytest.mark.parametrize(
+    'variant',
+    [
+        f'{size},task={task}'
+        for size in documented('fewshot', 'size')
+        for task in {'sample': fewshot_source.SAMPLE_TASKS, 'mbert': benchmarks.FEWSHOT.tasks}.get(
+            size, ('udpos',)
+        )
+    ],
+)
+def test_sweeps_are_accepted_and_adapt_their_own_source(variant):
+    config = load('fewshot', variant, '--config.source.seed=1')
+    sweep.check_config(config)
+    source, _, task = variant.partition(',task=')
+    assert config_lib.to_dict(config.source) == config_lib.to_dict(
+        load('fewshot_source', f'{source},task={task}', '--config.seed=1')
+    )
+
+
+@pytest.mark.parametrize('task', benchmarks.FEWSHOT.tasks)
+def test_sweeps_are_the_papers(task):
+    """Section 4 and appendix of arXiv:2012.15682: 40 buckets, 50 epochs, patience 10, seed 42."""
+    adapt = load('fewshot', f'mbert,task={task}').adapt
+    assert (adapt.buckets, adapt.epochs, adapt.patience, adapt.seeds) == ((0, 40), 50, 10, (42,))
+    assert adapt.learning_rates == (1e-5, 3e-5, 5e-5, 7e-5) and adapt.methods == ('full',)
+    assert adapt.shots == ((1, 2, 4) if task in ('udpos', 'panx') else (1, 2, 4, 8))
+    assert {'en', *adapt.languages} == set(benchmarks.FEWSHOT.task_languages[task])
+    assert 'en' not in adapt.languages and adapt.batch_size == 0
+
+
+def test_a_sweep_is_narrowed_after_the_colon():
+    adapt = load(
+        'fewshot', 'mbert,task=xnli,methods=full+cos_pooler,starts=none,languages=de+sw,shots=8'
+    ).adapt
+    assert adapt.methods == ('full', 'cos_pooler') and adapt.starts == ('none',)
+    assert adapt.languages == ('de', 'sw') and adapt.shots == (8,)
+
+
+@pytest.mark.parametrize('size', ['mbert', 'xlmr'])
+def test_retrievers_move_the_layers_that_the_paper_moves(size):
+    """Not embeddings, the two lowest layers and the pooler (arXiv:2106.02017, section 4.3)."""
+    moved, left = moving('mrs_retriever', size)
+    layers = {name.split('/')[1] for name in moved}
+    assert layers == {f'layers_{i}' for i in range(2, 12)}
+    assert {name.split('/')[0] for name in moved} == {'left', 'right'}
+    assert {name.split('/')[1] for name in left} == {
+        'token_embedder', 'position_embedder', 'type_embedder', 'embeddings_norm',
+        'layers_0', 'layers_1', 'pooler',
+    }  # fmt: skip
+
+
+def test_generators_move_all_but_the_embeddings():
+    moved, left = moving('mrs_generator', 'mbart')
+    assert left == {'token_embedder/embedding', 'final_logits_bias'}
+    assert {name.split('/')[0] for name in moved} == {'encoder', 'decoder'}
+
+
+@pytest.mark.parametrize(
+    'name, variant, num_steps, warmup_steps',
+    [
+        # Epochs x 80 % of the pairs in table 1 of arXiv:2106.02017 / batch size.
+        ('mrs_retriever', 'mbert,scenario=mono,source=de', 291_357, 2_913),
+        ('mrs_retriever', 'xlmr,scenario=mono,source=en', 3_046_934, 30_469),
+        ('mrs_retriever', 'mbert,scenario=zero_shot', 3_046_934, 30_469),
+        ('mrs_retriever', 'mbert,scenario=mt,source=ja', 742_187, 7_421),
+        ('mrs_retriever', 'mbert,scenario=multi', 1_755_028, 17_550),
+        ('mrs_generator', 'mbart,scenario=mono,source=de', 5_000, 1_000),
+        ('mrs_generator', 'mbart,scenario=zero_shot', 152_346, 30_469),
+        ('mrs_generator', 'mbart,scenario=mt,source=ja', 18_554, 3_710),
+        ('mrs_generator', 'mbart,scenario=multi', 40_000, 8_000),
+    ],
+)
+def test_settings_of_reply_suggestion_take_the_papers_steps(name, variant, num_steps, warmup_steps):
+    (stage,) = load(name, variant).stages.values()
+    assert (stage.num_steps, stage.optimizer.warmup_steps) == (num_steps, warmup_steps)
+    scenario = benchmarks.parse_mixture(stage.mixture)
+    assert stage.split == ('mt_train' if 'scenario=mt' in variant else 'train') == scenario.split
+    assert stage.mixture.endswith('.equal') == (scenario.name == 'multi')
+
+
+def test_transfer_is_not_chosen_by_the_languages_it_is_asked_for():
+    config = load('mrs_retriever', 'mbert,scenario=zero_shot')
+    assert tuple(config.evals.dev.tasks) == ('mrs_retrieval_en_en',)
+    assert config.best.score.startswith('dev/') and len(config.evals.test.tasks) == 9
+    assert tuple(load('xdailydialog', 'scenario=zero_shot').evals.test.tasks) == (
+        'xdailydialog_retrieval_de_de', 'xdailydialog_retrieval_zh_zh',
+    )  # fmt: skip
+
+
+def test_what_a_config_need_not_say():
+    """The defaults and what each file must add are all keys of a config, and no more."""
+    added = {'data', 'model', 'objective', 'batches', 'stages', 'evals'}
+    assert set(config_lib.defaults()) == set(names.CONFIG_KEYS) - added

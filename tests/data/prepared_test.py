@@ -1,0 +1,564 @@
+"""Prepared data: what is written is read back, and whatever is broken, stale or hostile is seen."""
+
+import functools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import types
+
+import msgpack
+import numpy as np
+import pytest
+
+from xlbench.data import prepared
+from xlbench.errors import UserError
+
+VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 100, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
+VOCABULARY['decoder_start_id'] = 0
+
+
+def make_records(count: int, seed: int = 0) -> list[dict]:
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            'inputs': np.append(rng.integers(3, 100, rng.integers(1, 9)), 1),
+            'targets': np.append(rng.integers(3, 100, rng.integers(0, 4)), 1),
+            'inputs_pretokenized': f'Frage {i}: größer?',
+            'targets_pretokenized': f'{i}',
+        }
+        for i in range(count)
+    ]
+
+
+def make_manifest(task: str = 'demo_a', split: str = 'train', **extra) -> dict:
+    return {'task': task, 'split': split, 'vocabulary': VOCABULARY, 'inputs': [], **extra}
+
+
+def write(root, records, task: str = 'demo_a', shard_examples: int = 4, **extra) -> str:
+    place = prepared.folder(str(root), 'v', task, 'train')
+    manifest = make_manifest(task, **extra)
+    with prepared.Writer(place, manifest=manifest, shard_examples=shard_examples) as writer:
+        writer.write_batch(records[:3])
+        writer.write_batch(records[3:])
+    return place
+
+
+def open_demo(root) -> prepared.Prepared:
+    return prepared.open_task(str(root), 'v', 'demo_a', 'train')
+
+
+def edit_manifest(place: str, **changes) -> None:
+    path = pathlib.Path(place, 'manifest.json')
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def assert_same(record: dict, expected: dict) -> None:
+    assert record.keys() == expected.keys()
+    for name, value in expected.items():
+        if isinstance(value, str):
+            assert record[name] == value
+        else:
+            assert record[name].dtype == np.int32
+            np.testing.assert_array_equal(record[name], value)
+
+
+def test_every_record_comes_back(tmp_path):
+    records = make_records(11)
+    place = write(tmp_path, records)
+    task = open_demo(tmp_path)
+    assert (len(task), task.name, task.split) == (11, 'demo_a', 'train')
+    for index, expected in enumerate(records):
+        assert_same(task[index], expected)
+    for index, record in zip([9, 0, 9, 4], task.read([9, 0, 9, 4]), strict=True):
+        assert_same(record, records[index])
+    lengths = [[len(r['inputs']), len(r['targets'])] for r in records]
+    np.testing.assert_array_equal(task.lengths(), lengths)
+    totals, largest = np.sum(lengths, 0), np.max(lengths, 0)
+    assert task.manifest['tokens'] == {
+        'inputs': {'total': totals[0], 'max': largest[0]},
+        'targets': {'total': totals[1], 'max': largest[1]},
+    }
+    assert sorted(os.listdir(place)) == [
+        '00000-of-00003.array_record',
+        '00001-of-00003.array_record',
+        '00002-of-00003.array_record',
+        'lengths.npy',
+        'manifest.json',
+    ]
+    assert [shard['examples'] for shard in task.manifest['shards']] == [4, 4, 3]
+    task.verify()
+    with pytest.raises(IndexError):
+        task[11]
+
+
+def test_same_records_give_the_same_bytes(tmp_path):
+    first, second = (write(tmp_path / name, make_records(9)) for name in 'ab')
+    for name in os.listdir(first):
+        assert pathlib.Path(first, name).read_bytes() == pathlib.Path(second, name).read_bytes()
+
+
+def test_shards_that_others_wrote(tmp_path):
+    """In any order, one of them twice, and one by a worker that died: the same bytes."""
+    records = make_records(11)
+    place = write(tmp_path / 'a', records)
+    other = prepared.folder(str(tmp_path / 'b'), 'v', 'demo_a', 'train')
+    with prepared.Writer(other, manifest=make_manifest(), shard_examples=4) as writer:
+        entries = {}
+        for index in (2, 0, 1, 0):
+            entries[index] = prepared.write_shard(
+                writer.temporary,
+                index,
+                3,
+                records[4 * index : 4 * index + 4],
+                first=4 * index,
+                vocabulary_size=VOCABULARY['size'],
+            )
+        pathlib.Path(writer.temporary, 'parts', '00000-died-1-1').write_text('half')
+        writer.adopt([entries[index] for index in range(3)])
+    assert sorted(os.listdir(other)) == sorted(os.listdir(place))
+    for name in os.listdir(place):
+        assert pathlib.Path(place, name).read_bytes() == pathlib.Path(other, name).read_bytes()
+
+
+def test_a_shard_names_the_example_that_no_model_could_read(tmp_path):
+    records = [*make_records(2), {'inputs': [], 'targets': [1]}]
+    with pytest.raises(ValueError, match='inputs of example 42 is empty'):
+        prepared.write_shard(str(tmp_path), 4, 5, records, first=40, vocabulary_size=100)
+    assert [name for name in os.listdir(tmp_path) if name.endswith('record')] == []
+
+
+def test_an_empty_preparation_is_valid(tmp_path):
+    write(tmp_path, [])
+    assert len(open_demo(tmp_path)) == 0
+    assert open_demo(tmp_path).lengths().shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    'ids', [[], [100], [-1], [[1]], [0.5]], ids=['empty', 'large', 'negative', 'matrix', 'float']
+)
+def test_ids_that_no_model_could_read_are_refused(tmp_path, ids):
+    record = make_records(1)[0] | {'inputs': np.array(ids)}
+    with pytest.raises(ValueError):
+        write(tmp_path, [record])
+    assert not os.path.exists(prepared.folder(str(tmp_path), 'v', 'demo_a', 'train'))
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    place = write(tmp_path, make_records(5))
+    with (
+        pytest.raises(RuntimeError, match='stop'),
+        prepared.Writer(place, manifest=make_manifest()) as writer,
+    ):
+        writer.write_batch(make_records(2))
+        raise RuntimeError('stop')
+    assert len(open_demo(tmp_path)) == 5
+    assert os.listdir(os.path.dirname(place)) == ['train']
+
+
+def test_a_second_preparation_replaces_the_first(tmp_path):
+    place = write(tmp_path, make_records(9))
+    write(tmp_path, make_records(2))
+    assert len(open_demo(tmp_path)) == 2
+    assert os.listdir(os.path.dirname(place)) == ['train']
+    assert len(os.listdir(place)) == 3
+
+
+KILLED = """
+import os, sys
+from xlbench.data import prepared
+from tests.data import prepared_test as t
+place = prepared.folder(sys.argv[1], 'v', 'demo_a', 'train')
+swap = prepared.writer._swap_in
+prepared.writer._swap_in = lambda *paths: os._exit(9)
+with prepared.Writer(place, manifest=t.make_manifest(), shard_examples=4) as writer:
+    writer.write_batch(t.make_records(9))
+    if sys.argv[2] == 'writing':
+        os._exit(9)
+"""
+
+
+@pytest.mark.parametrize('moment', ['writing', 'finishing'])
+def test_a_killed_writer_leaves_nothing_valid_and_is_cleaned_up_after(tmp_path, moment):
+    place = prepared.folder(str(tmp_path), 'v', 'demo_a', 'train')
+    repository = pathlib.Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, '-c', KILLED, str(tmp_path), moment],
+        cwd=repository,
+        env=os.environ | {'PYTHONPATH': str(repository)},
+        check=False,
+    )
+    assert done.returncode == 9
+    leftovers = os.listdir(os.path.dirname(place))
+    assert len(leftovers) == 1 and leftovers[0].startswith('.train.tmp-')
+    with pytest.raises(prepared.NotPrepared):
+        open_demo(tmp_path)
+    with prepared.alone(place) as waited:
+        write(tmp_path, make_records(3))
+    assert not waited and os.listdir(os.path.dirname(place)) == ['train']
+    assert len(open_demo(tmp_path)) == 3
+
+
+def test_what_is_left_goes_whoever_it_was(tmp_path):
+    """On another machine, or with a number that another process has by now; other splits stay."""
+    place = prepared.folder(str(tmp_path), 'v', 'demo_a', 'train')
+    parent = os.path.dirname(place)
+    for name in (f'.train.tmp-{prepared.writer._host()}-{os.getpid()}', '.train.old-gone-1'):
+        os.makedirs(os.path.join(parent, name, 'part'))
+    os.makedirs(os.path.join(parent, '.train_2.tmp-gone-1'))
+    with prepared.alone(place):
+        assert sorted(os.listdir(parent)) == ['.train.lock', '.train_2.tmp-gone-1']
+
+
+def test_splits_of_a_mixture_that_are_written_at_once_are_all_there(tmp_path):
+    """Each reads the file, adds its own, and writes it."""
+    splits = [f'split{number}' for number in range(6)]
+    together = threading.Barrier(len(splits))
+
+    def write_one(split):
+        together.wait()
+        for task in ('demo_a', 'demo_b'):
+            prepared.write_mixture(str(tmp_path), 'v', 'demo', split, {task: 1})
+
+    for _ in range(3):
+        threads = [threading.Thread(target=write_one, args=(split,)) for split in splits]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        path = tmp_path / 'prepared' / 'v' / 'demo.json'
+        content = json.loads(path.read_text())
+        assert [content[split] for split in splits] == [{'demo_b': 1}] * len(splits)
+        assert os.listdir(path.parent) == ['demo.json']
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    'name', ['../x.array_record', '/etc/passwd', 'a/b', '..', '', None, 7, 'x' * 5000, ['x']]
+)
+def test_a_shard_cannot_lie_outside_of_its_folder(tmp_path, name):
+    place = write(tmp_path, make_records(1))
+    shard = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards'][0]
+    edit_manifest(place, shards=[shard | {'file': name}])
+    with pytest.raises(UserError, match='plain name'):
+        open_demo(tmp_path)
+
+
+@pytest.mark.parametrize('name', ['../demo_a', 'a/b', '.hidden', 'a..b', 'a\0b'])
+def test_names_cannot_lead_elsewhere(tmp_path, name):
+    with pytest.raises(UserError, match='plain name'):
+        prepared.folder(str(tmp_path), 'v', name, 'train')
+    with pytest.raises(UserError, match='plain name'):
+        prepared.folder(str(tmp_path), 'v', 'demo_a', name)
+    prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
+    path = tmp_path / 'prepared' / 'v' / 'demo.json'
+    path.write_text(json.dumps(json.loads(path.read_text()) | {'train': {name: 1.0}}))
+    with pytest.raises(UserError, match='plain name'):
+        prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+
+
+def test_vocabulary_folders_stay_inside(tmp_path):
+    assert prepared.vocabulary_folder('google/mt5-base') == 'google--mt5-base'
+    for hostile in ('../..', '/etc', '..', 'a/../../b', '', '.x'):
+        name = prepared.vocabulary_folder(hostile)
+        assert '/' not in name and not name.startswith('.') and '..' not in name
+
+
+def shard_of(place: str) -> pathlib.Path:
+    return pathlib.Path(place, '00000-of-00001.array_record')
+
+
+def test_damaged_bytes_are_named(tmp_path):
+    place = write(tmp_path, make_records(30), shard_examples=100)
+    path = shard_of(place)
+    data = bytearray(path.read_bytes())
+    for at in range(300, 1500):  # Inside the records; most of a small file is padding.
+        data[at] ^= 0x5A
+    path.write_bytes(data)
+    task = open_demo(tmp_path)
+    with pytest.raises(UserError, match=r'00000-of-00001\.array_record is broken'):
+        task.read(range(30))
+    with pytest.raises(UserError, match='sha256'):
+        task.verify()
+
+
+def test_a_truncated_shard_is_not_prepared(tmp_path):
+    path = shard_of(write(tmp_path, make_records(30), shard_examples=100))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(prepared.NotPrepared, match='bytes'):
+        open_demo(tmp_path)
+
+
+def test_records_must_be_as_long_as_their_lengths(tmp_path):
+    place = write(tmp_path, make_records(3))
+    lengths = np.load(pathlib.Path(place, 'lengths.npy')) + 1
+    np.save(pathlib.Path(place, 'lengths.npy'), lengths)
+    with pytest.raises(UserError, match='inputs of example 1'):
+        open_demo(tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    'array',
+    [
+        np.zeros((3, 2), np.int32),
+        np.ones((4, 2), np.int32),
+        np.ones((3, 2), np.int64),
+        np.array([[{}, {}]] * 3),
+    ],
+    ids=['zeros', 'shape', 'type', 'pickle'],
+)
+def test_other_lengths_are_not_prepared(tmp_path, array):
+    place = write(tmp_path, make_records(3))
+    np.save(pathlib.Path(place, 'lengths.npy'), array, allow_pickle=True)
+    with pytest.raises(prepared.NotPrepared, match=r'lengths\.npy'):
+        open_demo(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'data',
+    [
+        b'',
+        b'\xc1',
+        msgpack.packb([1, 2]),
+        msgpack.packb({'inputs': 5}),
+        msgpack.packb({'inputs': b'\x01\x00\x00'}),
+        msgpack.packb({'inputs': ['a']}),
+        msgpack.packb({1: b''}),
+        msgpack.packb({'inputs': msgpack.ExtType(4, b'x')}),
+        msgpack.packb({'text': b''}) + b'more',
+        b'\x81\xa1a\xdb\xff\xff\xff\xffx',
+        b'\x81\xa1a\xa2\xff\xff',
+    ],
+)
+def test_only_maps_of_ids_and_text_are_decoded(data):
+    with pytest.raises(ValueError):
+        prepared.decode(data)
+
+
+@pytest.mark.parametrize(
+    'text', ['', '{', '[]', '{"a": 1}', '[' * 100_000, '\ud800'.encode('utf-8', 'surrogatepass')]
+)
+def test_a_broken_manifest_is_not_prepared(tmp_path, text):
+    place = write(tmp_path, make_records(1))
+    data = text if isinstance(text, bytes) else text.encode()
+    pathlib.Path(place, 'manifest.json').write_bytes(data)
+    with pytest.raises(prepared.NotPrepared):
+        open_demo(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'num_examples': 4}, {'num_examples': True}, {'shards': {}}, {'split': 'test'},
+        {'split': 'x' * 5000}, {'format': 0}, {'format': '1'}, {'vocabulary': {}},
+        {'vocabulary': None}, {'vocabulary': VOCABULARY | {'size': -1}},
+        {'vocabulary': VOCABULARY | {'size': 2**40}}, {'vocabulary': VOCABULARY | {'pad_id': 'x'}},
+        {'labels': 'ab'}, {'labels': ['a', 1]}, {'labels': ['a', 'a']}, {'view': 'tagging'},
+        {'view': 3}, {'answer_mark': ['x']}, {'metrics': 'rouge'}, {'metrics': [3]},
+        {'target_lang': 5}, {'headline': []}, {'data': None}, {'inputs': [{'path': 'a\0b'}]},
+        {'inputs': [{'path': 3}]}, {'inputs': {'path': 'x'}}, {'patterns': [None]},
+        {'left_out': [1]}, {'skipped': ['x']}, {'splits': 'train'}, {'lengths': []},
+        {'tokens': {'inputs': 3}}, {'deep': functools.reduce(lambda x, _: [x], range(80), 1)},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_manifest_must_agree_with_itself(tmp_path, changes):
+    edit_manifest(write(tmp_path, make_records(3)), **changes)
+    with pytest.raises(prepared.NotPrepared) as raised:
+        open_demo(tmp_path)
+    assert '\n' not in str(raised.value) and len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize('key', ['file', 'examples', 'bytes', 'sha256'])
+@pytest.mark.parametrize('value', [None, -1, 2**60, True, 'gone'])
+def test_a_strange_shard_is_not_opened(tmp_path, key, value):
+    place = write(tmp_path, make_records(3))
+    shard = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards'][0]
+    shard = {k: v for k, v in (shard | {key: value}).items() if v != 'gone'}
+    edit_manifest(place, shards=[shard])
+    with pytest.raises((prepared.NotPrepared, UserError)):
+        open_demo(tmp_path)
+
+
+def test_a_shard_that_is_listed_twice_is_not_prepared(tmp_path):
+    place = write(tmp_path, make_records(3))
+    (shard,) = json.loads(pathlib.Path(place, 'manifest.json').read_text())['shards']
+    edit_manifest(place, shards=[shard, shard], num_examples=6)
+    with pytest.raises(prepared.NotPrepared, match='lists a shard twice'):
+        open_demo(tmp_path)
+
+
+def test_ids_beyond_the_vocabulary_are_named(tmp_path):
+    place = write(tmp_path, make_records(3))
+    edit_manifest(place, vocabulary=VOCABULARY | {'size': 4})
+    with pytest.raises(UserError, match=r'example \d has ids beyond the vocabulary'):
+        open_demo(tmp_path).read(range(3))
+
+
+def test_a_file_in_place_of_a_folder_and_the_other_way_round(tmp_path):
+    place = pathlib.Path(write(tmp_path, make_records(3)))
+    for name in ('lengths.npy', 'manifest.json', shard_of(place).name):
+        shutil.move(place / name, tmp_path / 'aside')
+        (place / name).mkdir()
+        with pytest.raises(prepared.NotPrepared):
+            open_demo(tmp_path)
+        (place / name).rmdir()
+        os.mkfifo(place / name)  # Nothing waits for it.
+        with pytest.raises((prepared.NotPrepared, UserError)):
+            open_demo(tmp_path)
+        (place / name).unlink()
+        shutil.move(tmp_path / 'aside', place / name)
+    open_demo(tmp_path)
+    np.savez(tmp_path / 'x.npz', lengths=open_demo(tmp_path).lengths())
+    shutil.copy(tmp_path / 'x.npz', place / 'lengths.npy')
+    with pytest.raises(prepared.NotPrepared, match='lengths'):
+        open_demo(tmp_path)
+    shutil.rmtree(place)
+    place.write_text('a file')
+    with pytest.raises(prepared.NotPrepared):
+        open_demo(tmp_path)
+
+
+def input_entry(path: pathlib.Path) -> dict:
+    return {
+        'path': path.name,
+        'bytes': path.stat().st_size,
+        'mtime_ns': path.stat().st_mtime_ns,
+        'sha256': prepared.format.hash_file(str(path)),
+    }
+
+
+def test_changed_inputs_make_it_stale(tmp_path):
+    files = [tmp_path / 'x.src', tmp_path / 'x.trg']
+    for file in files:
+        file.write_text('eins\nzwei\n')
+    write(tmp_path, make_records(2), inputs=[input_entry(file) for file in files])
+    open_demo(tmp_path)
+    os.utime(files[0], ns=(1, 1))  # Other times, same bytes.
+    open_demo(tmp_path)
+    files[0].write_text('eins\nDREI\n')
+    with pytest.raises(prepared.NotPrepared, match=r'x\.src has changed'):
+        open_demo(tmp_path)
+    files[0].unlink()
+    with pytest.raises(prepared.NotPrepared, match=r'x\.src is gone'):
+        open_demo(tmp_path)
+    files[1].unlink()  # Copied here without its sources: nothing contradicts it.
+    open_demo(tmp_path)
+
+
+def test_a_further_input_makes_it_stale(tmp_path):
+    first = tmp_path / 'a.tsv'
+    first.write_text('eins\n')
+    patterns = ['*.tsv', 'gone.txt']
+    write(tmp_path, make_records(2), inputs=[input_entry(first)], patterns=patterns)
+    open_demo(tmp_path)
+    second = tmp_path / 'b.tsv'
+    second.write_text('zwei\n')
+    with pytest.raises(prepared.NotPrepared, match=r'a further input .*b\.tsv'):
+        open_demo(tmp_path)
+    second.unlink()
+    (tmp_path / 'gone.txt').write_text('')
+    with pytest.raises(prepared.NotPrepared, match=r'a further input .*gone\.txt'):
+        open_demo(tmp_path)
+    first.unlink()  # Copied here without its sources.
+    open_demo(tmp_path)
+    edit_manifest(prepared.folder(str(tmp_path), 'v', 'demo_a', 'train'), patterns=['a\0'])
+    with pytest.raises(prepared.NotPrepared, match='the name of an input has a NUL'):
+        open_demo(tmp_path)
+
+
+def test_changed_code_makes_it_stale(tmp_path, monkeypatch):
+    monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: 'one')
+    write(tmp_path, make_records(2))
+    prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
+    prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+    monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: 'two')
+    with pytest.raises(prepared.NotPrepared, match='code'):
+        open_demo(tmp_path)
+    with pytest.raises(prepared.NotPrepared, match='code'):
+        prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+    monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code here.
+    open_demo(tmp_path)
+
+
+def test_mixtures(tmp_path):
+    root = str(tmp_path)
+    write(tmp_path, make_records(2), 'demo_a')
+    write(tmp_path, make_records(3), 'demo_b')
+    prepared.write_mixture(root, 'v', 'demo', 'train', {'demo_b': 3, 'demo_a': 0.5})
+    prepared.write_mixture(root, 'v', 'demo', 'test', {'demo_a': 1})
+    tasks, rates = prepared.open_mixture(root, 'v', 'demo', 'train')
+    assert dict(zip([task.name for task in tasks], rates, strict=True)) == {
+        'demo_a': 0.5,
+        'demo_b': 3.0,
+    }
+    tasks, rates = prepared.open_mixture(root, 'v', 'demo_b', 'train')
+    assert ([task.name for task in tasks], rates) == (['demo_b'], [1.0])
+    for name, split in (('demo', 'validation'), ('demo', 'test'), ('demo_c', 'train')):
+        with pytest.raises(prepared.NotPrepared):
+            prepared.open_mixture(root, 'v', name, split)
+
+
+@pytest.mark.parametrize('rate', [0, -1, 'x', None, float('nan'), float('inf'), True])
+def test_a_rate_is_a_positive_number(tmp_path, rate):
+    write(tmp_path, make_records(2), 'demo_a')
+    prepared.write_mixture(str(tmp_path), 'v', 'demo', 'train', {'demo_a': 1})
+    path = tmp_path / 'prepared' / 'v' / 'demo.json'
+    path.write_text(json.dumps(json.loads(path.read_text()) | {'train': {'demo_a': rate}}))
+    with pytest.raises(prepared.NotPrepared, match=r'positive number|not JSON'):
+        prepared.open_mixture(str(tmp_path), 'v', 'demo', 'train')
+
+
+def test_reading_prepared_data_imports_neither_tensorflow_nor_jax():
+    code = (
+        'import sys, xlbench.data.prepared; '
+        'assert not {"tensorflow", "jax", "seqio"} & set(sys.modules), "heavy import"'
+    )
+    subprocess.run(
+        [sys.executable, '-c', code], check=True, cwd=pathlib.Path(__file__).parents[2]
+    )
+
+
+def test_whoever_waits_sees_all_or_nothing(tmp_path):
+    """Nothing, one task of two, both, and at last their rates: only then the waiting ends."""
+    arguments = {'root': str(tmp_path), 'vocabulary': 'v', 'seconds': 0.01}
+    waiting = threading.Thread(
+        target=prepared.wait_for, args=([('demo_both', 'train')],), kwargs=arguments, daemon=True
+    )
+    waiting.start()
+    for task in ('demo_a', 'demo_b'):
+        time.sleep(0.1)
+        assert waiting.is_alive()
+        write(tmp_path, make_records(5), task)
+    time.sleep(0.1)
+    assert waiting.is_alive()
+    rates = {'demo_a': 1.0, 'demo_b': 2.0}
+    prepared.write_mixture(str(tmp_path), 'v', 'demo_both', 'train', rates)
+    waiting.join(60)
+    assert not waiting.is_alive()
+    tasks, found = prepared.open_mixture(str(tmp_path), 'v', 'demo_both', 'train')
+    assert [len(task) for task in tasks] == [5, 5] and found == [1.0, 2.0]
+
+
+def test_a_vocabulary_in_the_home_folder_is_trained_once(tmp_path, monkeypatch):
+    commands = []
+
+    def run(command, **_):
+        commands.append(command)
+        return types.SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(prepared.on_demand.subprocess, 'run', run)
+    monkeypatch.setenv('HOME', str(tmp_path))
+    needed, root = [('news_title_de', 'train')], str(tmp_path / 'data')
+    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    trained, made = commands
+    assert f'--new_vocabulary={tmp_path}/news.model' in trained
+    assert '--vocabulary=~/news.model' in made
+    commands.clear()
+    (tmp_path / 'news.model').write_bytes(b'')
+    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    assert commands == [made]

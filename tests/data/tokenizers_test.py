@@ -1,0 +1,753 @@
+"""Tests of xlbench/data/tokenizers."""
+
+import base64
+import functools
+import json
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import warnings
+
+import mtg_files
+import numpy as np
+import pytest
+import tokenizer_files
+import tokenizers as hf
+from sentencepiece import sentencepiece_model_pb2
+
+from xlbench import errors
+from xlbench.benchmarks import languages
+from xlbench.data import tokenizers
+from xlbench.huggingface import charsmap
+from xlbench.inference import exported
+from xlbench.metrics import words
+
+TEXTS = ['die alte Brücke', 'el río', '老桥横跨', '<de> Leute <answer> Regen', 'x', 'Ω≈ \U0001f600']
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('root')
+    mtg_files.write_vocabulary(folder)
+    return str(folder)
+
+
+@functools.cache
+def reference(folder):
+    """transformers' tokeniser of a folder."""
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # That sacremoses, which it does not use, is not there.
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def assert_equals_reference(folder, texts=tokenizer_files.TEXTS):
+    """Same ids, for inputs and for targets; the tokenizer."""
+    ours = tokenizers.load(str(folder), '')
+    for side in ('text', 'text_target'):
+        expected = reference(str(folder))(**{side: list(texts)}, add_special_tokens=False)
+        found = ours.encode_batch(texts, target=side == 'text_target')
+        for text, ids, wanted in zip(texts, found, expected['input_ids'], strict=True):
+            assert ids.dtype == np.int32
+            assert ids.tolist() == wanted, (side, text)
+    return ours
+
+
+@pytest.fixture(scope='module')
+def folder_of(tmp_path_factory):
+    """A function from a family to a folder of its files, written once."""
+    base = tmp_path_factory.mktemp('families')
+    return functools.cache(lambda name: tokenizer_files.write(base / name, name))
+
+
+def test_sample(root):
+    tokenizer = tokenizers.load('sample', root)
+    assert (tokenizer.name, tokenizer.pad_id, tokenizer.eos_id, tokenizer.unk_id) == (
+        'sample',
+        0,
+        1,
+        2,
+    )
+    assert tokenizer.decoder_start_id == 0
+    assert tokenizer.tags == 'target_in_source'
+    assert tokenizer.vocab_size == tokenizer.num_pieces
+    assert tokenizers.load('sample', root) is tokenizer
+    assert len(tokenizer.sha256) == 64
+
+
+def test_sentencepiece_round_trip(root):
+    tokenizer = tokenizers.load('sample', root)
+    ids = tokenizer.encode_batch(TEXTS)
+    assert all(row.dtype == np.int32 and row.ndim == 1 for row in ids)
+    assert all(1 not in row for row in ids)  # eos is for the pipeline.
+    assert tokenizer.decode_batch(ids) == TEXTS
+    for text, row in zip(TEXTS, ids, strict=True):
+        np.testing.assert_array_equal(tokenizer.encode(text), row)
+        assert tokenizer.decode(row) == text
+    assert tokenizer.encode_batch([]) == []
+    assert tokenizer.encode_batch([''])[0].shape == (0,)
+    # A tag is one piece.
+    assert tokenizer._processor.id_to_piece(int(tokenizer.encode('<de> a')[1])) == '<de>'
+
+
+def test_decode_stops_at_eos_and_drops_what_is_no_text(root):
+    tokenizer = tokenizers.load('sample', root)
+    ids = tokenizer.encode('die alte Brücke').tolist()
+    noisy = [0, *ids[:2], 0, tokenizer.vocab_size + 5, -1, *ids[2:], 1, *ids, 0]
+    assert tokenizer.decode(noisy) == 'die alte Brücke'
+    assert tokenizer.decode_batch([[1, *ids], [], np.array(ids)]) == ['', '', 'die alte Brücke']
+    assert tokenizer.decode_batch([]) == []
+
+
+def test_sizes_of_public_models(root, tmp_path):
+    """Embeddings are padded beyond the pieces; config.json knows, else the number of pieces."""
+    shutil.copy(f'{root}/sample.model', tmp_path / 'spiece.model')
+    pieces = tokenizers.load('sample', root).vocab_size
+    assert tokenizers.load(str(tmp_path), root).vocab_size == pieces + 100  # T5's sentinels.
+    config = {'model_type': 'mt5', 'vocab_size': 448, 'decoder_start_token_id': 0}
+    (tmp_path / 'config.json').write_text(json.dumps(config))
+    tokenizers.loading._load.cache_clear()
+    found = tokenizers.load(str(tmp_path), root)
+    assert (found.vocab_size, found.num_pieces) == (448, pieces)  # No room for sentinels.
+    assert tokenizers.tokenizer.model_vocab_size({}, 250_100) == 250_112
+    assert tokenizers.tokenizer.model_vocab_size({'vocab_size': 32_100}, 32_100) == 32_100
+    assert tokenizers.tokenizer.model_vocab_size({'encoder': {'vocab_size': 99}}, 90) == 99
+
+
+# --- Equal to transformers.
+
+
+@pytest.mark.parametrize('family', tokenizer_files.FAMILIES)
+def test_ids_equal_transformers(folder_of, family):
+    ours = assert_equals_reference(folder_of(family))
+    theirs = reference(folder_of(family))
+    eos = theirs.eos_token_id if theirs.eos_token else theirs.sep_token_id
+    assert (ours.pad_id, ours.eos_id, ours.unk_id) == (
+        theirs.pad_token_id,
+        eos,
+        theirs.unk_token_id,
+    )
+    assert ours.bos_id == (theirs.bos_token_id if theirs.bos_token else theirs.cls_token_id)
+    assert ours.num_pieces == len(theirs)
+    # Something is known and something is not, else equal ids say little.
+    ids = np.concatenate(ours.encode_batch(tokenizer_files.TEXTS))
+    assert len(set(ids.tolist())) > (70 if 'marian' in family else 400)
+    assert (ids == ours.unk_id).any()
+
+
+@pytest.mark.parametrize('family', ['t5', 'pegasus', 'mbart50', 'xlm-roberta', 'marian'])
+def test_ids_equal_transformers_without_normalisation(tmp_path, family):
+    assert_equals_reference(tokenizer_files.write(tmp_path, family, 'identity'))
+
+
+@pytest.mark.parametrize(
+    'family', ['t5', 'pegasus', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased', 'bart']
+)
+def test_tokenizer_json_gives_the_same_ids(folder_of, tmp_path, family):
+    """What transformers saves has a tokenizer.json and no ordinary files."""
+    reference(folder_of(family)).save_pretrained(tmp_path)
+    shutil.copy(f'{folder_of(family)}/config.json', tmp_path)
+    assert not {'spiece.model', 'vocab.txt', 'merges.txt'} & {p.name for p in tmp_path.iterdir()}
+    saved, built = assert_equals_reference(tmp_path), tokenizers.load(folder_of(family), '')
+    texts = tokenizer_files.TEXTS
+    for one, other in zip(saved.encode_batch(texts), built.encode_batch(texts), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert saved.family == built.family
+    assert saved.languages() == built.languages()
+    for lang in ('de', 'fr'):
+        for one, other in zip(
+            saved.prefix_ids('en', lang), built.prefix_ids('en', lang), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_flags_in_a_tokenizer_json_stay(folder_of, tmp_path):
+    """XLM-R's public file takes the space before the mask away, its ordinary files do not."""
+    reference(folder_of('xlm-roberta')).save_pretrained(tmp_path)
+    content = json.loads((tmp_path / 'tokenizer.json').read_text())
+    (mask,) = (token for token in content['added_tokens'] if token['content'] == '<mask>')
+    mask['lstrip'] = True
+    (tmp_path / 'tokenizer.json').write_text(json.dumps(content))
+    (tmp_path / 'tokenizer_config.json').write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
+    ours = assert_equals_reference(tmp_path)
+    plain = tokenizers.load(folder_of('xlm-roberta'), '')
+    assert len(ours.encode('a  <mask>')) <= len(plain.encode('a  <mask>'))
+
+
+SUMMARIZE = {'content': '[summarize]', 'special': True, 'normalized': False} | dict.fromkeys(
+    ('lstrip', 'rstrip', 'single_word'), False
+)
+
+
+@pytest.mark.parametrize('family', ['t5', 'mbart50', 'bert-cased', 'bart', 'marian-multilingual'])
+@pytest.mark.parametrize('place', ['added_tokens', 'added_tokens_decoder', 'extra', 'map'])
+def test_added_tokens(folder_of, tmp_path, family, place):
+    size = tokenizers.load(folder_of(family), '').num_pieces
+    numbered = {'added_tokens': {'[summarize]': size}}
+    files = {
+        'added_tokens': numbered,
+        'added_tokens_decoder': {'config': {'added_tokens_decoder': {str(size): SUMMARIZE}}},
+        'extra': {'config': {'extra_special_tokens': ['[summarize]']}} | numbered,
+        'map': {'special_tokens_map': {'additional_special_tokens': ['[summarize]']}} | numbered,
+    }[place]
+    ours = assert_equals_reference(tokenizer_files.write(tmp_path, family, **files))
+    assert size in ours.encode('[summarize] the old bridge')
+    assert ours.num_pieces == ours.vocab_size == size + 1
+
+
+def test_an_added_token_of_another_vocabulary(tmp_path):
+    folder = tokenizer_files.write(tmp_path, 'bert-cased', added_tokens={'[summarize]': 5000})
+    with pytest.raises(errors.UserError, match=r"token '\[summarize\]' has id 5000 in its files"):
+        tokenizers.load(folder, '')
+
+
+def test_pegasus_keeps_its_ids_whatever_names_its_masks(folder_of, tmp_path):
+    """transformers 5.23 gives all pieces other ids when a mask is named, as public files do."""
+    named = {'mask_token': '<mask_2>', 'additional_special_tokens': ['<mask_1>', '<unk_2>']}
+    folder = tokenizer_files.write(tmp_path, 'pegasus', special_tokens_map=named)
+    plain, named = tokenizers.load(folder_of('pegasus'), ''), tokenizers.load(folder, '')
+    assert plain.unk_id == named.unk_id == 2 + 103
+    for text in tokenizer_files.TEXTS:
+        np.testing.assert_array_equal(plain.encode(text), named.encode(text))
+    assert plain.encode('<mask_1><mask_2>').tolist() == [2, 3]
+
+
+def test_a_model_file_alone_is_run_by_sentencepiece(folder_of):
+    """Bytes are spelled, special tokens are text; and the folder's decoder reads the bytes."""
+    folder = folder_of('mt5')
+    model, whole = tokenizers.load(f'{folder}/spiece.model', ''), tokenizers.load(folder, '')
+    text = 'die alte Brücke \U0001f600'
+    ids = model.encode(text)
+    assert model.unk_id not in ids
+    assert whole.unk_id in whole.encode(text)
+    assert model.decode(ids) == whole.decode(ids) == text
+    assert 1 not in model.encode('a </s> b')
+    assert 1 in whole.encode('a </s> b')
+
+
+# --- Languages, prefixes, decoding.
+
+
+def prefixes(tokenizer, source, target):
+    return [ids.tolist() for ids in tokenizer.prefix_ids(source, target)]
+
+
+@pytest.mark.parametrize(
+    ('family', 'source', 'target', 'start', 'tags'),
+    [
+        ('t5', [], [], '<pad>', 'target_in_source'),
+        ('pegasus', [], [], '<pad>', 'target_in_source'),
+        ('mbart50', ['en_XX'], ['de_DE'], '</s>', 'own'),
+        ('xlm-roberta', ['<s>'], [], '<s>', 'target_in_source'),
+        ('bert-cased', ['[CLS]', '[unused8]'], ['[unused8]'], '[CLS]', 'own'),
+        ('bart', ['<s>'], ['<s>'], '</s>', 'target_in_source'),
+        ('roberta', ['<s>'], [], '<s>', 'target_in_source'),
+        ('marian', [], [], '<pad>', 'own'),
+        ('marian-multilingual', ['>>deu<<'], [], '<pad>', 'own'),
+    ],
+)
+def test_prefixes(folder_of, family, source, target, start, tags):
+    ours, to_id = (
+        tokenizers.load(folder_of(family), ''),
+        reference(folder_of(family)).convert_tokens_to_ids,
+    )
+    assert prefixes(ours, 'en', 'de') == [to_id(source), to_id(target)]
+    assert all(ids.dtype == np.int32 for ids in ours.prefix_ids('en', 'de'))
+    assert ours.forced_first('de') == (to_id(target)[0] if target else None)
+    assert ours.decoder_start_id == to_id(start)
+    assert ours.tags == tags
+
+
+def test_mbart_writes_what_transformers_writes(folder_of):
+    ours, theirs = tokenizers.load(folder_of('mbart50'), ''), reference(folder_of('mbart50'))
+    theirs.src_lang, theirs.tgt_lang = 'fr_XX', 'zh_CN'
+    text = 'Le vieux pont'
+    expected = theirs(text, text_target=text)
+    ids, eos = ours.encode(text).tolist(), [ours.eos_id]
+    source, target = prefixes(ours, 'fr', 'zh')
+    assert source + ids + eos == expected['input_ids']
+    assert target + ids + eos == expected['labels']
+
+
+def test_fairseq_ids(folder_of):
+    """Four special tokens, the pieces one further, 52 languages in their order, the mask."""
+    ours = tokenizers.load(folder_of('mbart50'), '')
+    model = tokenizers.load(f'{folder_of("mbart50")}/sentencepiece.bpe.model', '')
+    to_id = reference(folder_of('mbart50')).convert_tokens_to_ids
+    assert to_id(['<s>', '<pad>', '</s>', '<unk>']) == [0, 1, 2, 3]
+    assert (ours.encode('pont') == model.encode('pont') + 1).all()
+    assert len(ours.languages()) == 52
+    first, last = model.num_pieces + 1, model.num_pieces + 52
+    assert (to_id('ar_AR'), to_id('sl_SI'), to_id('<mask>')) == (first, last, last + 1)
+    assert ours.num_pieces == last + 2
+
+
+def test_languages(folder_of):
+    bert = tokenizers.load(folder_of('bert-cased'), '')
+    assert bert.languages() == tuple(languages.LANGUAGES)
+    assert bert.forced_first('zh') == 61  # [unused61] has id 61, in mBERT, too.
+    assert prefixes(bert, None, None) == [[bert.bos_id], []]
+    assert not set(range(1, 100)) & set(bert.encode('[unused3] [unused 8]').tolist())
+    marian = tokenizers.load(folder_of('marian-multilingual'), '')
+    assert set(marian.languages()) == {'de', 'fr', 'zh', 'es'}
+    assert prefixes(marian, None, 'zh')[0] == marian.encode('>>cmn_Hans<<').tolist()
+    assert tokenizers.load(folder_of('marian'), '').languages() == ()
+    assert tokenizers.load(folder_of('xlm-roberta'), '').languages() == ()
+
+
+@pytest.mark.parametrize(
+    ('family', 'langs', 'message'),
+    [
+        ('mbart50', ('en', 'bg'), r"no token for language 'bg' \(bulgarian\); of the slavic ones"),
+        ('mbart50', ('el', 'en'), r"no token for language 'el' \(greek\); it has af, ar, az"),
+        ('mbart50', (None, 'en'), r'needs source_lang, for its language token; name it in the ta'),
+        ('mbart50', ('english', 'en'), r"unknown language 'english'"),
+        ('marian-multilingual', ('en', 'it'), r'of the romance ones it has es, fr'),
+        ('marian-multilingual', ('en', None), r'needs target_lang'),
+        ('bert-cased', ('en', 'xx'), r"unknown language 'xx'"),
+    ],
+)
+def test_a_language_without_a_token(folder_of, family, langs, message):
+    with pytest.raises(errors.UserError, match=message) as caught:
+        tokenizers.load(folder_of(family), '').prefix_ids(*langs)
+    assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('family', tokenizer_files.FAMILIES)
+def test_decoding_drops_special_and_language_tokens(folder_of, family):
+    ours = tokenizers.load(folder_of(family), '')
+    text = 'the old bridge.'
+    ids = ours.encode(text, target=True).tolist()
+    source, target = prefixes(ours, 'en', 'de')
+    noisy = [ours.decoder_start_id] * (ours.decoder_start_id != ours.eos_id)
+    noisy += [*source, *target, *ids, ours.eos_id, *ids, ours.pad_id]
+    assert ours.decode(noisy) == text
+    assert ours.decode_batch([[], [ours.eos_id]]) == ['', '']
+
+
+@pytest.mark.parametrize('family', tokenizer_files.FAMILIES)
+def test_texts_equal_transformers(folder_of, family):
+    ours, theirs = tokenizers.load(folder_of(family), ''), reference(folder_of(family))
+    ids = [row.tolist() for row in ours.encode_batch(list(tokenizer_files.SENTENCES.values()))]
+    expected = [theirs.decode(row, skip_special_tokens=True) for row in ids]
+    assert ours.decode_batch(ids) == expected
+
+
+def test_manifests_tell_vocabularies_apart(folder_of, tmp_path):
+    """The same vocabulary file with another setting, or in another family."""
+    first = tokenizers.load(folder_of('bert-cased'), '')
+    folder = shutil.copytree(folder_of('bert-cased'), tmp_path / 'lower')
+    config = {'tokenizer_class': 'BertTokenizer', 'do_lower_case': True}
+    (folder / 'tokenizer_config.json').write_text(json.dumps(config))
+    second = tokenizers.load(str(folder), '')
+    assert first.manifest()['sha256'] != second.manifest()['sha256']
+    assert first.encode('Bridge').tolist() != second.encode('Bridge').tolist()
+    again = shutil.copytree(folder_of('bert-cased'), tmp_path / 'again')
+    assert tokenizers.load(str(again), '').sha256 == first.sha256
+    digests = {tokenizers.load(folder_of(name), '').sha256 for name in tokenizer_files.FAMILIES}
+    assert len(digests) == len(tokenizer_files.FAMILIES)
+    assert (first.manifest()['bos_id'], first.manifest()['family']) == (101, 'bert')
+
+
+def test_words_as_mrs_splits_them(tmp_path):
+    """Before WordPiece: the words that its validation compares, with case and accents kept."""
+    folder = tokenizer_files.write(tmp_path / 'mrs', 'bert-cased', config={'words': 'mrs'})
+    ours = tokenizers.load(folder, '')
+    plain = tokenizers.load(tokenizer_files.write(tmp_path / 'plain', 'bert-cased'), '')
+    assert ours.sha256 != plain.sha256
+    assert (ours.bos_id, ours.eos_id) == (plain.bos_id, plain.eos_id)
+    steps = ours._tokenizer
+
+    def split(text):
+        found = steps.pre_tokenizer.pre_tokenize_str(steps.normalizer.normalize_str(text))
+        return [word for word, _ in found]
+
+    assert split('Zug 1234,\tここ。') == ['Zug', '0', ',', 'ここ', '。']
+    for text in tokenizer_files.HARD:
+        assert words.generic(' '.join(split(text))) == words.generic(text)
+    for text in tokenizer_files.SENTENCES.values():
+        assert [words.generic(word) for word in split(text)] == words.generic(text).split()
+    # No spaces around the characters of Chinese: one word, of pieces or unknown as a whole.
+    text = tokenizer_files.SENTENCES['zh'][:4]
+    assert plain.encode(text).size == len(text)
+    assert ours.encode(text).tolist() != plain.encode(text).tolist()
+    assert ours.encode('x' * 150).size == 150
+    assert plain.encode('x' * 150).tolist() == [plain.unk_id]
+
+
+@pytest.mark.parametrize(('family', 'value'), [('bert-cased', 'moses'), ('xlm-roberta', 'mrs')])
+def test_words_of_another_kind(tmp_path, family, value):
+    folder = tokenizer_files.write(tmp_path, family, config={'words': value})
+    with pytest.raises(errors.UserError, match=f"words '{value}' for a {family[:4]}"):
+        tokenizers.load(folder, '')
+
+
+def test_families_are_told_by_their_files(folder_of, tmp_path):
+    cases = {'bert-cased': 'bert', 't5': 't5', 'marian': 'marian'}
+    for name, family in cases.items():
+        folder = shutil.copytree(folder_of(name), tmp_path / name)
+        (folder / 'config.json').unlink()
+        (folder / 'tokenizer_config.json').unlink()
+        assert tokenizers.load(str(folder), '').family == family
+    config = {'model_type': 'encoder-decoder', 'encoder': {'model_type': 'xlm-roberta'}}
+    folder = tokenizer_files.write(tmp_path / 'x', 'xlm-roberta', config={'tokenizer_class': None})
+    (tmp_path / 'x' / 'config.json').write_text(json.dumps(config))
+    assert tokenizers.load(folder, '').family == 'xlm-roberta'
+    (tmp_path / 'x' / 'config.json').unlink()
+    tokenizers.loading._load.cache_clear()
+    with pytest.raises(errors.UserError, match=r'config.json beside the files would tell'):
+        tokenizers.load(folder, '')
+
+
+@pytest.mark.parametrize(
+    ('family', 'config', 'message'),
+    [
+        ('mbart50', {'tokenizer_class': 'MBartTokenizer'}, 'is of mBART-cc25'),
+        ('marian', {'separate_vocabs': True}, 'separate vocabularies'),
+    ],
+)
+def test_what_is_not_supported(tmp_path, family, config, message):
+    with pytest.raises(errors.UserError, match=message):
+        tokenizers.load(tokenizer_files.write(tmp_path, family, config=config), '')
+
+
+@pytest.mark.parametrize(
+    ('family', 'file', 'content', 'message'),
+    [
+        ('t5', 'spiece.model', b'no', 'spiece.model is not a SentencePiece model'),
+        ('bert-cased', 'vocab.txt', b'\xff\xfe', 'is not a WordPiece vocabulary'),
+        ('bart', 'merges.txt', b'a b c d\n', 'are no BPE model'),
+        ('marian', 'target.spm', b'no', 'target.spm is not a SentencePiece model'),
+        ('marian', 'vocab.json', b'{', 'vocab.json: not JSON: Input data was trunc'),
+        ('t5', 'added_tokens.json', b'[]', 'added_tokens.json: Expected `object`, got `array`'),
+        ('mbart50', 'tokenizer.json', b'{}', 'is not a tokenizer.json'),
+        ('marian', 'vocab.json', b'{"</s>": 0, "<unk>": 1000000000000}', 'from 0 without gaps'),
+        ('t5', 'tokenizer_config.json', b'{"extra_ids": "x"}', 'got `str` - at `.*extra_ids'),
+        ('bart', 'added_tokens.json', b'{"[summarize]": {}}', 'Expected `int`, got'),
+        ('bert-cased', 'config.json', b'{"model_type": ["bert"]}', '`array` - at `.*model_type'),
+        *(
+            ('bert-cased', 'tokenizer_config.json', text, message)
+            for text, message in (
+                (b'{"do_lower_case": "no"}', 'Expected `bool | null`, got `str`'),
+                (b'{"unk_token": {"text": "x"}}', 'missing required field `content`'),
+                (b'{"added_tokens_decoder": {"x": {"content": "a"}}}', 'Expected `int`, got `str`'),
+                (b'{"added_tokens_decoder": {"-3": {"content": "a"}}}', 'Expected `int` >= 0'),
+                (b'{"pad_token": "\\ud800"}', 'not JSON'),
+                (b'{"extra": ' + b'[' * 100_000, 'nested too deeply'),
+            )
+        ),
+        ('t5', 'tokenizer_config.json', b'{"extra_ids": 1000000000}', 'Expected `int` <= 65536'),
+    ],
+)
+def test_broken_files(tmp_path, family, file, content, message):
+    folder = tokenizer_files.write(tmp_path, family)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(errors.UserError, match=message.replace('|', r'\|')) as caught:
+        tokenizers.load(folder, '')
+    assert '\n' not in str(caught.value)
+
+
+def test_a_damaged_table_of_characters_is_one_line(tmp_path):
+    """Looked up without checks it makes the library panic, in the middle of a text."""
+    folder = pathlib.Path(tokenizer_files.write(tmp_path, 't5'))
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString((folder / 'spiece.model').read_bytes())
+    whole = proto.normalizer_spec.precompiled_charsmap
+    assert len(whole) > 10_000
+    as_json = tokenizers.load(str(folder), '/')._tokenizer.to_str()
+    for start in (0, 4, 3000, 90_000):
+        damaged = bytearray(whole)
+        damaged[start : start + 4000] = random.Random(start).randbytes(4000)
+        proto.normalizer_spec.precompiled_charsmap = bytes(damaged)
+        (folder / 'spiece.model').write_bytes(proto.SerializeToString())
+        tokenizers.loading._load.cache_clear()
+        for path in (folder, folder / 'spiece.model'):
+            with pytest.raises(errors.UserError, match=r'spiece\.model.* damaged'):
+                tokenizers.load(str(path), '/')
+        spelled = [base64.b64encode(table).decode() for table in (whole, bytes(damaged))]
+        other = tmp_path / f'{start}.json'
+        other.write_text(as_json.replace(*spelled))
+        assert spelled[1] in other.read_text()
+        with pytest.raises(errors.UserError, match=r'json: the table of .* is damaged'):
+            tokenizers.load(str(other), '/')
+
+
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        (lambda proto: setattr(proto.pieces[300], 'score', float('nan')), 'no finite score'),
+        (lambda proto: setattr(proto.pieces[300], 'piece', 'a' * 9), ''),
+        (lambda proto: setattr(proto.pieces[301], 'piece', proto.pieces[300].piece), ''),
+        (lambda proto: setattr(proto.trainer_spec, 'unk_id', 10**6), 'its unk_id is 1000000'),
+        (lambda proto: proto.ClearField('pieces'), 'is not a SentencePiece model'),
+    ],
+)
+def test_strange_pieces(tmp_path, change, message):
+    folder = pathlib.Path(tokenizer_files.write(tmp_path, 't5'))
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString((folder / 'spiece.model').read_bytes())
+    change(proto)
+    (folder / 'spiece.model').write_bytes(proto.SerializeToString())
+    if not message:
+        assert tokenizers.load(str(folder), '/').encode('ein Text').size
+        return
+    with pytest.raises(errors.UserError, match=message):
+        tokenizers.load(str(folder), '/')
+
+
+def test_a_piece_that_is_there_twice_makes_no_id_beyond_the_vocabulary(tmp_path):
+    folder = pathlib.Path(tokenizer_files.write(tmp_path, 'bert-cased'))
+    lines = (folder / 'vocab.txt').read_text(encoding='utf-8').splitlines()
+    (folder / 'vocab.txt').write_text('\n'.join([*lines[:-1], lines[-2], lines[-1]]))
+    found = tokenizers.load(str(folder), '/')
+    assert found.num_pieces == len(lines) + 1
+    assert max(found._tokenizer.get_vocab().values()) < found.vocab_size
+
+
+def test_vocabulary_files_keep_to_the_limit(tmp_path, monkeypatch):
+    for family in ('t5', 'bart', 'marian'):
+        folder = tokenizer_files.write(tmp_path / family, family)
+        monkeypatch.setenv('XLBENCH_MAX_CONFIG_BYTES', '1000')
+        with pytest.raises(errors.UserError, match='XLBENCH_MAX_CONFIG_BYTES'):
+            tokenizers.load(str(folder), '/')
+        monkeypatch.delenv('XLBENCH_MAX_CONFIG_BYTES')
+
+
+def test_a_tokenizer_json_of_no_known_family(tmp_path, root):
+    folder = tokenizer_files.write_hugging_face(
+        tmp_path / 'x', config={'decoder_start_token_id': 2}
+    )
+    tokenizer = tokenizers.load(str(folder), root)
+    assert isinstance(tokenizer, tokenizers.HuggingFaceTokenizer)
+    assert (tokenizer.pad_id, tokenizer.eos_id, tokenizer.unk_id) == (1, 2, 3)
+    assert (tokenizer.bos_id, tokenizer.decoder_start_id) == (0, 2)
+    assert (tokenizer.family, tokenizer.tags) == ('other', 'target_in_source')
+    assert prefixes(tokenizer, 'en', 'de') == [[], []]
+    texts = ['die alte Brücke steht über dem Fluss', 'the old bridge']
+    ids = tokenizer.encode_batch(texts)
+    assert all(row.dtype == np.int32 for row in ids)
+    assert all(0 not in row and 2 not in row for row in ids)  # No <s>, no </s>, ...
+    assert len(ids[0]) > 4  # ... and the file's truncation is off.
+    assert tokenizer.decode_batch([[*row, 2, 1, 1] for row in ids]) == texts
+    path = tokenizers.load(str(folder / 'tokenizer.json'), root)
+    assert path.encode(texts[0]).tolist() == ids[0].tolist()
+
+
+def test_hugging_face_without_special_tokens(tmp_path, root):
+    folder = tmp_path / 'bare'
+    folder.mkdir()
+    hf.Tokenizer(hf.models.WordLevel({'a': 0}, unk_token='a')).save(str(folder / 'tokenizer.json'))
+    with pytest.raises(errors.UserError, match='has no pad_token'):
+        tokenizers.load(str(folder), root)
+
+
+def test_unknown_names(tmp_path, root):
+    with pytest.raises(errors.UserError, match=r'unknown vocabulary .samplee.; nearest: sample'):
+        tokenizers.load('samplee', root)
+    with pytest.raises(errors.UserError, match=r'there is no vocabulary file or folder .*x.model'):
+        tokenizers.load(str(tmp_path / 'x.model'), root)
+    with pytest.raises(errors.UserError, match='--sample'):
+        tokenizers.load('sample', str(tmp_path))
+    with pytest.raises(errors.UserError, match=r'has no tokenizer.json and no spiece.model of T5'):
+        (tmp_path / 'empty').mkdir()
+        tokenizers.load(str(tmp_path / 'empty'), root)
+    (tmp_path / 'x.model').write_bytes(b'not a model')
+    with pytest.raises(errors.UserError, match='is not a SentencePiece model'):
+        tokenizers.load(str(tmp_path / 'x.model'), root)
+    (tmp_path / 'x.json').write_text('{}')
+    with pytest.raises(errors.UserError, match=r'is not a tokenizer.json'):
+        tokenizers.load(str(tmp_path / 'x.json'), root)
+
+
+class FakeHub:
+    """The two functions of huggingface_hub that are used, over a folder."""
+
+    def __init__(self, folder, present):
+        self.folder, self.present, self.asked = folder, present, []
+
+    def try_to_load_from_cache(self, repository, file, revision=None):
+        del repository, file, revision
+        return
+
+    def hf_hub_download(self, repository, file, revision=None):
+        from huggingface_hub import errors as hub_errors
+
+        self.asked.append((repository, file, revision))
+        if file in self.present:
+            return str(self.folder / file)
+        raise hub_errors.EntryNotFoundError(file)
+
+
+def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
+    import huggingface_hub
+
+    shutil.copy(f'{root}/sample.model', tmp_path / 'spiece.model')
+    (tmp_path / 'config.json').write_text('{"model_type": "mt5", "vocab_size": 500}')
+    hub = FakeHub(tmp_path, ('spiece.model', 'config.json', 'pytorch_model.bin'))
+    for name in ('try_to_load_from_cache', 'hf_hub_download'):
+        monkeypatch.setattr(huggingface_hub, name, getattr(hub, name))
+    tokenizer = tokenizers.load('google/mt5-base@abc', root)
+    assert (tokenizer.name, tokenizer.vocab_size) == ('google/mt5-base@abc', 500)
+    assert {asked[1] for asked in hub.asked} == {
+        *('tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'config.json'),
+        *('added_tokens.json', 'spiece.model'),
+    }
+    assert {(asked[0], asked[2]) for asked in hub.asked} == {('google/mt5-base', 'abc')}
+
+
+def test_hub_offline_is_a_plain_error(tmp_path):
+    code = (
+        'from xlbench import errors; from xlbench.data import tokenizers\n'
+        'try: tokenizers.load("mt5", ".")\n'
+        'except errors.UserError as error: print(error)\n'
+    )
+    result = subprocess.run(
+        [sys.executable, '-c', code],
+        capture_output=True,
+        text=True,
+        env={'HF_HUB_OFFLINE': '1', 'HF_HOME': str(tmp_path), 'PATH': ''},
+        check=True,
+    )
+    assert "of 'google/mt5-base' is not in the Hugging Face cache" in result.stdout
+    assert result.stderr == ''
+
+
+def test_needs_neither_tensorflow_nor_transformers(root):
+    code = (
+        'import sys\n'
+        'from xlbench.data import tokenizers, readers\n'
+        f'tokenizers.load("sample", {root!r}).encode_batch(["a"])\n'
+        'bad = {"tensorflow", "seqio", "jax", "transformers", "torch"} & set(sys.modules)\n'
+        'assert not bad, bad\n'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
+def test_a_size_that_is_too_small_for_a_vocabulary_says_which_one_works():
+    lines = ['die alte Brücke', 'el río', '老桥横跨']
+    with pytest.raises(
+        errors.UserError, match=r'40 pieces is too small .*; (\d+) is the smallest'
+    ) as e:
+        tokenizers.train_sentencepiece(lines, size=40, symbols=['<de>'])
+    least = int(str(e.value).split('; ')[1].split()[0])
+    assert tokenizers.train_sentencepiece(lines, size=least, symbols=['<de>'])
+    with pytest.raises(errors.UserError, match=f'{least} is the smallest'):
+        tokenizers.train_sentencepiece(lines, size=least - 1, symbols=['<de>'])
+    for nothing in ([], ['', ''], ['  ']):
+        with pytest.raises(errors.UserError, match='no text has a word'):
+            tokenizers.train_sentencepiece(nothing, size=400)
+
+
+def test_bytes_are_those_of_byt5(tmp_path):
+    """Ids as transformers' ByT5Tokenizer and seqio.ByteVocabulary have them."""
+    (tmp_path / 'tokenizer_config.json').write_text('{"tokenizer_class": "ByT5Tokenizer"}')
+    (tmp_path / 'config.json').write_text('{"model_type": "t5", "vocab_size": 384}')
+    folder, named = tokenizers.load(str(tmp_path), ''), tokenizers.load('bytes', '')
+    assert folder.manifest() == named.manifest() | {'name': str(tmp_path)}
+    assert named.encode('aß').tolist() == [100, 198, 162]
+    (tmp_path / 'out').mkdir()
+    exported.write_tokenizer(tmp_path, named, tmp_path / 'out', tasks={}, max_length=32)
+    assert tokenizers.load(str(tmp_path / 'out'), '').sha256 == named.sha256
+    assert named.vocab_size == 384
+    for text in TEXTS:
+        assert named.decode([*named.encode(text), 1, 100]) == text
+    # Special ids, sentinels and bytes that are no text.
+    assert named.decode([0, 100, 2, 3 + 0xC3, 101, 259, 383]) == 'ab'
+    assert named.encode_inputs(['a'])[0].tolist() == [100, 1]
+    assert named.answer_mark() == [byte + 3 for byte in b' <answer>']
+    with pytest.raises(errors.UserError, match="unknown vocabulary 'byte'; nearest: bytes"):
+        tokenizers.load('byte', '')
+
+
+# ------------------------------------------------------------------------------- damaged models
+
+
+def _harmed_table(harm: str) -> bytes:
+    """The table of a SentencePiece model, by which both libraries were led out of their memory."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer_files.sentencepiece_model('t5'))
+    table = bytes(proto.normalizer_spec.precompiled_charsmap)
+    size = int.from_bytes(table[:4], 'little')
+    units = np.frombuffer(table[4 : 4 + size], '<u4').copy()
+    texts = table[4 + size :]
+    if harm == 'out':
+        units[0] ^= 1 << 30  # Its children are far behind the end.
+    elif harm == 'behind':
+        leaves = (units >> 31).astype(bool)  # Values, not nodes.
+        units[leaves] |= 0x7FFFFFFF
+    elif harm == 'length':
+        return b'\xff\xff\xff\xff' + table[4:]
+    elif harm == 'end':
+        texts = texts[:-1] + b'x'
+    return table[:4] + units.tobytes() + texts
+
+
+@pytest.mark.parametrize(
+    ('harm', 'message'),
+    [
+        ('out', 'leads out of itself'),
+        ('behind', 'points behind the texts'),
+        ('length', 'its trie has 4294967295 of'),
+        ('end', 'its last text has no end'),
+    ],
+)
+def test_damaged_tables_of_characters(tmp_path, harm, message):
+    """In a SentencePiece model, for each of its readers, and in a tokenizer.json."""
+    table = _harmed_table(harm)
+    folder = tmp_path / 'folder'
+    tokenizer_files.write(folder, 't5')
+    proto = sentencepiece_model_pb2.ModelProto.FromString((folder / 'spiece.model').read_bytes())
+    json_file = tokenizers.load(str(folder), '').with_ends()
+    whole = base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+    proto.normalizer_spec.precompiled_charsmap = table
+    (folder / 'spiece.model').write_bytes(proto.SerializeToString())
+    (tmp_path / 'tokenizer.json').write_text(
+        json_file.replace(whole, base64.b64encode(table).decode())
+    )
+    tokenizers.loading._load.cache_clear()
+    for spec in (folder, folder / 'spiece.model', tmp_path / 'tokenizer.json'):
+        with pytest.raises(errors.UserError, match=message) as caught:
+            tokenizers.load(str(spec), '')
+        assert '\n' not in str(caught.value)
+    with pytest.raises(ValueError, match=message):
+        charsmap.read(table)
+
+
+def test_a_table_in_a_circle(tmp_path):
+    """Its keys would have no end."""
+    units = np.zeros(512, '<u4')
+    units[0] = 256 << 10  # Its children begin at 256, ...
+    units[256 ^ ord('a')] = ord('a') | (ord('a') << 10)  # ... and those of 'a' there again.
+    table = (2048).to_bytes(4, 'little') + units.tobytes() + b'x\0'
+    charsmap.check(table)
+    with pytest.raises(ValueError, match='too many entries'):
+        charsmap.read(table)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (lambda proto: setattr(proto.pieces[9], 'score', float('nan')), 'no finite score'),
+        (lambda proto: setattr(proto.trainer_spec, 'unk_id', -3), 'its unk_id is -3'),
+        (lambda proto: setattr(proto.trainer_spec, 'eos_id', 2**31 - 1), 'its eos_id is 2147'),
+    ],
+)
+def test_damaged_sentencepiece_models(tmp_path, change, message):
+    proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer_files.sentencepiece_model('t5'))
+    change(proto)
+    path = tmp_path / 'x.model'
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(errors.UserError, match=message):
+        tokenizers.load(str(path), '')
+
+
+def test_unknown_text_has_a_piece(tmp_path):
+    """Else the first text with a character that it lacks would end the run."""
+    folder = tokenizer_files.write(tmp_path, 'bert-cased')
+    (tmp_path / 'vocab.txt').write_text('[PAD]\n[CLS]\n[SEP]\na\n')
+    with pytest.raises(errors.UserError, match='no piece for unknown text'):
+        tokenizers.load(folder, '')

@@ -1,0 +1,457 @@
+import dataclasses
+import functools
+import pathlib
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import traverse_util
+
+from xlbench import errors, models
+from xlbench.huggingface import bert as bert_names, mapping
+from xlbench.models import bert
+from xlbench.parallel import partitioning
+
+GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
+ENCODERS = ('bert', 'xlm_roberta')
+HEADS = {'sequence': 'sequence_classifier', 'token': 'token_classifier'}
+ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
+IDS = dict(pad_id=0, bos_id=2, eos_id=3, decoder_start_id=2)
+
+
+@functools.cache
+def tiny(name, family='bert', **overrides):
+    """The models of goldens/make_bert.py."""
+    fields = dict(vocab_size=61, emb_dim=24, num_heads=4, head_dim=6, mlp_dim=40, max_positions=40)
+    fields |= ROBERTA if name == 'xlm_roberta' else {}
+    rates = dict(dropout_rate=0.0, attention_dropout_rate=0.0)
+    return models.build(family, 'sample', **{**fields, **rates, **overrides})
+
+
+def flat(tree):
+    return traverse_util.flatten_dict(tree, sep='/')
+
+
+def assert_gradients_equal(names, gradients, expected):
+    """`expected`: by the names of transformers, which the same mapping gives to ours."""
+    gradients = mapping.from_params(names, gradients)
+    for name, value in expected.items():
+        np.testing.assert_allclose(gradients[name], value, atol=1e-4, rtol=1e-4, err_msg=name)
+
+
+class Golden:
+    """What transformers makes of a tiny random encoder; see goldens/make_bert.py."""
+
+    def __init__(self, name):
+        self.name, self.stored = name, dict(np.load(GOLDENS / f'{name}.npz'))
+        self.weights = self.part('weights/')
+        self.inputs = self.stored['inputs']
+        self.pad = 1 if name == 'xlm_roberta' else 0
+        self.segments = (self.inputs != self.pad).astype(np.int32)
+
+    def part(self, prefix):
+        return {
+            key.removeprefix(prefix): value.astype(np.float32)
+            for key, value in self.stored.items()
+            if key.startswith(prefix)
+        }
+
+    def head(self, head):
+        """Model, names and parameters of the encoder with a head."""
+        prefix = 'roberta.' if self.pad else 'bert.'
+        pooled = head == 'sequence' and not self.pad
+        model = tiny(self.name, HEADS[head], num_labels=3, has_pooler=pooled)
+        weights = {prefix + key: value for key, value in self.weights.items()}
+        names = bert_names.names(HEADS[head], model.config)
+        return model, names, mapping.to_params(names, weights | self.part(f'{head}/'))
+
+    def head_loss(self, model, head, params):
+        """Mean cross-entropy, and the logits."""
+        logits = model.apply(
+            {'params': params}, self.inputs, self.segments, None, self.stored['types']
+        )
+        labels = self.stored[f'{head}_labels']
+        each = jnp.take_along_axis(
+            jax.nn.log_softmax(logits), np.maximum(labels, 0)[..., None], axis=-1
+        )
+        return -jnp.sum(each[..., 0] * (labels >= 0)) / (labels >= 0).sum(), logits
+
+
+@functools.cache
+def golden(name):
+    return Golden(name)
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+def test_states_and_pooled_output_equal_transformers(name):
+    g, model = golden(name), tiny(name)
+    params = mapping.to_params(bert_names.names('bert', model.config), g.weights)
+    states = jax.jit(model.apply)({'params': params}, g.inputs, g.segments, None, g.stored['types'])
+    real = g.segments[:, ::3, None]
+    np.testing.assert_allclose(states[:, ::3] * real, g.stored['states'] * real, atol=1e-4, rtol=0)
+    pooled = model.apply({'params': params}, states, method='pool')
+    np.testing.assert_allclose(pooled, g.stored['pooled'], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+@pytest.mark.parametrize('head', HEADS)
+def test_heads_equal_transformers(name, head):
+    g = golden(name)
+    model, names, params = g.head(head)
+    loss = functools.partial(g.head_loss, model, head)
+    (value, logits), gradients = jax.jit(jax.value_and_grad(loss, has_aux=True))(params)
+    assert logits.dtype == jnp.float32
+    real = 1 if head == 'sequence' else g.segments[..., None]
+    expected = g.stored[f'{head}_logits']
+    np.testing.assert_allclose(logits * real, expected * real, atol=1e-4, rtol=0)
+    np.testing.assert_allclose(value, g.stored[f'{head}_loss'], rtol=1e-4)
+    expected = g.part(f'gradients/{head}/')
+    assert len(expected) >= 9
+    assert_gradients_equal(names, gradients, expected)
+
+
+def test_rematerialisation_changes_no_gradient():
+    g = golden('bert')
+    model, _, params = g.head('token')
+    again = model.clone(config=dataclasses.replace(model.config, remat='dots'))
+    one, other = (
+        jax.jit(jax.grad(functools.partial(g.head_loss, m, 'token'), has_aux=True))(params)[0]
+        for m in (model, again)
+    )
+    jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5), one, other)
+
+
+@pytest.mark.parametrize('types', [('float32', 'bfloat16'), ('bfloat16', None)])
+def test_bfloat16_is_near_float32(types):
+    g = golden('xlm_roberta')
+    model, _, params = g.head('sequence')
+    near = model.clone(
+        config=dataclasses.replace(model.config, dtype=types[0], matmul_dtype=types[1])
+    )
+    (_, exact), (value, logits) = (
+        jax.jit(functools.partial(g.head_loss, m, 'sequence'))(params) for m in (model, near)
+    )
+    assert logits.dtype == jnp.float32
+    np.testing.assert_allclose(value, g.stored['sequence_loss'], rtol=0.1)
+    assert 0 < np.abs(logits - exact).max() < 0.1 * np.abs(exact).max()
+
+
+def test_packing_changes_no_state():
+    g, model = golden('xlm_roberta'), tiny('xlm_roberta')
+    params = mapping.to_params(bert_names.names('bert', model.config), g.weights)
+    lengths = g.segments.sum(1)
+    rows = [row[:length] for row, length in zip(g.inputs, lengths, strict=True)]
+    join = lambda parts: np.pad(np.concatenate(parts), (0, 5))[None]  # noqa: E731
+    apply = jax.jit(model.apply)
+    expected = apply({'params': params}, g.inputs, g.segments)
+    packed = apply(
+        {'params': params},
+        join(rows),
+        join([np.full(length, i) for i, length in enumerate(lengths, 1)]),
+        join([np.arange(length) for length in lengths]),
+    )
+    assert np.isfinite(packed).all()
+    start = 0
+    for row, length in enumerate(lengths):
+        np.testing.assert_allclose(
+            packed[0, start : start + length], expected[row, :length], atol=2e-5
+        )
+        start += length
+
+
+@pytest.mark.parametrize(
+    'head, rates',
+    [
+        ('sequence', {'dropout_rate': 0.5}),
+        ('sequence', {'classifier_dropout_rate': 0.5}),
+        ('token', {'attention_dropout_rate': 0.5}),
+        ('token', {'attention_dropout_rate': 0.5, 'shared_dropout': False}),
+    ],
+)
+def test_dropout_draws_with_the_key_and_only_in_training(head, rates):
+    g = golden('bert')
+    model, _, params = g.head(head)
+    config = dataclasses.replace(model.config, **{'classifier_dropout_rate': 0.0, **rates})
+    apply = jax.jit(model.clone(config=config).apply, static_argnames='train')
+    draw = lambda n, train: apply(  # noqa: E731
+        {'params': params}, g.inputs, train=train, rngs={'dropout': jax.random.key(n)}
+    )
+    exact = jax.jit(model.apply)({'params': params}, g.inputs)
+    np.testing.assert_allclose(draw(1, False), exact, atol=1e-5)
+    one, same, other = (draw(n, True) for n in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert not np.allclose(one, other) and not np.allclose(one, exact)
+
+
+# ------------------------------------------------------------------------------------ dual encoders
+
+
+@functools.cache
+def dual(**fields):
+    """A model and random parameters, biases and norms among them."""
+    model = tiny('bert', 'dual_encoder', **fields)
+    tokens = jnp.ones((1, 3), jnp.int32)
+    shapes = nn.unbox(jax.eval_shape(model.init, jax.random.key(0), tokens, tokens))['params']
+    rng = np.random.default_rng(0)
+    draw = lambda x: rng.normal(size=x.shape).astype(np.float32) * 0.3  # noqa: E731
+    return model, jax.tree.map(draw, shapes)
+
+
+@pytest.mark.parametrize(
+    'fields',
+    [
+        dict(shared=True, pooling='mean', normalize=False),
+        dict(shared=False, pooling='pooler', normalize=True),
+        dict(shared=False, pooling='first', projection_dim=7, normalize=True),
+        dict(shared=True, pooling='mean', projection_dim=7, normalize=False, has_pooler=False),
+    ],
+)
+def test_vectors_of_a_dual_encoder(fields):
+    model, params = dual(**fields)
+    g, pooling = golden('bert'), fields['pooling']
+    sides = ('left', 'left' if fields['shared'] else 'right')
+    assert {name.split('_')[0] for name in params} == set(sides)
+    vectors = jax.jit(model.apply)({'params': params}, g.inputs, g.inputs, g.segments, g.segments)
+    encoder = tiny('bert', has_pooler=fields.get('has_pooler', True))
+    for side, vector in zip(sides, vectors, strict=True):
+        assert vector.dtype == jnp.float32
+        states = jax.jit(encoder.apply)({'params': params[side]}, g.inputs, g.segments)
+        if pooling == 'pooler':
+            expected = encoder.apply({'params': params[side]}, states, method='pool')
+        elif pooling == 'first':
+            expected = states[:, 0]
+        else:
+            lengths = g.segments.sum(1)
+            expected = np.stack([x[:n].mean(0) for x, n in zip(states, lengths, strict=True)])
+        if 'projection_dim' in fields:
+            expected = expected @ params[f'{side}_projection']['kernel'].T
+        if fields['normalize']:
+            expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
+        np.testing.assert_allclose(vector, expected, atol=1e-5)
+    assert fields['shared'] == np.array_equal(*vectors)
+
+
+@pytest.mark.parametrize('pooling', ['mean', 'first', 'pooler'])
+def test_padding_changes_no_vector(pooling):
+    model, params = dual(shared=True, pooling=pooling)
+    encode = jax.jit(functools.partial(model.apply, {'params': params}, method='encode_left'))
+    g = golden('bert')
+    wide = np.pad(g.inputs, ((0, 2), (0, 6)), constant_values=9)
+    segments = np.pad(g.segments, ((0, 2), (0, 6)))
+    padded = encode(wide, segments)
+    assert np.isfinite(padded).all()  # Rows of padding only, too.
+    row, length = 2, g.segments[2].sum()
+    alone = encode(g.inputs[row : row + 1, :length])
+    np.testing.assert_allclose(padded[row], alone[0], atol=1e-5)
+
+
+def test_a_dual_encoder_is_written_as_encoders():
+    model, params = dual(shared=False, pooling='pooler', normalize=True)
+    assert bert_names.folders(model.config) == {'left': 'left', 'right': 'right'}
+    names = bert_names.names('bert', model.config)
+    for part in bert_names.folders(model.config):
+        back = mapping.to_params(names, mapping.from_params(names, params[part]))
+        jax.tree.map(np.testing.assert_array_equal, back, params[part])
+    fields = bert_names.from_config(bert_names.to_config('bert', model.config, IDS))
+    assert models.build(**fields).config == tiny('bert').config
+    assert bert_names.folders(tiny('bert', 'dual_encoder').config) == {'left': ''}
+    with pytest.raises(errors.UserError, match='projection_dim=7 cannot be written'):
+        bert_names.folders(tiny('bert', 'dual_encoder', projection_dim=7).config)
+
+
+# ---------------------------------------------------------------------- names, configs, parameters
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+def test_huggingface_names_survive_the_round_trip(name):
+    g = golden(name)
+    names = bert_names.names('bert', tiny(name).config)
+    back = mapping.from_params(names, mapping.to_params(names, g.weights))
+    assert back.keys() == g.weights.keys()
+    for head in HEADS:
+        _, names, params = g.head(head)
+        back |= mapping.from_params(names, params)
+    base = 'roberta.' if g.pad else 'bert.'
+    expected = g.weights | {base + key: value for key, value in g.weights.items()}
+    for key, value in (expected | g.part('sequence/') | g.part('token/')).items():
+        if key.startswith('roberta.pooler'):  # Only in the bare encoder.
+            assert key not in back
+        elif key in g.part('token/') and key in g.part('sequence/'):
+            np.testing.assert_array_equal(back[key], g.part('token/')[key])
+        else:
+            np.testing.assert_array_equal(back[key], value)
+
+
+@pytest.mark.parametrize(
+    'old, new',
+    [
+        ('bert.embeddings.LayerNorm.gamma', 'embeddings.LayerNorm.weight'),
+        ('roberta.encoder.layer.1.output.LayerNorm.beta', 'encoder.layer.1.output.LayerNorm.bias'),
+        ('encoder.layer.0.intermediate.dense.bias', 'encoder.layer.0.intermediate.dense.bias'),
+        ('decoder.bert.embeddings.LayerNorm.weight', 'decoder.bert.embeddings.LayerNorm.weight'),
+        ('cls.predictions.transform.LayerNorm.beta', 'cls.predictions.transform.LayerNorm.bias'),
+    ],
+)
+def test_old_spellings_of_names(old, new):
+    assert bert_names.rename(old) == new == bert_names.rename(new)
+
+
+@pytest.mark.parametrize('name', ENCODERS)
+@pytest.mark.parametrize('family', ['bert', *HEADS.values(), 'encoder_decoder'])
+def test_configs_survive_the_round_trip(name, family):
+    more = {'has_pooler': True} if family == 'encoder_decoder' else {}
+    if family in HEADS.values():
+        pooled = family == 'sequence_classifier' and name == 'bert'
+        more = dict(num_labels=5, classifier_dropout_rate=0.25, has_pooler=pooled)
+    config = tiny(name, family, **more).config
+    content = bert_names.to_config(family, config, IDS)
+    assert content['model_type'] in bert_names.MODEL_TYPES
+    fields = bert_names.from_config(content)
+    assert fields['family'] == family
+    assert models.build(**fields).config == config
+
+
+def published(**changes):
+    """The config.json of bert-base-uncased, as it has been since 2018 (the keys that count)."""
+    return {
+        'architectures': ['BertForPreTraining'],
+        'model_type': 'bert',
+        'attention_probs_dropout_prob': 0.1,
+        'hidden_act': 'gelu',
+        'hidden_dropout_prob': 0.1,
+        'hidden_size': 768,
+        'intermediate_size': 3072,
+        'max_position_embeddings': 512,
+        'num_attention_heads': 12,
+        'num_hidden_layers': 12,
+        'type_vocab_size': 2,
+        'vocab_size': 30522,
+        **changes,
+    }
+
+
+def test_published_configs_are_our_sizes():
+    fields = bert_names.from_config(published())
+    assert models.build(**fields).config == models.config('bert', 'base')
+    xlmr = dict(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1)
+    xlmr |= dict(model_type='xlm-roberta', layer_norm_eps=1e-5, pad_token_id=1)
+    fields = bert_names.from_config(published(**xlmr, architectures=['XLMRobertaForMaskedLM']))
+    assert fields['has_pooler'] is False  # Until the tensors say otherwise.
+    config = models.config('bert', 'xlmr_base', has_pooler=False)
+    assert models.build(**fields).config == config
+
+
+@pytest.mark.parametrize(
+    'content, message',
+    [
+        (published(hidden_act='relu'), "hidden_act is 'relu'; supported: 'gelu'"),
+        (published(is_decoder=True), 'is_decoder is True; supported: False'),
+        (published(hidden_size=None), "lacks 'hidden_size', which a BERT needs"),
+        (
+            {'model_type': 'encoder-decoder', 'encoder': published(), 'decoder': {}},
+            'decoder.model_type is None; supported: bert, roberta, xlm-roberta',
+        ),
+        (
+            {
+                'model_type': 'encoder-decoder',
+                'encoder': published(),
+                'decoder': published(num_hidden_layers=6),
+            },
+            'num_hidden_layers is 12 in the encoder and 6 in the decoder; supported: the same',
+        ),
+        (
+            {
+                'model_type': 'encoder-decoder',
+                'encoder': published(),
+                'decoder': published(tie_word_embeddings=False),
+            },
+            'decoder.tie_word_embeddings is False; supported: True',
+        ),
+    ],
+)
+def test_configs_that_are_not_supported(content, message):
+    with pytest.raises(errors.UserError) as error:
+        bert_names.from_config(content)
+    assert message in str(error.value)
+
+
+@functools.cache
+def boxed(family, size='', **fields):
+    """Shapes of a published size's parameters, with their logical axes."""
+    model = models.build(family, size, **fields) if size else tiny('bert', family, **fields)
+    tokens = jnp.zeros((1, 4), jnp.int32)
+    inputs = (tokens, tokens) if family in ('encoder_decoder', 'dual_encoder') else (tokens,)
+    return flat(jax.eval_shape(model.init, jax.random.key(0), *inputs)['params'])
+
+
+@pytest.mark.parametrize(
+    'family, fields',
+    [
+        ('bert', {}),
+        ('encoder_decoder', {}),
+        ('sequence_classifier', {}),
+        ('sequence_classifier', {'has_pooler': False}),
+        ('token_classifier', {}),
+        ('dual_encoder', {'shared': False, 'projection_dim': 7}),
+    ],
+)
+def test_every_parameter_has_a_name_and_logical_axes(family, fields):
+    known = [axis for axis, _ in partitioning.LOGICAL_AXIS_RULES]
+    leaves = boxed(family, **fields)
+    for path, leaf in leaves.items():
+        assert len(leaf.names) == leaf.value.ndim and set(leaf.names) <= set(known), path
+    if family != 'dual_encoder':
+        config = tiny('bert', family, **fields).config
+        assert bert_names.names(family, config).keys() == leaves.keys()
+
+
+@pytest.mark.parametrize(
+    'family, size, fields, parameters',
+    # Counted by transformers from the public configurations.
+    [
+        ('bert', 'base', {}, 109_482_240),
+        ('bert', 'large', {}, 335_141_888),
+        ('bert', 'mbert', {}, 177_853_440),
+        ('bert', 'xlmr_base', {}, 278_043_648),
+        ('bert', 'xlmr_large', {}, 559_890_432),
+        ('sequence_classifier', 'mbert', {}, 177_854_978),
+        ('sequence_classifier', 'xlmr_base', {}, 278_045_186),
+        ('token_classifier', 'mbert', {}, 177_264_386),
+        ('encoder_decoder', 'mbert', {'has_pooler': True}, 384_194_811),
+        ('encoder_decoder', 'xlmr_base', {'has_pooler': True}, 584_705_682),
+        ('dual_encoder', 'mbert', {'shared': False}, 2 * 177_853_440),
+    ],
+)
+def test_parameter_counts_of_public_sizes(family, size, fields, parameters):
+    leaves = boxed(family, size, **fields).values()
+    assert sum(leaf.value.size for leaf in leaves) == parameters
+
+
+def test_every_size_can_be_built():
+    for family in ('bert', 'encoder_decoder', *HEADS.values(), 'dual_encoder'):
+        for size, fields in bert.SIZES['bert'].items():
+            assert models.build(family, size).config.emb_dim == fields['emb_dim']
+
+
+@pytest.mark.parametrize(
+    'family, fields, message',
+    [
+        ('bert', {'dropuot_rate': 0.1}, "'dropuot_rate'; nearest: dropout_rate"),
+        ('bert', {'attention_dropout_rate': 1.0}, 'attention_dropout_rate is 1.0; it must be 0'),
+        ('sequence_classifier', {'num_labels': 0}, 'num_labels is 0; it must be 1 to 2**20'),
+        ('dual_encoder', {'pooling': 'maen'}, "unknown pooling 'maen'; nearest: mean"),
+        ('dual_encoder', {'pooling': 'pooler', 'has_pooler': False}, 'needs has_pooler=True'),
+        ('dual_encoder', {'projection_dim': -1}, 'projection_dim is -1; it must be 0 to 2**20'),
+    ],
+)
+def test_mistakes_are_named(family, fields, message):
+    with pytest.raises(errors.UserError) as error:
+        tiny('bert', family, **fields)
+    assert message in str(error.value)
+
+
+def test_a_row_longer_than_positions_go_is_named():
+    with pytest.raises(errors.UserError, match='a sequence of 41 tokens does not fit a model'):
+        jax.eval_shape(tiny('bert').init, jax.random.key(0), jnp.zeros((1, 41), jnp.int32))

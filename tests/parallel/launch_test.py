@@ -1,0 +1,633 @@
+"""The scripts that start runs: local.sh for real, the clusters' with commands that stand in."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import string
+import subprocess
+import sys
+import time
+
+import children
+import pytest
+import quick_compilation
+import tiny
+import yaml
+
+from xlbench.parallel import cluster as cluster_lib
+
+PROJECT = pathlib.Path(__file__).parents[2]
+LAUNCH = PROJECT / 'launch'
+SLURM = PROJECT / 'tests' / 'slurm'
+SCRIPTS = [LAUNCH / 'local.sh', LAUNCH / 'slurm.sbatch', LAUNCH / 'tpu_vm.sh', *SLURM.glob('*.sh')]
+
+
+@pytest.mark.parametrize('path', SCRIPTS, ids=lambda path: path.name)
+def test_scripts_are_sound(path):
+    text = path.read_text(encoding='utf-8')
+    assert text.startswith('#!/usr/bin/env bash\n# ') and os.access(path, os.X_OK)
+    assert re.search(r'^set -e?uo pipefail$', text, re.MULTILINE)
+    assert '\t' not in text and max(map(len, text.splitlines())) <= 100
+    checks = [['bash', '-n']] + [['shellcheck']] * bool(shutil.which('shellcheck'))
+    for check in checks:
+        subprocess.run([*check, str(path)], check=True)
+
+
+@pytest.mark.parametrize('name', ['local.sh', 'slurm.sbatch', 'tpu_vm.sh'])
+def test_what_may_be_set_is_said_at_the_top(name):
+    text = (LAUNCH / name).read_text(encoding='utf-8')
+    top, _, rest = text.partition('\nset -uo pipefail\n')
+    names = set(re.findall(r'\$\{([A-Z_]+):[-?]', rest))
+    assert names and {n for n in names if not n.startswith('SLURM_') and n not in top} == set()
+
+
+# ---------------------------------------------------------------------------------------- local.sh
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Writes a module that local.sh or slurm.sbatch runs in place of xlbench.train."""
+
+    def write(text):
+        (tmp_path / 'program.py').write_text(text, encoding='utf-8')
+
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
+        monkeypatch.delenv(name, raising=False)
+    settings = {'MODULE': 'program', 'PYTHON': sys.executable}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(f'XLBENCH_{name}', value)
+    monkeypatch.setenv('PYTHONPATH', f'{tmp_path}:{PROJECT}')
+    return write
+
+
+def local(*arguments, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [LAUNCH / 'local.sh', *arguments], capture_output=True, text=True, timeout=60, **options
+    )
+
+
+def test_local_starts_processes_that_find_each_other(program, tmp_path, monkeypatch):
+    program("""
+import sys
+from xlbench.parallel import cluster as processes
+found = processes.join()
+import jax
+# In one piece, or what the two say may mix.
+said = f'process {jax.process_index()} of {jax.process_count()} ({found})'
+sys.stdout.write(f'{said} {sys.argv[1:]}\\n')
+""")
+    monkeypatch.setenv('LOGS', str(tmp_path / 'logs'))
+    run = local('2', '--config=a b', '--seed=1')
+    assert run.returncode == 0, run.stderr
+    for i in range(2):
+        line = f"process {i} of 2 (named by XLBENCH_COORDINATOR) ['--config=a b', '--seed=1']"
+        assert line in run.stdout
+        assert line in (tmp_path / 'logs' / 'attempt-0' / f'process-{i}.log').read_text()
+
+
+def test_local_starts_again_after_75_and_stops_at_anything_else(program, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program("""
+import os, pathlib, sys
+mine = pathlib.Path(f'runs-{os.environ["XLBENCH_PROCESS"]}')
+runs = len(mine.read_text()) if mine.exists() else 0
+mine.write_text('x' * (runs + 1))
+sys.exit([75, 75, 3][runs])
+""")
+    assert local('2').returncode == 75  # RESTARTS is 0.
+    monkeypatch.setenv('RESTARTS', '5')
+    (tmp_path / 'runs-0').unlink()
+    (tmp_path / 'runs-1').unlink()
+    run = local('2')
+    assert run.returncode == 3 and (tmp_path / 'runs-0').read_text() == 'xxx'
+    assert 'ended with code 75; starting again, 2 of 5' in run.stderr
+
+
+def test_local_starts_again_what_was_killed(program, tmp_path, monkeypatch):
+    """The others end by themselves, when they have noticed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('RESTARTS', '5')
+    program("""
+import os, pathlib, signal, sys, time
+i = os.environ['XLBENCH_PROCESS']
+if os.path.exists(f'was-here-{i}'):
+    sys.exit(0)
+pathlib.Path(f'was-here-{i}').touch()
+if i == '1':
+    os.kill(os.getpid(), signal.SIGKILL)
+signal.signal(signal.SIGTERM, lambda *_: pathlib.Path('told').touch())
+time.sleep(1)
+sys.exit(75)
+""")
+    run = local('2')
+    assert run.returncode == 0 and 'ended with code 137; starting again, 1 of 5' in run.stderr
+    assert not (tmp_path / 'told').exists()
+
+
+def test_local_stops_the_others_when_one_fails(program):
+    program("""
+import os, sys, time
+if os.environ['XLBENCH_PROCESS'] == '1':
+    sys.exit(2)
+time.sleep(100)
+""")
+    started = time.monotonic()
+    assert local('3').returncode == 2
+    assert time.monotonic() - started < 30
+
+
+def test_local_hands_on_term_and_waits(program, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('RESTARTS', '5')
+    program("""
+import os, pathlib, signal, sys, time
+def save(*_):
+    time.sleep(0.5)
+    pathlib.Path(f'saved-{os.environ["XLBENCH_PROCESS"]}').touch()
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path(f'ready-{os.environ["XLBENCH_PROCESS"]}').touch()
+time.sleep(100)
+""")
+    process = subprocess.Popen([LAUNCH / 'local.sh', '2'])
+    wait_for(lambda: len(list(tmp_path.glob('ready-*'))) == 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 75  # Not started again: it was told to end.
+    assert len(list(tmp_path.glob('saved-*'))) == 2
+
+
+@pytest.mark.parametrize('count', [[], ['0'], ['two'], ['-1']])
+def test_local_wants_a_number(count):
+    run = local(*count)
+    assert run.returncode == 2
+    assert run.stderr == 'error: how many processes? usage: launch/local.sh N --config=...\n'
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, 'waited in vain'
+        time.sleep(0.05)
+
+
+# ------------------------------------------------------------------------------------ slurm.sbatch
+
+# Two tasks on this machine, as srun would start them; what it is told is kept.
+SRUN = r"""
+echo "srun $1 $2 $3" >> told
+while [[ $1 == --* ]]; do
+  case $1 in --output=*) output=${1#--output=} ;; esac
+  shift
+done
+for i in 0 1; do
+  SLURM_PROCID=$i "$@" > "${output/\%t/$i}" 2>&1 &
+  pids+=($!)
+done
+trap 'exit 143' TERM
+code=0
+for pid in "${pids[@]}"; do
+  wait "$pid"; result=$?
+  ((result > code)) && code=$result
+done
+exit $code
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch, program):
+    """A folder with commands of SLURM's on the PATH; `told` in it lists what they were told."""
+    commands = {
+        'srun': SRUN,
+        'squeue': 'cat state',
+        'scontrol': 'echo "scontrol $*" >> told',
+        'scancel': 'echo "scancel $*" >> told; kill $(cat pids-*)',
+    }
+    (tmp_path / 'bin').mkdir()
+    for name, text in commands.items():
+        path = tmp_path / 'bin' / name
+        path.write_text(f'#!/usr/bin/env bash\n{text}\n', encoding='utf-8')
+        path.chmod(0o755)
+    (tmp_path / 'state').write_text('RUNNING\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('PATH', f'{tmp_path / "bin"}:{os.environ["PATH"]}')
+    monkeypatch.setenv('SLURM_JOB_ID', '7')
+    monkeypatch.setenv('SLURM_NTASKS', '2')
+    monkeypatch.setenv('XLBENCH_GRACE', '1')
+    return tmp_path
+
+
+def submit(**environ) -> tuple[int, str, list[str]]:
+    """(exit code, output, commands that were given) of one attempt of the job."""
+    pathlib.Path('told').unlink(missing_ok=True)
+    run = subprocess.run(
+        ['bash', LAUNCH / 'slurm.sbatch', '--config=a b'],
+        env=os.environ | environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    return run.returncode, run.stdout, pathlib.Path('told').read_text().splitlines()
+
+
+def ends_with(*codes: int | str) -> str:
+    """A program whose process i ends with the i-th code, one after the other."""
+    return f"""
+import os, signal, sys, time
+i = int(os.environ['SLURM_PROCID'])
+print('process', i, sys.argv[1:], flush=True)
+time.sleep(i / 2)
+code = {codes!r}[i]
+if code >= 128:
+    os.kill(os.getpid(), code - 128)
+sys.exit(code)
+"""
+
+
+def test_slurm_a_finished_run(cluster, program):
+    program(ends_with(0, 0))
+    code, _, told = submit()
+    assert code == 0 and len(told) == 1
+    for i in range(2):
+        log = (cluster / 'slurm-logs' / '7' / 'attempt-0' / f'{i}.log').read_text()
+        assert log == f"process {i} ['--config=a b']\n"
+
+
+@pytest.mark.parametrize('codes', [(75, 75), (75, 0), (137, 143), (0, 134), (1, 143), (75, 2)])
+def test_slurm_goes_back_into_the_queue(cluster, program, codes):
+    program(ends_with(*codes))
+    code, output, told = submit(SLURM_RESTART_COUNT='3', XLBENCH_RESTARTS='4')
+    assert told[1:] == ['scontrol requeue 7']
+    assert code == next(code for code in codes if code)
+    assert 'back into the queue; restart 4 of 4' in output
+    assert (cluster / 'slurm-logs' / '7' / 'attempt-3' / '1.log').exists()
+
+
+def test_slurm_stops_after_a_mistake_of_the_user(cluster, program):
+    program(ends_with(2, 143))
+    code, output, told = submit()
+    assert (code, len(told)) == (2, 1) and 'process 0 ended with code 2' in output
+
+
+def test_slurm_stops_after_an_error_of_a_process_that_is_alone(cluster, program):
+    program(ends_with(1, 0))
+    assert submit(SLURM_NTASKS='1')[0] == 1
+    assert pathlib.Path('told').read_text().count('\n') == 1
+
+
+def test_slurm_has_a_limit_of_restarts(cluster, program):
+    program(ends_with(75, 75))
+    code, output, told = submit(SLURM_RESTART_COUNT='10')
+    assert (code, len(told)) == (75, 1)
+    assert 'not started again after 10 restarts; XLBENCH_RESTARTS allows no more' in output
+
+
+@pytest.mark.parametrize('state', ['COMPLETING\n', ''])
+def test_slurm_leaves_a_cancelled_job_alone(cluster, program, state):
+    program(ends_with(75, 75))
+    (cluster / 'state').write_text(state)
+    code, output, told = submit()
+    assert (code, len(told)) == (75, 1)
+    assert f'the job is {state.strip() or "gone"}: not started again from here' in output
+
+
+def test_slurm_hands_on_term_and_waits_for_the_saving(cluster, program):
+    program("""
+import os, pathlib, signal, sys, time
+i = os.environ['SLURM_PROCID']
+def save(*_):
+    time.sleep(1)
+    pathlib.Path(f'saved-{i}').touch()
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path(f'pids-{i}').write_text(f'{os.getpid()} {os.getppid()}\\n')
+time.sleep(100)
+""")
+    process = subprocess.Popen(['bash', LAUNCH / 'slurm.sbatch'], stdout=subprocess.DEVNULL)
+    wait_for(lambda: all((cluster / f'pids-{i}').exists() for i in range(2)))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 75
+    assert (cluster / 'saved-0').exists() and (cluster / 'saved-1').exists()
+    told = (cluster / 'told').read_text().splitlines()[1:]
+    assert told == ['scancel --quiet --signal=TERM 7', 'scontrol requeue 7']
+
+
+def test_slurm_options_reach_srun(cluster, program):
+    program(ends_with(0, 0))
+    _, _, (told,) = submit(SLURM_CPUS_PER_TASK='6')
+    assert told.startswith('srun --kill-on-bad-exit=1 --wait=0 --output=slurm-logs/7/attempt-0/%t')
+
+
+real_slurm = pytest.mark.skipif(
+    not os.environ.get('XLBENCH_TEST_SLURM'),
+    reason='starts a SLURM: needs slurmctld, slurmd, munge and root; set XLBENCH_TEST_SLURM=1',
+)
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A SLURM of this machine, in whose folder the test works."""
+    monkeypatch.chdir(tmp_path)
+    started = subprocess.run(
+        [SLURM / 'start.sh', tmp_path / 'slurm'], stdout=subprocess.PIPE, text=True, check=True
+    )
+    monkeypatch.setenv('SLURM_CONF', started.stdout.strip())
+    yield tmp_path
+    subprocess.run([SLURM / 'stop.sh', tmp_path / 'slurm'], check=True)
+
+
+def submit_two(*arguments: str) -> str:
+    """Submits a job of two processes; its number."""
+    command = ['sbatch', '--parsable', '--ntasks-per-node=2', LAUNCH / 'slurm.sbatch', *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+@real_slurm
+def test_slurm_for_real(slurm, program):
+    """A job of two processes that is told to end, goes back into the queue, and finishes."""
+    program("""
+import os, signal, sys, time
+if not os.environ.get('SLURM_RESTART_COUNT'):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+    print('ready', flush=True)
+    time.sleep(100)
+from xlbench.parallel import cluster as processes
+found = processes.join()
+import jax
+print(f'process {jax.process_index()} of {jax.process_count()} ({found})')
+""")
+    job = submit_two()
+    logs = slurm / 'slurm-logs' / job
+    wait_for(lambda: all('ready' in read(logs / 'attempt-0' / f'{i}.log') for i in range(2)))
+    # What SLURM does before the time is over, to the batch script alone.
+    subprocess.run(['scancel', '--batch', '--signal=TERM', job], check=True)
+    wait_for(lambda: state_of(job) == 'COMPLETED')
+    for i in range(2):
+        line = f'process {i} of 2 (found: SLURM job {job})'
+        assert line in read(logs / 'attempt-1' / f'{i}.log')
+    assert 'back into the queue; restart 1 of 10' in read(slurm / f'slurm-{job}.out')
+
+
+@real_slurm
+@pytest.mark.parametrize('told', ['scontrol requeue', 'scancel --batch --signal=TERM'])
+def test_slurm_trains_on_after_a_requeue(slurm, tiny_root, monkeypatch, told):
+    """The job ends with the very scores of one that nobody disturbed."""
+    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv('XLBENCH_PYTHON', sys.executable)
+    monkeypatch.setenv('PYTHONPATH', str(PROJECT))
+    monkeypatch.setenv('XLA_FLAGS', quick_compilation.xla_flags(1))
+    config = tiny.brief_config(tiny_root, checkpoints__every=20, evals__dev__every=100)
+    config.stages.stage1.num_steps = 200
+    undisturbed = submit_two(*children.flags(slurm / 'undisturbed', config))
+    wait_for(lambda: state_of(undisturbed) == 'COMPLETED', seconds=400)
+    job = submit_two(*children.flags(slurm / 'disturbed', config))
+    progress = slurm / 'disturbed' / 'run' / 'metrics.jsonl'
+    wait_for(lambda: read(progress).count('"train"') > 50, seconds=400)
+    subprocess.run([*told.split(), job], check=True)
+    wait_for(lambda: state_of(job) == 'COMPLETED', seconds=400)
+    assert 'resumed at step' in read(slurm / 'slurm-logs' / job / 'attempt-1' / '0.log')
+    children.same_run(slurm / 'undisturbed' / 'run', slurm / 'disturbed' / 'run')
+
+
+def read(path: pathlib.Path) -> str:
+    return path.read_text() if path.exists() else ''
+
+
+def state_of(job: str) -> str:
+    command = ['scontrol', 'show', 'job', job]
+    shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.search(r'JobState=(\w+)', shown)[1]
+
+
+# --------------------------------------------------------------------------------- gke_jobset.yaml
+
+
+def jobset() -> tuple[str, dict, dict]:
+    """(its comment, the values of its names, what kubectl would get)."""
+    text = (LAUNCH / 'gke_jobset.yaml').read_text(encoding='utf-8')
+    comment = text.partition('apiVersion')[0]
+    values = {
+        'NAME': 'qg',
+        'IMAGE': 'example.org/xlbench:1',
+        'NODES': '4',
+        'DEVICE': 'google.com/tpu',
+        'DEVICES': '8',
+        'VOLUME': 'claim',
+        'RESTARTS': '20',
+        'ARGUMENTS': '--config=configs/mtg_mt5.py:base --workdir=/runs/qg',
+    }
+    listed = re.search(r"envsubst '(.*)'", comment)[1].split()
+    assert listed == [f'${name}' for name in values]
+    assert all(f'#   {name} ' in comment for name in values)
+
+    class Envsubst(string.Template):  # Leaves $logs, $JOB_COMPLETION_INDEX and $(COORDINATOR).
+        pattern = r"""
+            \$(?:(?P<escaped>\b\B)|(?P<named>\b\B)|\{(?P<braced>[A-Z]+)\}|(?P<invalid>\b\B))"""
+
+    return comment, values, yaml.safe_load(Envsubst(text).substitute(values))
+
+
+def test_jobset_runs_one_process_a_node():
+    _, values, document = jobset()
+    (run,) = document['spec']['replicatedJobs']
+    job = run['template']['spec']
+    assert job['parallelism'] == job['completions'] == int(values['NODES'])
+    (container,) = job['template']['spec']['containers']
+    assert container['resources'] == {'limits': {'google.com/tpu': '8'}}
+    environ = {item['name']: item.get('value') for item in container['env']}
+    fields = {
+        item['name']: item['valueFrom']['fieldRef']['fieldPath']
+        for item in container['env']
+        if 'valueFrom' in item
+    }
+    assert fields['COORDINATOR'] == "metadata.annotations['jobset.sigs.k8s.io/coordinator']"
+    # As Kubernetes fills it in, in the pod of index 3.
+    address = environ['XLBENCH_COORDINATOR'].replace('$(COORDINATOR)', 'qg-run-0-0.qg')
+    pod = {k: v for k, v in environ.items() if v is not None}
+    pod |= {'XLBENCH_COORDINATOR': address, 'JOB_COMPLETION_INDEX': '3'}
+    assert cluster_lib.find(pod) == cluster_lib.Place(
+        'qg-run-0-0.qg:8476', 4, 3, 'found: Kubernetes job'
+    )
+    assert container['ports'] == [{'containerPort': 8476}]
+
+
+def test_jobset_starts_again_unless_it_was_a_mistake():
+    _, _, document = jobset()
+    policy = document['spec']['failurePolicy']
+    assert policy['maxRestarts'] == 20
+    assert policy['rules'][0]['action'] == 'FailJobSet'
+    job = document['spec']['replicatedJobs'][0]['template']['spec']
+    assert job['backoffLimit'] == 0 and job['template']['spec']['restartPolicy'] == 'Never'
+    assert job['template']['spec']['terminationGracePeriodSeconds'] == 120
+    (rule,) = job['podFailurePolicy']['rules']
+    assert rule['onExitCodes'] == {'containerName': 'train', 'operator': 'In', 'values': [2]}
+
+
+def test_jobset_command_keeps_logs_and_hands_on_term(tmp_path):
+    """The container's command, with a program in place of python, in a folder in place of /runs."""
+    _, _, document = jobset()
+    pod = document['spec']['replicatedJobs'][0]['template']['spec']['template']['spec']
+    command = [part.replace('/runs/', f'{tmp_path}/') for part in pod['containers'][0]['command']]
+    python = tmp_path / 'bin' / 'python'
+    python.parent.mkdir()
+    python.write_text(
+        '#!/usr/bin/env bash\ntrap "echo saved; exit 75" TERM\necho "$@"; sleep 100 & wait $!\n',
+        encoding='utf-8',
+    )
+    python.chmod(0o755)
+    environ = os.environ | {
+        'PATH': f'{python.parent}:{os.environ["PATH"]}',
+        'NAME': 'qg',
+        'ATTEMPT': '2',
+        'JOB_COMPLETION_INDEX': '1',
+        'ARGUMENTS': '--config=a --workdir=b',
+    }
+    log = tmp_path / 'logs' / 'qg' / 'attempt-2' / 'process-1.log'
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL)
+    wait_for(lambda: '--workdir=b' in read(log))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 75
+    wait_for(lambda: read(log) == '-m xlbench.train --config=a --workdir=b\nsaved\n', 10)
+
+
+# --------------------------------------------------------------------------------------- tpu_vm.sh
+
+# Two hosts, each a folder of this machine; a queue that gives a slice when asked a second time.
+GCLOUD = r"""
+echo "$1 $2 $3 $4" >> told
+state=$(cat state 2> /dev/null)
+for argument in "$@"; do
+  case $argument in
+    --command=*) command=${argument#--command=} ;;
+    --output-directory=*) output=${argument#--output-directory=} ;;
+  esac
+done
+case "$3 $4" in
+  'queued-resources describe')
+    echo "$state"
+    if [ "$state" = WAITING_FOR_RESOURCES ]; then echo ACTIVE > state; fi ;;
+  'queued-resources create') echo WAITING_FOR_RESOURCES > state; printf '%s\n' "$@" >> created ;;
+  'queued-resources delete') rm state ;;
+  'tpu-vm scp') for i in 0 1; do mkdir -p "host-$i"; cp "$5" "host-$i/"; done ;;
+  'tpu-vm ssh')
+    result=0
+    for i in 0 1; do
+      (export HOST=$i; cd "host-$i" && bash -c "$command") > "${output:-.}/$i.log" 2>&1 &
+      pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || result=$?; done
+    exit $result ;;
+esac
+"""
+
+
+@pytest.fixture
+def cloud(tmp_path, monkeypatch):
+    """Runs tpu_vm.sh in a copy of the project's outline; `told` lists the commands of gcloud."""
+    for name in ('xlbench', 'tasks', 'configs'):
+        (tmp_path / name).mkdir()
+    for name in ('pyproject.toml', 'setup.py', 'requirements.lock', 'README.md', 'LICENSE'):
+        (tmp_path / name).touch()
+    (tmp_path / 'bin').mkdir()
+    gcloud = tmp_path / 'bin' / 'gcloud'
+    gcloud.write_text(f'#!/usr/bin/env bash\n{GCLOUD}', encoding='utf-8')
+    gcloud.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('PATH', f'{tmp_path / "bin"}:{os.environ["PATH"]}')
+    # A python of the hosts: its answers are in the folder `answers`.
+    python = r"""
+attempt=$(ls -d ../xlbench-* | wc -l)
+echo "$@ $XLBENCH_DATA"
+source "../../answers/$attempt-$HOST"
+"""
+    (tmp_path / 'python').write_text(f'#!/usr/bin/env bash\n{python}', encoding='utf-8')
+    setup = 'mkdir -p .venv/bin && cp ../../python .venv/bin/python && chmod +x .venv/bin/python'
+    settings = dict(NAME='qg', ZONE='here', TYPE='v5litepod-8', PAUSE='0', SETUP=setup)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+
+    def start(answers, **environ):
+        (tmp_path / 'answers').mkdir()
+        for name, text in answers.items():
+            (tmp_path / 'answers' / name).write_text(text, encoding='utf-8')
+        return subprocess.Popen(
+            [LAUNCH / 'tpu_vm.sh', '--config=a b'],
+            env=os.environ | environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    return start
+
+
+def test_tpu_starts_again_on_a_new_slice_until_it_is_finished(cloud, tmp_path):
+    process = cloud(
+        {
+            '1-0': 'exit 134',
+            '1-1': 'echo SUSPENDED > ../../state; kill -KILL $$',  # The slice is taken away.
+            '2-0': 'exit 75',
+            '2-1': 'exit 75',
+            '3-0': 'exit 0',
+            '3-1': 'exit 0',
+        },
+        SPOT='1',
+    )
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, output
+    told = (tmp_path / 'told').read_text().splitlines()
+    calls = [' '.join(line.split()[2:]) for line in told if 'describe' not in line]
+    new = ['queued-resources create', 'tpu-vm scp', 'tpu-vm ssh', 'tpu-vm ssh']
+    delete = 'queued-resources delete'
+    assert calls == [*new, delete, *new, 'tpu-vm ssh', delete]
+    assert '--spot' in (tmp_path / 'created').read_text().splitlines()
+    log = (tmp_path / 'tpu-logs' / 'qg' / 'attempt-2' / '1.log').read_text()
+    assert log == '-m xlbench.train --config=a b /runs/data\nthis process ended with code 0\n'
+
+
+def test_tpu_stops_after_a_mistake_and_keeps_the_slice(cloud, tmp_path):
+    process = cloud({'1-0': 'exit 143', '1-1': 'exit 2'})
+    process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert 'delete' not in (tmp_path / 'told').read_text()
+
+
+def test_tpu_has_a_limit_of_restarts(cloud):
+    answers = {f'{a}-{i}': 'exit 75' for a in (1, 2) for i in (0, 1)}
+    process = cloud(answers, RESTARTS='1')
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 75 and output.count('ended with code 75') == 2
+
+
+def test_tpu_hands_on_term_and_keeps_the_slice(cloud, tmp_path):
+    answer = 'trap "touch saved; exit 75" TERM; touch ready; sleep 100 & wait $!'
+    process = cloud({'1-0': answer, '1-1': answer})
+    wait_for(lambda: len(list(tmp_path.glob('host-*/xlbench/ready'))) == 2)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=30)[0]
+    assert process.returncode == 143 and 'the slice is left' in output
+    assert len(list(tmp_path.glob('host-*/xlbench/saved'))) == 2
+    assert 'delete' not in (tmp_path / 'told').read_text()
+
+
+# ------------------------------------------------------------------------------------ Containerfile
+
+
+def test_container_takes_files_that_exist():
+    text = (LAUNCH / 'Containerfile').read_text(encoding='utf-8')
+    steps = re.sub(r'\\\n', ' ', re.sub(r'^#.*\n', '', text, flags=re.MULTILINE)).splitlines()
+    words = {'ARG', 'FROM', 'ENV', 'WORKDIR', 'COPY', 'RUN', 'ENTRYPOINT'}
+    assert {step.split()[0] for step in steps if step} == words
+    for step in steps:
+        if step.startswith('COPY '):
+            assert all((PROJECT / name).exists() for name in step.split()[1:-1]), step
+        if step.startswith('RUN '):
+            subprocess.run(['sh', '-n'], input=step.removeprefix('RUN '), text=True, check=True)
+    project = (PROJECT / 'pyproject.toml').read_text(encoding='utf-8')
+    for accelerator in ('cuda', 'tpu'):
+        (extra,) = re.findall(rf'{accelerator}\) extra=(\w+)', text)
+        assert f'{accelerator} = ["jax[{extra}]"]' in project

@@ -1,0 +1,50 @@
+"""Made-up files in the forms of XDailyDialog and XPersona."""
+
+import gzip
+import json
+
+import reply_files
+
+from xlbench.benchmarks import XDAILYDIALOG
+
+
+def utterances(lang, dialogue, turns=4):
+    return [reply_files.text(lang, 100 * dialogue + turn) for turn in range(turns)]
+
+
+def write_xdailydialog(root):
+    """Three training dialogues; each held-out file has one of training and two of its own."""
+    folder = root / 'xdailydialog' / '1k_part_data'
+    folder.mkdir(parents=True)
+    for lang in XDAILYDIALOG.languages:
+        train = [' __eou__ '.join(utterances(lang, d)) for d in range(3)]
+        (folder / f'dialogues_text_{lang.title()}.txt').write_text('\n'.join(train) + '\n')
+        for number, split in enumerate(('dev', 'test'), 1):
+            dialogues = [utterances(lang, d) for d in (10 * number, 10 * number + 1)]
+            dialogues = [[f'{u.capitalize()} !' for u in utterances(lang, 0)], *dialogues]
+            lines = ['__eou__ '.join(d) + ' __eou__\t1\t1 2\t0 0\n' for d in dialogues]
+            path = folder.parent / f'{lang}_{split}_human.txt.gz'
+            path.write_bytes(gzip.compress(''.join(lines).encode()))
+
+
+def dialogues_json(lang, count):
+    """XPersona's form; English opens with __SILENCE__."""
+    content = []
+    for number in range(count):
+        texts = utterances(lang, number)
+        pairs = [texts[:2], texts[2:]]
+        if lang == 'en':
+            pairs = [['__SILENCE__', texts[0]], texts[1:3]]
+        content.append({'persona': ['I like tea .'], 'dialogue': pairs})
+    return json.dumps(content, ensure_ascii=False)
+
+
+def write_xpersona(root):
+    folder = root / 'xpersona'
+    folder.mkdir()
+    (folder / 'En_persona_valid.json').write_text(dialogues_json('en', 21))
+    for lang, prefix in (('fr', 'Fr'), ('it', 'It'), ('ja', 'Jp')):
+        for split, count in (('valid', 12), ('test', 3)):
+            path = folder / f'{prefix}_persona_split_{split}_human_annotated.json'
+            # Not the same dialogues, so that none is left out.
+            path.write_text(dialogues_json(lang if split == 'valid' else 'de', count))

@@ -1,0 +1,258 @@
+"""Tests of tasks/xdailydialog.py, tasks/xpersona.py and dialogue files of one's own."""
+
+import itertools
+import json
+import os
+import shutil
+
+import dialogue_files
+import mtg_files
+import pytest
+import seqio
+
+from xlbench import errors, pipeline
+from xlbench.benchmarks import XDAILYDIALOG, XPERSONA, task_files
+from xlbench.data import prepared
+from xlbench.preparation import jobs
+
+SPLITS = ('train', 'validation', 'test')
+LENGTHS = {'inputs': 24, 'targets': 12}
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('made')
+    dialogue_files.write_xdailydialog(folder)
+    dialogue_files.write_xpersona(folder)
+    mtg_files.write_vocabulary(folder)
+    return folder
+
+
+@pytest.fixture
+def root(made):
+    pipeline.use_vocabulary('sample', str(made))
+    yield made
+    pipeline.use_root(None)
+
+
+def examples(name, split):
+    dataset = pipeline.get(name).get_dataset(
+        sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
+    )
+    return list(dataset.as_numpy_iterator())
+
+
+def pairs(name, split):
+    return [(e['message'].decode(), e['reply'].decode()) for e in examples(name, split)]
+
+
+def consecutive(*dialogues):
+    return [pair for d in dialogues for pair in itertools.pairwise(d)]
+
+
+# --- XDailyDialog.
+
+
+def test_consecutive_utterances_are_pairs(root):
+    for view in XDAILYDIALOG.tasks:
+        for lang in XDAILYDIALOG.languages:
+            found = pairs(f'xdailydialog_{view}_{lang}_{lang}', 'train')
+            assert found == consecutive(*(dialogue_files.utterances(lang, d) for d in range(3)))
+
+
+def test_held_out_pairs_are_unseen(root, tmp_path, capsys):
+    name = 'xdailydialog_retrieval_de_de'
+    for number, split in enumerate(('validation', 'test'), 1):
+        wanted = consecutive(
+            *(dialogue_files.utterances('de', d) for d in (10 * number, 10 * number + 1))
+        )
+        assert pairs(name, split) == wanted
+        assert not set(wanted) & set(pairs(name, 'train'))
+        assert pipeline.get(name).num_input_examples(split) == 6
+    shutil.copytree(root, tmp_path / 'root')
+    done = jobs.prepare(name, SPLITS, root=str(tmp_path / 'root'), vocabulary='sample', force=True)
+    assert [d.manifest['left_out'] for d in done] == [{}, *[{'pairs that training has': 3}] * 2]
+    assert all(d.manifest['skipped'] == [] for d in done)
+    assert f'{name}/test: 6 examples' in (out := capsys.readouterr().out)
+    assert out.count('; without 3 pairs that training has') == 2
+    # Training has other pairs: what is held out is to be made anew.
+    path = tmp_path / 'root/xdailydialog/1k_part_data/dialogues_text_De.txt'
+    path.write_text('Hallo . __eou__ Ja ?\n')
+    with pytest.raises(prepared.NotPrepared, match=r'dialogues_text_De\.txt has changed'):
+        prepared.open_task(str(tmp_path / 'root'), 'sample', name, 'test')
+    pipeline.use_root(str(tmp_path / 'root'))
+    assert len(pairs(name, 'test')) == 9
+
+
+@pytest.mark.parametrize('benchmark', [XDAILYDIALOG, XPERSONA])
+def test_every_task_and_mixture(root, benchmark):
+    names = benchmark.task_names()
+    pipeline.get(names[0])
+    registered = [n for n in seqio.TaskRegistry.names() if n.startswith(f'{benchmark.name}_')]
+    assert sorted(registered) == sorted(names)
+    converter = seqio.EncDecFeatureConverter(pack=False)
+    for number, name in enumerate(names[::2]):
+        dataset = seqio.get_dataset(name, LENGTHS, converter, SPLITS[number % 3])
+        assert next(iter(dataset))['decoder_target_tokens'].shape == (12,)
+    for scenario in benchmark.scenarios():
+        mixture = pipeline.get(scenario.mixture)
+        assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
+        assert scenario.split == 'train'
+    assert {pipeline.view(pipeline.get(name)) for name in names} == set(benchmark.tasks)
+
+
+def test_missing_files(root, tmp_path):
+    pipeline.use_root(str(tmp_path))
+    for name, path in (
+        ('xdailydialog_retrieval_zh_zh', '1k_part_data/dialogues_text_Zh.txt'),
+        ('xpersona_generation_ja_ja', 'Jp_persona_split_valid_human_annotated.json'),
+    ):
+        with pytest.raises(errors.UserError, match=rf'no file .*{path}.* packed \(\.gz\), into'):
+            pipeline.get(name).source.paths('train')
+
+
+# --- XPersona.
+
+
+def test_english_splits_by_the_number_of_a_dialogue(root):
+    name = 'xpersona_retrieval_en_en'
+    found = {split: pairs(name, split) for split in SPLITS}
+    numbers = {'validation': (8, 18), 'test': (9, 19)}
+    held_out = (8, 18, 9, 19)
+    numbers['train'] = [n for n in range(21) if n not in held_out]
+    for split, wanted in numbers.items():
+        assert found[split] == [tuple(dialogue_files.utterances('en', n)[1:3]) for n in wanted]
+        assert pipeline.get(name).num_input_examples(split) == len(wanted)
+
+
+def test_other_languages_have_a_test_file(root):
+    for lang in ('fr', 'it', 'ja'):
+        sizes = {s: len(pairs(f'xpersona_generation_{lang}_{lang}', s)) for s in SPLITS}
+        assert sizes == {'train': 22, 'validation': 2, 'test': 6}
+
+
+# --- One's own.
+
+
+def write_own(folder, word, text):
+    (folder / f'{word}.py').write_text('from xlbench import pipeline\n' + text)
+
+
+@pytest.fixture
+def own_tasks(root, tmp_path, monkeypatch):
+    monkeypatch.setenv('XLBENCH_TASKS', str(tmp_path))
+    before = set(seqio.TaskRegistry.names())
+    yield tmp_path
+    for name in set(seqio.TaskRegistry.names()) - before:
+        # Not those that come along: their files are imported once.
+        if not (task_files.REPOSITORY / f'{name.split("_")[0]}.py').is_file():
+            seqio.TaskRegistry.remove(name)
+    pipeline.registry._user_files.clear()
+
+
+def test_a_single_registration_is_enough(own_tasks, root):
+    train = own_tasks / 'train.txt'
+    train.write_text('Hallo | Hi | Wie geht es ?\n? | !\n')
+    (own_tasks / 'test.txt').write_text('hallo! | Hi | Und nun ? | ...\n! | ?\n')
+    (own_tasks / 'test2.txt').write_text('Hi | Wie geht es ? | Gut\n')
+    write_own(
+        own_tasks,
+        'chat',
+        f"""pipeline.register_dialogue_tasks(
+            'chat', 'de', separator='|',
+            files={{'train': '{train}', 'test': '{own_tasks}/test*.txt'}},
+        )
+        """.replace('\n        ', '\n'),
+    )
+    for view in ('retrieval', 'generation'):
+        found = pairs(f'chat_{view}_de_de', 'train')
+        assert found == [('Hallo', 'Hi'), ('Hi', 'Wie geht es ?'), ('?', '!')]
+        # Of two files, without what training has.
+        assert pairs(f'chat_{view}_de_de', 'test') == [
+            ('Hi', 'Und nun ?'),
+            ('Und nun ?', '...'),
+            ('!', '?'),
+            ('Wie geht es ?', 'Gut'),
+        ]
+    metrics = [type(m).__name__ for m in pipeline.get('chat_retrieval_de_de').metric_fns]
+    assert 'MrsRouge' in metrics
+
+
+def test_json_and_what_training_has_kept(own_tasks):
+    path = own_tasks / 'all.json'
+    path.write_text(json.dumps([{'dialogue': ['a', 'b', 'c']}, {'dialogue': [['a', 'b']]}]))
+    write_own(
+        own_tasks,
+        'talk',
+        f"""pipeline.register_dialogue_tasks(
+            'talk', 'en', format='json', drop_seen=False, metrics=[],
+            files=dict.fromkeys(('train', 'test'), '{path}'),
+            part_of=lambda split, number: (split == 'train') == (number == 0),
+        )
+        """.replace('\n        ', '\n'),
+    )
+    assert pairs('talk_retrieval_en_en', 'train') == [('a', 'b'), ('b', 'c')]
+    assert pairs('talk_retrieval_en_en', 'test') == [('a', 'b')]
+    assert pipeline.get('talk_generation_en_en').metric_fns == []
+
+
+def test_a_broken_training_file_is_not_passed_over(own_tasks):
+    (own_tasks / 'train.json').write_text('[{')
+    (own_tasks / 'test.json').write_text('[{"dialogue": ["a", "b"]}]')
+    write_own(
+        own_tasks,
+        'broken',
+        f"""pipeline.register_dialogue_tasks('broken', 'en', format='json',
+            files={{s: '{own_tasks}/' + s + '.json' for s in ('train', 'test')}})
+        """,
+    )
+    with pytest.raises(Exception, match=r'train\.json:1: not JSON'):
+        examples('broken_retrieval_en_en', 'test')
+
+
+def test_a_root_that_changes_while_it_is_read(root, tmp_path):
+    """What is training and what is held out is told by the files, so they must stay in place."""
+    dataset = pipeline.get('xdailydialog_retrieval_de_de').source.batches('test')
+    pipeline.use_root(str(tmp_path))
+    with pytest.raises(Exception, match=r'files of xdailydialog changed .* split .test.'):
+        list(dataset)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'format': 'jsonl'}, r"unknown format 'jsonl'; nearest: json"),
+        ({'name': 'my_chat'}, "'my_chat' has a _, where the name of a benchmark ends"),
+        ({'separator': ' '}, "separator ' ' would cut at spaces"),
+    ],
+)
+def test_mistakes(change, message):
+    arguments = dict(name='mine', lang='en', files={'train': 'x'}) | change
+    with pytest.raises(errors.UserError, match=message):
+        pipeline.register_dialogue_tasks(**arguments)
+
+
+# --- Real files.
+
+
+def test_real_files(dev_data, tmp_path, root):
+    for name in ('xdailydialog', 'xpersona'):
+        os.symlink(dev_data / name, tmp_path / name)
+    pipeline.use_root(str(tmp_path))
+    sizes = {'train': 6386, 'validation': 7030, 'test': 6720}
+    for lang in XDAILYDIALOG.languages:
+        source = pipeline.get(f'xdailydialog_retrieval_{lang}_{lang}').source
+        for split, size in sizes.items():
+            found = list(source._read(split, *source.paths(split)))
+            assert len(found) == size
+            left_out = size - source.num_input_examples(split)
+            # Some dialogues of training are also in the held-out files.
+            assert left_out == 0 if split == 'train' else 120 < left_out < 210
+    for lang, size in (('en', 7316), ('fr', 3884), ('it', 2176), ('ja', 4300)):
+        source = pipeline.get(f'xpersona_retrieval_{lang}_{lang}').source
+        found = [r for split in SPLITS for r in source._read(split, *source.paths(split))]
+        assert len(found) == size
+        left_out = [record.reason for record in found if not isinstance(record, dict)]
+        silent = [reason for reason in left_out if pipeline.SILENCE in reason]
+        assert len(silent) == (1000 if lang == 'en' else 0)
+        assert len(left_out) - len(silent) < 5

@@ -1,0 +1,595 @@
+"""Whole runs: killed and resumed, repeated, stopped early; and mistakes refused beforehand."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import children
+import harm
+import jax
+import numpy as np
+import pytest
+import tiny
+from ml_collections import ConfigDict
+
+from xlbench import errors, train
+from xlbench.reporting import screen
+from xlbench.training import checkpoints, loop
+
+PROJECT = pathlib.Path(__file__).parents[2]
+NUM_STEPS = 13  # 7 of stage 1, then 6 of stage 2.
+SLOW_DISK = 'Waiting for previous save to complete'  # Of a warning that is no fault.
+
+# Runs the trainer again and again, and kills it with SIGKILL at one place each time. Every life is
+# a child of this process, which has imported all and started nothing.
+DRIVER = """
+import json, os, signal, sys
+
+from xlbench import errors, logs, train
+from xlbench.training import checkpoints
+
+write = logs.Log.write
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def write_then_die(self, step, kind, name, values):
+    write(self, step, kind, name, values)
+    if place == kind and at in (str(step), name):
+        die()
+
+def hook(event, args):
+    if place == 'commit' and event == 'os.rename' and os.path.basename(str(args[1])) == at:
+        die()
+
+logs.Log.write = write_then_die
+sys.addaudithook(hook)
+workdir = sys.argv[-1].partition('=')[2]
+for text in sys.argv.pop(1).split(','):
+    place, at = text.split(':')
+    child = os.fork()
+    if not child:
+        os._exit(errors.run_main(train.main, sys.argv))
+    _, status = os.waitpid(child, 0)
+    folder = os.path.join(workdir, 'checkpoints')
+    end = {
+        'place': text,
+        'code': os.waitstatus_to_exitcode(status),
+        'steps': checkpoints.steps(workdir),
+        'folders': os.listdir(folder) if os.path.isdir(folder) else [],
+    }
+    print('\\nend:', json.dumps(end), flush=True)
+"""
+
+
+def lives(tmp_path, places, config, workdir) -> tuple[list[dict], list[str]]:
+    """How the lives of a run ended that was killed at these places; and what they complained of."""
+    driver = tmp_path / 'driver.py'
+    driver.write_text(DRIVER, encoding='utf-8')
+    command = [sys.executable, driver, ','.join(places), *flags(tmp_path, config, workdir)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    ends = [json.loads(line.removeprefix('end: ')) for line in lines if line.startswith('end: ')]
+    assert [end['place'] for end in ends] == list(places)
+    return ends, [line for line in done.stderr.splitlines() if SLOW_DISK not in line]
+
+
+def snapshot(folder: pathlib.Path) -> dict[str, tuple[int, bytes]]:
+    """{path: (time of change, content)} of every file below a folder."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob('*'))
+        if path.is_file()
+    }
+
+
+def assert_same_run(left: pathlib.Path, right: pathlib.Path, root: pathlib.Path) -> None:
+    """The same losses and scores at every step, the same predictions, the same parameters."""
+    for kind in ('train', 'eval'):
+        assert tiny.rows(left, kind) == tiny.rows(right, kind)
+    one, other = tiny.results(left), tiny.results(right)
+    assert list(one) == list(other)
+    for name in one:
+        assert one[name] == other[name], name
+    assert checkpoints.steps(left) == checkpoints.steps(right)
+    one, other = (final_params(workdir, root) for workdir in (left, right))
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def final_params(workdir: pathlib.Path, root: pathlib.Path) -> dict:
+    parts = train.runs.build(tiny.tiny_config(root))
+    return jax.device_get(
+        checkpoints.load_params(workdir, NUM_STEPS, parts.shapes, parts.shardings)
+    )
+
+
+# ------------------------------------------------------------------------- interruption, repetition
+
+
+def test_the_uninterrupted_run_is_whole(tiny_run):
+    steps = [step for step, _, _ in tiny.rows(tiny_run)]
+    assert steps == list(range(1, NUM_STEPS + 1))
+    stages = [name for _, name, _ in tiny.rows(tiny_run)]
+    assert stages == ['stage1'] * 7 + ['stage2'] * 6
+    losses = [values['loss'] for _, _, values in tiny.rows(tiny_run)]
+    assert losses[-1] < losses[0] - 1  # It learns, so that equality below means something.
+    assert {step for step, _, _ in tiny.rows(tiny_run, 'eval')} == {4, 7, 8, 12, 13}
+    assert (tiny_run / 'DONE').read_text() == '13\n'
+    config = json.loads((tiny_run / 'config.json').read_text())
+    assert config['data'] == 'sample' and config['seed'] == 0
+    assert len(config['manifests']) == len(config['examples']) == 8
+    for task in tiny.QUESTIONS:
+        folder = tiny_run / 'eval' / '13' / 'test' / task
+        lines = (folder / 'predictions.jsonl').read_text().splitlines()
+        assert [json.loads(line)['id'] for line in lines] == list(range(tiny.SIZES['test']))
+        baselines = {path.parent.parent.parent.name for path in tiny_run.glob(f'eval/*/*/*/{task}')}
+        assert baselines <= {'baselines'}
+        for name in ('copy_input', 'most_frequent', 'nearest_input'):
+            path = tiny_run / 'eval' / 'baselines' / name / 'test' / task / 'metrics.json'
+            assert json.loads(path.read_text())['num_examples'] == tiny.SIZES['test']
+
+
+def start(command: list[str], **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, *command],
+        cwd=PROJECT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def complaints(process: subprocess.Popen) -> list[str]:
+    """What a process has said on standard error at its end; not that its disk was slow."""
+    return [line for line in process.communicate()[1].splitlines() if SLOW_DISK not in line]
+
+
+def flags(tmp_path: pathlib.Path, config: ConfigDict, workdir: pathlib.Path) -> list[str]:
+    path = tiny.write_config(tmp_path / 'tiny_run.py', config)
+    return [f'--config={path}', f'--workdir={workdir}']
+
+
+def test_killed_from_outside_and_started_again(tiny_root, tiny_run, tmp_path):
+    workdir = tmp_path / 'run'
+    command = ['-m', 'xlbench.train', *flags(tmp_path, tiny.tiny_config(tiny_root), workdir)]
+    process = start(command)
+    metrics = workdir / 'metrics.jsonl'
+    while not (metrics.exists() and len(metrics.read_text().splitlines()) >= 2):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.001)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    process.stderr.close()
+    assert not (workdir / 'DONE').exists()
+    process = start(command)
+    assert complaints(process) == []
+    assert process.returncode == 0
+    assert_same_run(workdir, tiny_run, tiny_root)
+
+
+def test_killed_at_every_awkward_place(tiny_root, tiny_run, tmp_path):
+    workdir = tmp_path / 'run'
+    places = (
+        'train:2',  # Before there is any checkpoint.
+        'commit:6',  # While training goes on and a checkpoint is being written.
+        'eval:7',  # In an evaluation, before the stage's last checkpoint.
+        'train:8',  # Stage 2 has begun, and nothing of it is saved.
+        'train:11',  # In the middle of stage 2.
+        f'eval:test/{tiny.QUESTIONS[0]}',  # In the evaluation at the end.
+    )
+    ends, said = lives(tmp_path, places, tiny.tiny_config(tiny_root), workdir)
+    assert [end['code'] for end in ends] == [-signal.SIGKILL] * len(places), said
+    half_written = [name for name in ends[1]['folders'] if name.startswith('6.')]
+    assert half_written, 'nothing is half-written'
+    last_steps = [max(end['steps'], default=None) for end in ends]
+    # The other kills may have met a checkpoint that was still being written.
+    assert last_steps[:2] == [None, 4] and last_steps[-1] == NUM_STEPS
+    train.train(tiny.tiny_config(tiny_root), str(workdir))
+    assert_same_run(workdir, tiny_run, tiny_root)
+
+
+def test_another_seed_is_another_run(tiny_root, tiny_run, tmp_path):
+    workdir = tmp_path / 'run'
+    train.train(tiny.tiny_config(tiny_root, seed=1), str(workdir))
+    one, other = ([v['loss'] for _, _, v in tiny.rows(w)] for w in (workdir, tiny_run))
+    assert all(left != right for left, right in zip(one, other, strict=True))
+    name = f'13/test/{tiny.QUESTIONS[0]}/predictions.jsonl'
+    assert tiny.results(workdir)[name] != tiny.results(tiny_run)[name]
+
+
+def test_a_finished_run_prints_its_table_and_changes_nothing(tiny_root, tiny_run, tmp_path, capsys):
+    before = snapshot(tiny_run)
+    argv = ['train', *flags(tmp_path, tiny.tiny_config(tiny_root), tiny_run)]
+    assert errors.run_main(train.main, argv) == 0
+    screen = capsys.readouterr().out
+    assert 'finished already' in screen
+    assert 'SAMPLE DATA' in screen and 'nearest_input' in screen
+    assert snapshot(tiny_run) == before
+
+
+# ------------------------------------------------------------------------------ the best checkpoint
+
+
+def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_path):
+    """The falling loss is made the score to raise, so that the first evaluation stays the best.
+
+    That of stage 1 is better than all of stage 2, which is scored and reported by its own.
+    """
+    config = tiny.tiny_config(
+        tiny_root, best__mode='max', best__patience=2, evals__dev__every=1, checkpoints__every=100
+    )
+    workdir = tmp_path / 'run'
+    # The best checkpoint outlives a process, too.
+    [end], said = lives(tmp_path, ['eval:9'], config, workdir)
+    assert said == [] and end['code'] == -signal.SIGKILL
+    train.train(config, str(workdir))
+    assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9, 10]
+    log = (workdir / 'log.txt').read_text()
+    assert 'stage stage1 ends before step 4: the score rises no more' in log
+    assert 'stage stage2 ends before step 11: the score rises no more' in log
+    assert 'stage stage2 starts from the best checkpoint of stage stage1, step 1' in log
+    for stage, step in (('stage1', 1), ('stage2', 8)):
+        assert f'stage {stage} ends: it is evaluated at its best checkpoint, step {step}' in log
+        for task in tiny.QUESTIONS:
+            path = workdir / 'eval' / str(step) / 'test' / task / 'metrics.json'
+            assert json.loads(path.read_text())['stage'] == stage
+    evals = [(step, name) for step, name, _ in tiny.rows(workdir, 'eval') if 'test/mean' in name]
+    assert evals == [(1, 'test/mean'), (8, 'test/mean')]
+    # The best of each stage, and the newest one.
+    assert checkpoints.steps(workdir) == [1, 8, 10]
+    assert checkpoints.find_step(str(workdir), 'best') == 8
+    assert (workdir / 'DONE').read_text() == '8\n'
+    assert 'test split, step 8 (stage2)' in log
+    assert 'Scores are those after stage2; --step=stage1 shows those after stage1.' in log
+    table = screen.table(str(workdir), 'stage1')
+    assert 'test split, step 1 (stage1)' in table and '--step=stage2 shows' in table
+    assert screen.table(str(workdir), 'best') != table  # Though stage 1 has the better score.
+    with pytest.raises(errors.UserError, match='allowed: best, last, stage1, stage2, 1, 8'):
+        screen.table(str(workdir), 'stage3')
+    # Stage 2 did start there: its first loss is that of the best parameters, not of step 3's.
+    first = next(values for step, _, values in tiny.rows(workdir) if step == 8)
+    second = next(values for step, _, values in tiny.rows(workdir) if step == 2)
+    third = next(values for step, _, values in tiny.rows(workdir) if step == 3)
+    assert abs(first['loss'] - second['loss']) < abs(first['loss'] - third['loss'])
+
+
+def test_a_run_of_an_earlier_version_goes_on(tiny_root, tmp_path, monkeypatch):
+    """It kept one best checkpoint for all stages, here one of stage 1, and none `chosen`."""
+    config = tiny.tiny_config(tiny_root, baselines=(), checkpoints__keep=9)
+    workdir = tmp_path / 'run'
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Trainer, 'train_stage', stop_in_stage_2(loop.Trainer.train_stage))
+        with pytest.raises(KeyError, match='stopped'):
+            train.train(config, str(workdir))
+    [newest] = checkpoints.steps(workdir)[-1:]
+    assert newest == 9
+    path = harm.as_earlier(workdir, newest)
+    progress = json.loads(path.read_text())
+    assert progress.pop('chosen') == {'stage1': 7}
+    path.write_text(json.dumps(progress | {'best': {'step': 7, 'score': 0.001}}))
+    train.train(config, str(workdir))
+    log = (workdir / 'log.txt').read_text()
+    assert 'the best checkpoint so far, step 7, is of stage stage1: an earlier version' in log
+    assert (workdir / 'DONE').read_text() == '13\n' and '13 (stage2)' in log
+    harm.edit_progress(workdir, NUM_STEPS, stage='stage3')
+    (workdir / 'DONE').unlink()
+    with pytest.raises(errors.UserError, match=r"is of stage 'stage3', and the config has stage1"):
+        train.train(config, str(workdir))
+
+
+def stop_in_stage_2(train_stage):
+    """`Trainer.train_stage` that fails in stage 2 when the checkpoint of step 9 is on disk."""
+
+    def stopped(trainer, name):
+        if name == 'stage2':
+            save = trainer.checkpoints.save
+
+            def save_then_stop(step, *args):
+                save(step, *args)
+                if step == 9:
+                    trainer.checkpoints.wait()
+                    raise KeyError('stopped')
+
+            trainer.checkpoints.save = save_then_stop
+        train_stage(trainer, name)
+
+    return stopped
+
+
+# ----------------------------------------------------------------------- losses that are not finite
+
+
+@pytest.fixture
+def poison(monkeypatch):
+    """Makes the loss of steps that are named not finite; notes the steps that were dispatched."""
+    step_after = loop.train_step_lib.TrainStep.__call__
+    bad: dict[int, float] = {}
+    dispatched: list[int] = []
+
+    def step_with_poison(train_step, state, batch):
+        dispatched.append(int(state.step) + 1)
+        weights = batch['decoder_loss_weights']
+        factor = np.float32(bad.get(dispatched[-1], 1.0))
+        return step_after(train_step, state, {**batch, 'decoder_loss_weights': weights * factor})
+
+    monkeypatch.setattr(loop.train_step_lib.TrainStep, '__call__', step_with_poison)
+    return bad, dispatched
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tiny_root, tiny_run, tmp_path, poison):
+    """It is named with its examples, reaches no file, and the newest checkpoint is intact."""
+    bad, _ = poison
+    bad[6] = np.nan
+    workdir = tmp_path / 'run'
+    message = (
+        r'step 6: the loss is nan and the norm of the gradients nan, and nonfinite.skip is 0; its '
+        r'examples are in .*step-6.json, and the newest checkpoint is of step 4. Try a lower'
+    )
+    with pytest.raises(errors.UserError, match=message) as error:
+        train.train(tiny.tiny_config(tiny_root), str(workdir))
+    assert error.value.exit_code == 2 and '\n' not in str(error.value)
+    assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 4, 5]
+    assert checkpoints.steps(workdir) == [4]
+    facts = json.loads((workdir / 'nonfinite' / 'step-6.json').read_text())
+    assert (facts['step'], facts['loss'], facts['grad_norm']) == (6, 'nan', 'nan')
+    assert len(facts['examples']) >= 8  # Rows, each with an example or more.
+    for example in facts['examples']:
+        assert example['task'] in tiny.QUESTIONS and example['split'] == 'rough_train'
+        pair = tiny.examples(example['task'], 'rough_train')[example['number']]
+        assert (example['input'], example['target']) == pair
+    bad.clear()
+    train.train(tiny.tiny_config(tiny_root), str(workdir))
+    assert_same_run(workdir, tiny_run, tiny_root)
+
+
+def test_it_is_found_soon_where_nothing_else_waits(tiny_root, tmp_path, poison):
+    bad, dispatched = poison
+    bad[3] = np.inf
+    config = tiny.tiny_config(tiny_root, log_every=100, checkpoints__every=100)
+    config.evals.dev.every = 100
+    with pytest.raises(errors.UserError, match=r'step 3: .*, and the newest checkpoint is none'):
+        train.train(config, str(tmp_path / 'run'))
+    assert dispatched == [1, 2, 3, 4, 5]  # STEPS_AHEAD.
+
+
+def test_steps_that_are_not_finite_are_left_out(tiny_root, tmp_path, poison):
+    """As often as allowed in the whole run, whether it was started again or not."""
+    bad, _ = poison
+    bad |= {2: np.nan, 9: np.inf}
+    config = tiny.tiny_config(tiny_root, nonfinite__skip=2)
+    workdir = tmp_path / 'run'
+    train.train(config, str(workdir))
+    assert [step for step, _, _ in tiny.rows(workdir)] == [1, *range(3, 9), *range(10, 14)]
+    log = (workdir / 'log.txt').read_text()
+    assert 'step 2: the loss is nan and the norm of the gradients nan; left out, 1 of 2' in log
+    assert 'left out, 2 of 2; its examples are in' in log
+    assert sorted(path.name for path in workdir.glob('nonfinite/*')) == [
+        'step-2.json', 'step-9.json',
+    ]  # fmt: skip
+    assert all(np.isfinite(values['loss']) for _, _, values in tiny.rows(workdir, 'eval'))
+    assert checkpoints.read_progress(workdir, NUM_STEPS).skipped == 2
+    # The learning rate goes on where it was, as the optimizer's own does.
+    rates = {step: values['learning_rate'] for step, _, values in tiny.rows(workdir)}
+    found = [rates[step] for step in (1, 3, 4, 5)]
+    assert found == pytest.approx([0.005, 0.01, 0.01, 0.008])
+
+    config.nonfinite.skip = 1
+    workdir = tmp_path / 'stopped'
+    for _ in range(2):  # Started again, it has the first one behind it.
+        with pytest.raises(errors.UserError, match=r'step 9: .*, and nonfinite.skip is 1'):
+            train.train(config, str(workdir))
+    assert checkpoints.steps(workdir)[-1] == 8
+
+
+def test_a_run_that_may_leave_steps_out_is_the_same_run(tiny_root, tiny_run, tmp_path):
+    workdir = tmp_path / 'run'
+    train.train(tiny.tiny_config(tiny_root, nonfinite__skip=3), str(workdir))
+    # It is another program, whose fusions XLA may round in another way.
+    children.same_run(workdir, tiny_run, rtol=1e-4)
+    assert not (workdir / 'nonfinite').exists()
+
+
+# ------------------------------------------------------------------------------------ user mistakes
+
+
+@pytest.fixture
+def refuse(tiny_root, tmp_path, capfd):
+    """Runs a command that must fail with one line and leave no trace; returns the line."""
+
+    def run(*extra, config=None, variant='', workdir=None):
+        target = workdir or tmp_path / 'run'
+        path = tmp_path / 'tiny_run.py'
+        tiny.write_config(path, config or tiny.tiny_config(tiny_root))
+        before = snapshot(tiny_root), snapshot(target)
+        existed = target.exists()
+        capfd.readouterr()
+        argv = ['train', f'--config={path}{variant}', f'--workdir={target}', *extra]
+        code = run_to_its_end(argv)
+        screen = capfd.readouterr()
+        assert code == 2
+        lines = screen.err.splitlines()
+        assert len(lines) == 1, screen.err
+        assert lines[0].startswith('error: ')
+        assert (snapshot(tiny_root), snapshot(target)) == before
+        assert target.exists() == existed
+        return lines[0]
+
+    return run
+
+
+def run_to_its_end(argv: list[str]) -> int:
+    """The exit code of the command, as the shell would see it."""
+    try:
+        return errors.run_main(train.main, argv)
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.mark.parametrize(
+    'argument, message',
+    [
+        ('--config.log_evry=1', "unknown key in config 'log_evry'; nearest: log_every"),
+        (
+            '--config.stages.stage1.optimizer.learning_rat=1',
+            "unknown key in config.stages.stage1.optimizer 'learning_rat'; nearest: learning_rate",
+        ),
+        ('--config.stages.stage3.num_steps=1', "unknown key in config.stages 'stage3'; nearest: "),
+        ('--config.seed.of=1', 'config.seed is 0 and has no keys; --config.seed=VALUE sets it'),
+        ('--config.seed=abc', 'abc'),
+        ('--config.batches=8', 'config.batches is a block; set one of batch_size'),
+        ('--workdri=there', "Unknown command line flag 'workdri'"),
+        ('there', "unexpected argument 'there'"),
+        ('--config.log_every=0', 'config.log_every is 0; it must be 1 or more'),
+        ('--config.accumulate=0', 'config.accumulate is 0; it must be 1 or more'),
+        ('--config.nonfinite.skip=-1', 'config.nonfinite.skip is -1'),
+        ('--config.best.mode=least', "config.best.mode is 'least'; allowed: 'max', 'min'"),
+        ('--config.best.score=dev/mean/headline', 'has the loss alone; set config.evals.dev.deco'),
+        ('--config.best.score=test/mean/loss', 'such as dev/mean/loss, with EVAL one of dev'),
+        ('--config.checkpoints.keep=0', 'config.checkpoints.keep is 0; it must be 1 or more'),
+        ('--config.stages.stage2.num_steps=0', 'config.stages.stage2.num_steps is 0'),
+        ('--config.stages.stage2.start_from=bset', "'bset'; nearest: best"),
+        ('--config.evals.dev.every=-1', 'config.evals.dev.every is -1'),
+        ('--config.batches.length_buckets=0', 'length_buckets is 0'),
+        ('--config.batches.lengths.inputs=1', 'each 2 tokens or more'),
+        ('--config.mesh.tensor=3', 'x tensor=3 needs a multiple of 3 devices; this run has 8'),
+        ('--config.mesh.data=4', 'mesh data=4 x fsdp=1 x tensor=1 needs 4 devices; this run has 8'),
+        ('--config.batches.batch_size=12', 'a batch of 12 rows cannot be split over'),
+        ('--config.accumulate=3', 'a batch of 8 rows cannot be split over'),
+        ('--config.evals.dev.batch_size=20', 'a batch of 20 rows cannot be split over'),
+        ('--config.model.vocab_size=8', 'config.model.vocab_size 8 is smaller than the vocabulary'),
+    ],
+)
+def test_mistakes_on_the_command_line(refuse, argument, message):
+    assert message in refuse(argument)
+
+
+@pytest.mark.parametrize(
+    'changes, message',
+    [
+        ({'optimizer_': {}}, "unknown key in config 'optimizer_'; "),
+        (
+            {'stages__stage2__optimizer__wieght_decay': 0.1},
+            "config.stages.stage2.optimizer 'wieght_decay'; nearest: weight_decay",
+        ),
+        (
+            {'stages__stage2__optimizer__warmup_step': 9},
+            "config.stages.stage2.optimizer 'warmup_step'; nearest: warmup_steps",
+        ),
+        ({'stages__stage2__optimizer__name': 'adamx'}, "'adamx'; nearest: adam"),
+        ({'stages__stage1__optimizer__schedule': 'cosin'}, "unknown schedule 'cosin'; nearest: c"),
+        ({'stages__stage1__steps': 3}, "unknown key in config.stages.stage1 'steps'; nearest: num"),
+        ({'batches__batchsize': 8}, "unknown key in config.batches 'batchsize'; nearest: batch_si"),
+        ({'evals__dev__num_exampels': 8}, "unknown key in config.evals.dev 'num_exampels'; near"),
+        ({'model__droput_rate': 0.1}, "unknown key in config.model 'droput_rate'; nearest: dro"),
+        ({'model__size': 'smal'}, "unknown size of mt5 'smal'; nearest: small"),
+        ({'objective__name': 'generatoin'}, "'generatoin'; nearest: generation"),
+        ({'objective__zloss': 1e-4}, "unknown key in config.objective 'zloss'; nearest: z_loss"),
+        ({'mesh__model': 2}, "unknown key in config.mesh 'model'"),
+        ({'checkpoints__evry': 2}, "unknown key in config.checkpoints 'evry'; nearest: every"),
+        ({'best__patienc': 2}, "unknown key in config.best 'patienc'; nearest: patience"),
+        ({'baselines': ('copy_inptu',)}, "'copy_inptu'; nearest: copy_input"),
+        ({'trainable': ('decoder/attn.*',)}, "unknown parameter pattern in config.trainable 'de"),
+        ({'evals__dev__lengths': {'inputs': 24}}, 'it needs inputs and targets'),
+        ({'evals__dev__tasks': ()}, 'config.evals.dev.tasks is empty'),
+        ({'best__score': 'dev/mtg_qg_de_fr/loss'}, "'mtg_qg_de_fr'; nearest: mtg_qg_"),
+        ({'stages': {}}, 'config.stages is empty'),
+        (
+            {'stages__stage1__optimizer__learning_rate': -0.01},
+            'config.stages.stage1.optimizer.learning_rate is -0.01; it must be 0 or more',
+        ),
+        ({'stages__stage2__optimizer__clip_norm': -1.0}, 'optimizer.clip_norm is -1.0; it must be'),
+        ({'stages__stage2__optimizer__warmup_steps': -3.0}, 'warmup_steps is -3.0; it must be 0'),
+        ({'stages__stage2__optimizer__warmup_steps': 7.0}, '7, but the stage has 6 steps'),
+        ({'trainable': ()}, 'config.trainable is empty, and nothing would be trained'),
+        ({'model__num_encoder_layers': -1}, 'config.model.num_encoder_layers is -1; it must be 1'),
+        ({'model__emb_dim': 10**12}, 'emb_dim is 1000000000000; it must be 1 to 2**20'),
+        ({'best__patience': -1}, 'config.best.patience is -1; it must be 0 or more'),
+        ({'evals__dev__tasks': tiny.QUESTIONS * 2}, 'tasks has mtg_qg_en_en twice; name each'),
+        ({'best__score': 'dev/mean/rouge_l'}, "score in config.best.score 'rouge_l'; allowed: lo"),
+        ({'best__score': 'dev/mtg_qg_en_en/lss'}, "in config.best.score 'lss'; nearest: loss"),
+    ],
+)
+def test_mistakes_in_a_config_file(refuse, tiny_root, changes, message):
+    assert message in refuse(config=tiny.tiny_config(tiny_root, **changes))
+
+
+@pytest.mark.parametrize(
+    'variant, message',
+    [
+        ('bsae', "unknown size after the colon of --config 'bsae'; nearest: base"),
+        ('base,scenario=corss', "unknown scenario 'corss'; nearest: cross"),
+        ('base,scenraio=cross', "unknown key after the colon of --config 'scenraio'; nearest: sce"),
+        ('base,scenario=cross,task=qgg', "unknown mtg task 'qgg'; nearest: qg"),
+        ('scenario=mono,task=qg', "scenario 'mono' trains one language; give source"),
+        ('scenario=multi,task=qg,rate=equl', "unknown mixing rate 'equl'; nearest: equal"),
+    ],
+)
+def test_mistakes_after_the_colon(tmp_path, capfd, variant, message):
+    workdir = tmp_path / 'run'
+    path = PROJECT / 'configs' / 'mtg_mt5.py'
+    assert run_to_its_end(['train', f'--config={path}:{variant}', f'--workdir={workdir}']) == 2
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith('error: ') and message in lines[0], lines
+    assert not workdir.exists()
+
+
+def test_a_config_file_that_is_not_there(capfd):
+    assert run_to_its_end(['train', f'--config={PROJECT}/configs/mtg_mt.py']) == 2
+    error = capfd.readouterr().err
+    assert 'unknown config file' in error and 'mtg_mt5.py' in error and error.count('\n') == 1
+    assert run_to_its_end(['train']) == 2
+    assert capfd.readouterr().err == 'error: no config; try --config=configs/mtg_mt5.py\n'
+
+
+def test_an_unknown_task_and_a_missing_file_are_named(refuse, tiny_root):
+    """Both are found by the child process that prepares, the only one that starts TensorFlow."""
+    config = tiny.tiny_config(tiny_root, evals__dev__tasks=('mtg_qg_en_dd',))
+    config.best.score = ''
+    line = refuse(config=config)
+    assert "'mtg_qg_en_dd'" in line and 'nearest: ' in line and 'mtg_qg_en_de' in line
+    config = tiny.tiny_config(tiny_root, evals__dev__tasks=('mtg_qg_fr_fr',))
+    config.best.score = ''
+    line = refuse(config=config)
+    assert str(pathlib.Path('mtg', 'qg', 'fr')) in line
+
+
+def test_a_vocabulary_that_is_not_the_data_s(tiny_root, tmp_path, refuse):
+    other = tmp_path / 'root'
+    shutil.copytree(tiny_root, other)
+    texts = [str(number) for number in range(1000)]
+    import sentencepiece
+
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_prefix=str(other / 'sample'), vocab_size=20,
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1, minloglevel=2,
+    )  # fmt: skip
+    line = refuse(config=tiny.tiny_config(other))
+    assert 'prepared with another vocabulary' in line and '--force' in line
+
+
+def test_a_workdir_of_another_config_or_of_somebody_else(tiny_run, tmp_path, refuse):
+    line = refuse('--config.stages.stage1.optimizer.learning_rate=0.5', workdir=tiny_run)
+    assert 'stages.stage1.optimizer.learning_rate was 0.01, now 0.5' in line
+    line = refuse('--config.seed=3', '--config.log_every=7', workdir=tiny_run)
+    assert 'log_every was 1, now 7; seed was 0, now 3' in line
+    foreign = tmp_path / 'foreign'
+    foreign.mkdir()
+    (foreign / 'thesis.tex').write_text('mine')
+    assert 'is not empty and holds no run of ours' in refuse(workdir=foreign)
+
+
+def test_help_needs_no_config(capsys):
+    with pytest.raises(SystemExit) as end:
+        train.main(['train', '--help'])
+    assert end.value.code == 0
+    assert '--config=configs/mtg_mt5.py' in capsys.readouterr().out
+
+
+def test_the_environment_of_the_kill_tests():
+    assert os.environ['JAX_PLATFORMS'] == 'cpu' and len(jax.devices()) == 8
