@@ -25,13 +25,13 @@ Keys after the colon: size (tiny, mbert, xlmr_base, xlmr_large), task, source, o
 languages, shots, methods (full, fc; of classifiers also fc_pooler, cos_pooler, fc_reset_pooler).
 """
 
-import ml_collections
+from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors
-from xlbench.configs import finetune
+from xlbench.configs import fewshot, finetune
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one model on one task."""
     chosen = config_lib.variant(
         variant,
@@ -68,28 +68,12 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
     trained = f'{size},mixture={task}_{chosen["source"]},objective={chosen["objective"]}'
     for key in ('steps', 'root'):
         trained += f',{key}={chosen[key]}' if chosen[key] else ''
-    c = ml_collections.ConfigDict()
-    c.task = task
-    c.source = finetune.get_config(trained)
-    c.source_workdir = ''  # Train `source` in this workdir; or a finished run of xlbench.train.
-    c.mesh = dict(data=-1, fsdp=1, tensor=1)  # Adaptations are shared out over `data`.
-    c.adapt = dict(
+    return fewshot.sweep(
+        task,
+        finetune.get_config(trained),
         languages=languages,
         shots=tuple(shots),
         buckets=(0, buckets),  # Of each K those from 0 on.
-        starts=('source',),
         methods=methods,
         learning_rates=(3e-4, 1e-3) if size == 'tiny' else (1e-5, 3e-5, 5e-5, 7e-5),
-        seeds=(42,),
-        epochs=50,
-        patience=10,
-        batch_size=0,  # The whole bucket.
-        adam=dict(b1=0.9, b2=0.999, eps=1e-8),
-        dev='validation',
-        dev_examples=0,  # All.
-        lengths=dict(inputs=c.source.batches.lengths.inputs),
-        eval_batch_size=64,
-        at_once=0,  # As many adaptations as memory and cores are good for.
-        keep_params=0,
     )
-    return c

@@ -18,13 +18,15 @@ scenario (zero_shot, mono), source (the language of mono; of zero_shot the one l
 evaluate). The sample corpora have udpos and xnli, in en, de, fr and es.
 """
 
-import ml_collections
+import dataclasses
+
+from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors
 from xlbench.benchmarks import FEWSHOT, Scenario
+from xlbench.config import recipes
 
 CHECKPOINT = 'google-bert/bert-base-multilingual-cased'
-TAGGING = ('udpos', 'panx')
 SAMPLE_TASKS, SAMPLE_LANGUAGES = ('udpos', 'xnli'), ('en', 'de', 'fr', 'es')
 # English training examples (XTREME's data; the larger ones of MLDoc and MARC), and the best of the
 # learning rates 1e-5, 3e-5, 5e-5 and 7e-5 (arXiv:2012.15682, appendix).
@@ -36,64 +38,29 @@ LEARNING_RATES = dict.fromkeys(EXAMPLES, 1e-5) | {'xnli': 3e-5}
 EPOCHS = 10
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
-    chosen = config_lib.variant(
-        variant, ('sample', 'ud', 'mbert'), task='udpos', scenario='zero_shot', source=None
-    )
-    scenario = FEWSHOT.scenario(chosen['scenario'], chosen['task'], chosen['source'])
-    return {'sample': sample, 'ud': small, 'mbert': paper}[chosen['size']](scenario)
+    defaults = dict(task='udpos', scenario='zero_shot', source=None)
+    scenario, size = recipes.choose(variant, tuple(SIZES), FEWSHOT.scenario, **defaults)
+    return SIZES[size](scenario)
 
 
-def sample(scenario: Scenario) -> ml_collections.ConfigDict:
+def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpora and a small encoder."""
     if scenario.task not in SAMPLE_TASKS:
         raise errors.unknown('task of the sample corpora', scenario.task, SAMPLE_TASKS)
     evaluated = [n for n in scenario.evaluate if n.rpartition('_')[2] in SAMPLE_LANGUAGES]
-    c = config_lib.defaults()
-    c.data = dict(root='data/sample', vocabulary='sample_fewshot', sample=True)
-    c.model = dict(
-        family=family(scenario),
-        size='sample',
-        vocab_size=0,
-        num_labels=0,  # Those of the data.
-        dropout_rate=0.1,
-        attention_dropout_rate=0.0,
-        classifier_dropout_rate=0.1,
-        dtype='float32',
-    )
-    c.objective = dict(name=objective(scenario), label_smoothing=0.0)
-    # Labels are no tokens of the model: their number matters to nothing but the report of lengths.
-    lengths = dict(inputs=64, targets=64)
-    c.batches = dict(
-        batch_size=32, lengths=lengths, packing=False, length_buckets=1, one_task=False
-    )
-    c.stages = dict(
-        source=dict(
-            mixture=scenario.mixture,
-            split=scenario.split,
-            num_steps=900,
-            optimizer=dict(
-                name='adamw',
-                learning_rate=1e-3,
-                schedule='linear',
-                warmup_steps=40 / 900,
-                clip_norm=1.0,
-            ),
-        ),
-    )
-    evaluate = dict(batch_size=64, lengths=lengths)
-    c.evals = dict(
-        dev=dict(tasks=scenario.select, split='validation', every=300, **evaluate),
-        test=dict(tasks=tuple(evaluated), split='test', every=0, **evaluate),
-    )
-    c.best.score = f'dev/mean/{score(scenario)}'
-    c.checkpoints.every = 300
+    scenario = dataclasses.replace(scenario, evaluate=tuple(evaluated))
+    c = base(scenario, batch_size=32, length=64)
+    c.data = recipes.sample_data('sample_fewshot')
+    c.model = labeller(recipes.fresh_model, scenario, dropout_rate=0.1, attention_dropout_rate=0.0)
+    c.stages = dict(source=scenario.stage(900, recipes.adamw(1e-3, 40 / 900)))
+    recipes.evaluate(c, scenario, 300, best(scenario), batch_size=64, lengths=c.batches.lengths)
     c.log_every = 50
     return c
 
 
-def small(scenario: Scenario) -> ml_collections.ConfigDict:
+def small(scenario: Scenario) -> ConfigDict:
     """A small tagger from fresh parameters on Universal Dependencies, with a vocabulary of its own.
 
     It knows English alone, so zero-shot transfer is poor: it is for seeing what shots add. Against
@@ -101,114 +68,72 @@ def small(scenario: Scenario) -> ml_collections.ConfigDict:
     """
     if scenario.task != 'udpos':
         raise errors.unknown('task of size ud', scenario.task, ['udpos'])
-    c = config_lib.defaults()
+    c = base(scenario, batch_size=32, length=128)
     c.data = dict(root='data', vocabulary='data/fewshot/ud.model', sample=False)
-    c.model = dict(
-        family=family(scenario),
-        size='sample',
-        vocab_size=0,
-        num_labels=0,  # Those of the data.
+    c.model = labeller(
+        recipes.fresh_model,
+        scenario,
         dropout_rate=0.3,
         attention_dropout_rate=0.1,
         classifier_dropout_rate=0.2,
-        dtype='float32',
     )
-    c.objective = dict(name=objective(scenario), label_smoothing=0.1)
-    lengths = dict(inputs=128, targets=128)
-    c.batches = dict(
-        batch_size=32,
-        lengths=lengths,
-        packing=False,
-        length_buckets=6,
-        row_multiple=8,
-        one_task=False,
-    )
-    c.stages = dict(
-        source=dict(
-            mixture=scenario.mixture,
-            split=scenario.split,
-            num_steps=3000,
-            optimizer=dict(
-                name='adamw',
-                learning_rate=2e-3,
-                schedule='linear',
-                warmup_steps=40 / 3000,
-                clip_norm=1.0,
-            ),
-        ),
-    )
-    evaluate = dict(batch_size=128, lengths=lengths)
-    c.evals = dict(
-        # In English alone; what shots are compared with is evaluated beside them.
-        test=dict(tasks=scenario.train, split='test', every=0, **evaluate),
-    )
-    # The last step is the best one: there is no English dev file.
+    c.objective.label_smoothing = 0.1
+    c.batches.update(length_buckets=6, row_multiple=8)
+    c.stages = dict(source=scenario.stage(3000, recipes.adamw(2e-3, 40 / 3000)))
+    # In English alone; what shots are compared with is evaluated beside them. The last step is the
+    # best one: there is no English dev file.
+    scenario = dataclasses.replace(scenario, evaluate=scenario.train)
+    c.evals = scenario.evals(0, batch_size=128, lengths=c.batches.lengths)
+    del c.evals.dev
     c.log_every = 200
     return c
 
 
-def paper(scenario: Scenario) -> ml_collections.ConfigDict:
+def paper(scenario: Scenario) -> ConfigDict:
     """The paper's setting (section 4 and appendix); what it does not say as in fsxlt/code.
 
     Adam without decay, clipping or schedule. The batch is 32 on each of four GPUs. Steps are those
     of English data, also where mono has another language.
     """
     batch_size = 128
-    c = config_lib.defaults()
+    c = base(scenario, batch_size, length=128)
     c.seed = 42
     c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
-    c.model = dict(
-        family=family(scenario),
-        size='mbert',
-        vocab_size=0,
-        num_labels=0,  # Those of the data.
-        dropout_rate=0.1,
-        attention_dropout_rate=0.1,
-        classifier_dropout_rate=0.1,
-        dtype='bfloat16',
-        remat='none',  # 'dots' or 'full' take less memory, and more time.
-    )
+    public = dict(size='mbert', attention_dropout_rate=0.1)
+    c.model = labeller(recipes.public_model, scenario, **public)
     c.init_from = CHECKPOINT
-    c.objective = dict(name=objective(scenario), label_smoothing=0.0)
-    lengths = dict(inputs=128, targets=128)
-    c.batches = dict(
-        batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=False
-    )
-    c.stages = dict(
-        source=dict(
-            mixture=scenario.mixture,
-            split=scenario.split,
-            num_steps=EPOCHS * EXAMPLES[scenario.task] // batch_size,
-            optimizer=dict(
-                name='adam',
-                learning_rate=LEARNING_RATES[scenario.task],
-                schedule='constant',
-                warmup_steps=0.0,
-            ),
-        ),
-    )
-    evaluate = dict(batch_size=512, lengths=lengths)
-    c.evals = dict(
-        # In the language of training, so that zero-shot transfer is not chosen by its target.
-        dev=dict(tasks=scenario.select, split='validation', every=200, **evaluate),
-        test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
-    )
-    c.best.score = f'dev/mean/{score(scenario)}'
-    c.checkpoints.every = 200
+    rate = LEARNING_RATES[scenario.task]
+    optimizer = dict(name='adam', learning_rate=rate, schedule='constant', warmup_steps=0.0)
+    num_steps = EPOCHS * EXAMPLES[scenario.task] // batch_size
+    c.stages = dict(source=scenario.stage(num_steps, optimizer))
+    recipes.evaluate(c, scenario, 200, best(scenario), batch_size=512, lengths=c.batches.lengths)
     c.log_every = 50
     return c
 
 
-def objective(scenario: Scenario) -> str:
-    """What a task is trained as."""
-    return 'tagging' if scenario.task in TAGGING else 'classification'
+SIZES = {'sample': sample, 'ud': small, 'mbert': paper}
 
 
-def family(scenario: Scenario) -> str:
-    """The models that are trained so."""
-    return 'token_classifier' if scenario.task in TAGGING else 'sequence_classifier'
+def base(scenario: Scenario, batch_size: int, length: int) -> ConfigDict:
+    """What all sizes have in common."""
+    c = config_lib.defaults()
+    name = 'tagging' if scenario.task in FEWSHOT.tagging else 'classification'
+    c.objective = dict(name=name, label_smoothing=0.0)
+    # Labels are no tokens of the model: their number matters to nothing but the report of lengths.
+    lengths = dict(inputs=length, targets=length)
+    c.batches = dict(
+        batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=False
+    )
+    return c
 
 
-def score(scenario: Scenario) -> str:
-    """What the paper chooses by."""
-    return 'chunk_f1' if scenario.task in TAGGING else 'accuracy'
+def labeller(make, scenario: Scenario, **fields: float | str) -> dict[str, object]:
+    """The model of a task, `make` being what a fresh or a public one begins with."""
+    tags = scenario.task in FEWSHOT.tagging
+    head = dict(num_labels=0, classifier_dropout_rate=0.1)  # The labels are those of the data.
+    return make('token_classifier' if tags else 'sequence_classifier', **head | fields)
+
+
+def best(scenario: Scenario) -> str:
+    """What the paper chooses checkpoints by."""
+    return f'dev/mean/{FEWSHOT.main_score(scenario.task)}'

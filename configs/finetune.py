@@ -22,9 +22,11 @@ names of splits (`test=` leaves it out); steps, batch_size, inputs and targets (
 All else is set as ever: --config.stages.train.optimizer.learning_rate=3e-4.
 """
 
-import ml_collections
+from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors, names
+from xlbench.benchmarks import Scenario
+from xlbench.config import recipes
 
 # Size -> family, its size, checkpoint. For an encoder the objective says what is built around it.
 MODELS = {
@@ -42,23 +44,19 @@ MODELS = {
 # Most tokens of inputs and targets; targets of labels are no tokens.
 LENGTHS = {'generation': (512, 128), 'retrieval': (128, 128)}
 TINY_LENGTHS = {'generation': (256, 64), 'retrieval': (64, 64)}
+# What chooses the best checkpoint. Suggestions, which the headline of retrieval scores, are made
+# for the test set alone.
+BEST = {'generation': recipes.LOSS, 'retrieval': 'dev/mean/mrr'}
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one model and objective, on one task or mixture."""
+    numbers = dict.fromkeys(('steps', 'batch_size', 'inputs', 'targets'), '')
     chosen = config_lib.variant(
         variant,
         ('tiny', *MODELS),
-        mixture='',
-        objective='',
-        evaluate='',
-        split='train',
-        validation=None,
-        test=None,
-        steps='',
-        batch_size='',
-        inputs='',
-        targets='',
+        **dict(mixture='', objective='', evaluate='', split='train', validation=None, test=None),
+        **numbers,
         root='data',
     )
     size, mixture, root = chosen['size'], chosen['mixture'], chosen['root']
@@ -67,8 +65,7 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
             'configs/finetune.py needs the name of a task or mixture after the colon: '
             f'--config=configs/finetune.py:{size},mixture=NAME'
         )
-    objective = _objective(size, chosen['objective'])
-    tiny = size == 'tiny'
+    objective, tiny = _objective(size, chosen['objective']), size == 'tiny'
     steps = _number(chosen, 'steps', 1000 if tiny else 3000)
     batch_size = _number(chosen, 'batch_size', 64 if objective == 'retrieval' else 32)
     longest = (TINY_LENGTHS if tiny else LENGTHS).get(objective, (128, 128))
@@ -76,23 +73,18 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         side: _number(chosen, side, most)
         for side, most in zip(('inputs', 'targets'), longest, strict=True)
     }
-    every = max(steps // 10, 1)
+    tasks = tuple(filter(None, chosen['evaluate'].split('+'))) or (mixture,)
+    scenario = Scenario('', mixture, (mixture,), tasks, split=chosen['split'], select=tasks)
 
     c = config_lib.defaults()
-    checkpoint = '' if tiny else MODELS[size][2]
-    vocabulary = checkpoint or f'{root}/{mixture}.model'
-    c.data = dict(root=root, vocabulary=vocabulary, sample=False)
+    c.init_from = '' if tiny else MODELS[size][2]  # '' is fresh parameters.
+    c.data = dict(root=root, vocabulary=c.init_from or f'{root}/{mixture}.model', sample=False)
     if tiny:
         c.data.vocabulary_size = 8000  # At most, of the one that is trained on the data.
     c.model = model(size, objective)
-    c.init_from = checkpoint  # '' is fresh parameters.
     c.objective = {
-        'generation': dict(name='generation', label_smoothing=0.0, z_loss=0.0),
-        # Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
-        'retrieval': dict(
-            name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
-        ),
-    }.get(objective, dict(name=objective, label_smoothing=0.0))
+        'generation': recipes.generation(), 'retrieval': recipes.retrieval_by_cosine()
+    }.get(objective, dict(name=objective, label_smoothing=0.0))  # fmt: skip
     c.batches = dict(
         batch_size=batch_size,
         lengths=lengths,
@@ -100,18 +92,8 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
         length_buckets=1 if objective == 'retrieval' else 2 if tiny else 4,
         equal_rows=True,
     )
-    c.stages = dict(
-        train=dict(
-            mixture=mixture,
-            split=chosen['split'],
-            num_steps=steps,
-            optimizer=optimizer(size),
-        ),
-    )
-    tasks = tuple(filter(None, chosen['evaluate'].split('+'))) or (mixture,)
-    c.evals = evals(chosen, objective, tasks, lengths, every)
-    c.best = best(objective, 'dev' in c.evals)
-    c.checkpoints.every = every
+    c.stages = dict(train=scenario.stage(steps, optimizer(size)))
+    evaluate(c, scenario, max(steps // 10, 1), chosen)
     c.log_every = 50
     # What the tasks to score learn from must be there; a baseline has no tag for each word.
     no_baselines = bool(chosen['evaluate']) or objective == 'tagging'
@@ -123,96 +105,52 @@ def get_config(variant: str = '') -> ml_collections.ConfigDict:
 def model(size: str, objective: str) -> dict[str, object]:
     """The block of a model: of those that are public as they are, with half precision."""
     tiny = size == 'tiny'
-    family, of_family, _ = ('mt5', 'sample', '') if tiny else MODELS[size]
-    block: dict[str, object] = dict(
-        family=family if objective == 'generation' else names.FAMILIES[objective],
-        size='sample' if tiny else of_family,
-        vocab_size=0,  # The vocabulary's.
-        dropout_rate=0.1,
+    if objective == 'generation':
+        if tiny:
+            return recipes.fresh_model('mt5', dropout_rate=0.1)
+        return recipes.public_model(*MODELS[size][:2])
+    fields = dict(num_labels=0, classifier_dropout_rate=0.1)  # The labels are those of the data.
+    if objective == 'retrieval':
+        fields = recipes.dual_encoder()
+    fields |= dict(
+        family=names.FAMILIES[objective],
+        size='sample' if tiny else MODELS[size][1],
         dtype='float32' if tiny else 'bfloat16',
     )
-    if objective == 'generation':
-        return block if tiny else block | dict(remat='none')
-    block['attention_dropout_rate'] = 0.1
-    if objective == 'retrieval':
-        return block | dict(
-            shared=True, pooling='mean', projection_dim=0, normalize=True, has_pooler=False
-        )
-    return block | dict(num_labels=0, classifier_dropout_rate=0.1)  # Those of the data.
+    return recipes.fresh_model(**fields, dropout_rate=0.1, attention_dropout_rate=0.1)
 
 
-def evals(
-    chosen: dict[str, str],
-    objective: str,
-    tasks: tuple[str, ...],
-    lengths: dict[str, int],
-    every: int,
-) -> dict[str, dict[str, object]]:
-    """The blocks of evaluations, of the splits that are not left out.
-
-    Args:
-      chosen: what stands after the colon.
-      objective: of the run.
-      tasks: tasks or mixtures to score.
-      lengths: most tokens of inputs and targets.
-      every: steps between two evaluations on the development split.
-    """
+def evaluate(
+    c: ConfigDict, scenario: Scenario, every: int, chosen: dict[str, str | None]
+) -> None:
+    """Sets what is scored, on the splits that are not left out after the colon."""
     # Retrieval chooses among other messages' replies; its test suggests those of training, too.
     dev, test = {
         'generation': (dict(decode=False), dict(decode=True)),
-        'retrieval': (dict(responses='', candidates=500), dict(responses=chosen['split'])),
-    }.get(objective, ({}, {}))
-    blocks = {}
-    for name, split, steps, options in (
-        ('dev', 'validation', every, dev),
-        ('test', 'test', 0, test),
-    ):
+        'retrieval': (dict(responses='', candidates=500), dict(responses=scenario.split)),
+    }.get(c.objective.name, ({}, {}))
+    best = BEST.get(c.objective.name, 'dev/mean/headline')
+    both = dict(batch_size=64, lengths=c.batches.lengths)
+    recipes.evaluate(c, scenario, every, best, dev=dev, test=test, **both)
+    for name, split in (('dev', 'validation'), ('test', 'test')):
         if chosen[split] == '':
-            continue
-        blocks[name] = dict(
-            tasks=tasks,
-            split=chosen[split] or split,
-            every=steps,
-            # One that is named must be there; others are scored where they are.
-            optional=chosen[split] is None,
-            batch_size=64,
-            lengths=lengths,
-            **options,
-        )
-    return blocks
-
-
-def best(objective: str, is_evaluated: bool) -> dict[str, object]:
-    """What chooses the best checkpoint; without an evaluation in training the last one is taken."""
-    score = {
-        'generation': 'dev/mean/loss',
-        'retrieval': 'dev/mean/mrr',  # Suggestions, which the headline scores, are made for test.
-    }.get(objective, 'dev/mean/headline')
-    return dict(
-        score=score if is_evaluated else '',
-        mode='min' if objective == 'generation' else 'max',
-        patience=0,
-    )
+            del c.evals[name]
+        else:  # One that is named must be there; others are scored where they are.
+            optional = chosen[split] is None
+            c.evals[name].update(split=chosen[split] or split, optional=optional)
+    if 'dev' not in c.evals:
+        c.best.score = ''  # The last step.
 
 
 def optimizer(size: str) -> dict[str, object]:
     """What the models are fine-tuned with, in the papers of most of them."""
     if size == 'tiny':
-        return dict(
-            name='adamw', learning_rate=1e-3, schedule='linear', warmup_steps=0.1, clip_norm=1.0
-        )
+        return recipes.adamw(1e-3, 0.1)
     if size.startswith(('mt5', 't5')):  # arXiv:2010.11934, section 4.1.
         return dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
     # arXiv:2001.08210, section 4.1, and of encoders arXiv:1810.04805, appendix A.3.
     writes = MODELS[size][0] != 'encoder'
-    return dict(
-        name='adamw',
-        learning_rate=3e-5 if writes else 2e-5,
-        schedule='linear',
-        warmup_steps=0.1,  # A share of the steps.
-        weight_decay=0.0 if writes else 0.01,
-        clip_norm=1.0,
-    )
+    return recipes.adamw(3e-5 if writes else 2e-5, 0.1, weight_decay=0.0 if writes else 0.01)
 
 
 def _objective(size: str, objective: str) -> str:

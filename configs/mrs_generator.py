@@ -16,90 +16,67 @@ Keys after the colon: size (sample, mbart), scenario (mono, zero_shot, mt, multi
 language of mono and mt; of zero_shot and multi the one language to evaluate).
 """
 
-import ml_collections
+import functools
+
+from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import MRS, Scenario
+from xlbench.config import recipes
 
 CHECKPOINT = 'facebook/mbart-large-50'
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
-    chosen = config_lib.variant(variant, ('sample', 'mbart'), scenario='multi', source=None)
-    scenario = MRS.scenario(chosen['scenario'], 'generation', chosen['source'])
+    scenario_of = functools.partial(MRS.scenario, task='generation')
+    sizes = ('sample', 'mbart')
+    scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
-    return sample(scenario) if chosen['size'] == 'sample' else paper(scenario)
+    return sample(scenario) if size == 'sample' else paper(scenario)
 
 
-def sample(scenario: Scenario) -> ml_collections.ConfigDict:
+def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpora and a model of a few million parameters."""
     c = config_lib.defaults()
-    c.data = dict(root='data/sample', vocabulary='sample_mrs', sample=True)
-    c.model = dict(family='mt5', size='sample', vocab_size=0, dropout_rate=0.0, dtype='float32')
-    c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
+    c.data = recipes.sample_data('sample_mrs')
+    c.model = recipes.fresh_model('mt5')
+    c.objective = recipes.generation()
     c.batches = dict(
         batch_size=16, lengths=dict(inputs=96, targets=64), packing=True, length_buckets=1
     )
-    c.stages = dict(
-        stage1=dict(
-            mixture=scenario.mixture,
-            split=scenario.split,
-            num_steps=400,
-            optimizer=dict(
-                name='adafactor', learning_rate=3e-2, schedule='linear', warmup_steps=0.125
-            ),
-        ),
-    )
-    lengths = dict(inputs=48, targets=32)
-    c.evals = dict(
-        dev=dict(
-            tasks=scenario.select,
-            split='validation',
-            every=200,
-            decode=False,
-            batch_size=64,
-            lengths=lengths,
-        ),
+    optimizer = dict(name='adafactor', learning_rate=3e-2, schedule='linear', warmup_steps=0.125)
+    c.stages = dict(stage1=scenario.stage(400, optimizer))
+    recipes.evaluate(
+        c,
+        scenario,
+        200,
+        recipes.LOSS,
+        dev=dict(decode=False),
         test=dict(
-            tasks=scenario.evaluate,
-            split='test',
-            every=0,
-            decode=True,
-            decoding=dict(method='beam', num_beams=3, num_return=3),
-            num_examples=0,
-            batch_size=64,
-            lengths=lengths,
+            decode=True, num_examples=0, decoding=dict(method='beam', num_beams=3, num_return=3)
         ),
+        batch_size=64,
+        lengths=dict(inputs=48, targets=32),
     )
-    c.best.update(score='dev/mean/loss', mode='min')
     if scenario.name == 'mt':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
-    c.checkpoints.every = 200
     c.log_every = 50
-    c.baselines = ('most_frequent', 'nearest_input')
+    c.baselines = recipes.REPLY_BASELINES
     return c
 
 
-def paper(scenario: Scenario) -> ml_collections.ConfigDict:
+def paper(scenario: Scenario) -> ConfigDict:
     """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code."""
     batch_size = 1024
     num_steps = steps(scenario, batch_size)
     c = config_lib.defaults()
     c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
-    c.model = dict(
-        family='mbart',
-        size='large_50',
-        vocab_size=0,
-        dropout_rate=0.1,
-        attention_dropout_rate=0.1,
-        dtype='bfloat16',
-        remat='none',  # 'dots' or 'full' take less memory, and more time.
-    )
+    c.model = recipes.public_model('mbart', 'large_50', attention_dropout_rate=0.1)
     c.init_from = CHECKPOINT
-    c.objective = dict(name='generation', label_smoothing=0.2, z_loss=0.0)
+    c.objective = recipes.generation(label_smoothing=0.2)
     # All but the token embeddings (and the bias of the logits, which mBART never trained).
     c.trainable = ('(encoder|decoder)/.*',)
     c.mesh.update(data=1, fsdp=-1)
@@ -107,56 +84,37 @@ def paper(scenario: Scenario) -> ml_collections.ConfigDict:
     # pieces there, before two end symbols; replies at the length that it decodes to.
     lengths = dict(inputs=510, targets=200)
     c.batches = dict(
-        batch_size=batch_size,
-        lengths=lengths,
-        packing=False,
-        length_buckets=4,
-        equal_rows=True,
+        batch_size=batch_size, lengths=lengths, packing=False, length_buckets=4, equal_rows=True
     )
     c.accumulate = 4
-    c.stages = dict(
-        stage1=dict(
-            mixture=scenario.mixture,
-            split=scenario.split,
-            num_steps=num_steps,
-            optimizer=dict(
-                name='adamw',
-                learning_rate=1e-5,
-                schedule='inverse_sqrt',
-                warmup_steps=num_steps // 5,
-                b1=0.9,
-                b2=0.98,
-                eps=1e-6,
-                weight_decay=0.01,
-            ),
-        ),
+    optimizer = dict(
+        name='adamw',
+        learning_rate=1e-5,
+        schedule='inverse_sqrt',
+        warmup_steps=num_steps // 5,
+        b1=0.9,
+        b2=0.98,
+        eps=1e-6,
+        weight_decay=0.01,
     )
-    every = max(1000, num_steps // 50)
-    c.evals = dict(
-        dev=dict(
-            tasks=scenario.select,
-            split='validation',
-            every=every,
-            decode=False,
-            num_examples=10_240,
-            batch_size=128,
-            lengths=lengths,
-        ),
+    c.stages = dict(stage1=scenario.stage(num_steps, optimizer))
+    recipes.evaluate(
+        c,
+        scenario,
+        max(1000, num_steps // 50),
+        recipes.LOSS,
+        dev=dict(decode=False, num_examples=10_240),
         test=dict(
-            tasks=scenario.evaluate,
-            split='test',
-            every=0,
             decode=True,
             decoding=dict(
                 method='beam', num_beams=5, num_return=3, max_length=200, length_penalty=1.0
             ),
             num_examples=0,
-            batch_size=128,
-            lengths=lengths,
         ),
+        batch_size=128,
+        lengths=lengths,
     )
-    c.best.mode = 'min'  # Of no score: the last checkpoint is scored, as there.
-    c.checkpoints.every = every
+    c.best.score = ''  # The last checkpoint is scored, as there.
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c
 

@@ -27,88 +27,58 @@ Keys after the colon: size (sample, mbert, xlmr), scenario (mono, zero_shot, mt,
 language of mono and mt; of zero_shot and multi the one language to evaluate).
 """
 
-import ml_collections
+import functools
+
+from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import MRS, Scenario
+from xlbench.config import recipes
 
-CHECKPOINTS = {
-    'mbert': 'google-bert/bert-base-multilingual-cased',
-    'xlmr': 'FacebookAI/xlm-roberta-base',
-    'xlmr_large_v5p_2x2x4': 'FacebookAI/xlm-roberta-large',
+# Size -> size of the encoders, checkpoint.
+MODELS = {
+    'mbert': ('mbert', 'google-bert/bert-base-multilingual-cased'),
+    'xlmr': ('xlmr_base', 'FacebookAI/xlm-roberta-base'),
+    'xlmr_large_v5p_2x2x4': ('xlmr_large', 'FacebookAI/xlm-roberta-large'),
 }
-MODELS = {'mbert': 'mbert', 'xlmr': 'xlmr_base', 'xlmr_large_v5p_2x2x4': 'xlmr_large'}
 # What xlbench.plan found to fit such a slice.
 SLICES = {'xlmr_large_v5p_2x2x4': dict(batch_size=32_768, chunk_rows=4096)}
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
-    chosen = config_lib.variant(variant, ('sample', *CHECKPOINTS), scenario='multi', source=None)
-    scenario = MRS.scenario(chosen['scenario'], 'retrieval', chosen['source'])
+    scenario_of = functools.partial(MRS.scenario, task='retrieval')
+    sizes = ('sample', *MODELS)
+    scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
-    size = chosen['size']
     return sample(scenario) if size == 'sample' else paper(scenario, size, **SLICES.get(size, {}))
 
 
-def sample(scenario: Scenario) -> ml_collections.ConfigDict:
+def sample(scenario: Scenario) -> ConfigDict:
     """The embedded corpora and one small encoder for both sides."""
     c = config_lib.defaults()
-    c.data = dict(root='data/sample', vocabulary='sample_mrs', sample=True)
-    c.model = dict(
-        family='dual_encoder',
-        size='sample',
-        vocab_size=0,
-        shared=True,
-        pooling='mean',
-        projection_dim=0,
-        normalize=True,
-        has_pooler=False,
-        dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-        dtype='float32',
-    )
-    # Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
-    c.objective = dict(
-        name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
-    )
+    c.data = recipes.sample_data('sample_mrs')
+    c.model = recipes.fresh_model(**recipes.dual_encoder(attention_dropout_rate=0.0))
+    c.objective = recipes.retrieval_by_cosine()
     lengths = dict(inputs=48, targets=32)
     c.batches = dict(
         batch_size=64, lengths=lengths, packing=False, length_buckets=1, one_task=False
     )
-    c.stages = dict(
-        stage1=dict(
-            mixture=scenario.mixture,
-            split=scenario.split,
-            num_steps=900,
-            optimizer=dict(
-                name='adamw',
-                learning_rate=2e-3,
-                schedule='linear',
-                warmup_steps=40 / 900,
-                clip_norm=1.0,
-            ),
-        ),
-    )
-    evaluate = dict(batch_size=64, lengths=lengths, responses='responses', candidates=500)
-    c.evals = dict(
-        dev=dict(tasks=scenario.select, split='validation', every=300, **evaluate),
-        test=dict(tasks=scenario.evaluate, split='test', every=0, **evaluate),
-    )
-    c.best.score = 'dev/mean/mrs_rouge'
+    c.stages = dict(stage1=scenario.stage(900, recipes.adamw(2e-3, 40 / 900)))
+    evaluated = dict(batch_size=64, lengths=lengths, responses='responses', candidates=500)
+    recipes.evaluate(c, scenario, 300, 'dev/mean/mrs_rouge', **evaluated)
     if scenario.name == 'mt':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
-    c.checkpoints.every = 300
     c.log_every = 50
-    c.baselines = ('most_frequent', 'nearest_input')
+    c.baselines = recipes.REPLY_BASELINES
     return c
 
 
 def paper(
     scenario: Scenario, size: str, batch_size: int = 256, chunk_rows: int = 0
-) -> ml_collections.ConfigDict:
+) -> ConfigDict:
     """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code.
 
     Two encoders that begin alike, the pooler's output as it is, and products of any size. Epochs
@@ -119,29 +89,15 @@ def paper(
         for name in scenario.train
     )
     num_steps = epochs(scenario) * num_examples // batch_size
+    encoder, checkpoint = MODELS[size]
     c = config_lib.defaults()
-    c.data = dict(root='data', vocabulary=CHECKPOINTS[size], sample=False)
-    c.model = dict(
-        family='dual_encoder',
-        size=MODELS[size],
-        vocab_size=0,
-        shared=False,
-        pooling='pooler',
-        projection_dim=0,
-        normalize=False,
-        has_pooler=True,
-        dropout_rate=0.1,
-        attention_dropout_rate=0.1,
-        dtype='bfloat16',
-        remat='none',  # 'dots' or 'full' take less memory, and more time.
-    )
-    c.init_from = CHECKPOINTS[size]
-    c.objective = dict(
-        name='retrieval',
-        loss='sym_paper',
-        scale=1.0,
-        mask_duplicates=False,
-        chunk_rows=chunk_rows,
+    c.data = dict(root='data', vocabulary=checkpoint, sample=False)
+    plain = dict(shared=False, pooling='pooler', normalize=False, has_pooler=True)
+    plain['attention_dropout_rate'] = 0.1
+    c.model = recipes.public_model(size=encoder, **recipes.dual_encoder(**plain))
+    c.init_from = checkpoint
+    c.objective = recipes.retrieval_by_cosine() | dict(
+        scale=1.0, mask_duplicates=False, chunk_rows=chunk_rows
     )
     # Layers 2 and above of both encoders. The paper freezes the embeddings and the two lowest
     # layers; its code also leaves the pooler out of the optimizer.
@@ -151,25 +107,24 @@ def paper(
     c.batches = dict(
         batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=True
     )
-    c.stages = dict(
-        stage1=dict(
-            mixture=scenario.mixture,
-            split=scenario.split,
-            num_steps=num_steps,
-            optimizer=dict(
-                name='adamw',
-                learning_rate=1e-6,
-                schedule='exponential',
-                decay_rate=0.999,
-                decay_steps=5000,
-                warmup_steps=num_steps // 100,
-                weight_decay=0.01,
-                clip_norm=1.0,
-            ),
-        ),
+    optimizer = recipes.adamw(
+        1e-6,
+        num_steps // 100,
+        schedule='exponential',
+        decay_rate=0.999,
+        decay_steps=5000,
+        weight_decay=0.01,
     )
-    every = max(1000, num_steps // 50)
-    evaluate = dict(
+    c.stages = dict(stage1=scenario.stage(num_steps, optimizer))
+    recipes.evaluate(
+        c,
+        # Dev sets are in the languages of training, so that zero-shot transfer is not chosen by its
+        # target (of the setting mt English, which was translated).
+        scenario,
+        max(1000, num_steps // 50),
+        'dev/mean/mrs_rouge',
+        dev=dict(num_examples=12_800),  # 50 batches, as in the paper's code.
+        test=dict(num_examples=0),
         batch_size=256,
         lengths=lengths,
         responses='responses',
@@ -180,16 +135,6 @@ def paper(
         # True drops what is longer than `lengths`, as the paper's code does without a word.
         official_filter=False,
     )
-    c.evals = dict(
-        # In the languages of training, so that zero-shot transfer is not chosen by its target (of
-        # the setting mt English, which was translated): 50 batches, as in the paper's code.
-        dev=dict(
-            tasks=scenario.select, split='validation', every=every, num_examples=12_800, **evaluate
-        ),
-        test=dict(tasks=scenario.evaluate, split='test', every=0, num_examples=0, **evaluate),
-    )
-    c.best.score = 'dev/mean/mrs_rouge'
-    c.checkpoints.every = every
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c
 

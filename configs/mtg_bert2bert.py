@@ -11,41 +11,22 @@ multi, multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, ra
 equal, temperature, capped).
 """
 
-import ml_collections
+from ml_collections import ConfigDict
 
 from xlbench.configs import mtg_mt5
 
 CHECKPOINTS = {
+    'sample': '',
     'mbert': 'google-bert/bert-base-multilingual-cased',
     'xlmr_base': 'FacebookAI/xlm-roberta-base',
     'xlmr_large': 'FacebookAI/xlm-roberta-large',
 }
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and scenario."""
-    scenario, size = mtg_mt5.choose(variant, ('sample', *CHECKPOINTS))
-    is_sample = size == 'sample'
-    c = mtg_mt5.sample(scenario, size) if is_sample else mtg_mt5.paper(scenario, size)
-    c.model = dict(
-        family='encoder_decoder',
-        size=size,
-        vocab_size=0,
-        dropout_rate=0.0 if is_sample else 0.1,
-        dtype='float32' if is_sample else 'bfloat16',
-        remat='none',  # 'dots' or 'full' take less memory, and more time.
-    )
-    if not is_sample:
-        c.data.vocabulary = CHECKPOINTS[size]
-        c.init_from = CHECKPOINTS[size]
+    scenario, size = mtg_mt5.choose(variant, tuple(CHECKPOINTS))
+    c = mtg_mt5.sample(scenario) if size == 'sample' else mtg_mt5.paper(scenario, size)
     # The choice is ours: the paper takes "the default of each model" and names no rate.
-    optimizer = dict(
-        name='adamw',
-        learning_rate=2e-3 if is_sample else 5e-5,
-        schedule='linear',
-        clip_norm=1.0,
-    )
-    for stage in c.stages.values():
-        warmup = 100 / stage.num_steps if is_sample else min(0.1, 2500 / stage.num_steps)
-        stage.optimizer = optimizer | dict(warmup_steps=warmup)  # 2,500 steps, or a tenth.
+    mtg_mt5.with_model(c, 'encoder_decoder', size, CHECKPOINTS[size], 5e-5)
     return c

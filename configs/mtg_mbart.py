@@ -14,50 +14,21 @@ multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (pro
 temperature, capped).
 """
 
-import ml_collections
+from ml_collections import ConfigDict
 
 from xlbench.configs import mtg_mt5
 
-CHECKPOINT = 'facebook/mbart-large-50'
-# See configs/mtg_mt5.py.
-SLICES = {
-    'large_v5e_4x4': dict(
-        batch_size=128,
-        lengths=dict(inputs=512, targets=64),
-        mesh=dict(data=4, fsdp=4, tensor=1),
-    )
-}
+SLICES = {'large_v5e_4x4': dict(batch_size=128, mesh=dict(data=4, fsdp=4))}
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and scenario."""
     scenario, size = mtg_mt5.choose(variant, ('sample', 'large', *SLICES))
-    is_sample = size == 'sample'
     if size in SLICES:
-        c = mtg_mt5.on_slice(scenario, size, **SLICES[size])
+        lengths = dict(inputs=512, targets=64)
+        c = mtg_mt5.on_slice(scenario, size, lengths=lengths, **SLICES[size])
     else:
-        c = mtg_mt5.sample(scenario, size) if is_sample else mtg_mt5.paper(scenario, size)
-    c.model = dict(
-        family='mbart',
-        size='sample' if is_sample else 'large_50',
-        vocab_size=0,
-        dropout_rate=0.0 if is_sample else 0.1,
-        dtype='float32' if is_sample else 'bfloat16',
-        remat='none',  # 'dots' or 'full' take less memory, and more time.
-    )
-    if not is_sample:
-        c.data.vocabulary = CHECKPOINT
-        c.init_from = CHECKPOINT
-    # The rate of mBART's own fine-tuning (arXiv:2001.08210, section 4.1); the sample starts from
-    # nothing and needs a larger one.
-    optimizer = dict(
-        name='adamw',
-        learning_rate=2e-3 if is_sample else 3e-5,
-        schedule='linear',
-        weight_decay=0.0,
-        clip_norm=1.0,
-    )
-    for stage in c.stages.values():
-        warmup = 100 / stage.num_steps if is_sample else min(0.1, 2500 / stage.num_steps)
-        stage.optimizer = optimizer | dict(warmup_steps=warmup)  # 2,500 steps, or a tenth.
+        c = mtg_mt5.sample(scenario) if size == 'sample' else mtg_mt5.paper(scenario, size)
+    # The rate of mBART's own fine-tuning (arXiv:2001.08210, section 4.1).
+    mtg_mt5.with_model(c, 'mbart', 'large_50', 'facebook/mbart-large-50', 3e-5, weight_decay=0.0)
     return c

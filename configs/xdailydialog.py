@@ -20,76 +20,43 @@ Keys after the colon: size (sample), scenario (mono, zero_shot, multi), source (
 mono; of zero_shot and multi the one language to evaluate).
 """
 
-import ml_collections
+import functools
+
+from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import XDAILYDIALOG
+from xlbench.config import recipes
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one setting."""
-    chosen = config_lib.variant(variant, ('sample',), scenario='multi', source=None)
-    scenario = XDAILYDIALOG.scenario(chosen['scenario'], 'retrieval', chosen['source'])
+    scenario_of = functools.partial(XDAILYDIALOG.scenario, task='retrieval')
+    defaults = dict(scenario='multi', source=None)
+    scenario, _ = recipes.choose(variant, ('sample',), scenario_of, **defaults)
     c = config_lib.defaults()
     c.data = dict(root='data', vocabulary='data/xdailydialog/xdailydialog.model', sample=False)
-    c.model = dict(
-        family='dual_encoder',
-        size='sample',
-        emb_dim=512,
-        num_layers=0,  # Means of word vectors: six thousand pairs teach no layer anything.
-        vocab_size=0,
-        shared=True,
-        pooling='mean',
-        projection_dim=0,
-        normalize=True,
-        has_pooler=False,
-        dropout_rate=0.1,
-        attention_dropout_rate=0.1,
-        dtype='float32',
-    )
-    # Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
-    c.objective = dict(
-        name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
-    )
+    # Means of word vectors: six thousand pairs teach no layer anything.
+    words = dict(emb_dim=512, num_layers=0, dropout_rate=0.1, attention_dropout_rate=0.1)
+    c.model = recipes.fresh_model(**recipes.dual_encoder(**words))
+    c.objective = recipes.retrieval_by_cosine()
     lengths = dict(inputs=32, targets=32)  # One utterance of ten is longer, and is cut.
     c.batches = dict(
         batch_size=256, lengths=lengths, packing=False, length_buckets=1, one_task=True
     )
-    c.stages = dict(
-        stage1=dict(
-            mixture=scenario.mixture,
-            split='train',
-            num_steps=500,
-            optimizer=dict(
-                name='adamw', learning_rate=2e-3, schedule='linear', warmup_steps=0.1, clip_norm=1.0
-            ),
-        ),
+    c.stages = dict(stage1=scenario.stage(500, recipes.adamw(2e-3, 0.1)))
+    recipes.evaluate(
+        c,
+        scenario,
+        100,
+        'dev/mean/mrr',
+        # Ranking alone, which is quick.
+        dev=dict(num_examples=1000, responses=''),
+        test=dict(num_examples=0, responses='train', top_k=300, consensus=6.7),
+        batch_size=128,
+        lengths=lengths,
+        candidates=500,
     )
-    evaluate = dict(batch_size=128, lengths=lengths, candidates=500)
-    c.evals = dict(
-        # In the languages of training, so that zero-shot transfer is not chosen by its target;
-        # ranking alone, which is quick.
-        dev=dict(
-            tasks=scenario.select,
-            split='validation',
-            every=100,
-            num_examples=1000,
-            responses='',
-            **evaluate,
-        ),
-        test=dict(
-            tasks=scenario.evaluate,
-            split='test',
-            every=0,
-            num_examples=0,
-            responses='train',
-            top_k=300,
-            consensus=6.7,
-            **evaluate,
-        ),
-    )
-    c.best.score = 'dev/mean/mrr'
-    c.checkpoints.every = 100
     c.log_every = 20
-    c.baselines = ('most_frequent', 'nearest_input')
+    c.baselines = recipes.REPLY_BASELINES
     return c

@@ -12,82 +12,46 @@ Keys after the colon: size (sample, small, base), scenario (mono, mono_multitask
 multi_multitask, cross, zero_shot), source, target, rate.
 """
 
-import ml_collections
+import functools
+
+from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.benchmarks import XQUAD
+from xlbench.config import recipes
 
 
-def get_config(variant: str = '') -> ml_collections.ConfigDict:
+def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and scenario."""
-    chosen = config_lib.variant(
-        variant,
-        ('sample', 'small', 'base'),
-        scenario='multi',
-        source=None,
-        target=None,
-        rate='proportional',
-    )
-    scenario = XQUAD.scenario(
-        chosen['scenario'], 'qg', chosen['source'], chosen['target']
-    ).with_rate(chosen['rate'])
-    small = chosen['size'] == 'sample'
+    scenario_of = functools.partial(XQUAD.scenario, task='qg')
+    defaults = dict(scenario='multi', source=None, target=None, rate='proportional')
+    scenario, size = recipes.choose(variant, ('sample', 'small', 'base'), scenario_of, **defaults)
     c = config_lib.defaults()
-    c.data = dict(
-        root='data', vocabulary='data/xquad/xquad.model' if small else 'mt5', sample=False
-    )
-    c.model = dict(
-        family='mt5',
-        size=chosen['size'],
-        vocab_size=0 if small else 250112,
-        dropout_rate=0.1,
-        dtype='float32' if small else 'bfloat16',
-        remat='none',  # 'dots' or 'full' take less memory, and more time.
-    )
-    c.init_from = '' if small else f'google/mt5-{chosen["size"]}'
-    c.objective = dict(name='generation', label_smoothing=0.0, z_loss=0.0)
-    c.batches = dict(
-        batch_size=8,
-        lengths=dict(inputs=512, targets=64),
-        packing=True,
-        length_buckets=2,
-        row_multiple=8,
-    )
-    c.stages = dict(
-        stage1=dict(
-            mixture=scenario.mixture,
-            split='train',
-            num_steps=400 if small else 5_000,
-            optimizer=dict(
-                name='adamw',
-                learning_rate=1e-3,
-                schedule='linear',
-                warmup_steps=0.1 if small else 40 / 5_000,  # Shares of the steps.
-                clip_norm=1.0,
-            ),
-        ),
-    )
+    if size == 'sample':
+        c.data = dict(root='data', vocabulary='data/xquad/xquad.model', sample=False)
+        c.model = recipes.fresh_model('mt5', dropout_rate=0.1, remat='none')
+        num_steps, warmup_steps = 400, 0.1
+    else:
+        c.data = dict(root='data', vocabulary='mt5', sample=False)
+        c.model = recipes.public_model('mt5', size, vocab_size=250112)
+        c.init_from = f'google/mt5-{size}'
+        num_steps, warmup_steps = 5_000, 40 / 5_000
+    c.objective = recipes.generation()
     lengths = dict(inputs=512, targets=64)
-    c.evals = dict(
-        dev=dict(
-            tasks=scenario.select,
-            split='validation',
-            every=100,
-            decode=False,
-            batch_size=16,
-            lengths=lengths,
-        ),
-        test=dict(
-            tasks=scenario.evaluate,
-            split='test',
-            every=0,
-            num_examples=0,
-            batch_size=16,
-            lengths=lengths,
-        ),
+    c.batches = dict(
+        batch_size=8, lengths=lengths, packing=True, length_buckets=2, row_multiple=8
     )
-    c.best.update(score='dev/mean/loss', mode='min')
-    c.checkpoints.every = 100
+    c.stages = dict(stage1=scenario.stage(num_steps, recipes.adamw(1e-3, warmup_steps)))
+    recipes.evaluate(
+        c,
+        scenario,
+        100,
+        recipes.LOSS,
+        dev=dict(decode=False),
+        test=dict(num_examples=0),
+        batch_size=16,
+        lengths=lengths,
+    )
     c.log_every = 20
-    c.baselines = ('copy_input', 'most_frequent', 'nearest_input')
+    c.baselines = recipes.TEXT_BASELINES
     return c

@@ -1,8 +1,8 @@
 """What a benchmark is: tasks in languages, scenarios over them, and a paper with its scores."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from xlbench import errors
 from xlbench.benchmarks import paper
@@ -13,6 +13,11 @@ SCENARIOS = ('mono', 'mono_multitask', 'multi', 'multi_multitask', 'cross', 'zer
 
 # How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
 RATES = ('proportional', 'equal', 'temperature', 'capped')
+
+
+# A value in a config, and a block of values.
+Setting: TypeAlias = 'bool | int | float | str | Sequence[Setting] | Mapping[str, Setting] | None'
+Block: TypeAlias = Mapping[str, Setting]
 
 
 class TaskName(NamedTuple):
@@ -62,6 +67,33 @@ class Scenario:
             return self
         base = self.mixture.partition('.')[0]
         return dataclasses.replace(self, mixture=f'{base}.{rate}')
+
+    def stage(self, num_steps: int, optimizer: Block, **options: Setting) -> dict[str, Setting]:
+        """A block of config.stages that trains on this scenario.
+
+        Args:
+            num_steps: Length of the stage.
+            optimizer: Its block.
+            **options: Further keys, or another split.
+        """
+        block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
+        return block | dict(optimizer=optimizer) | options
+
+    def evals(
+        self, every: int, *, dev: Block | None = None, test: Block | None = None, **both: Setting
+    ) -> dict[str, dict[str, Setting]]:
+        """The block config.evals of this scenario: 'dev' in training, 'test' at its end.
+
+        Args:
+            every: Steps between two evaluations of 'dev'.
+            dev: Options of 'dev' alone.
+            test: Options of 'test' alone.
+            **both: Options of both, such as batch_size and lengths.
+        """
+        return dict(
+            dev=dict(tasks=self.select, split='validation', every=every) | both | dict(dev or {}),
+            test=dict(tasks=self.evaluate, split='test', every=0) | both | dict(test or {}),
+        )
 
 
 @dataclasses.dataclass(frozen=True)

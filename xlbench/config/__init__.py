@@ -11,6 +11,7 @@ Modules of their own:
   signatures      what functions and classes take, read from their source
   decoding        the options of a decoder
   decoding_flags  the flags of programs that decode
+  recipes         blocks that many configs share
 """
 
 from xlbench.config.blocks import check_arguments, check_keys, defaults, to_dict

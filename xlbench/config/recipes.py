@@ -1,0 +1,107 @@
+"""Blocks that many configs share, as the plain dicts of a config: a config says what differs."""
+
+from collections.abc import Callable
+
+from ml_collections import ConfigDict
+
+from xlbench.benchmarks import RATES, Scenario
+from xlbench.benchmarks.benchmark import Block, Setting
+from xlbench.config.flags import variant
+
+# Scores that choose the best checkpoint.
+LOSS = 'dev/mean/loss'
+
+TEXT_BASELINES = ('copy_input', 'most_frequent', 'nearest_input')
+REPLY_BASELINES = ('most_frequent', 'nearest_input')
+
+
+def choose(
+    text: str, sizes: tuple[str, ...], scenario_of: Callable[..., Scenario], **defaults: str | None
+) -> tuple[Scenario, str]:
+    """Reads the scenario of a benchmark and the size from what follows the colon of --config.
+
+    Args:
+      text: what follows the colon.
+      sizes: allowed sizes, the default one first.
+      scenario_of: the benchmark's method `scenario`.
+      **defaults: the other keys that may be given: scenario, rate, and arguments of scenario_of.
+
+    Raises:
+      UserError: an unknown size, key, scenario, task, language or rate.
+    """
+    chosen = variant(text, sizes, **defaults)
+    size, rate = chosen.pop('size'), chosen.pop('rate', RATES[0])
+    return scenario_of(chosen.pop('scenario'), **chosen).with_rate(rate), size
+
+
+def sample_data(vocabulary: str) -> dict[str, Setting]:
+    """The embedded sample corpora."""
+    return dict(root='data/sample', vocabulary=vocabulary, sample=True)
+
+
+def fresh_model(family: str, **fields: Setting) -> dict[str, Setting]:
+    """A model of a few million fresh parameters, without dropout, in float32."""
+    small = dict(family=family, size='sample', vocab_size=0, dropout_rate=0.0, dtype='float32')
+    return small | fields
+
+
+def public_model(family: str, size: str, **fields: Setting) -> dict[str, Setting]:
+    """A model that begins from public parameters, in half precision.
+
+    `remat` 'dots' or 'full' take less memory, and more time.
+    """
+    public = dict(vocab_size=0, dropout_rate=0.1, dtype='bfloat16', remat='none')
+    return dict(family=family, size=size) | public | fields
+
+
+def dual_encoder(**fields: Setting) -> dict[str, Setting]:
+    """The fields of one encoder for both sides, whose vectors are means of length 1."""
+    unit = dict(shared=True, pooling='mean', projection_dim=0, normalize=True, has_pooler=False)
+    return dict(family='dual_encoder') | unit | fields
+
+
+def generation(label_smoothing: float = 0.0, z_loss: float = 0.0) -> dict[str, Setting]:
+    """The objective of models that write texts."""
+    return dict(name='generation', label_smoothing=label_smoothing, z_loss=z_loss)
+
+
+def retrieval_by_cosine() -> dict[str, Setting]:
+    """The objective of a dual encoder with vectors of length 1.
+
+    Cosines lie between -1 and 1: without a scale no softmax over them gets sharp.
+    """
+    return dict(
+        name='retrieval', loss='sym_paper', scale=20.0, mask_duplicates=True, chunk_rows=0
+    )
+
+
+def adamw(learning_rate: float, warmup_steps: float, **options: Setting) -> dict[str, Setting]:
+    """AdamW with a warm-up, a linear decay to 0 and gradients of norm 1 at most."""
+    common = dict(name='adamw', schedule='linear', clip_norm=1.0)
+    return common | dict(learning_rate=learning_rate, warmup_steps=warmup_steps) | options
+
+
+def evaluate(
+    c: ConfigDict,
+    scenario: Scenario,
+    every: int,
+    best: str,
+    *,
+    dev: Block | None = None,
+    test: Block | None = None,
+    **both: Setting,
+) -> None:
+    """Sets what a config evaluates, saves and chooses its best checkpoint by.
+
+    Args:
+      c: the config, which is changed.
+      scenario: says which tasks choose the checkpoint and which are scored at the end.
+      every: steps between two evaluations of 'dev', and between two checkpoints.
+      best: the score that chooses, of which more is better unless it is a loss.
+      dev: options of the evaluation in training alone.
+      test: options of the final evaluation alone.
+      **both: options of both.
+    """
+    c.evals = scenario.evals(every, dev=dev, test=test, **both)
+    c.best.update(score=best, mode='min' if best.endswith('/loss') else 'max')
+    c.checkpoints.every = every
