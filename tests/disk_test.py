@@ -25,7 +25,8 @@ from xlbench import config as config_lib, errors, foreign, logs, runs, train
 from xlbench.data import prepared
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
-from xlbench.training import checkpoint_record, checkpoints, train_step
+from xlbench.training import checkpoints, train_step
+from xlbench.training.checkpoints import folders, record
 
 # ------------------------------------------------------------------------------------- what is said
 
@@ -104,8 +105,8 @@ def state_of(value: int) -> train_step.TrainState:
     return train_step.TrainState(step, {'table': table}, ())
 
 
-def progress_of(step: int) -> checkpoint_record.Progress:
-    return checkpoint_record.Progress('s', checkpoint_record.Position(0, step))
+def progress_of(step: int) -> record.Progress:
+    return record.Progress('s', record.Position(0, step))
 
 
 @contextlib.contextmanager
@@ -216,8 +217,8 @@ def test_what_a_disk_does_not_give_of_a_checkpoint_is_no_damage(tmp_path, monkey
     # What tensorstore says of a part that may be whole, and of one that is gone.
     text = 'NOT_FOUND: Error opening "zarr" driver: Error reading local file "/r/d/0": '
     folder = tmp_path / 'checkpoints' / '1'
-    assert not checkpoints._damage_in(ValueError(f'{text}Input/output error'), folder)
-    assert checkpoints._damage_in(ValueError(f'{text}No such file or directory'), folder)
+    assert not folders.damage_in(ValueError(f'{text}Input/output error'), folder)
+    assert folders.damage_in(ValueError(f'{text}No such file or directory'), folder)
     saver.close()
 
 

@@ -16,8 +16,8 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
-from xlbench.training import checkpoint_record, checkpoints, train_step
-from xlbench.training.checkpoint_record import Best, Position, Progress
+from xlbench.training import checkpoints, train_step
+from xlbench.training.checkpoints import Best, Position, Progress, record, sums
 
 
 def state_of(value: float, mesh=None) -> train_step.TrainState:
@@ -248,7 +248,7 @@ def workdir(three, tmp_path):
     return shutil.copytree(three, tmp_path / 'run')
 
 
-def record(workdir: pathlib.Path, step: int) -> pathlib.Path:
+def record_file(workdir: pathlib.Path, step: int) -> pathlib.Path:
     return workdir / 'checkpoints' / str(step) / 'checkpoint.json'
 
 
@@ -268,15 +268,15 @@ SEEN_BEFORE_READING = {
     'cut': (lambda w: harm.cut_arrays(w, 3), r'has 100 bytes instead of \d+'),
     'empty': (lambda w: os.truncate(manifest(w, 3), 0), 'state/manifest.ocdbt has 0 bytes'),
     'missing': (lambda w: manifest(w, 3).unlink(), 'state/manifest.ocdbt is missing'),
-    'cut_record': (lambda w: os.truncate(record(w, 3), 9), 'checkpoint.json is not what was'),
-    'no_record': (lambda w: record(w, 3).unlink(), 'checkpoint.json is missing'),
-    'record': (lambda w: harm.alter(record(w, 3)), 'checkpoint.json is not what was written'),
+    'cut_record': (lambda w: os.truncate(record_file(w, 3), 9), 'checkpoint.json is not what was'),
+    'no_record': (lambda w: record_file(w, 3).unlink(), 'checkpoint.json is missing'),
+    'record': (lambda w: harm.alter(record_file(w, 3)), 'checkpoint.json is not what was written'),
     'index': (lambda w: harm.alter(manifest(w, 3)), 'state/manifest.ocdbt is not what was written'),
     'earlier_progress': (lambda w: os.truncate(harm.as_earlier(w, 3), 9), 'truncated'),
     'earlier_list': (
         lambda w: os.truncate(harm.as_earlier(w, 3).parents[1] / 'files.json', 50), 'truncated',
     ),
-    'folder': (lambda w: (record(w, 3).unlink(), record(w, 3).mkdir()), 'it is a folder'),
+    'folder': (lambda w: (record_file(w, 3).unlink(), record_file(w, 3).mkdir()), 'it is a folder'),
 }  # fmt: skip
 
 
@@ -395,7 +395,7 @@ def test_all_who_read_parameters_say_what_is_damaged(workdir, damage):
             read(3)
         read(2)
     assert checkpoints.steps(str(workdir)) == [1, 2, 3]  # Only a run sets anything aside.
-    os.truncate(record(workdir, 3), 9)
+    os.truncate(record_file(workdir, 3), 9)
     for read in (checkpoints.find_step, checkpoints.param_shapes):
         with pytest.raises(UserError, match=r'checkpoint 3 of .* is damaged: '):
             read(str(workdir), 'best' if read is checkpoints.find_step else 3)
@@ -420,11 +420,11 @@ def test_a_checkpoint_of_something_else_is_not_called_damaged(workdir):
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16', 'int32', 'uint8', 'bool'])
 def test_a_checksum_sees_one_bit_and_two_rows_that_changed_places(dtype):
     array = np.random.default_rng(0).integers(0, 2, (64, 32)).astype(jnp.dtype(dtype))
-    (before,) = checkpoints._sums({'a': jnp.asarray(array)}).values()
+    (before,) = sums.of({'a': jnp.asarray(array)}).values()
     changed = {'bit': array.copy(), 'rows': array[::-1], 'shape': array.reshape(32, 64).T}
     changed['bit'].view(np.uint8)[5, 7] ^= 1
     for kind, other in changed.items():
-        (after,) = checkpoints._sums({'a': jnp.asarray(other)}).values()
+        (after,) = sums.of({'a': jnp.asarray(other)}).values()
         assert after != before, kind
 
 
@@ -443,18 +443,18 @@ def test_options_that_are_refused(tmp_path, options, message):
 
 def test_no_altered_bit_of_what_a_checkpoint_says_of_itself_passes(workdir):
     """Of 1,328 bits of such a progress, 534 passed, and trained on from another place."""
-    content = record(workdir, 3).read_bytes()
+    content = record_file(workdir, 3).read_bytes()
     assert b'"position"' in content and b'"sums"' in content
     altered = bytearray(content)
     for number in range(8 * len(content)):
         altered[number // 8] ^= 1 << number % 8
-        with pytest.raises(checkpoint_record.Damage):
-            checkpoint_record.parse(bytes(altered))
+        with pytest.raises(record.Damage):
+            record.parse(bytes(altered))
         altered[number // 8] ^= 1 << number % 8
     for end in range(len(content)):
-        with pytest.raises(checkpoint_record.Damage):
-            checkpoint_record.parse(content[:end])
-    harm.alter_bit(record(workdir, 3), 8 * content.index(b'window'))
+        with pytest.raises(record.Damage):
+            record.parse(content[:end])
+    harm.alter_bit(record_file(workdir, 3), 8 * content.index(b'window'))
     assert 'checkpoint.json is not what was written' in checkpoints.damage(str(workdir), 3)
 
 
@@ -529,7 +529,7 @@ def test_a_progress_that_cannot_be_is_set_aside(workdir, earlier):
 
 def test_what_a_run_knows_of_its_stages_is_compared():
     """Of a stage that is not reached, or of a step before it began, nothing can be chosen."""
-    begun = checkpoint_record.stages_begun([('a', 5), ('b', 5)])
+    begun = record.stages_begun([('a', 5), ('b', 5)])
     assert begun == {'a': 0, 'b': 5}
 
     def doubt(**fields):
@@ -547,10 +547,10 @@ def test_what_a_run_knows_of_its_stages_is_compared():
 def test_names_that_leave_the_folder_are_not_followed(workdir):
     """A record with a right checksum may come from a stranger."""
     folder = workdir / 'checkpoints' / '3'
-    content = checkpoint_record.read(folder)
+    content = record.read(folder)
     for name in ('/dev/zero', '../3/checkpoint.json', 'a\0b', 'x' * 5000, '\ud800'):
         content.files = {name: (0, 'x')}
-        checkpoint_record._write(folder, content) if name != '\ud800' else None
+        record._write(folder, content) if name != '\ud800' else None
         reason = checkpoints.damage(str(workdir), 3)
         assert reason and '\n' not in reason, name
 
@@ -562,7 +562,7 @@ def test_parameters_alone_are_covered_too(tmp_path):
     name = 'layer/table'
     there = checkpoints.read_params(str(tmp_path), 0, [name])[name]
     np.testing.assert_array_equal(there, params['layer']['table'])
-    content = checkpoint_record.read(tmp_path / 'checkpoints' / '0')
+    content = record.read(tmp_path / 'checkpoints' / '0')
     assert content.progress == Progress() and list(content.sums) == [f'params/{name} float32']
     harm.alter_arrays(tmp_path, 0)
     with pytest.raises(UserError, match=r'checkpoint 0 of .* is damaged: '):

@@ -1,21 +1,19 @@
 """What a training run is made of.
 
-  objectives         what is learned: batches in, loss and predictions out
-  losses             sums of losses over arrays
-  train_step         one optimizer step, compiled once
-  optimizers         optimizers, schedules, and which parameters move
-  checkpoints        what a run saves and resumes from; checkpoint_record: what each says of itself
-  init_from          parameters from other runs and public checkpoints
-  memory             refuses sizes that cannot fit
-  messages           what a run prints
-  checkpoint_record  what a checkpoint says of itself
-  experiment         what a run is made of
-  loop               stages of steps, evaluations and checkpoints
-  nonfinite          what is written down of steps that are not finite
+  objectives   what is learned: batches in, loss and predictions out
+  losses       sums of losses over arrays
+  train_step   one optimizer step, compiled once
+  optimizers   optimizers, schedules, and which parameters move
+  checkpoints  what a run saves and resumes from
+  init_from    parameters from other runs and public checkpoints
+  memory       refuses sizes that cannot fit
+  messages     what a run prints
+  experiment   what a run is made of
+  loop         stages of steps, evaluations and checkpoints
+  nonfinite    what is written down of steps that are not finite
 """
 
 __all__ = [
-    'checkpoint_record',
     'checkpoints',
     'experiment',
     'init_from',

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import flax.linen as nn
 import jax
@@ -15,6 +15,7 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.models.lora import Lora
 from xlbench.training import train_step
 from xlbench.training.objectives.contract import Objective
+from xlbench.trees import Mask, Params, Shapes, Shardings
 
 Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
 # {(task or mixture, split): (its prepared tasks, their rates)}
@@ -29,7 +30,7 @@ class Evaluator(Protocol):
 
     def run(
         self,
-        params: Any,
+        params: Params,
         step: int,
         workdir: str,
         stage: str,
@@ -75,9 +76,9 @@ class Experiment:
     model: nn.Module
     lora: Lora
     objective: Objective
-    shapes: Any
-    shardings: Any
-    mask: Any
+    shapes: Shapes
+    shardings: Shardings
+    mask: Mask
     tokenizer: Tokenizer
     evals: dict[str, tuple[Evaluator, int]]
 

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import flax.linen as nn
 import jax
 import numpy as np
 from flax import traverse_util
@@ -30,6 +31,7 @@ from xlbench.huggingface import bert as bert_names, checkpoint as hf_checkpoint
 from xlbench.models import lora
 from xlbench.models.transformer import TransformerConfig
 from xlbench.training import checkpoints
+from xlbench.trees import Params, Shapes
 
 # Where the encoders of a family are, in the names of its parameters; the first is the one that
 # other families start from.
@@ -152,7 +154,7 @@ class Plan:
       UserError: the source does not fit, or gives nothing.
     """
 
-    def __init__(self, spec: str, family: str, model: Any, shapes: Any):
+    def __init__(self, spec: str, family: str, model: nn.Module, shapes: Shapes):
         self._shapes = {n: s.shape for n, s in traverse_util.flatten_dict(shapes, sep='/').items()}
         source = open_source(spec)
         if source.is_adapted and not any(name.endswith('/lora_a') for name in self._shapes):
@@ -224,7 +226,7 @@ class Plan:
             if names:
                 yield f'  {what}: {len(names)}, {", ".join(_summary(names))}'
 
-    def load(self, params: Any) -> Any:
+    def load(self, params: Params) -> Params:
         """The parameters with what the source has in their place; consumes them.
 
         Args:
@@ -238,7 +240,7 @@ class Plan:
         return traverse_util.unflatten_dict(flat, sep='/')
 
 
-def _base(config: Any) -> type:
+def _base(config: TransformerConfig) -> type[TransformerConfig]:
     """The class that the configs of kindred families have in common, below that of all."""
     bases = [kind for kind in type(config).__mro__ if dataclasses.is_dataclass(kind)]
     return [kind for kind in bases if kind is not TransformerConfig][-1]
@@ -256,7 +258,7 @@ def _differing(
     return {axis for axis, a, b in zip(axes, ours, theirs, strict=True) if a != b}
 
 
-def _check_fields(ours: Any, theirs: Any, source: str) -> None:
+def _check_fields(ours: TransformerConfig, theirs: TransformerConfig, source: str) -> None:
     """Raises UserError if equal shapes hide another model: heads, activation, order of norms."""
     for field in dataclasses.fields(_base(ours)):
         mine, other = getattr(ours, field.name), getattr(theirs, field.name)

@@ -6,9 +6,10 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
+import optax
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors, logs
@@ -26,9 +27,9 @@ from xlbench.training import (
     optimizers,
     train_step as train_step_lib,
 )
-from xlbench.training.checkpoint_record import Best, Position, Progress, stages_begun
-from xlbench.training.checkpoints import DamagedCheckpoint
-from xlbench.training.experiment import Experiment
+from xlbench.training.checkpoints import Best, DamagedCheckpoint, Position, Progress, stages_begun
+from xlbench.training.experiment import Evaluator, Experiment
+from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
 STEPS_AHEAD = 2
@@ -147,7 +148,7 @@ class Trainer:
             f'version kept one for all stages; stage {stage} chooses among its steps from now on'
         )
 
-    def _optimizer(self, name: str) -> tuple[Any, Any]:
+    def _optimizer(self, name: str) -> tuple[optax.GradientTransformation, optax.Schedule]:
         """The optimizer of a stage, and its learning rate by step."""
         stage = self.config.stages[name]
         tx, schedule = optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
@@ -155,12 +156,12 @@ class Trainer:
             tx = train_step_lib.skip_nonfinite(tx)
         return tx, schedule
 
-    def _fresh_params(self) -> Any:
+    def _fresh_params(self) -> Params:
         rng = jax.random.fold_in(self.rng, 2**31 - 1)  # No step's key.
         of = self.experiment
         return train_step_lib.init_params(of.model, of.objective, of.mesh, rng, of.lora)
 
-    def _first_params(self) -> Any:
+    def _first_params(self) -> Params:
         with self.watch.paused('making parameters'):
             params = self._fresh_params()
         if self.source is None:
@@ -169,7 +170,7 @@ class Trainer:
             self.log.line(line)
         return self.source.load(params)
 
-    def _load_params(self, step: int) -> Any:
+    def _load_params(self, step: int) -> Params:
         self.wait()
         with self.watch.paused('reading a checkpoint'):
             return checkpoints_lib.load_params(
@@ -237,7 +238,7 @@ class Trainer:
         self.log.line(messages.compile_line(step, self.experiment.mesh))
         memory.check_step(step.memory, self.experiment.mesh, self.config)
 
-    def _params_for(self, stage: str) -> Any:
+    def _params_for(self, stage: str) -> Params:
         """What a stage starts from."""
         if self.state is None:
             return self._first_params()
@@ -382,7 +383,7 @@ class Trainer:
         return scored
 
     def _run_evaluator(
-        self, name: str, evaluator: Any, params: Any, step: int, stage: str
+        self, name: str, evaluator: Evaluator, params: Params, step: int, stage: str
     ) -> dict[str, dict[str, float]]:
         started = time.monotonic()
         rows = self.config.evals[name].batch_size
@@ -411,7 +412,7 @@ class Trainer:
         self.interruption.check()
 
     def _note_score(
-        self, step: int, scores: Mapping[str, Mapping[str, float]], at: str, evaluator: Any
+        self, step: int, scores: Mapping[str, Mapping[str, float]], at: str, evaluator: Evaluator
     ) -> None:
         task, key = at.split('/')
         if key == 'headline':
@@ -432,7 +433,7 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------- end
 
-    def final_evals(self) -> dict[str, Any]:
+    def final_evals(self) -> dict[str, Evaluator]:
         """The evaluations of the end of a stage."""
         return {name: e for name, (e, every) in self.experiment.evals.items() if not every}
 

@@ -2,12 +2,13 @@
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import DTypeLike
 
 # Logits that a device holds at once, unless a chunk size is given: 2^27 float32 are 0.5 GB. Each
 # chunk reads and writes the table's gradient once more, so few large chunks are faster: with 4096
@@ -32,7 +33,7 @@ class _Options(NamedTuple):
     z_loss: float
     chunk_size: int
     groups: int
-    matmul_dtype: Any
+    matmul_dtype: jnp.dtype
 
 
 def softmax_cross_entropy(
@@ -46,7 +47,7 @@ def softmax_cross_entropy(
     z_loss: float = 0.0,
     chunk_size: int | None = None,
     groups: int = 1,
-    matmul_dtype: Any = jnp.float32,
+    matmul_dtype: DTypeLike = jnp.float32,
 ) -> LossSum:
     """Cross-entropy of softmax(hidden @ embedding.T + bias) against targets, in chunks of tokens.
 
@@ -247,7 +248,7 @@ def token_losses(
     bias: jax.Array | None = None,  # [vocab]
     chunk_size: int | None = None,
     groups: int = 1,
-    matmul_dtype: Any = jnp.float32,
+    matmul_dtype: DTypeLike = jnp.float32,
 ) -> jax.Array:  # [tokens]
     """-log softmax(hidden @ embedding.T + bias)[target] in nats, for evaluation; see above."""
     if chunk_size is None:

@@ -15,8 +15,10 @@ from ml_collections import ConfigDict
 from xlbench import errors, logs, machine, models
 from xlbench.config.decoding import Options
 from xlbench.errors import UserError
+from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
 from xlbench.training import objectives
+from xlbench.training.train_step import CompiledMemory
 
 # Layers of both stacks together: twice as many as any public model has. Tracing a step of 1,000
 # layers takes two minutes, and compiling it takes hours.
@@ -56,7 +58,7 @@ def check(config: ConfigDict, mesh: Mesh) -> None:
             )
 
 
-def step_bytes(stats: Any) -> int:
+def step_bytes(stats: CompiledMemory) -> int:
     """Bytes that a program takes of each device, by the compiler's own accounting."""
     return (
         stats.argument_size_in_bytes
@@ -66,7 +68,7 @@ def step_bytes(stats: Any) -> int:
     )
 
 
-def check_step(stats: Any, mesh: Mesh, config: ConfigDict) -> None:
+def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> None:
     """Raises UserError for a compiled train step that its devices have no room for.
 
     On a CPU nobody else would say so: the system kills a process that takes too much.
@@ -174,7 +176,7 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
             )
 
 
-def config_of(block: Mapping[str, Any]) -> Any:
+def config_of(block: Mapping[str, Any]) -> TransformerConfig:
     """The config of a model before its vocabulary and labels are known.
 
     Raises:
@@ -192,7 +194,7 @@ def config_of(block: Mapping[str, Any]) -> Any:
     return model
 
 
-def num_layers(model: Any, stack: str = '') -> int:
+def num_layers(model: TransformerConfig, stack: str = '') -> int:
     """Layers of both stacks of a model's config, or of one ('encoder', 'decoder')."""
     if hasattr(model, 'num_layers'):
         return model.num_layers
@@ -200,7 +202,7 @@ def num_layers(model: Any, stack: str = '') -> int:
     return sum(getattr(model, f'num_{name}_layers') for name in stacks)
 
 
-def least_parameters(model: Any) -> int:
+def least_parameters(model: TransformerConfig) -> int:
     """Parameters that any model of these sizes has: token tables, attention and MLPs."""
     rows = model.vocab_size + getattr(model, 'num_labels', 0) + getattr(model, 'projection_dim', 0)
     if getattr(model, 'learned_positions', True):

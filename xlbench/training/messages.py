@@ -1,15 +1,16 @@
 """A run in words: what `python -m xlbench.train` says of its devices, data, programs and scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, logs
 from xlbench.benchmarks import BENCHMARKS
 from xlbench.data.batches import TrainBatches
+from xlbench.data.prepared import Prepared
 from xlbench.parallel import partitioning
 from xlbench.training import memory
 from xlbench.training.experiment import Experiment
@@ -36,7 +37,7 @@ def introduction(workdir: str, experiment: Experiment, found: str) -> Iterator[s
 
 
 def data_table(
-    name: str, stage: ConfigDict, batches: TrainBatches, tasks: Sequence[Any]
+    name: str, stage: ConfigDict, batches: TrainBatches, tasks: Sequence[Prepared]
 ) -> Iterator[str]:
     """Each task with its examples, rate and epochs; the batches' shapes; one example a task."""
     yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
@@ -56,7 +57,7 @@ def data_table(
         )
 
 
-def compile_line(step: TrainStep, mesh: Any) -> str:
+def compile_line(step: TrainStep, mesh: Mesh) -> str:
     """How long the step took to compile, and the memory that it takes of each device."""
     line = f'compiled the train step in {logs.duration(step.compile_seconds[-1])}'
     if len(step.compile_seconds) > 1:

@@ -7,7 +7,7 @@ OPTIMIZERS.
 import inspect
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ import optax
 
 from xlbench.config import ranges
 from xlbench.errors import UserError, unknown
+from xlbench.trees import Mask, Params, Shapes
 
 # The ends of the names of biases and of the scales of norms.
 _UNDECAYED = re.compile('(^|[/_])(bias|scale)$')
@@ -31,7 +32,7 @@ def build(
     decay_rate: Annotated[float, 'above 0, up to 1'] = 0.999,
     decay_steps: Annotated[int, '1 or more'] = 5000,
     clip_norm: Annotated[float, '0 or more'] = 0.0,
-    **options: Any,
+    **options: float | str | bool | None,
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
     """The gradient transformation and the learning rate per step.
 
@@ -214,7 +215,7 @@ def sgd(
 OPTIMIZERS = {'adamw': adamw, 'adam': adam, 'adafactor': adafactor, 'sgd': sgd}
 
 
-def _moments(name: str) -> Any:
+def _moments(name: str) -> jnp.dtype:
     """The type of the first moments."""
     allowed = ('float32', 'bfloat16')
     if name not in allowed:
@@ -222,7 +223,7 @@ def _moments(name: str) -> Any:
     return jnp.dtype(name)
 
 
-def decayed(params: Any) -> Any:
+def decayed(params: Params | Shapes) -> Mask:
     """A tree of bools: False for biases and scales, which weight decay leaves alone.
 
     They are known by the end of their names, because the biases of a fused projection (q, k and v
@@ -240,7 +241,7 @@ def decayed(params: Any) -> Any:
     )
 
 
-def trainable_mask(params: Any, patterns: Sequence[str] = ('.*',)) -> Any:
+def trainable_mask(params: Params | Shapes, patterns: Sequence[str] = ('.*',)) -> Mask:
     """A tree of bools: True where some pattern matches the whole parameter name.
 
     Example: patterns ('decoder/.*',) on {'encoder/...', 'decoder/...'} -> only the decoder moves.

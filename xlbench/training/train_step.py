@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple, Protocol, TypeVar
 
 import flax.linen as nn
 import jax
@@ -16,8 +16,13 @@ from jax.sharding import Mesh
 from xlbench.config import ranges
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
+from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
 
-Batch = Mapping[str, jax.Array]
+Flat = dict[str, Leaf]  # By 'a/b/c' names.
+Gradients = dict[str, jax.Array]
+Sums = dict[str, jax.Array]
+_Part = TypeVar('_Part')
 
 
 @struct.dataclass
@@ -31,11 +36,11 @@ class TrainState:
     """
 
     step: jax.Array
-    params: Any
-    opt_state: Any
+    params: Params
+    opt_state: optax.OptState
 
 
-def split_params(params: Any, mask: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_params(params: Tree[Leaf], mask: Mask) -> tuple[Flat[Leaf], Flat[Leaf]]:
     """(trainable, frozen): flat dicts from 'a/b/c' names to leaves, as the tree of bools says."""
     flat = traverse_util.flatten_dict(params, sep='/')
     chosen = traverse_util.flatten_dict(mask, sep='/')
@@ -43,14 +48,14 @@ def split_params(params: Any, mask: Any) -> tuple[dict[str, Any], dict[str, Any]
     return trainable, {name: leaf for name, leaf in flat.items() if not chosen[name]}
 
 
-def merge_params(trainable: Mapping[str, Any], frozen: Mapping[str, Any]) -> Any:
+def merge_params(trainable: Flat[Leaf], frozen: Flat[Leaf]) -> Tree[Leaf]:
     """The inverse of `split_params`."""
     return traverse_util.unflatten_dict({**trainable, **frozen}, sep='/')
 
 
 def init_params(
-    model: nn.Module, objective: Any, mesh: Mesh, rng: jax.Array, lora: Lora | None = None
-) -> Any:
+    model: nn.Module, objective: Objective, mesh: Mesh, rng: jax.Array, lora: Lora | None = None
+) -> Params:
     """Fresh parameters, each device filling only its own part."""
     shardings = params_like(model, objective, mesh, lora)[1]
     init = jax.jit(
@@ -60,14 +65,25 @@ def init_params(
 
 
 def params_like(
-    model: nn.Module, objective: Any, mesh: Mesh, lora: Lora | None = None
-) -> tuple[Any, Any]:
+    model: nn.Module, objective: Objective, mesh: Mesh, lora: Lora | None = None
+) -> tuple[Shapes, Shardings]:
     """(shapes, shardings) of the model's parameters; computes nothing on a device."""
     boxed = jax.eval_shape(lambda: _boxed_params(model, objective, jax.random.key(0), lora))
     return nn.unbox(boxed), partitioning.param_shardings(boxed, mesh)
 
 
-def _boxed_params(model: nn.Module, objective: Any, rng: jax.Array, lora: Lora | None) -> Any:
+def placed(shapes: Shapes, shardings: Shardings) -> Shapes:
+    """Shapes that say where their arrays lie."""
+    return jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings,
+    )
+
+
+def _boxed_params(
+    model: nn.Module, objective: Objective, rng: jax.Array, lora: Lora | None
+) -> Tree[nn.meta.AxisMetadata[jax.Array]]:
     params = model.init(rng, *objective.example_inputs())['params']
     return params if lora is None else lora.add(params, jax.random.fold_in(rng, 1))
 
@@ -80,7 +96,7 @@ class Skipping(NamedTuple):
       skipped: [], steps that were left out.
     """
 
-    inner: Any
+    inner: optax.OptState
     skipped: jax.Array
 
 
@@ -101,10 +117,16 @@ def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransforma
     clip_norm, so this is for runs that ask for it.
     """
 
-    def init(params):
+    def init(params: Params) -> Skipping:
         return Skipping(tx.init(params), jnp.zeros((), jnp.int32))
 
-    def update(updates, state, params=None, *, finite):
+    def update(
+        updates: optax.Updates,
+        state: Skipping,
+        params: Params | None = None,
+        *,
+        finite: jax.Array,
+    ) -> tuple[optax.Updates, Skipping]:
         updates, inner = tx.update(updates, state.inner, params)
         updates = jax.tree.map(lambda x: jnp.where(finite, x, jnp.zeros_like(x)), updates)
         inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
@@ -113,14 +135,18 @@ def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransforma
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def init_opt_state(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
+def init_opt_state(
+    tx: optax.GradientTransformation, params: Params, mask: Mask
+) -> optax.OptState:
     """Fresh optimizer state of the trainable parameters, cut as `opt_state_like` says."""
     trainable, _ = split_params(params, mask)
     like = opt_state_like(tx, params, mask)
     return jax.jit(tx.init, out_shardings=jax.tree.map(lambda x: x.sharding, like))(trainable)
 
 
-def opt_state_like(tx: optax.GradientTransformation, params: Any, mask: Any) -> Any:
+def opt_state_like(
+    tx: optax.GradientTransformation, params: Params | Shapes, mask: Mask
+) -> optax.OptState:
     """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
 
     A statistic that has its parameter's shape lies where the parameter lies; smaller ones
@@ -136,15 +162,11 @@ def opt_state_like(tx: optax.GradientTransformation, params: Any, mask: Any) -> 
         trainable,
         transform_non_params=lambda _: whole,
     )
-    return jax.tree.map(
-        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        shapes,
-        shardings,
-    )
+    return placed(shapes, shardings)
 
 
 def init_state(
-    tx: optax.GradientTransformation, params: Any, mask: Any, step: int = 0
+    tx: optax.GradientTransformation, params: Params, mask: Mask, step: int = 0
 ) -> TrainState:
     """The state before the first step of an optimizer."""
     mesh = jax.tree.leaves(params)[0].sharding.mesh
@@ -153,7 +175,7 @@ def init_state(
 
 
 def state_like(
-    tx: optax.GradientTransformation, shapes: Any, shardings: Any, mask: Any
+    tx: optax.GradientTransformation, shapes: Shapes, shardings: Shardings, mask: Mask
 ) -> TrainState:
     """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
 
@@ -163,14 +185,19 @@ def state_like(
       shardings: theirs; see `params_like`.
       mask: tree of bools, the trainable parameters.
     """
-    params = jax.tree.map(
-        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        shapes,
-        shardings,
-    )
+    params = placed(shapes, shardings)
     whole = partitioning.replicated(jax.tree.leaves(shardings)[0].mesh)
     step = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
     return TrainState(step, params, opt_state_like(tx, params, mask))
+
+
+class CompiledMemory(Protocol):
+    """The compiler's account of a program's memory on each device, in bytes."""
+
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    temp_size_in_bytes: int
+    alias_size_in_bytes: int
 
 
 class TrainStep:
@@ -193,10 +220,10 @@ class TrainStep:
     def __init__(
         self,
         model: nn.Module,
-        objective: Any,
+        objective: Objective,
         tx: optax.GradientTransformation,
         schedule: optax.Schedule,
-        mask: Any,
+        mask: Mask,
         rng: jax.Array,
         *,
         first_step: int = 0,
@@ -208,10 +235,10 @@ class TrainStep:
             model, objective, tx, schedule, mask, first_step=first_step, accumulate=accumulate
         )
         self._rng = rng
-        self._compiled: dict[tuple, Any] = {}
+        self._compiled: dict[tuple[tuple[int, ...], ...], jax.stages.Compiled] = {}
         self._on_compile, self._compiling = on_compile, compiling
         self.compile_seconds: list[float] = []
-        self.memory: Any = None
+        self.memory: CompiledMemory | None = None
         self.flops: float | None = None
 
     def __call__(self, state: TrainState, batch: Batch) -> tuple[TrainState, dict[str, jax.Array]]:
@@ -221,7 +248,7 @@ class TrainStep:
             self._compiled[shapes] = self._compile(state, batch)
         return self._compiled[shapes](state, batch, self._rng)
 
-    def _compile(self, state: TrainState, batch: Batch) -> Any:
+    def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
         start = time.monotonic()
         shardings = jax.tree.map(lambda leaf: leaf.sharding, state)
         step = jax.jit(self._step, donate_argnums=0, out_shardings=(shardings, None))
@@ -236,10 +263,10 @@ class TrainStep:
 
 def make_train_step(
     model: nn.Module,
-    objective: Any,
+    objective: Objective,
     tx: optax.GradientTransformation,
     schedule: optax.Schedule,
-    mask: Any,
+    mask: Mask,
     *,
     first_step: int = 0,
     accumulate: int = 1,
@@ -259,8 +286,14 @@ def make_train_step(
       accumulate: the batch is cut into this many parts, whose gradients are added.
     """
 
-    def gradients(trainable, frozen, batch, rng, weight):
-        def loss_fn(trainable):
+    def gradients(
+        trainable: Flat[jax.Array],
+        frozen: Flat[jax.Array],
+        batch: Batch,
+        rng: jax.Array,
+        weight: jax.Array,
+    ) -> tuple[Gradients, Sums]:
+        def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
             params = merge_params(trainable, frozen)
             sums = objective.loss(model, params, batch, rng)
             return sums['loss'] / weight, sums
@@ -268,7 +301,9 @@ def make_train_step(
         grads, sums = jax.grad(loss_fn, has_aux=True)(trainable)
         return grads, sums
 
-    def train_step(state, batch, rng):
+    def train_step(
+        state: TrainState, batch: Batch, rng: jax.Array
+    ) -> tuple[TrainState, dict[str, jax.Array]]:
         rng = jax.random.fold_in(rng, state.step)
         trainable, frozen = split_params(state.params, mask)
         # A batch whose rows are all padding (a window's rest) must not divide by zero.
@@ -300,7 +335,9 @@ def make_train_step(
     return train_step
 
 
-def _accumulate(part_gradients, batch: Batch, rng: jax.Array, parts: int):
+def _accumulate(
+    part_gradients: Callable[[Batch, jax.Array], _Part], batch: Batch, rng: jax.Array, parts: int
+) -> _Part:
     """Adds gradients and sums over `parts` strided parts; every device keeps its own rows."""
     parted = {
         name: jnp.swapaxes(value.reshape(value.shape[0] // parts, parts, *value.shape[1:]), 0, 1)
@@ -316,7 +353,7 @@ def _accumulate(part_gradients, batch: Batch, rng: jax.Array, parts: int):
     return jax.lax.scan(add, zeros, (parted, keys))[0]
 
 
-def window_metrics(steps: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def window_metrics(steps: Sequence[Mapping[str, jax.Array]]) -> dict[str, float]:
     """One row for the log from the metrics of several steps: sums are divided once."""
     steps = jax.device_get(list(steps))
     sums = {key: float(sum(step[key] for step in steps)) for key in steps[0]}

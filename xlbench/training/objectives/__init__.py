@@ -5,7 +5,7 @@ objective=dict(name='ranking') trains for.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xlbench.config import signatures
 from xlbench.errors import unknown
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # It imports jax, which those that only look names up do not 
     from xlbench.training.objectives.contract import Objective
 
 
-def build(name: str = 'generation', **options: Any) -> 'Objective':
+def build(name: str = 'generation', **options: float | str | bool | None) -> 'Objective':
     """The objective of that name with these options; UserError if there is none."""
     classes = signatures.catalog(__name__)
     if name not in classes:

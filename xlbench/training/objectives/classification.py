@@ -1,6 +1,6 @@
 """A label for each text, by maximum likelihood."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from xlbench.config import ranges
 from xlbench.training.objectives.contract import Batch
+from xlbench.trees import Params
 
 
 class Classification:
@@ -40,7 +41,7 @@ class Classification:
         return jnp.sum(batch[self.weights])
 
     def loss(
-        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
         """Sums over the batch, float32: loss, accuracy, weight, tokens, ..."""
         logits, nats = self._nats(model, params, batch, rng)
@@ -58,7 +59,7 @@ class Classification:
             'positions': jnp.float32(segments.size),
         }
 
-    def row_losses(self, model: nn.Module, params: Any, batch: Batch) -> dict[str, jax.Array]:
+    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
         """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (labels).
 
         And 'predicted', the likeliest label of each row [batch] or token [batch, inputs], int32.
@@ -73,7 +74,7 @@ class Classification:
         }
 
     def logits(
-        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None = None
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None = None
     ) -> jax.Array:
         """Of each row [batch, labels], or of each token [batch, inputs, labels]; float32."""
         optional = type_ids(model, batch)
@@ -88,7 +89,9 @@ class Classification:
             rngs=None if rng is None else {'dropout': rng},
         )
 
-    def _nats(self, model, params, batch, rng):
+    def _nats(
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
+    ) -> tuple[jax.Array, jax.Array]:
         """Logits [..., labels] and losses [...] of each row, or of each token."""
         logits = self.logits(model, params, batch, rng)
         own = jnp.take_along_axis(logits, batch['labels'][..., None], axis=-1)[..., 0]

@@ -1,13 +1,14 @@
 """The contract of an objective: the one place where a batch meets a model and a loss."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import flax.linen as nn
 import jax
 
+from xlbench.trees import Params
+
 Batch = Mapping[str, jax.Array]
-Params = Any  # A tree of arrays.
 
 
 class Objective(Protocol):

@@ -1,7 +1,7 @@
 """Encoder-decoder maximum likelihood of the targets."""
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -11,6 +11,7 @@ from xlbench.config import ranges
 from xlbench.parallel import partitioning
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
+from xlbench.trees import Params
 
 
 class Blocks(NamedTuple):
@@ -83,7 +84,7 @@ class Generation:
         return jnp.sum(batch['decoder_loss_weights'])
 
     def loss(
-        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
         """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ..."""
         hidden, embedding, bias = self._hidden(model, params, batch, rng)
@@ -113,7 +114,7 @@ class Generation:
             'positions': positions,
         }
 
-    def row_losses(self, model: nn.Module, params: Any, batch: Batch) -> dict[str, jax.Array]:
+    def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
         """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens)."""
         hidden, embedding, bias = self._hidden(model, params, batch, None)
         weights = batch['decoder_loss_weights']
@@ -136,7 +137,10 @@ class Generation:
         sequence = 1 if hidden.shape[1] % sequence else sequence
         return Blocks(partitioning.active('replica', 'data'), sequence, partitioning.active('fsdp'))
 
-    def _hidden(self, model, params, batch, rng):
+    def _hidden(
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
+    ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+        """States [batch, length, emb_dim], output table and bias."""
         variables = {'params': params}
         hidden = model.apply(
             variables,

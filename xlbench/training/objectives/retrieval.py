@@ -1,6 +1,6 @@
 """A dual encoder that finds each message's reply among all replies of the batch."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
@@ -11,6 +11,7 @@ from xlbench.errors import unknown
 from xlbench.parallel import partitioning
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
+from xlbench.trees import Params
 
 
 class Retrieval:
@@ -60,7 +61,7 @@ class Retrieval:
         return jnp.sum(batch['row_weights'])
 
     def loss(
-        self, model: nn.Module, params: Any, batch: Batch, rng: jax.Array | None
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
         """Sums over the batch, float32: loss, accuracy (own reply first), weight, ..."""
         left, right = self._encode(model, params, batch, rng)
@@ -86,7 +87,9 @@ class Retrieval:
             'positions': jnp.float32(sum(x.size for x in segments)),
         }
 
-    def _encode(self, model, params, batch, rng):
+    def _encode(
+        self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
+    ) -> tuple[jax.Array, jax.Array]:
         """Vectors of messages and replies, [batch, dim] each."""
 
         def encode(rows, rng):

@@ -19,7 +19,7 @@ import hashlib
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ FORMULA = 1
 # Steps, windows, batches: as many as an int32 on a device can count.
 Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Sum = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+_Parsed = TypeVar('_Parsed')
 _Size = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 
@@ -41,9 +42,9 @@ class Position(msgspec.Struct):
     """Where the next batch stands in the feed of a stage; see `TrainBatches.position`.
 
     Attributes:
-        window: Number of the window.
-        batch: Number of the batch in it.
-        feed: A fingerprint of the data and the settings; earlier versions had none.
+      window: number of the window.
+      batch: number of the batch in it.
+      feed: a fingerprint of the data and the settings; earlier versions had none.
     """
 
     window: Count
@@ -59,8 +60,8 @@ class Best(msgspec.Struct):
     """The checkpoint with the best score of a stage so far.
 
     Attributes:
-        step: Of the checkpoint.
-        score: Of config.best.score.
+      step: of the checkpoint.
+      score: of config.best.score.
     """
 
     step: Count
@@ -71,14 +72,14 @@ class Progress(msgspec.Struct):
     """How far a run has come; saved with every checkpoint.
 
     Attributes:
-        stage: The one that is trained; '' if no run of ours has trained the parameters.
-        position: Of the input; None before the stage's first batch.
-        best: The best checkpoint of this stage.
-        stale: Evaluations since then.
-        due: Evaluations of this very step that are still to be done.
-        skipped: Steps that were left out because they were not finite.
-        chosen: Of each stage that is complete, its evaluations at the end included, the step that
-            those took.
+      stage: the one that is trained; '' if no run of ours has trained the parameters.
+      position: of the input; None before the stage's first batch.
+      best: the best checkpoint of this stage.
+      stale: evaluations since then.
+      due: evaluations of this very step that are still to be done.
+      skipped: steps that were left out because they were not finite.
+      chosen: of each stage that is complete, its evaluations at the end included, the step that
+          those took.
     """
 
     stage: str = ''
@@ -93,8 +94,8 @@ class Progress(msgspec.Struct):
         """What cannot be so in a checkpoint of `step`, in words; '' if all of it can.
 
         Args:
-            step: Of the checkpoint.
-            begun: The step that each stage begins after, in their order, if that is known.
+          step: of the checkpoint.
+          begun: the step that each stage begins after, in their order, if that is known.
         """
         first = (begun or {}).get(self.stage, 0)
         if (self.position is None) != (not self.stage):
@@ -124,10 +125,10 @@ class Record(msgspec.Struct):
     """All that stands in the file.
 
     Attributes:
-        progress: Of the run.
-        sums: {name and type of an array: its checksum}.
-        formula: Of those checksums.
-        files: {name in the checkpoint's folder: (bytes, sha256)}, '' for those that hold arrays.
+      progress: of the run.
+      sums: {name and type of an array: its checksum}.
+      formula: of those checksums.
+      files: {name in the checkpoint's folder: (bytes, sha256)}, '' for those that hold arrays.
     """
 
     progress: Progress
@@ -144,10 +145,10 @@ def write(folder: str | os.PathLike, progress: Progress, sums: Mapping[str, int]
     """Writes the record of a checkpoint whose other files are all there, and are not changed again.
 
     Args:
-        folder: Of the checkpoint; files beside the folders in it are Orbax's own, nobody reads
-            them.
-        progress: Of the run.
-        sums: {name and type of an array: its checksum}.
+      folder: of the checkpoint; files beside the folders in it are Orbax's own, nobody reads
+          them.
+      progress: of the run.
+      sums: {name and type of an array: its checksum}.
     """
     folder = pathlib.Path(folder)
     names = sorted(
@@ -187,7 +188,7 @@ def read(folder: str | os.PathLike) -> Record:
     """The record of a checkpoint.
 
     Raises:
-        Damage: It is missing, or is not what was written.
+      Damage: it is missing, or is not what was written.
     """
     folder = pathlib.Path(folder)
     if is_earlier(folder):
@@ -219,12 +220,12 @@ def damage(folder: str | os.PathLike, step: int) -> str:
     """What is wrong with a checkpoint, in words; '' if all of it but the arrays is as written.
 
     Args:
-        folder: Of the checkpoint.
-        step: That it is of.
+      folder: of the checkpoint.
+      step: that it is of.
 
     Raises:
-        OSError: The disk or the system does not give one of its files, which may be whole.
-        Unreadable: The same.
+      OSError: the disk or the system does not give one of its files, which may be whole.
+      Unreadable: the same.
     """
     folder = pathlib.Path(folder)
     try:
@@ -276,7 +277,7 @@ def _bytes(folder: pathlib.Path, name: str) -> bytes:
         raise Damage(str(error)) from None
 
 
-def _parse(data: bytes, kind: Any, name: str) -> Any:
+def _parse(data: bytes, kind: type[_Parsed], name: str) -> _Parsed:
     try:
         return files.parse_json(data, kind, name)
     except UserError as error:

@@ -1,0 +1,350 @@
+"""Checkpoints of a run: parameters, optimizer state and input position, saved while it trains.
+
+  <workdir>/checkpoints/<step>/state/           Orbax: step, parameters, optimizer state
+  <workdir>/checkpoints/<step>/checkpoint.json  stage, input position, best score so far; checksums
+  <workdir>/damaged/<step>/                     a checkpoint that is damaged; nothing reads it
+
+A checkpoint appears under its final name only when it is complete, so a process that dies while
+it saves leaves the one before as the newest. What a disk, or a crash of the machine, does to it
+afterwards is noticed: all but the arrays by sizes and checksums, before anything is used, and the
+arrays by checksums of what was read. See record.py.
+"""
+
+import contextlib
+import copy
+import dataclasses
+import errno
+import functools
+import logging
+import os
+import pathlib
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
+from orbax.checkpoint.checkpoint_managers import preservation_policy
+
+from xlbench import errors, files
+from xlbench.config import ranges
+from xlbench.errors import UserError
+from xlbench.training.checkpoints import record, sums
+from xlbench.training.checkpoints.folders import (
+    DamagedCheckpoint,
+    damage,
+    damage_in,
+    folder_of,
+    set_aside,
+    steps,
+)
+from xlbench.training.checkpoints.params import refuse_other_arrays
+from xlbench.training.checkpoints.record import Progress
+from xlbench.training.train_step import TrainState
+
+# Seconds that `close` waits, after an error, for a checkpoint that needs the other processes.
+_CLOSE_SECONDS = 5
+# Bytes. The devices that hold the same array write a part each; a part of less costs more than it
+# saves, as each is cut off in a program of its own while training waits.
+_SMALLEST_PART = 1 << 20
+def check_options(
+    *, every: Annotated[int, '1 or more'] = 1000, keep: Annotated[int, '1 or more'] = 2
+) -> None:
+    """Raises UserError for options that `Checkpoints` does not take."""
+    ranges.check_own(check_options, dict(every=every, keep=keep), 'config.checkpoints')
+
+
+@dataclasses.dataclass
+class _Kept(preservation_policy.PreservationPolicy):
+    """Keeps the newest checkpoints, the best one, and that of each stage before.
+
+    Orbax could find the best one itself, but keeps the scores of a process in memory alone.
+    """
+
+    newest: int
+    chosen: Collection[int] = ()  # Steps.
+
+    def should_preserve(
+        self,
+        checkpoints: Sequence[preservation_policy.PolicyCheckpointInfo],
+        *,
+        context: preservation_policy.PreservationContext,
+    ) -> list[bool]:
+        """True for each of the checkpoints, oldest first, that stays."""
+        del context
+        steps = [checkpoint.step for checkpoint in checkpoints]
+        return [step in (*self.chosen, *steps[-self.newest :]) for step in steps]
+
+
+class _Manager(ocp.CheckpointManager):
+    """Orbax's manager, which asks nobody whether the machine is about to be taken away.
+
+    It would ask jax with a step, from a thread as well; all who ask must count in the same way.
+    """
+
+    def reached_preemption(self, step: int) -> bool:
+        """Not its business."""
+        return False
+
+
+class Checkpoints:
+    """The checkpoints of one workdir.
+
+    Args:
+      workdir: of the run.
+      every: steps between two of them; the run's last step is always saved.
+      keep: how many of the newest stay; besides, those stay that `progress` calls the best, or
+        chosen for an earlier stage.
+    """
+
+    def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
+        check_options(every=every, keep=keep)
+        _set_up_orbax()
+        self.every = every
+        self._workdir = workdir
+        self._kept = _Kept(keep)
+        self._saving: int | None = None  # The step that was begun last.
+        self._noted: tuple[Progress, dict[str, int]] | None = None  # Its progress and checksums.
+        self._wait_for_others = ocp.multihost.get_barrier_sync_fn()
+        self._manager = _Manager(
+            pathlib.Path(workdir).absolute() / 'checkpoints',
+            item_names=('state',),
+            options=ocp.CheckpointManagerOptions(
+                preservation_policy=self._kept,
+                cleanup_tmp_directories=True,
+                enable_async_checkpointing=True,
+                # Folders that machines share are seen late by some; all go by process 0.
+                single_host_load_and_broadcast=True,
+                async_options=ocp.AsyncOptions(
+                    barrier_sync_fn=self._barrier, post_finalization_callback=self._write_record
+                ),
+            ),
+        )
+
+    @property
+    def latest_step(self) -> int | None:
+        """The newest checkpoint, complete or being written."""
+        return self._manager.latest_step()
+
+    def newest(
+        self,
+        say: Callable[[str], None] = print,
+        doubt: Callable[[int, Progress], str] = lambda step, progress: progress.doubt(step),
+    ) -> int | None:
+        """The newest checkpoint that is not known to be damaged; the same on all processes.
+
+        A damaged one is moved to <workdir>/damaged/, and the one before it is looked at.
+
+        Args:
+          say: is told, on process 0, of each checkpoint that was set aside.
+          doubt: what cannot be so in the progress of a step, in words; '' if all of it can.
+
+        Returns:
+          a step, or None if the run has not saved any yet.
+
+        Raises:
+          UserError: there were checkpoints, and none is whole. To begin from nothing is a choice.
+        """
+        found = self._set_damaged_aside(say, doubt) if jax.process_index() == 0 else None
+        found = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if found is None else found)))
+        self._manager.reload()
+        if found >= 0:
+            return found
+        folder = pathlib.Path(self._workdir) / 'damaged'
+        if any(folder.glob('*')):
+            raise UserError(
+                f'{self._workdir} has no whole checkpoint, and damaged ones in {folder}: put back '
+                f'a copy of one into {folder.with_name("checkpoints")}, or remove {folder} to '
+                'begin from nothing, and start the same command again'
+            )
+        return None
+
+    def _set_damaged_aside(
+        self, say: Callable[[str], None], doubt: Callable[[int, Progress], str]
+    ) -> int | None:
+        for step in reversed(steps(self._workdir)):
+            folder = folder_of(self._workdir, step)
+            reason = damage(self._workdir, step)
+            if not (reason := reason or doubt(step, record.read(folder).progress)):
+                files.remove_leftovers(folder)
+                if record.is_earlier(folder):
+                    say(
+                        f'checkpoint {step} is of an earlier version, without a checksum of its '
+                        'progress: only the ranges of what it says are checked'
+                    )
+                return step
+            say(f'checkpoint {step} is damaged: {reason}; {set_aside(self._workdir, step)}')
+        return None
+
+    def save(self, step: int, state: TrainState, progress: Progress) -> None:
+        """Begins to save; the files are written while training goes on.
+
+        Of a step that is saved already, the progress is written anew if it is another one now: the
+        run was told to end in an evaluation of this step, which has been done since.
+
+        Args:
+          step: the global step.
+          state: a TrainState; its arrays may be donated as soon as this returns.
+          progress: of the run; the checkpoints that it calls best or chosen stay.
+
+        Raises:
+          UserError: this one, or the one before it, cannot be written; the newest whole one stays.
+        """
+        self.wait()
+        best = [progress.best.step] if progress.best else []
+        self._kept.chosen = {*progress.chosen.values(), *best}
+        self._saving = step
+        if step == self.latest_step:
+            if jax.process_index() == 0:
+                with self._writing():
+                    record.renew(folder_of(self._workdir, step), progress)
+            return
+        if jax.default_backend() == 'cpu':
+            # On a CPU the writer would see the arrays themselves, and the next step reuses their
+            # memory; accelerators are copied to the host before `save` returns.
+            state = jax.tree.map(jnp.copy, state)
+        with self._writing():
+            folder = str(self._manager.directory)
+            if not os.path.isdir(folder):  # Orbax would make it anew, in a workdir without a run.
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
+            # The thread that saves writes them when the files of the state are there.
+            self._noted = copy.deepcopy(progress), sums.of(state)
+            self._manager.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave(state)))
+
+    def check(self) -> None:
+        """Raises what stopped the writer, if anything did; waits for nothing."""
+        if self._saving is not None and not self._manager.is_saving_in_progress():
+            self.wait()
+
+    def wait(self) -> None:
+        """Returns when everything that was begun is on disk.
+
+        Raises:
+          UserError: it cannot be written; the newest whole checkpoint stays.
+        """
+        with self._writing():
+            self._manager.wait_until_finished()
+        self._saving = None
+
+    def close(self) -> None:
+        """Waits, then frees the threads.
+
+        After an error in a run of several processes the others may be gone, without whom nothing
+        can be finished, so that the wait is short then.
+        """
+        if sys.exception() is not None and jax.process_count() > 1:
+            end = time.monotonic() + _CLOSE_SECONDS
+            while self._manager.is_saving_in_progress():
+                if time.monotonic() > end:
+                    return
+                time.sleep(0.05)
+        with self._writing():
+            self._manager.close()
+
+    def restore(self, step: int, like: TrainState) -> tuple[TrainState, Progress]:
+        """(state, progress) of a step.
+
+        Args:
+          step: one of the checkpoints.
+          like: a TrainState of arrays, or of shapes with shardings; the state is placed like it.
+
+        Raises:
+          DamagedCheckpoint: the files cannot be read; they were set aside, and `newest` gives the
+            checkpoint before this one.
+          UserError: it holds other arrays than those of `like`.
+        """
+        abstract = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding), like
+        )
+        try:
+            state = self._manager.restore(
+                step, args=ocp.args.Composite(state=ocp.args.StandardRestore(abstract))
+            )['state']
+            saved = record.read(folder_of(self._workdir, step))
+            sums.check(saved, state)
+        except Exception as error:
+            if not (reason := damage_in(error, folder_of(self._workdir, step))):
+                refuse_other_arrays(self._workdir, step, abstract, error)
+                raise
+            aside = set_aside(self._workdir, step)
+            before = [other for other in steps(self._workdir) if other < step]
+            raise DamagedCheckpoint(
+                f'checkpoint {step} cannot be read: {reason}; {aside}; '
+                + (
+                    f'the same command goes on from the one before it, of step {before[-1]}'
+                    if before
+                    else 'there is none before it'
+                )
+            ) from error
+        return state, saved.progress
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turns a full disk and the like into one line about the step that was begun last."""
+        try:
+            yield
+        except Exception as error:
+            if (trouble := errors.storage_trouble(error, str(self._unfinished))) is None:
+                raise
+            if jax.process_index() == 0:  # What was written of it takes room, and is of no use.
+                shutil.rmtree(self._unfinished, ignore_errors=True)
+            whole = steps(self._workdir)
+            rest = f'the newest whole one is of step {whole[-1]}' if whole else 'there is no other'
+            raise UserError(
+                f'cannot write the checkpoint of step {self._saving}: {trouble.reason}; {rest}; '
+                f'{trouble.advice} and start the same command again'
+            ) from error
+
+    @property
+    def _unfinished(self) -> pathlib.Path:
+        return self._manager.directory / f'{self._saving}.orbax-checkpoint-tmp'
+
+    def _write_record(self) -> None:
+        """Called on process 0, right before the checkpoint gets its final name."""
+        record.write(self._unfinished, *self._noted)
+
+    def _barrier(self, *, key: str, timeout_ms: int) -> None:
+        """Waits for the other processes, in a thread that has not failed.
+
+        Orbax's thread waits for them with its error in hand, which would be seen only when they
+        gave up waiting for the files of this process.
+        """
+        own = threading.current_thread() is threading.main_thread()
+        if own or sys.exception() is None:
+            self._wait_for_others(key=key, timeout_ms=timeout_ms)
+
+
+@functools.cache
+def _set_up_orbax() -> None:
+    """Has Orbax write small arrays whole, and its threads fail without a page of tracebacks each.
+
+    What stops them is raised by `Checkpoints` and said there; they would print it several times
+    before, and once more for each write that ends after the first one that failed. That another
+    handler of arrays takes the place of the default one is no news, either.
+    """
+
+    def is_news(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if record.levelno < logging.ERROR:
+            return not text.startswith('Type handler registry type')
+        return 'orbax' not in record.pathname and 'exception was never retrieved' not in text
+
+    for name in ('absl', 'asyncio'):
+        logging.getLogger(name).addFilter(is_news)
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda args: (
+        None if f'{args.exc_value}' == 'Event loop is closed' else hook(args)
+    )
+    ocp.type_handlers.register_type_handler(
+        jax.Array,
+        ocp.type_handlers.ArrayHandler(min_slice_bytes_for_replica_parallel=_SMALLEST_PART),
+        override=True,
+    )
+
+
