@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, convert, errors, files, foreign, logs, models
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
-from xlbench.fewshot import results as fewshot_results
+from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.huggingface import checkpoint, hub, tensors
 from xlbench.inference import exported
 from xlbench.reporting import results
@@ -247,7 +247,7 @@ def test_workdirs(tmp_path):
     folder = tmp_path / 'run'
     for name, read in (
         ('config.json', results.read_run),
-        ('results.jsonl', fewshot_results.Sweep.read),
+        ('results.jsonl', Sweep.read),
         ('metrics.jsonl', results.read_run),
         ('eval/3/test/task/metrics.json', results.read_run),
     ):

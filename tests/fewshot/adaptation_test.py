@@ -11,9 +11,9 @@ import pytest
 from flax import traverse_util
 
 from xlbench import errors, models
-from xlbench.fewshot import adaptation, lanes as lanes_lib, shots as shots_lib
+from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, lanes as lanes_lib
 from xlbench.fewshot.frozen import FrozenEncoder
-from xlbench.fewshot.lanes import Lane
+from xlbench.fewshot.lanes import Lane, Recipe
 from xlbench.huggingface import bert as bert_names
 from xlbench.metrics import tagging
 from xlbench.models import heads
@@ -37,7 +37,7 @@ class EvalSet:
 
 
 class Corpus:
-    """Made-up texts: a word's label shows in its id, with some noise. As shots.Corpus."""
+    """Made-up texts: a word's label shows in its id, with some noise. As fewshot.corpus.Corpus."""
 
     def __init__(self, view, dev=True, seed=0):
         rng = np.random.default_rng(seed)
@@ -121,7 +121,7 @@ class Corpus:
 
     def bucket_arrays(self, shots, packed=False):
         assert shots == 4
-        arrays = shots_lib.pack_rows(self.arrays) if packed else self.arrays
+        arrays = corpus_lib.pack_rows(self.arrays) if packed else self.arrays
         return arrays | {'examples': self.sizes}
 
     def dev(self, shots):
@@ -168,7 +168,7 @@ def adapter(view, method, devices=1, dropout=0.2, dev=True, **options):
     options = dict(epochs=12, patience=3, adam=ADAM) | options
     return adaptation.Adapter(
         model_of(view, dropout), objectives.build(view), params_of(view), corpus(view, dev),
-        mesh_of(devices), method=method, frozen=frozen_of(view, dev, devices), **options,
+        mesh_of(devices), Recipe(method, **options), frozen_of(view, dev, devices),
     )  # fmt: skip
 
 
@@ -370,7 +370,7 @@ def test_a_head_over_an_encoder_without_a_pooler_has_a_layer_of_its_own():
     view, before = 'classification', params_of('classification', has_pooler=False)
     found = adaptation.Adapter(
         model_of(view, has_pooler=False), objectives.build(view), before, corpus(view, False),
-        mesh_of(), method='fc_pooler', epochs=2,
+        mesh_of(), Recipe('fc_pooler', epochs=2),
     )  # fmt: skip
     [result] = found.run(4, LANES[:1], 1, LANES[:1])
     before, after = flat(before), flat(result.params)
@@ -405,9 +405,9 @@ def test_a_frozen_encoder_reads_texts_once(monkeypatch):
     for method in ('fc', 'cos_pooler'):
         found = adaptation.Adapter(
             model_of('classification'), objectives.build('classification'),
-            params_of('classification'), data, mesh_of(), method=method, frozen=frozen,
+            params_of('classification'), data, mesh_of(), Recipe(method), frozen,
         )  # fmt: skip
-        assert found._data(4)['dev'].gold.shape == data.dev(4).gold.shape
+        assert found._data(4).dev.gold.shape == data.dev(4).gold.shape
         assert found._test(4).take.shape == data.test.take.shape
 
 
@@ -432,13 +432,13 @@ def test_as_many_lanes_as_memory_holds(monkeypatch):
 def test_what_is_refused():
     with pytest.raises(errors.UserError, match=r"unknown method .*'fc_poler'; nearest: fc_pooler"):
         adapter('classification', 'fc_poler')
-    with pytest.raises(errors.UserError, match=r'a tagger has not; its methods: full, fc$'):
+    with pytest.raises(errors.UserError, match=r'a tagger does not have; its methods: full, fc$'):
         adapter('tagging', 'fc_pooler')
     with pytest.raises(errors.UserError, match='epochs=0'):
         adapter('tagging', 'fc', epochs=0)
     data = corpus('tagging').arrays | {'examples': np.array([1, 0, 1, 1, 1])}
     found = adapter('tagging', 'full', patience=2)
-    found._data_of = 4, {'shots': data}
+    found._data_of = 4, lane_programs.LaneData({}, None, {}, (), data)
     with pytest.raises(errors.UserError, match='3 adaptations at once cannot be cut over 4'):
         next(adapter('tagging', 'fc', devices=4).run(4, LANES, 3))
     with pytest.raises(errors.UserError, match='bucket 1 of 4 shots is empty'):
@@ -448,7 +448,7 @@ def test_what_is_refused():
 def test_chunks_on_a_device():
     rng = np.random.default_rng(0)
     tags = ['B-PER', 'I-PER', 'E-LOC', 'S-LOC', 'O', 'SCONJ', 'CCONJ', 'X', '_', 'NOUN']
-    compare = jax.jit(adaptation.compare_chunks)
+    compare = jax.jit(lane_programs.compare_chunks)
     for version in tagging.VERSIONS:
         chunks = tagging.Chunks(tags, version)
         for _ in range(20):
@@ -466,10 +466,10 @@ def test_scores_are_compared_exactly():
         scores = np.stack([rng.integers(0, of + 1), of], -1)
         scores[0, :100] = scores[1, :100] * (scores[1, :100].max(-1, keepdims=True) < top // 2) * 2
         scores[..., 1] = np.maximum(scores[..., 1], 1)
-        found = adaptation._higher(*jnp.asarray(scores, jnp.int32))
+        found = lane_programs._higher(*jnp.asarray(scores, jnp.int32))
         (a, b), (c, d) = scores[0].T, scores[1].T
         np.testing.assert_array_equal(found, a * d > c * b)
-    assert adaptation._higher(jnp.array([0, 7]), jnp.array([-1, 1]))  # The first epoch is best.
+    assert lane_programs._higher(jnp.array([0, 7]), jnp.array([-1, 1]))  # The first epoch is best.
 
 
 def test_early_stopping(golden):

@@ -12,7 +12,8 @@ from scipy import special
 
 from xlbench import config as config_lib, models
 from xlbench.errors import UserError
-from xlbench.fewshot import attention, results
+from xlbench.fewshot import attention as command, results
+from xlbench.fewshot.analysis import attention
 from xlbench.huggingface import bert as bert_names, mapping
 from xlbench.models import bert
 from xlbench.training import checkpoints
@@ -144,7 +145,7 @@ def workdir(tmp_path_factory):
     gold = np.array([record['targets'][0] for record in records])
     zero = np.where(np.arange(len(gold)) % 5 == 4, (gold + 1) % 3, gold)  # Each fifth is wrong.
     predicted = np.where(np.arange(len(gold)) % 2, (gold + 1) % 3, gold)  # Each second.
-    journal = results.Journal.open(folder)
+    journal = results.Journal(folder)
     values = dict(task='mldoc', language='de', metric='accuracy', dev_score=None, best_epoch=None,
                   epochs=None, examples=None, status='done', start='source')  # fmt: skip
     journal.add(
@@ -175,7 +176,7 @@ def random_encoder(config):
 
 
 def run(workdir, *flags):
-    attention.main(['attention', str(workdir), *flags])
+    command.main(['attention', str(workdir), *flags])
     with open(workdir / 'attention-mldoc-de-1-3.csv', encoding='utf-8', newline='') as file:
         return list(csv.DictReader(file))
 
@@ -207,9 +208,8 @@ def test_table_of_a_sweep(workdir, capsys):
         f'mldoc de, 1-shot, bucket 3: {len(numbers)} test examples that adapting spoils '
         f'(bad -> fair: {len(numbers)})'
     )
-    assert [float(line.split()[0]) for line in lines[2:-1]] == [
-        round(change, 2) for change in (*changes[:2], changes[-1], changes[-2])
-    ]
+    shown = [line.rsplit('|', 2)[1].strip() for line in lines if line.count('|') == 2][2:]
+    assert shown == [f'{change:+.2f}' for change in (*changes[:2], *changes[:-3:-1])]
     assert {row['token'] for row in rows} >= {'[SEP]'}
 
 

@@ -20,14 +20,9 @@ import tiny_labels
 from xlbench import config as config_lib, errors, evaluate, locks, metrics, predict, runs
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
-from xlbench.fewshot import (
-    __main__ as fewshot,
-    command_lines,
-    results,
-    source as source_lib,
-    sweep,
-    systems,
-)
+from xlbench.fewshot import __main__ as fewshot, command_lines, results, source as source_lib, sweep
+from xlbench.fewshot.analysis import systems
+from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
 from xlbench.training import loop
 
@@ -199,15 +194,15 @@ def test_every_adaptation_has_a_row(run):
 def test_scores_are_those_of_the_predictions_on_disk(run):
     """By the metric that evaluates texts, from the labels' names."""
     view, workdir = run
-    found = results.Sweep.read(workdir)
+    found = Sweep.read(workdir)
     metric = metrics.Classification() if view == 'classification' else metrics.ChunkF1()
     for row in found.rows:
         if row.status == 'done':
             at = row.task, row.language
-            names = found.labels(*at)
+            names = found.test_set(*at).labels
             gold, predicted = (texts(x, names) for x in (found.gold(*at), found.predicted(row)))
             assert row.score == pytest.approx(metric(gold, predicted)[row.metric], rel=1e-12)
-            assert len(gold) == found.num_examples(*at) == tiny_labels.SIZES['test']
+            assert len(gold) == found.test_set(*at).num_examples == tiny_labels.SIZES['test']
 
 
 def texts(numbers, names) -> list[str]:
@@ -365,7 +360,7 @@ def test_a_sweep_grows_to_the_bytes_of_one_begun_with_everything(run, root, tmp_
     assert [block['languages'] for block in about['asked']] == [['fr'], ['de', 'fr'], ['de', 'fr']]
     log = (workdir / 'log.txt').read_text()
     assert '2 results are kept that this command does not ask for' in log
-    for table in systems.systems([results.Sweep.read(workdir)])[0].groups.values():
+    for table in systems.systems([Sweep.read(workdir)])[0].groups.values():
         assert not table.missing
 
     # What has been asked for before is finished, also where it was less.
@@ -426,7 +421,7 @@ def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_p
     assert len(own) == 1 + 2 * tiny_labels.BUCKETS and len(moved) == 1 + tiny_labels.BUCKETS
     assert all(row == wanted[tuple(row[key] for key in keys)] for row in moved)
     # Hidden states that are computed once are those of the whole model.
-    found = results.Sweep.read(workdir)
+    found = Sweep.read(workdir)
     unmoved = [row for row in found.rows if row.learning_rate == still and row.status == 'done']
     for row in unmoved:
         predicted = found.predicted(row)

@@ -7,7 +7,9 @@ import pytest
 import tiny_labels
 
 from xlbench.errors import UserError
-from xlbench.fewshot import figure_data, figures, results, shots
+from xlbench.fewshot import corpus as corpus_lib, results
+from xlbench.fewshot.analysis import figure_data, figures
+from xlbench.fewshot.analysis.sweeps import Sweep
 
 LIMIT = 7  # Tokens: the third sentence loses its last two words.
 TAGS = tiny_labels.LABELS['tagging']
@@ -51,7 +53,7 @@ def sweep_of(folder, rows, root='nowhere', data='files'):
     source = {'data': {'root': str(root), 'vocabulary': 'sample'}}
     config = {'source': source, 'source_workdir': '', 'adapt': {'lengths': {'inputs': LIMIT}}}
     (folder / 'config.json').write_text(json.dumps({'config': config, 'data': data}))
-    journal = results.Journal.open(folder)
+    journal = results.Journal(folder)
     for one, predicted in rows:
         predicted = None if predicted is None else np.array(predicted)
         journal.add(one, predicted)
@@ -60,7 +62,7 @@ def sweep_of(folder, rows, root='nowhere', data='files'):
 
 def of_rows(folder, rows, **fields):
     sweep_of(folder, [(one, None) for one in rows], **fields)
-    return results.Sweep.read(folder)
+    return Sweep.read(folder)
 
 
 @pytest.fixture(scope='module')
@@ -85,7 +87,7 @@ def words_sweep(root, tmp_path):
     rows += [(row('de', i, 40.0 + i), predicted) for i, predicted in enumerate(PREDICTED)]
     journal = sweep_of(tmp_path / 'words', rows, root, data='sample')
     journal.add_gold('udpos', 'de', np.array(GOLD), TAGS, len(TEST))
-    return results.Sweep.read(tmp_path / 'words')
+    return Sweep.read(tmp_path / 'words')
 
 
 def one_group(sweep):
@@ -173,10 +175,8 @@ def test_overlap_is_the_jaccard_index_of_different_words():
 def test_words_are_found_where_predictions_are(root, words_sweep):
     names = [('fewshot_udpos_de_de', split) for split in ('test', 'shots_1')]
     splits = {s: figure_data.prepared.open_task(str(root), 'sample', n, s) for n, s in names}
-    corpus = shots.Corpus(
-        splits, shots=[1], buckets=(0, 1), dev='none', lengths={'inputs': LIMIT}, batch_size=2,
-        view='tagging',
-    )  # fmt: skip
+    options = corpus_lib.Options([1], (0, 1), 'none', {'inputs': LIMIT}, 2, 'tagging')
+    corpus = corpus_lib.Corpus(splits, options)
     assert corpus.test.gold.tolist() == GOLD
     found = figure_data.read_words(one_group(words_sweep))
     assert found.words.tolist() == WORDS
@@ -202,7 +202,7 @@ def test_another_test_set_is_refused(root, tmp_path):
     rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
     sweep_of(tmp_path / 'a', rows, root).add_gold('udpos', 'de', np.array(gold), TAGS, 3)
     with pytest.raises(UserError, match='not that of the results'):
-        figure_data.read_words(one_group(results.Sweep.read(tmp_path / 'a')))
+        figure_data.read_words(one_group(Sweep.read(tmp_path / 'a')))
 
 
 def test_confusion_is_the_mean_over_buckets():
@@ -257,7 +257,7 @@ def test_figures_of_classifiers(tmp_path):
     labels = ['contradiction', 'entailment', 'neutral']
     journal = sweep_of(tmp_path / 'a', rows)
     journal.add_gold('xnli', 'de', np.array([0, 1, 1, 2]), labels, 4)
-    drawn = figures.draw_all([results.Sweep.read(tmp_path / 'a')], tmp_path / 'out')
+    drawn = figures.draw_all([Sweep.read(tmp_path / 'a')], tmp_path / 'out')
     made = [one.file for one in drawn if one.file]
     assert made == ['figure2-xnli.svg', 'figure5-xnli.svg', 'figure6-xnli.svg']
     notes = [one.note for one in drawn if not one.file]
@@ -274,7 +274,7 @@ def test_figures_of_classifiers(tmp_path):
 def test_words_that_are_not_prepared_leave_figures_out(tmp_path):
     rows = [(zero_row('de', 30.0), ZERO), (row('de', 0, 40.0), PREDICTED[0])]
     sweep_of(tmp_path / 'a', rows).add_gold('udpos', 'de', np.array(GOLD), TAGS, 3)
-    drawn = figures.draw_all([results.Sweep.read(tmp_path / 'a')], tmp_path / 'out')
+    drawn = figures.draw_all([Sweep.read(tmp_path / 'a')], tmp_path / 'out')
     assert [bool(one.file) for one in drawn] == [False, True, False, False, False, True]
     assert 'is not prepared' in drawn[2].note and '\n' not in drawn[2].note
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from xlbench import benchmarks, errors
 from xlbench.data import prepared
-from xlbench.fewshot import lexical
+from xlbench.fewshot.analysis import lexical
 
 PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
 

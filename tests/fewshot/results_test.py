@@ -12,8 +12,9 @@ import tiny_sweep
 
 from xlbench import errors
 from xlbench.data import prepared
-from xlbench.fewshot import results, settings
-from xlbench.fewshot.results import Journal, Sweep
+from xlbench.fewshot import predictions, results, settings
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import Journal
 from xlbench.reporting import results as runs_results
 
 
@@ -24,7 +25,7 @@ def test_rows_are_read_as_they_were_written(tmp_path):
         tiny_sweep.row('de', 1, 1, None),
     ]
     tiny_sweep.write(tmp_path / 'sweep', rows)
-    journal = Journal.open(tmp_path / 'sweep')
+    journal = Journal(tmp_path / 'sweep')
     assert journal.rows == rows and not journal.dropped
     assert [row.curve for row in journal.rows] == [(), (40.0, 50.0, 45.0), ()]
     assert all(journal.has(row.key) for row in rows)
@@ -43,17 +44,17 @@ def test_a_line_that_was_cut_short_is_dropped_said_and_written_over(tmp_path, cu
 
     sweep = Sweep.read(folder)
     assert list(sweep.rows) == rows[:2] and 'cut short' in sweep.dropped
-    journal = Journal.open(folder)
+    journal = Journal(folder)
     assert 'cut short' in journal.dropped and not journal.has(rows[2].key)
     journal.add(rows[2])
     assert path.read_bytes() == whole
-    assert not Journal.open(folder).dropped
+    assert not Journal(folder).dropped
 
 
 def test_a_full_disk_is_named_and_costs_no_more_than_a_line(tmp_path):
     rows = tiny_sweep.group('de', 1, [50.0, 60.0])
     folder = tiny_sweep.write(tmp_path / 'sweep', rows[:1])
-    journal = Journal.open(folder)
+    journal = Journal(folder)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (folder / 'results.jsonl').stat().st_size
     # No file may be longer.
@@ -64,7 +65,7 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_line(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.filename == str(folder / 'results.jsonl')
-    journal = Journal.open(folder)
+    journal = Journal(folder)
     assert journal.rows == rows[:1] and 'cut short' in journal.dropped
     journal.add(rows[1])
     assert list(Sweep.read(folder).rows) == rows
@@ -132,7 +133,7 @@ def test_rows_from_elsewhere_are_checked(tmp_path, change):
 @pytest.mark.parametrize('part', ['..', '../x', 'a/b', '', 'a-b', '.hidden', 'x\n'])
 def test_no_name_leads_out_of_the_folder(tmp_path, part):
     with pytest.raises(errors.UserError, match='file name'):
-        results.predictions_path(tmp_path, 'udpos', part, 'gold')
+        predictions.path_of(tmp_path, 'udpos', part, 'gold')
 
 
 def test_the_csv_is_tidy_and_the_same_bytes_each_time(tmp_path):
@@ -153,7 +154,7 @@ def test_the_csv_is_tidy_and_the_same_bytes_each_time(tmp_path):
 def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
     monkeypatch.chdir(tmp_path)
     folder = tiny_sweep.write(tmp_path / 'sweep' if place == 'absolute' else Path('RUNS/sweep'), [])
-    journal = Journal.open(folder)
+    journal = Journal(folder)
     gold = np.array([0, 1, -1, 16, -1], np.int32)
     journal.add_gold('udpos', 'de', gold, ['A', 'B'], 2)
     zero, first, third = tiny_sweep.zero_shot('de', 50.0), *tiny_sweep.group('de', 1, [1.0, 2.0])
@@ -168,7 +169,7 @@ def test_predictions_come_back_with_separators(tmp_path, monkeypatch, place):
     assert sweep.predicted(zero).tolist() == [0, 0, 255, 0, 255]
     assert sweep.predicted(first).tolist() == [1, 1, 255, 1, 255]
     assert sweep.predicted(third).tolist() == [0, 1, 255, 16, 255]
-    assert sweep.labels('udpos', 'de') == ['A', 'B'] and sweep.num_examples('udpos', 'de') == 2
+    assert sweep.test_set('udpos', 'de') == predictions.TestSet(['A', 'B'], 2)
     table = np.load(folder / 'predictions/udpos-de-1-full-source/1e-05-42.npy')
     assert table.shape == (3, 5) and (table[1] == 255).all()
 
@@ -190,7 +191,7 @@ def test_predictions_of_earlier_versions_are_read_beside_new_ones(tmp_path):
     (folder / 'predictions').mkdir()
     old = np.arange(8, dtype=np.uint8).reshape(4, 2)
     np.save(folder / 'predictions/udpos-de-1-full-source.npy', old)
-    Journal.open(folder).add(second, np.array([8, 9]), 2)
+    Journal(folder).add(second, np.array([8, 9]), 2)
     sweep = Sweep.read(folder)
     assert sweep.predicted(first).tolist() == [6, 7]
     assert sweep.predicted(second).tolist() == [8, 9]
@@ -211,7 +212,6 @@ def test_what_a_group_is_to_be_adapted_to_is_what_any_command_asked_for(tmp_path
     asked = [
         {'languages': ['de'], 'shots': [1, 2], 'buckets': 2},
         {'languages': ['de', 'fr'], 'shots': [1], 'buckets': [6, 8], 'methods': ['fc']},
-        'no block',
     ]
     rows = tiny_sweep.group('de', 1, [1.0])
     sweep = Sweep.read(tiny_sweep.write(tmp_path / 'sweep', rows, asked=asked))

@@ -1,4 +1,4 @@
-"""Tests of xlbench/fewshot/shots.py on made-up prepared data; see tiny_labels.py."""
+"""Tests of xlbench/fewshot/corpus.py on made-up prepared data; see tiny_labels.py."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import tiny_labels
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, features, labelled
-from xlbench.fewshot import runner, settings, shots
+from xlbench.fewshot import corpus as corpus_lib, runner, settings
 from xlbench.metrics import tagging
 
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
@@ -27,7 +27,8 @@ def opened(root, view, task='', lang='de', **changed):
         'lengths': {'inputs': LIMIT}, 'batch_size': 16, 'view': view,
     }  # fmt: skip
     task = task or TASKS[view]
-    return shots.Corpus.open(str(root), 'sample', task, lang, **(options | changed))
+    options = corpus_lib.Options(**options | changed)
+    return corpus_lib.Corpus.open(str(root), 'sample', task, lang, options)
 
 
 def made(view, rows, width):
@@ -115,7 +116,7 @@ def test_embeddings_of_compact_ids_are_those_of_the_vocabulary(root, view):
 
 
 def test_ids_of_buckets_come_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(shots, '_ROWS', 3)
+    monkeypatch.setattr(corpus_lib, '_ROWS', 3)
     name = 'fewshot_udpos_ta_ta'
     words = {'test': [[9], [30, 40]], 'shots_1': [[9], [7]], 'shots_2': [[8]]}
     for split, own in words.items():
@@ -385,7 +386,7 @@ def test_the_shots_of_others_as_dev_set(root, view):
 def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
     corpus = opened(root, view, dev='none')
     assert corpus.dev(1) is None
-    assert [split for _, split in shots.needed('xnli', 'de', (8, 1, 1), 'none')] == [
+    assert [split for _, split in corpus_lib.needed('xnli', 'de', (8, 1, 1), 'none')] == [
         'test', 'shots_1', 'shots_8',
     ]  # fmt: skip
     with pytest.raises(errors.UserError, match="unknown dev set 'dev'"):
@@ -393,7 +394,7 @@ def test_no_dev_set_and_no_dev_set_of_that_name(root, view):
     with pytest.raises(
         errors.UserError, match='udpos has no buckets of 8 shots; choose from 1, 2, 4'
     ):
-        shots.needed('udpos', 'de', (8,), 'none')
+        corpus_lib.needed('udpos', 'de', (8,), 'none')
 
 
 # ---------------------------------------------------------------------------------------------
@@ -468,4 +469,4 @@ def test_published_shots_have_the_letters_of_their_rows(dev_data, task, lang):
                     {'inputs_pretokenized': '\t'.join(r[name] for name in ('text_a', 'text_b'))}
                     for r in (example, rows[example['uid']])
                 ]
-                assert shots._letters(pair[0]) == shots._letters(pair[1])
+                assert corpus_lib._letters(pair[0]) == corpus_lib._letters(pair[1])

@@ -14,8 +14,10 @@ from tiny_sweep import group, row, zero_shot
 
 from xlbench import benchmarks, errors
 from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import factors, groups, lexical, paper, report, systems as systems_lib, tables
-from xlbench.fewshot.results import Journal, Sweep
+from xlbench.fewshot import report
+from xlbench.fewshot.analysis import factors, groups, lexical, paper, systems as systems_lib, tables
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import Journal
 from xlbench.reporting import render
 
 PAPER = pathlib.Path(benchmarks.__file__).with_name('paper_scores')
@@ -56,7 +58,7 @@ def official(
     source = write_source(folder / 'source', task, num_test=num_test, init_from=init_from)
     about = json.loads((source / 'config.json').read_text())
     (source / 'config.json').write_text(json.dumps(about | {'examples': examples}))
-    Journal.open(folder).add_gold(task, lang, np.zeros(3, int), ['1', '2'], test)
+    Journal(folder).add_gold(task, lang, np.zeros(3, int), ['1', '2'], test)
     (system,) = systems_lib.systems([Sweep.read(folder)])
     return system
 

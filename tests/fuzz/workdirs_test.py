@@ -162,7 +162,7 @@ def test_sweep(tmp_path):
     config, source = types.SimpleNamespace(task='udpos'), unittest.mock.Mock()
 
     def command():
-        journal = results.Journal.open(workdir)
+        journal = results.Journal(workdir)
         runner.Runner(config, adapt, str(workdir), source, None, journal, lambda: None).close()
         fewshot_report.table(str(workdir))
 

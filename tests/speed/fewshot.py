@@ -100,9 +100,8 @@ def xlbench_step(args: argparse.Namespace):
         params,
         corpus,
         partitioning.make_mesh(devices=jax.devices()[:1]),
-        method=args.method,
-        epochs=args.epochs,
-        frozen=frozen,
+        lanes_lib.Recipe(args.method, epochs=args.epochs),
+        frozen,
     )
     lanes = [lanes_lib.Lane(bucket, RATE, 0) for bucket in range(args.buckets)]
     at_once = args.at_once or adapter.lanes_at_once(args.shots, len(lanes))

@@ -69,7 +69,7 @@ def write(folder: pathlib.Path, rows: Iterable[Row], **info: Any) -> pathlib.Pat
         },
     }
     (folder / 'config.json').write_text(json.dumps(about | info), encoding='utf-8')
-    journal = Journal.open(folder)
+    journal = Journal(folder)
     for one in rows:
         journal.add(one)
     return folder

@@ -1,5 +1,44 @@
 """Few-shot cross-lingual transfer (arXiv:2012.15682): sweeps over buckets, and their analysis.
 
-`python -m xlbench.fewshot --config=configs/fewshot.py` runs a sweep, and
-`python -m xlbench.fewshot.report WORKDIR` makes the paper's tables and figures of it.
+`python -m xlbench.fewshot --config=configs/fewshot.py` runs a sweep, `python -m
+xlbench.fewshot.report WORKDIR` makes the paper's tables and figures of it, and `python -m
+xlbench.fewshot.attention WORKDIR` makes table 5.
+
+  settings       the block config.adapt, and the groups of adaptations that it asks for
+  lanes          adaptations side by side; the methods of the paper
+  corpus         the buckets of one language as arrays
+  eval_sets      dev and test sets as batches
+  source         the source-trained model
+  frozen         an encoder that stays as it is
+  lane_programs  what the devices do with lanes
+  adaptation     adapts one model to one language in one way
+  predictions    files of predicted labels
+  results        the rows of a sweep's results, and the journal that they are written to
+  workdir        a sweep's config.json
+  runner         adapts group after group
+  sweep          a whole sweep
+  analysis       what comes of sweeps: tables, figures, attention
+  command_lines  the command lines, read without jax
+  attention      the program that makes table 5
+  report         the program that makes tables and figures
 """
+
+__all__ = [
+    'adaptation',
+    'analysis',
+    'attention',
+    'command_lines',
+    'corpus',
+    'eval_sets',
+    'frozen',
+    'lane_programs',
+    'lanes',
+    'predictions',
+    'report',
+    'results',
+    'runner',
+    'settings',
+    'source',
+    'sweep',
+    'workdir',
+]

@@ -8,7 +8,7 @@ from xlbench import config as config_lib, errors, names
 from xlbench.benchmarks import topics
 from xlbench.errors import UserError
 from xlbench.fewshot import workdir as workdir_lib
-from xlbench.fewshot.results import Sweep
+from xlbench.fewshot.analysis.sweeps import Sweep
 
 
 def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
@@ -33,8 +33,7 @@ def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:
     add('--top', type=int, default=10, help='tokens to print of each sign; default: %(default)s')
     add('--output', metavar='FILE', help='of the CSV; default: WORKDIR/attention-....csv')
     args = parser.parse_args(argv[1:])
-    config = Sweep.read(args.workdir).config
-    task = config.get('task')
+    task = Sweep.read(args.workdir).task
     if topics.is_tagging(task):
         raise UserError(f'{args.workdir} is about {task}, which labels words and not [CLS]')
     return args

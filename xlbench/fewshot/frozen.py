@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -13,9 +12,11 @@ from flax import traverse_util
 from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
+from xlbench.fewshot.corpus import Corpus
+from xlbench.fewshot.eval_sets import EvalSet
 from xlbench.fewshot.lanes import EMBEDDING, LANES, WHOLE, Eval, put
 from xlbench.training.objectives.classification import type_ids
-from xlbench.training.objectives.contract import Batch
+from xlbench.training.objectives.contract import Batch, Objective, Params
 
 # Rows of shots that a frozen encoder reads at a time.
 ROWS_AT_ONCE = 256
@@ -33,7 +34,13 @@ class Head:
     model: nn.Module
     method: str
 
-    def apply(self, variables: Any, states: jax.Array, segment_ids: jax.Array, **options: Any):
+    def apply(
+        self,
+        variables: Mapping[str, Params],
+        states: jax.Array,
+        segment_ids: jax.Array,
+        **options: bool | Mapping[str, jax.Array],
+    ) -> jax.Array:
         """States [..., emb_dim] -> logits [..., labels]."""
         del segment_ids
         return self.model.apply(variables, states, method=self.method, **options)
@@ -46,7 +53,7 @@ class FrozenEncoder:
       model: SequenceClassifier or TokenClassifier.
       objective: Classification or Tagging.
       params: over the whole vocabulary.
-      corpus: a fewshot.shots.Corpus.
+      corpus: a language.
       mesh: rows are cut over its axis 'data'.
 
     Attributes:
@@ -54,21 +61,24 @@ class FrozenEncoder:
       params: likewise, on every device.
     """
 
-    def __init__(self, model: nn.Module, objective: Any, params: Any, corpus: Any, mesh: Mesh):
+    def __init__(
+        self, model: nn.Module, objective: Objective, params: Params, corpus: Corpus, mesh: Mesh
+    ):
         self.model = resized(model, len(corpus.token_ids))
         flat = traverse_util.flatten_dict(params, sep='/')
         flat[EMBEDDING] = flat[EMBEDDING][corpus.token_ids]
         self.params = put(traverse_util.unflatten_dict(flat, sep='/'), mesh)
         self._objective, self._corpus, self._mesh = objective, corpus, mesh
         self._of_words = features.VIEWS[objective.view].labels == 'word'
-        self._kept: dict[Any, Any] = {}
+        self._shots: dict[int, dict[str, np.ndarray]] = {}
+        self._evals: dict[str, np.ndarray] = {}  # By `digest`: the hidden states.
         self._predict = jax.jit(lambda params, x: objective.row_losses(self.model, params, x))
         self._hidden = jax.jit(self._hidden_states)
         self._pool = jax.jit(
             lambda params, x: self.model.apply({'params': params}, x, method='pool')
         )
 
-    def _hidden_states(self, params: Any, batch: Batch) -> jax.Array:
+    def _hidden_states(self, params: Params, batch: Batch) -> jax.Array:
         return self.model.apply(
             {'params': params},
             batch['encoder_input_tokens'],
@@ -77,13 +87,13 @@ class FrozenEncoder:
             method='hidden',
         )
 
-    def predict(self, found: Any) -> np.ndarray:
+    def predict(self, examples: EvalSet) -> np.ndarray:
         """[W] int32: labels of an EvalSet, -1 at separators."""
         flat = [
             np.array(self._predict(self.params, self._rows(batch))['predicted']).reshape(-1)
-            for batch in found.batches
+            for batch in examples.batches
         ]
-        return np.where(found.take >= 0, np.concatenate(flat)[found.take], -1)
+        return np.where(examples.take >= 0, np.concatenate(flat)[examples.take], -1)
 
     def shots(self, shots: int, hidden: bool = True) -> dict[str, np.ndarray]:
         """The features of all buckets with states in place of tokens.
@@ -96,26 +106,26 @@ class FrozenEncoder:
           As Corpus.bucket_arrays, with encoder_input_tokens [buckets, rows, emb_dim]; or, for
           tagging, [buckets, rows, words, emb_dim], only of labelled pieces, likewise the labels.
         """
-        if shots not in self._kept:
-            self._kept[shots] = self._of_shots(shots)
-        arrays = self._kept[shots]
+        if shots not in self._shots:
+            self._shots[shots] = self._of_shots(shots)
+        arrays = self._shots[shots]
         name = 'encoder_input_tokens'
         return arrays if hidden else arrays | {name: self._pooled(arrays[name])}
 
-    def evaluated(self, found: Any, hidden: bool = True) -> Eval:
+    def evaluated(self, examples: EvalSet, hidden: bool = True) -> Eval:
         """An EvalSet as one batch of the states of what is scored, in the order of its gold."""
-        key = digest(found)
-        if key not in self._kept:
-            self._kept[key] = self._of_eval(found)
-        states, size = self._kept[key], len(found.take)
+        key = digest(examples)
+        if key not in self._evals:
+            self._evals[key] = self._of_eval(examples)
+        states, size = self._evals[key], len(examples.take)
         batch = {
             'encoder_input_tokens': states if hidden else self._pooled(states),
             'encoder_segment_ids': np.zeros((size, 1), np.int32),
             'labels': np.zeros(size, np.int32),
             self._objective.weights: np.zeros(size, np.float32),
         }
-        take = np.where(found.take >= 0, np.arange(size), -1).astype(np.int32)
-        return Eval(({name: x[None] for name, x in batch.items()},), take, found.gold)
+        take = np.where(examples.take >= 0, np.arange(size), -1).astype(np.int32)
+        return Eval(({name: x[None] for name, x in batch.items()},), take, examples.gold)
 
     def _of_shots(self, shots: int) -> dict[str, np.ndarray]:
         arrays = dict(self._corpus.bucket_arrays(shots))
@@ -143,16 +153,16 @@ class FrozenEncoder:
             'examples': examples,
         }
 
-    def _of_eval(self, found: Any) -> np.ndarray:
+    def _of_eval(self, examples: EvalSet) -> np.ndarray:
         """[W, emb_dim]; 0 at separators."""
         states, start = None, 0
-        for batch in found.batches:
+        for batch in examples.batches:
             x = self._states(batch)
             x = x.reshape(-1, x.shape[-1])
             if states is None:
-                states = np.zeros((len(found.take), x.shape[-1]), x.dtype)
-            here = (found.take >= start) & (found.take < start + len(x))
-            states[here] = x[found.take[here] - start]
+                states = np.zeros((len(examples.take), x.shape[-1]), x.dtype)
+            here = (examples.take >= start) & (examples.take < start + len(x))
+            states[here] = x[examples.take[here] - start]
             start += len(x)
         return states
 
@@ -172,10 +182,10 @@ class FrozenEncoder:
         return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
 
 
-def digest(found: Any) -> str:
+def digest(examples: EvalSet) -> str:
     """Equal for equal EvalSets: the development set is often the same for all numbers of shots."""
-    digest = hashlib.sha256(found.take.tobytes())
-    for batch in found.batches:
+    digest = hashlib.sha256(examples.take.tobytes())
+    for batch in examples.batches:
         digest.update(batch['encoder_input_tokens'].tobytes())
     return digest.hexdigest()
 

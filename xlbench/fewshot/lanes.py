@@ -1,15 +1,20 @@
 """Lanes: adaptations side by side, the methods of arXiv:2012.15682, and their results."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import jax
 import numpy as np
+import optax
 from flax import struct
 from jax.sharding import Mesh, PartitionSpec
 
+from xlbench.errors import UserError, unknown
 from xlbench.parallel import partitioning
+from xlbench.training.objectives.contract import Params
+
+Tree = TypeVar('Tree')
 
 EMBEDDING = 'encoder/token_embedder/embedding'
 POOLERS = ('encoder/pooler/', 'dense/')  # BERT's, and that of a head over an encoder without one.
@@ -44,6 +49,38 @@ METHODS = {
 TAGGING_METHODS = ('full', 'fc')  # Taggers have no pooler.
 
 
+TORCH_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a model is adapted to one bucket.
+
+    Attributes:
+      method: a name in METHODS.
+      epochs: at most; as many without a development set.
+      patience: epochs without a higher score after which a lane ends.
+      batch_size: examples of a step; 0: the whole bucket.
+      adam: b1, b2 and eps.
+    """
+
+    method: str
+    epochs: int = 50
+    patience: int = 10
+    batch_size: int = 0
+    adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
+
+    def __post_init__(self):
+        if self.method not in METHODS:
+            raise unknown('method of few-shot adaptation', self.method, METHODS)
+        if self.epochs < 1 or self.patience < 1 or self.batch_size < 0:
+            raise UserError(
+                f'epochs={self.epochs}, patience={self.patience}, batch_size={self.batch_size}; '
+                'allowed are 1 or more epochs and patience, and a batch_size of 0, the whole '
+                'bucket, or more'
+            )
+
+
 @dataclasses.dataclass(frozen=True)
 class Lane:
     """One adaptation; `seed` draws dropout, the order of batches and fresh parameters."""
@@ -73,7 +110,7 @@ class Result:
     epochs: int
     curve: tuple[float, ...]
     predicted: np.ndarray
-    params: Any = None
+    params: Params | None = None
 
 
 def early_stopping(scores: Sequence[float], patience: int) -> tuple[int, int, float]:
@@ -103,15 +140,15 @@ class State:
       best_epoch: [slots].
       epoch: [slots], epochs done.
       ended: [slots], nothing here moves any more.
-      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `Adapter._score`.
+      scores: [slots, epochs, 2] int32, a fraction for each epoch: see `LanePrograms._score`.
     """
 
     bucket: jax.Array
     seed: jax.Array
     learning_rate: jax.Array
-    params: Any
-    moments: Any
-    best: Any
+    params: Params
+    moments: optax.ScaleByAdamState
+    best: Params | None
     best_score: jax.Array
     best_epoch: jax.Array
     epoch: jax.Array
@@ -145,6 +182,6 @@ def assigned(slots: Sequence[Lane | None]) -> dict[str, np.ndarray]:
     }
 
 
-def put(tree: Any, mesh: Mesh) -> Any:
+def put(tree: Tree, mesh: Mesh) -> Tree:
     """Arrays as every device holds them whole."""
     return jax.device_put(tree, partitioning.replicated(mesh))

@@ -22,10 +22,10 @@ from typing import Any
 
 from xlbench import errors, files, locks
 from xlbench.benchmarks import FEWSHOT, languages
-from xlbench.fewshot import factors as factors_lib, lexical, systems as systems_lib, tables
-from xlbench.fewshot.factors import Overlaps
-from xlbench.fewshot.results import Sweep
-from xlbench.fewshot.systems import System
+from xlbench.fewshot.analysis import factors as factors_lib, lexical, systems as systems_lib, tables
+from xlbench.fewshot.analysis.factors import Overlaps
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.analysis.systems import System
 from xlbench.reporting import latex, notes, render
 from xlbench.reporting.tables import Table
 
@@ -101,7 +101,7 @@ def _write(
 ) -> list[str]:
     """Writes the report into a folder that this process holds; see `write`."""
     # It loads matplotlib, which nothing else here needs.
-    from xlbench.fewshot import figures
+    from xlbench.fewshot.analysis import figures
 
     # First, so that a folder with anything of ours in it is known as ours.
     files.write(folder / 'report.md', markdown(made))
@@ -159,15 +159,15 @@ def _provenance(system: System) -> str:
     """Where the numbers of a system come from, a line a sweep."""
     lines = []
     for sweep in system.sweeps:
-        info = sweep.info
+        about = sweep.about
         facts = {
             'workdir': sweep.workdir,
             'adaptations': sum(row.status == 'done' and row.shots > 0 for row in sweep.rows),
-            'git': info.get('git'),
-            'devices': info.get('devices'),
-            'dtype': info.get('dtype'),
-            'versions': info.get('versions'),
-            'dev set': (sweep.config.get('adapt') or {}).get('dev'),
+            'git': about.git,
+            'devices': about.devices,
+            'dtype': about.dtype,
+            'versions': about.versions,
+            'dev set': about.config.adapt.dev,
             'source model': sweep.source[:12],
         }
         known = [f'{k} {notes.plain_fact(v)}' for k, v in facts.items() if v is not None]

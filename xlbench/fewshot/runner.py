@@ -15,12 +15,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, files, foreign, logs
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
-from xlbench.fewshot import (
-    adaptation,
-    report,
-    results,
-    shots as shots_lib,
-)
+from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
 from xlbench.fewshot.frozen import FrozenEncoder
 from xlbench.fewshot.lanes import METHODS, Lane
 from xlbench.fewshot.settings import Adapt, Group, in_order, is_tagging, planned, score, zero_shot
@@ -71,7 +66,7 @@ class Runner:
         self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
         self._began, self._before = time.monotonic(), self._done
 
-    def run(self, corpora: dict[str, shots_lib.Corpus]) -> None:
+    def run(self, corpora: dict[str, corpus_lib.Corpus]) -> None:
         """All that is not done yet; results.csv; the tables; DONE.
 
         Args:
@@ -107,7 +102,7 @@ class Runner:
         """Closes the files."""
         self.log.close()
 
-    def _run_language(self, language: str, corpus: shots_lib.Corpus) -> None:
+    def _run_language(self, language: str, corpus: corpus_lib.Corpus) -> None:
         """Everything in one language; its arrays are there no longer than that."""
         gc.collect()  # Of the language before.
         test = corpus.test
@@ -135,31 +130,27 @@ class Runner:
     def _run_groups(
         self,
         groups: Sequence[Group],
-        corpus: shots_lib.Corpus,
+        corpus: corpus_lib.Corpus,
         params: Any,
         frozen: FrozenEncoder,
     ) -> None:
         """Groups of one method."""
         gc.collect()  # What was compiled before refers to itself, and to memory of the devices.
-        adapt, source = self._adapt, self._source
+        source = self._source
         adapter = adaptation.Adapter(
             source.model,
             source.objective,
             params,
             corpus,
             self._mesh,
-            method=groups[0].method,
-            epochs=adapt.epochs,
-            patience=adapt.patience,
-            batch_size=adapt.batch_size,
-            adam=adapt.adam,
-            frozen=frozen,
+            self._adapt.recipe(groups[0].method),
+            frozen,
         )
         for group in groups:
             self._run_group(group, adapter, corpus)
 
     def _zero_shot(
-        self, group: Group, corpus: shots_lib.Corpus, frozen: FrozenEncoder
+        self, group: Group, corpus: corpus_lib.Corpus, frozen: FrozenEncoder
     ) -> None:
         predicted = frozen.predict(corpus.test)
         found = score(self._view, corpus.labels, corpus.test.gold, predicted)
@@ -171,7 +162,7 @@ class Runner:
         self._check()
 
     def _run_group(
-        self, group: Group, adapter: adaptation.Adapter, corpus: shots_lib.Corpus
+        self, group: Group, adapter: adaptation.Adapter, corpus: corpus_lib.Corpus
     ) -> None:
         """The lanes of a group that are not done yet."""
         examples = corpus.bucket_sizes(group.shots)
@@ -250,26 +241,28 @@ class Runner:
         checkpoints.save_params(str(folder), 0, params)
 
 
-def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> shots_lib.Corpus:
+def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> corpus_lib.Corpus:
     """One language's buckets, dev and test sets."""
-    return shots_lib.Corpus.open(
+    return corpus_lib.Corpus.open(
         config.source.data.root,
         config.source.data.vocabulary,
         config.task,
         language,
-        shots=tuple(adapt.shots),
-        buckets=adapt.numbers,
-        dev=adapt.dev,
-        lengths=adapt.lengths,
-        batch_size=adapt.eval_batch_size,
-        view='tagging' if is_tagging(config.task) else 'classification',
-        dev_examples=adapt.dev_examples,
+        corpus_lib.Options(
+            shots=tuple(adapt.shots),
+            buckets=adapt.numbers,
+            dev=adapt.dev,
+            lengths=adapt.lengths,
+            batch_size=adapt.eval_batch_size,
+            view='tagging' if is_tagging(config.task) else 'classification',
+            dev_examples=adapt.dev_examples,
+        ),
     )
 
 
 def open_corpora(
     config: ConfigDict, adapt: Adapt, journal: results.Journal, check: Callable[[], None]
-) -> dict[str, shots_lib.Corpus]:
+) -> dict[str, corpus_lib.Corpus]:
     """{language: corpus} of what is not done, all of them before anything costs.
 
     So what cannot be read is found at once; an example takes a few kB until its language is done.
@@ -289,7 +282,7 @@ def open_corpora(
     return corpora
 
 
-def survey(adapt: Adapt, language: str, corpus: shots_lib.Corpus) -> str:
+def survey(adapt: Adapt, language: str, corpus: corpus_lib.Corpus) -> str:
     """A line on a language's dev and test sets and buckets; UserError if there is no dev set."""
     parts = [f'{corpus.test_size} examples to test']
     for number in adapt.shots:

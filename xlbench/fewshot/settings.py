@@ -11,8 +11,8 @@ from xlbench.benchmarks import topics
 from xlbench.config import check_keys
 from xlbench.data import features
 from xlbench.errors import UserError
-from xlbench.fewshot import results, shots as shots_lib
-from xlbench.fewshot.lanes import METHODS, TAGGING_METHODS, Lane
+from xlbench.fewshot import corpus as corpus_lib, results
+from xlbench.fewshot.lanes import METHODS, TAGGING_METHODS, TORCH_ADAM, Lane, Recipe
 from xlbench.metrics import tagging
 
 STARTS = ('source', 'none')
@@ -35,7 +35,7 @@ class Adapt:
       patience: epochs without a higher dev score after which an adaptation ends.
       batch_size: examples of a step; 0 is the whole bucket.
       adam: b1, b2 and eps.
-      dev: what adaptations are stopped by, see shots.DEV_SETS.
+      dev: what adaptations are stopped by, see corpus.DEV_SETS.
       dev_examples: so many of a larger dev set; 0 takes all.
       lengths: most tokens of 'inputs'.
       eval_batch_size: rows of a batch of dev and test sets.
@@ -53,9 +53,7 @@ class Adapt:
     epochs: int = 50
     patience: int = 10
     batch_size: int = 0
-    adam: Mapping[str, float] = dataclasses.field(
-        default_factory=lambda: dict(b1=0.9, b2=0.999, eps=1e-8)
-    )
+    adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
     dev: str = 'validation'
     dev_examples: int = 0
     lengths: Mapping[str, int] = dataclasses.field(default_factory=lambda: dict(inputs=128))
@@ -83,8 +81,8 @@ class Adapt:
                     raise errors.unknown(
                         f'value for {task} in config.adapt.{key}', f'{value}', known
                     )
-        if self.dev not in shots_lib.DEV_SETS:
-            raise errors.unknown('dev set in config.adapt.dev', self.dev, shots_lib.DEV_SETS)
+        if self.dev not in corpus_lib.DEV_SETS:
+            raise errors.unknown('dev set in config.adapt.dev', self.dev, corpus_lib.DEV_SETS)
         if not self.numbers:
             raise UserError(
                 f'config.adapt.buckets is {_as_tuple(self.buckets)}; give a number, for the first '
@@ -111,6 +109,10 @@ class Adapt:
     def numbers(self) -> range:
         """Those of the buckets."""
         return results.bucket_numbers(self.buckets)
+
+    def recipe(self, method: str) -> Recipe:
+        """How one of the methods is trained."""
+        return Recipe(method, self.epochs, self.patience, self.batch_size, self.adam)
 
     def lanes(self) -> list[Lane]:
         """The lanes of each group."""

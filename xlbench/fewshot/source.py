@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 from xlbench import config as config_lib, runs
 from xlbench.data import prepared
 from xlbench.errors import UserError
-from xlbench.fewshot import shots as shots_lib
+from xlbench.fewshot import corpus as corpus_lib
 from xlbench.fewshot.settings import Adapt, is_tagging
 from xlbench.training import checkpoints, init_from, objectives, train_step
 from xlbench.training.experiment import Data
@@ -39,7 +39,7 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
     pairs = [
         pair
         for language in adapt.languages
-        for pair in shots_lib.needed(config.task, language, adapt.shots, adapt.dev)
+        for pair in corpus_lib.needed(config.task, language, adapt.shots, adapt.dev)
     ]
     if not config.source_workdir:
         pairs += [(stage.mixture, stage.split) for stage in config.source.stages.values()]

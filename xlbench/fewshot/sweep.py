@@ -122,7 +122,7 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
         data = open_data(config, adapt)
         source = Source(own, theirs, data, mesh)
         check_fits(config, adapt, source, data)
-        journal = results.Journal.open(workdir)
+        journal = results.Journal(workdir)
         corpora = open_corpora(config, adapt, journal, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
         workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
@@ -140,7 +140,7 @@ def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:
     """Whether all that is asked for now is in the tables of the workdir."""
     if not (pathlib.Path(workdir) / 'DONE').exists():
         return False
-    return results.Journal.open(workdir).has_all(planned(task, adapt))
+    return results.Journal(workdir).has_all(planned(task, adapt))
 
 
 def introduction(

@@ -1,7 +1,7 @@
 """Groups of adaptations that differ in nothing but the bucket, and their scores.
 
 Every number is over the buckets of a group, with the learning rate that is best on dev (see
-results.Sweep), and one seed, the one with the most buckets.
+sweeps.Sweep), and one seed, the one with the most buckets.
 """
 
 import collections
@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.fewshot.results import Row, Sweep
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import Row
 
 
 class Group(NamedTuple):

@@ -13,9 +13,10 @@ from typing import Any
 
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, topics
-from xlbench.fewshot import paper
-from xlbench.fewshot.groups import Adaptations, Group, adaptations
-from xlbench.fewshot.results import ZERO_SHOT, Sweep
+from xlbench.fewshot.analysis import paper
+from xlbench.fewshot.analysis.groups import Adaptations, Group, adaptations
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import ZERO_SHOT
 from xlbench.metrics import classification, tagging
 from xlbench.reporting import notes, results as runs_results
 from xlbench.reporting.tables import clean
@@ -135,7 +136,7 @@ class System:
         if self.task not in FEWSHOT.tasks:
             return f'{self.task} is no task of the paper'
         for sweep in self.sweeps:
-            if sweep.info.get('data') != 'files':
+            if sweep.about.data != 'files':
                 return f'{folder(sweep)} does not say where its data is from'
             start = str(sweep.source_config.get('init_from') or '')
             if pathlib.PurePath(start.partition('@')[0]).name != paper.CHECKPOINT:
@@ -157,7 +158,7 @@ class System:
         reasons = {}
         for lang in self.languages:
             official = paper.sizes().get((self.task, lang, 'test'))
-            size = max(sweep.num_examples(self.task, lang) for sweep in self.sweeps)
+            size = max(sweep.test_set(self.task, lang).num_examples for sweep in self.sweeps)
             if official is None:
                 reasons[lang] = 'the official size of its test set is not known'
             elif not _is_near(size, official):

@@ -4,15 +4,15 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any
 
 import numpy as np
 
 from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
 from xlbench.errors import UserError
-from xlbench.fewshot.groups import Adaptations, adaptations
-from xlbench.fewshot.results import SEPARATOR, Sweep
+from xlbench.fewshot.analysis.groups import Adaptations, adaptations
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.predictions import SEPARATOR
 from xlbench.metrics import tagging
 
 # (language, shots) -> adaptations of the whole model to one task, a sweep each.
@@ -174,11 +174,10 @@ def read_words(group: Adaptations) -> Words:
         UserError: data is not prepared, or the test set is not the one that was predicted.
     """
     sweep, at = group.sweep, (group.task, group.language)
-    limit = sweep.config['adapt']['lengths']['inputs']
     gold, words, tags = sweep.gold(*at), [], []
     for record in _records(group, 'test'):
-        # The first words of a sentence are those that fit; see shots.EvalSet.
-        fit = len(features.tag_places(record, limit))
+        # The first words of a sentence are those that fit; see eval_sets.EvalSet.
+        fit = len(features.tag_places(record, sweep.max_tokens))
         texts = (record[f'{side}_pretokenized'].split(' ') for side in ('inputs', 'targets'))
         for word, tag, number in list(zip(*texts, record['targets'].tolist(), strict=True))[:fit]:
             if tag not in tagging.UNSCORED:
@@ -214,16 +213,15 @@ def with_words(groups: Groups) -> tuple[list[Adaptations], str]:
     return readable, f'Without {", ".join(missing)}: {next(iter(missing.values()))}.'
 
 
-def _records(group: Adaptations, split: str) -> list[dict[str, Any]]:
+def _records(group: Adaptations, split: str) -> list[features.Example]:
     """The prepared examples of a split of the group's task."""
-    data = group.sweep.config['source']['data']
     name = topics.task_name(group.task, group.language)
     try:
         examples = group.sweep.open_prepared(name, split)
     except prepared.NotPrepared as error:
         raise UserError(
             f'{error.reason}; make it with: python -m xlbench.prepare --mixture={name}:{split} '
-            f'--root={data["root"]} --vocabulary={data["vocabulary"]}'
+            f'--root={group.sweep.data_root} --vocabulary={group.sweep.vocabulary}'
         ) from None
     return examples.read(range(len(examples)))
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import prepared
-from xlbench.fewshot import lexical
-from xlbench.fewshot.systems import System, gains
+from xlbench.fewshot.analysis import lexical
+from xlbench.fewshot.analysis.systems import System, gains
 
 
 class Overlaps:

@@ -18,50 +18,19 @@ import dataclasses
 import functools
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from xlbench import errors
 from xlbench.benchmarks import topics
-from xlbench.data import batches as batches_lib, features, packing, prepared
+from xlbench.data import features, packing, prepared
+from xlbench.data.features import Example
 from xlbench.errors import UserError
-from xlbench.metrics import pairs, tagging
-
-Record = Mapping[str, Any]  # Of a prepared split.
+from xlbench.fewshot import eval_sets
+from xlbench.metrics import pairs
 
 DEV_SETS = ('validation', 'other_shots', 'none')
-# Rows of embedding tables, and places of a row, come in multiples of these: few programs.
-_ROWS, _PLACES = 64, 8
-# Widths that batches of a dev or test set may have, and the least rows of one of several batches.
-_PARTS, _PART_ROWS = 4, 32
-
-
-@dataclasses.dataclass(frozen=True)
-class EvalSet:
-    """A dev or test set; predictions of all its batches, flat and joined, are read at `take`.
-
-    W is the number of examples for classification. For tagging it is that of words, sentence after
-    sentence, and a separator behind each sentence, as metrics.tagging.Chunks.compare takes them;
-    words that are not scored, because they did not fit or by their tag, are left out.
-
-    Attributes:
-        batches: Features of the view, each [rows, ...]; rows without an example are empty.
-        gold: [W] int32, the right labels; -1 at separators.
-        take: [W] int32, where each is predicted: in the [rows] of all batches one after another,
-            for tagging in their [rows * width]; -1 at separators.
-        indices: [W] int32, the number of the example in the prepared split, for dev 'other_shots'
-            among its own examples; -1 at separators.
-        words: [W] int32, tagging: the number of the word in its sentence; else 0; -1 at separators.
-        num_examples: Examples, cut ones included.
-    """
-
-    batches: tuple[dict[str, np.ndarray], ...]
-    gold: np.ndarray
-    take: np.ndarray
-    indices: np.ndarray
-    words: np.ndarray
-    num_examples: int
+_ROWS = 64  # Rows of embedding tables come in multiples of it: few programs.
 
 
 def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[str, str]]:
@@ -87,8 +56,39 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
     return [(topics.task_name(task, lang), split) for split in splits]
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What is taken of a task in one language, and in which form.
+
+    Attributes:
+        shots: Numbers of shots, K.
+        buckets: The numbers of the buckets of each K that are asked for.
+        dev: 'validation', the split of that name, without the shots of this K (of all buckets)
+            where shots are dev examples (xnli, pawsx); 'other_shots', the examples of buckets of
+            other K that are in no bucket of this K, each once, for languages without a dev file;
+            or 'none'.
+        lengths: dict(inputs=...), most tokens; longer examples are cut.
+        batch_size: Most rows of a batch of a dev or test set.
+        view: 'classification' or 'tagging', the objective's.
+        dev_examples: Of larger dev sets so many examples are taken, the same ones whenever they
+            are; 0 takes all.
+    """
+
+    shots: Sequence[int]
+    buckets: Sequence[int]
+    dev: str
+    lengths: Mapping[str, int]
+    batch_size: int
+    view: str
+    dev_examples: int = 0
+
+
 class Corpus:
     """Buckets, dev sets and test set of one task in one language.
+
+    Args:
+        splits: Those that `needed` names.
+        options: What is taken of them.
 
     Attributes:
         name: The SeqIO task.
@@ -96,19 +96,7 @@ class Corpus:
         token_ids: [U] int32, the vocabulary's id of each compact id.
     """
 
-    def __init__(
-        self,
-        splits: Mapping[str, prepared.Prepared],
-        *,
-        shots: Sequence[int],
-        buckets: Sequence[int],
-        dev: str,
-        lengths: Mapping[str, int],
-        batch_size: int,
-        view: str,
-        dev_examples: int = 0,
-    ):
-        """`splits` are those that `needed` names; the rest as for `open`."""
+    def __init__(self, splits: Mapping[str, prepared.Prepared], options: Options):
         test = splits['test']
         for other in splits.values():
             for key in ('vocabulary', 'labels', 'view'):
@@ -118,13 +106,11 @@ class Corpus:
                         f'another {key}; prepare both again with --force'
                     )
         self.name, self.labels = test.name, list(test.manifest['labels'])
-        self._manifest, self._view, self._dev = test.manifest, view, dev
+        self._options, self._test, self._limit = options, test, options.lengths['inputs']
         self._conventions = features.Conventions.of(test.manifest)
-        self._limit, self._batch_size, self._buckets = lengths['inputs'], batch_size, buckets
-        self._dev_examples = dev_examples
-        self._records = {split: found.read(range(len(found))) for split, found in splits.items()}
+        self._records = {name: split.read(range(len(split))) for name, split in splits.items()}
         self._num_buckets = {}
-        for number in shots:
+        for number in options.shots:
             each, empty = self._by_bucket(number), _num_empty(splits[f'shots_{number}'])
             self._num_buckets[number] = max(1 + max(each, default=-1), len(each) + empty)
             self._check_buckets(splits[f'shots_{number}'])
@@ -137,19 +123,7 @@ class Corpus:
 
     @classmethod
     def open(
-        cls,
-        root: str,
-        vocabulary: str,
-        task: str,
-        lang: str,
-        *,
-        shots: Sequence[int],
-        buckets: Sequence[int],
-        dev: str,
-        lengths: Mapping[str, int],
-        batch_size: int,
-        view: str,
-        dev_examples: int = 0,
+        cls, root: str, vocabulary: str, task: str, lang: str, options: Options
     ) -> 'Corpus':
         """Reads a task in one language; what is not prepared is prepared first.
 
@@ -158,30 +132,13 @@ class Corpus:
             vocabulary: As `xlbench.prepare --vocabulary` takes it.
             task: Of the benchmark, or a user's own; see topics.py.
             lang: ISO code.
-            shots: Numbers of shots, K.
-            buckets: The numbers of the buckets of each K that are asked for.
-            dev: 'validation', the split of that name, without the shots of this K (of all buckets)
-                where shots are dev examples (xnli, pawsx); 'other_shots', the examples of buckets
-                of other K that are in no bucket of this K, each once, for languages without a dev
-                file; or 'none'.
-            lengths: dict(inputs=...), most tokens; longer examples are cut.
-            batch_size: Most rows of a batch of a dev or test set.
-            view: 'classification' or 'tagging', the objective's.
-            dev_examples: Of larger dev sets so many examples are taken, the same ones whenever they
-                are; 0 takes all.
+            options: What is taken of it.
         """
-        jobs = needed(task, lang, shots, dev)
+        jobs = needed(task, lang, options.shots, options.dev)
         prepared.ensure(jobs, root=root, vocabulary=vocabulary)
-        splits = {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs}
         return cls(
-            splits,
-            shots=shots,
-            buckets=buckets,
-            dev=dev,
-            lengths=lengths,
-            batch_size=batch_size,
-            view=view,
-            dev_examples=dev_examples,
+            {split: prepared.open_task(root, vocabulary, name, split) for name, split in jobs},
+            options,
         )
 
     @property
@@ -207,14 +164,14 @@ class Corpus:
         evaluated = [
             split
             for split in self._records
-            if self._dev == 'other_shots' or not split.startswith('shots_')
+            if self._options.dev == 'other_shots' or not split.startswith('shots_')
         ]
         first = np.append(self._ids([self._records[own]]), self._conventions.eos_id)
         rest = self._ids(self._records[split] for split in evaluated)
         first = np.setdiff1d(self._compact[first], [0])
         rest = np.setdiff1d(self._compact[rest], np.append(first, 0))
         ids = np.concatenate([[0], first, rest]).astype(np.int32)
-        self._ids_of[shots] = ids, min(_up_to(_ROWS, 1 + len(first)), len(ids))
+        self._ids_of[shots] = ids, min(eval_sets.up_to(_ROWS, 1 + len(first)), len(ids))
         return self._ids_of[shots]
 
     def bucket_arrays(self, shots: int, packed: bool = False) -> dict[str, np.ndarray]:
@@ -231,15 +188,15 @@ class Corpus:
         longest = max(len(record['inputs']) for record in records)
         found = [each.get(number, []) for number in range(self.num_buckets(shots))]
         rows = [row for own in found for row in [*own, *[[]] * (most - len(own))]]
-        arrays = features.VIEWS[self._view](
+        arrays = features.VIEWS[self._options.view](
             rows,
-            lengths={'inputs': min(_up_to(_PLACES, longest), self._limit)},
+            lengths={'inputs': min(eval_sets.up_to(eval_sets.PLACES, longest), self._limit)},
             limits={'inputs': self._limit},
             conventions=self._conventions,
         )
         arrays = {
             name: array.reshape(len(found), most, *array.shape[1:])
-            for name, array in self._compacted(arrays).items()
+            for name, array in eval_sets.compacted(arrays, self._compact).items()
         }
         arrays = pack_rows(arrays) if packed else arrays
         return arrays | {'examples': np.array(self.bucket_sizes(shots), np.int32)}
@@ -253,7 +210,7 @@ class Corpus:
         each = self._by_bucket(shots)
         return [len(each.get(number, ())) for number in range(self.num_buckets(shots))]
 
-    def dev(self, shots: int) -> EvalSet | None:
+    def dev(self, shots: int) -> eval_sets.EvalSet | None:
         """What an adaptation with so many shots is stopped by; None for 'none'."""
         records, numbers = self._dev_records(shots)
         return self._eval_set(records, numbers) if records else None
@@ -262,23 +219,23 @@ class Corpus:
         """Examples of `dev`, without making its arrays."""
         return len(self._dev_records(shots)[0])
 
-    def _dev_records(self, shots: int) -> tuple[Sequence[Record], Sequence[int]]:
+    def _dev_records(self, shots: int) -> tuple[Sequence[Example], Sequence[int]]:
         """The examples of `dev`, and their `EvalSet.indices`."""
-        if self._dev == 'none':
+        if self._options.dev == 'none':
             return (), ()
         taken = self._records[f'shots_{shots}']
-        if self._dev == 'other_shots':
+        if self._options.dev == 'other_shots':
             records, numbers = self._other_shots(taken)
         else:
             records, numbers = self._without(taken)
         if not records:
             raise UserError(
                 f'{self.name}: the buckets of {shots} shots leave no example for dev '
-                f'{self._dev!r}; the dev sets are {", ".join(DEV_SETS)}'
+                f'{self._options.dev!r}; the dev sets are {", ".join(DEV_SETS)}'
             )
-        if 0 < self._dev_examples < len(records):
+        if 0 < self._options.dev_examples < len(records):
             # Of all parts of a file, whose order often means something.
-            drawn = np.random.default_rng(0).permutation(len(records))[: self._dev_examples]
+            drawn = np.random.default_rng(0).permutation(len(records))[: self._options.dev_examples]
             records, numbers = (
                 [records[i] for i in sorted(drawn)],
                 [numbers[i] for i in sorted(drawn)],
@@ -286,7 +243,7 @@ class Corpus:
         return records, numbers
 
     @functools.cached_property
-    def test(self) -> EvalSet:
+    def test(self) -> eval_sets.EvalSet:
         """The whole test set."""
         records = self._records['test']
         return self._eval_set(records, range(len(records)))
@@ -296,7 +253,7 @@ class Corpus:
         """Examples of `test`, without making its arrays."""
         return len(self._records['test'])
 
-    def texts(self, where: str | int) -> list[Record]:
+    def texts(self, where: str | int) -> list[Example]:
         """The prepared records of 'test', 'validation', or of all buckets of a number of shots.
 
         Their ids are those of the vocabulary. A record of a bucket has the bucket's number as text
@@ -307,7 +264,7 @@ class Corpus:
     def _check_buckets(self, split: prepared.Prepared) -> None:
         """Every bucket asked for has examples, or is known to be empty."""
         there = {int(record['bucket']) for record in self._records[split.split]}
-        missing = [number for number in self._buckets if number not in there]
+        missing = [number for number in self._options.buckets if number not in there]
         count = len(there) + _num_empty(split)
         beyond = any(number >= max(count, 1 + max(there, default=-1)) for number in missing)
         if beyond or len(missing) > _num_empty(split):
@@ -317,13 +274,13 @@ class Corpus:
                 '`python -m xlbench.buckets sample`'
             )
 
-    def _by_bucket(self, shots: int) -> dict[int, list[Record]]:
-        found: dict[int, list[Record]] = {}
+    def _by_bucket(self, shots: int) -> dict[int, list[Example]]:
+        found: dict[int, list[Example]] = {}
         for record in self._records[f'shots_{shots}']:
             found.setdefault(int(record['bucket']), []).append(record)
         return found
 
-    def _without(self, taken: Sequence[Record]) -> tuple[list[Record], list[int]]:
+    def _without(self, taken: Sequence[Example]) -> tuple[list[Example], list[int]]:
         """The validation split without shots that stand in it, and their numbers there.
 
         2490 - 40 * 3 * K examples of XNLI, and 2000 - 40 * 2 * K of PAWS-X. The official code has
@@ -350,74 +307,29 @@ class Corpus:
             )
         return records, numbers
 
-    def _other_shots(self, taken: Sequence[Record]) -> tuple[list[Record], range]:
+    def _other_shots(self, taken: Sequence[Example]) -> tuple[list[Example], range]:
         """The examples of buckets that are none of `taken`, each once."""
         texts = {record['inputs_pretokenized'] for record in taken}
-        found: dict[str, Record] = {}
+        found: dict[str, Example] = {}
         for split, records in self._records.items():
             for record in records if split.startswith('shots_') else ():
                 if (text := record['inputs_pretokenized']) not in texts:
                     found.setdefault(text, record)
         return list(found.values()), range(len(found))
 
-    def _eval_set(self, records: Sequence[Record], numbers: Sequence[int]) -> EvalSet:
-        """Batches of nearly equal sizes, the longest examples first; see EvalSet."""
-        # Small sets are parted as well: short sentences need not be as wide as the longest one.
-        parts = min(_PARTS, len(records) // _PART_ROWS)
-        num_batches = max(-(-len(records) // self._batch_size), parts)
-        num_rows = _up_to(_PLACES, -(-len(records) // num_batches))
-        made = batches_lib.EvalBatches(
-            _Chosen(self._manifest, records),
-            batch_size=min(num_rows, self._batch_size),
-            lengths={'inputs': self._limit, 'targets': self._limit},
-            view=self._view,
-            widths=_PARTS,
+    def _eval_set(self, records: Sequence[Example], numbers: Sequence[int]) -> eval_sets.EvalSet:
+        """Examples as batches; `numbers` are their `EvalSet.indices`."""
+        return eval_sets.build(
+            eval_sets.Records(self._test, records),
+            numbers,
+            view=self._options.view,
+            limit=self._limit,
+            batch_size=self._options.batch_size,
+            compact=self._compact,
         )
-        batches, before = [], 0
-        starts = np.zeros(len(records), np.int64)  # Where the prediction of each begins.
-        for batch in map(made.build, range(len(made))):
-            index = batch.pop('example_index')
-            rows, width = batch['encoder_input_tokens'].shape
-            size = width if features.VIEWS[self._view].labels == 'word' else 1
-            [filled] = np.nonzero(index >= 0)
-            starts[index[filled]] = before + size * filled
-            before += size * rows
-            batches.append(self._compacted(batch))
-        columns = [
-            part
-            for example in zip(records, starts.tolist(), numbers, strict=True)
-            for part in self._columns(*example)
-        ]
-        gold, take, indices, words = np.concatenate(columns, 1).astype(np.int32)
-        return EvalSet(tuple(batches), gold, take, indices, words, len(records))
-
-    def _columns(self, record: Record, start: int, number: int) -> list[np.ndarray]:
-        """gold, take, indices and words of an example: [4, scored words], for tagging and [4, 1].
-
-        Args:
-            record: The example.
-            start: Where its row begins among all predictions.
-            number: What `indices` says of it.
-        """
-        if features.VIEWS[self._view].labels == 'text':
-            return [np.array([[record['targets'][0]], [start], [number], [0]])]
-        places = features.tag_places(record, self._limit)
-        [words] = np.nonzero(self._scored[record['targets'][: len(places)]])
-        gold, take = record['targets'][words], start + places[words]
-        return [np.stack([gold, take, np.full_like(words, number), words]), np.full((4, 1), -1)]
-
-    @functools.cached_property
-    def _scored(self) -> np.ndarray:
-        """[labels], whether words with this tag count."""
-        return np.array([label not in tagging.UNSCORED for label in self.labels])
-
-    def _compacted(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The same features in compact ids."""
-        name = 'encoder_input_tokens'
-        return {**arrays, name: self._compact[arrays[name]]}
 
     @staticmethod
-    def _ids(groups: Iterable[Sequence[Record]]) -> np.ndarray:
+    def _ids(groups: Iterable[Sequence[Example]]) -> np.ndarray:
         """The different ids of records, rising."""
         parts = [record['inputs'] for records in groups for record in records]
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int32)
@@ -458,42 +370,12 @@ def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return packed
 
 
-@dataclasses.dataclass(frozen=True)
-class _Chosen:
-    """Examples in memory, as EvalBatches reads those of a prepared split."""
-
-    manifest: Mapping[str, Any]
-    records: Sequence[Record]
-
-    @property
-    def name(self) -> str:
-        return self.manifest['task']
-
-    @property
-    def split(self) -> str:
-        return self.manifest['split']
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def lengths(self) -> np.ndarray:
-        return np.array([[len(r['inputs']), len(r['targets'])] for r in self.records], np.int32)
-
-    def read(self, indices: Iterable[int]) -> list[Record]:
-        return [self.records[i] for i in indices]
-
-
 def _num_empty(split: prepared.Prepared) -> int:
     """How many buckets without an example it has: nothing else of such a split is left out."""
     return sum((split.manifest.get('left_out') or {}).values())
 
 
-def _letters(record: Record) -> str:
+def _letters(record: Example) -> str:
     """Letters and digits of the texts: dev files are spaced and quoted in more than one way."""
     text = record['inputs_pretokenized'].casefold()
     return ''.join(c for c in text if unicodedata.category(c)[0] in 'LN')
-
-
-def _up_to(multiple: int, number: int) -> int:
-    """The next multiple. Example: 8, 17 -> 24."""
-    return -(-number // multiple) * multiple

@@ -18,11 +18,11 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
-from xlbench.fewshot import factors as factors_lib, lexical, paper
-from xlbench.fewshot.factors import Factor, Overlaps
-from xlbench.fewshot.groups import Adaptations, Group
+from xlbench.fewshot.analysis import factors as factors_lib, lexical, paper
+from xlbench.fewshot.analysis.factors import Factor, Overlaps
+from xlbench.fewshot.analysis.groups import Adaptations, Group
+from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, folder, gains, pair
 from xlbench.fewshot.results import ZERO_SHOT
-from xlbench.fewshot.systems import System, about_gaps, about_groups, folder, gains, pair
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
@@ -55,7 +55,11 @@ def all_tables(system: System, overlaps: Overlaps | None = None) -> list[Table]:
 def about(system: System) -> Table:
     """Table 1: the task, its metric, labels and languages."""
     title = 'The task (paper: table 1)'
-    labels = {len(s.labels(system.task, lang)) for s in system.sweeps for lang in system.languages}
+    labels = {
+        len(sweep.test_set(system.task, lang).labels)
+        for sweep in system.sweeps
+        for lang in system.languages
+    }
     train = [lang in topics.train_languages(system.task) for lang in system.languages]
     facts = {
         'metric': system.metric,

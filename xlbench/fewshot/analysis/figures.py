@@ -21,10 +21,10 @@ from matplotlib.ticker import MaxNLocator
 from xlbench import files
 from xlbench.benchmarks import topics
 from xlbench.errors import UserError
-from xlbench.fewshot import figure_data, systems
-from xlbench.fewshot.figure_data import Groups
-from xlbench.fewshot.groups import Adaptations
-from xlbench.fewshot.results import Sweep
+from xlbench.fewshot.analysis import figure_data, systems
+from xlbench.fewshot.analysis.figure_data import Groups
+from xlbench.fewshot.analysis.groups import Adaptations
+from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.reporting import render
 
 PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
@@ -302,7 +302,8 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
     having, tables_of = figure_data.fewest_shots(groups), {}
     for group in having:
         at = group.task, group.language
-        labels, zero_shot = group.sweep.labels(*at), group.sweep.zero_shot(*at)[None]
+        labels = group.sweep.test_set(*at).labels
+        zero_shot = group.sweep.zero_shot(*at)[None]
         if max(zero_shot.max(), figure_data.predictions(group).max()) >= len(labels):
             raise UserError(f'{group.sweep.workdir} names {len(labels)} labels and predicts others')
         for shots, predicted in ((0, zero_shot), (group.shots, figure_data.predictions(group))):

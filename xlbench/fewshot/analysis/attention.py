@@ -1,0 +1,259 @@
+"""How adapting changes the attention to tokens; xlbench/fewshot/attention.py prints it."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import jax
+import msgspec
+import numpy as np
+from flax import traverse_util
+
+from xlbench import config as config_lib, files, runs
+from xlbench.benchmarks import topics
+from xlbench.data import features, tokenizers
+from xlbench.errors import UserError
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.results import Key, Row
+from xlbench.models import bert
+from xlbench.reporting import render
+from xlbench.reporting.tables import Cell, Column, Row as TableRow, Table
+from xlbench.training import checkpoints
+from xlbench.training.objectives.classification import type_ids
+from xlbench.training.objectives.contract import Params
+
+BATCH_SIZE = 32
+
+
+class _Adapted(msgspec.Struct, frozen=True):
+    """`Row.key` behind the task, as config.json of kept parameters has it."""
+
+    language: str
+    shots: int
+    method: str
+    start: str
+    learning_rate: float
+    bucket: int
+    seed: int
+
+
+class _Kept(msgspec.Struct):
+    """What is read of that config.json."""
+
+    adapted: _Adapted | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """How the attention to one token changes.
+
+    Attributes:
+        token: Its id.
+        change: Percent points of an example's attention, summed over the token's places, the mean
+            over all examples.
+        each: Percent points at one place, the mean over all places.
+        places: How often it is there, in all examples.
+        examples: How many it is in.
+    """
+
+    token: int
+    change: float
+    each: float
+    places: int
+    examples: int
+
+
+def changes(tokens: np.ndarray, before: np.ndarray, after: np.ndarray) -> list[Change]:
+    """The change of every token that occurs, the largest increase first.
+
+    Args:
+        tokens: [examples, length] ids, -1 on padding.
+        before: [examples, length], the share of attention of each place, 0 to 1.
+        after: [examples, length], likewise.
+    """
+    rows, columns = np.nonzero(tokens >= 0)
+    ids, number = np.unique(tokens[rows, columns], return_inverse=True)
+    difference = 100.0 * (after - before)[rows, columns].astype(np.float64)
+    total, places = np.bincount(number, difference), np.bincount(number)
+    examples = np.bincount(np.unique(np.stack([number, rows]), axis=1)[0])
+    order = np.lexsort((ids, -total))
+    return [
+        Change(
+            int(ids[i]),
+            float(total[i] / len(tokens)),
+            float(total[i] / places[i]),
+            int(places[i]),
+            int(examples[i]),
+        )
+        for i in order
+    ]
+
+
+def spoilt(gold: np.ndarray, zero_shot: np.ndarray, adapted: np.ndarray) -> np.ndarray:
+    """Numbers of the examples that zero-shot labels right and the adapted model wrong.
+
+    Args:
+        gold: [examples], labels.
+        zero_shot: [examples].
+        adapted: [examples].
+    """
+    return np.flatnonzero((zero_shot == gold) & (adapted != gold))
+
+
+def first_attention(
+    encoder: bert.Bert, params: Params, batches: Sequence[Mapping[str, np.ndarray]]
+) -> np.ndarray:
+    """[rows of all batches, length]: the first token's attention, the mean over heads."""
+
+    @jax.jit
+    def of_batch(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
+        weights = encoder.apply(
+            {'params': params},
+            batch['encoder_input_tokens'],
+            batch['encoder_segment_ids'],
+            **type_ids(encoder, batch),
+            method='first_attention',
+        )
+        return weights.mean(1)
+
+    return np.concatenate([of_batch(params, batch) for batch in batches])
+
+
+def kept(sweep: Sweep) -> dict[Key, pathlib.Path]:
+    """`Row.key` of each adaptation whose parameters are there -> their workdir."""
+    paths = {}
+    for path in sorted(sweep.workdir.glob('adapted/*/*/config.json')):
+        if adapted := files.read_json(path, _Kept).adapted:
+            paths[msgspec.structs.astuple(adapted)] = path.parent
+    return {row.key: paths[row.key[1:]] for row in sweep.rows if row.key[1:] in paths}
+
+
+def find(
+    sweep: Sweep, task: str, language: str, shots: int, bucket: int
+) -> tuple[Row, pathlib.Path]:
+    """The adaptation of the whole model with the reported learning rate, and its workdir.
+
+    Raises:
+        UserError: it was not kept; with those that were.
+    """
+    rate, paths = sweep.learning_rate(task, language, shots), kept(sweep)
+    there = [row for row in sweep.rows if row.key in paths and _is_plain(row)]
+    for row in there:
+        if (row.language, row.shots, row.bucket, row.learning_rate) == (
+            language, shots, bucket, rate
+        ):  # fmt: skip
+            return row, paths[row.key]
+    names = dict.fromkeys(f'{row.language} {row.shots}-shot bucket {row.bucket}' for row in there)
+    raise UserError(
+        f'{sweep.workdir} keeps no adapted model of {language} {shots}-shot bucket {bucket}; '
+        + (f'it keeps {", ".join(names)}' if names else 'run it with config.adapt.keep_params=1')
+    )
+
+
+def _is_plain(row: Row) -> bool:
+    return (row.method, row.start) == ('full', 'source')
+
+
+def read_encoder(workdir: str) -> Params:
+    """The parameters of the encoder alone, from the best checkpoint."""
+    step = checkpoints.find_step(workdir, 'best')
+    names = [n for n in checkpoints.param_shapes(workdir, step) if n.startswith('encoder/')]
+    params = checkpoints.read_params(workdir, step, names)
+    return traverse_util.unflatten_dict(params, sep='/')['encoder']
+
+
+def token_names(tokenizer: tokenizers.Tokenizer, ids: Sequence[int]) -> list[str]:
+    """What to call tokens, special ones as BERT does. Example: [102, 10226] -> '[SEP]', 'nicht'."""
+    special = {
+        tokenizer.bos_id: '[CLS]', tokenizer.eos_id: '[SEP]', tokenizer.unk_id: '[UNK]'
+    }  # fmt: skip
+    texts = tokenizer.decode_batch([[number] for number in ids])
+    return [special.get(n) or text or f'[{n}]' for n, text in zip(ids, texts, strict=True)]
+
+
+def compare(
+    sweep: Sweep, task: str, language: str, numbers: Sequence[int], adapted: pathlib.Path
+) -> tuple[list[Change], tokenizers.Tokenizer]:
+    """The changes from the source model to an adapted one, over some test examples.
+
+    Args:
+        sweep: Both are from.
+        task: Of the benchmark.
+        language: ISO code.
+        numbers: Of the test examples.
+        adapted: Workdir of the adapted model.
+
+    Raises:
+        UserError: the prepared test set is not the one that the sweep predicted.
+    """
+    name = topics.task_name(task, language)
+    test = sweep.prepare(name, 'test')
+    gold = sweep.gold(task, language)
+    examples = test.read(numbers)
+    if len(test) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
+        raise UserError(f'the prepared test set {test.folder} is not that of the results')
+    source = sweep.source_workdir
+    vocabulary = test.manifest['vocabulary']['size']
+    block = dict(config_lib.read_config(str(source)).model) | {'dtype': 'float32'}
+    model = runs.build_model(block, vocabulary, test.manifest['labels'])
+    encoder = bert.Bert(dataclasses.replace(model.config, matmul_dtype=None))
+    rows = [*examples, *[[]] * (-len(examples) % BATCH_SIZE)]
+    batches = [
+        features.classification(
+            rows[i : i + BATCH_SIZE],
+            lengths={'inputs': sweep.max_tokens},
+            conventions=features.Conventions.of(test.manifest),
+        )
+        for i in range(0, len(rows), BATCH_SIZE)
+    ]
+    before, after = (
+        first_attention(encoder, read_encoder(str(workdir)), batches)[: len(examples)]
+        for workdir in (source, adapted)
+    )
+    tokens, segments = (
+        np.concatenate([batch[f'encoder_{key}'] for batch in batches])[: len(examples)]
+        for key in ('input_tokens', 'segment_ids')
+    )
+    tokenizer = tokenizers.of_workdir(source, config_lib.read_about(str(source)))
+    return changes(np.where(segments > 0, tokens, -1), before, after), tokenizer
+
+
+def table(made: Sequence[Change], names: Sequence[str], top: int) -> Table:
+    """The `top` tokens that gain most attention, and those that lose most.
+
+    Args:
+        made: The largest increase first.
+        names: What each token is called.
+        top: How many of each sign.
+    """
+    rows = list(zip(names, made, strict=True))
+    gains = [row for row in rows[:top] if row[1].change > 0]
+    losses = [row for row in rows[::-1][:top] if row[1].change < 0]
+    return Table(
+        'Change of attention from the first token, topmost layer, percent points',
+        (
+            Column('percent points', 'change'),
+            Column('occurs', 'places'),
+            Column('occurs', 'examples'),
+        ),
+        tuple(
+            TableRow(name, kind, (
+                Cell(one.change, decimals=2, sign='+'),
+                Cell(text=str(one.places)),
+                Cell(text=str(one.examples)),
+            ))
+            for kind, part in (('gain', gains), ('loss', losses))
+            for name, one in part
+        ),
+        'token',
+    )  # fmt: skip
+
+
+def write_csv(path: str | pathlib.Path, made: Sequence[Change], names: Sequence[str]) -> None:
+    """Writes every token, in the order given."""
+    head = ('token', 'id', 'change', 'change_each', 'places', 'examples')
+    rows = (
+        (name, c.token, c.change, c.each, c.places, c.examples)
+        for name, c in zip(names, made, strict=True)
+    )
+    files.write(path, render.comma_separated(head, rows, decimals=6))

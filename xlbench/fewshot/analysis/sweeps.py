@@ -1,0 +1,303 @@
+"""Reads the workdir of a sweep, finished or not; xlbench/fewshot/results.py says what is in it."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from xlbench import errors, files, foreign
+from xlbench.benchmarks import topics
+from xlbench.data import prepared
+from xlbench.fewshot import predictions, results
+from xlbench.fewshot.predictions import TestSet
+from xlbench.fewshot.results import ZERO_SHOT, Key, Row
+
+Config = Mapping[str, Any]  # A config as JSON has it: blocks, lists, numbers and texts.
+
+
+class _Adapt(msgspec.Struct):
+    """What is read of config.adapt, or of what a later command asked for; None is all there are."""
+
+    languages: list[str] | None = None
+    shots: list[int] | None = None
+    methods: list[str] | None = None
+    starts: list[str] | None = None
+    buckets: int | list[int] = 0
+    dev: str | None = None
+    lengths: dict[str, int] = {}
+
+    def asks_for(self, language: str, shots: int, method: str, start: str) -> bool:
+        """Whether a group is among what is asked for."""
+        named = (self.languages, self.shots, self.methods, self.starts)
+        pairs = zip(named, (language, shots, method, start), strict=True)
+        return all(values is None or value in values for values, value in pairs)
+
+
+class _Data(msgspec.Struct):
+    """What is read of config.source.data."""
+
+    root: str = ''
+    vocabulary: str = ''
+    sample: bool = False
+    vocabulary_size: int | None = None
+
+
+class _Source(msgspec.Struct):
+    data: _Data = msgspec.field(default_factory=_Data)
+
+
+class _Config(msgspec.Struct):
+    task: str = ''
+    adapt: _Adapt = msgspec.field(default_factory=_Adapt)
+    source: _Source = msgspec.field(default_factory=_Source)
+    source_workdir: str = ''
+
+
+class About(msgspec.Struct):
+    """What is read of the config.json of a sweep; what earlier versions did not write is None.
+
+    Attributes:
+        config: Of the sweep.
+        asked: What each command that added to the sweep asked for.
+        data: 'sample' or 'files'.
+        cwd: Where the sweep was begun.
+        contents: '<task>/<split>' -> `Prepared.content` of what was read.
+        examples: '<task>/<split>' -> number of examples.
+        git: The commit of this code.
+        devices: The mesh, in words.
+        dtype: Of the model.
+        versions: Of packages.
+    """
+
+    config: _Config = msgspec.field(default_factory=_Config)
+    asked: list[_Adapt] | None = None
+    data: str | None = None
+    cwd: str | None = None
+    contents: dict[str, str] | None = None
+    examples: dict[str, int] | None = None
+    git: str | None = None
+    devices: str | None = None
+    dtype: str | None = None
+    versions: dict[str, str] | None = None
+
+
+class _Trained(msgspec.Struct):
+    """What is read of the config.json of the source-trained model."""
+
+    config: dict[str, Any] | None = None
+    contents: dict[str, str] | None = None
+    examples: dict[str, int] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """A sweep's workdir.
+
+    Attributes:
+        workdir: The folder.
+        config: The resolved config, as it is in config.json.
+        about: What is known of config.json.
+        rows: All rows, sorted by task, language, shots, method, start, learning rate, bucket, seed.
+        lanes: By `Row.key`, the place of a row among the predictions of its group, in workdirs of
+            earlier versions; None in others.
+        dropped: A sentence if the last line of results.jsonl was left out; else ''.
+    """
+
+    workdir: pathlib.Path
+    config: Config
+    about: About
+    rows: tuple[Row, ...]
+    lanes: Mapping[Key, int | None]
+    dropped: str = ''
+
+    @classmethod
+    def read(cls, workdir: str | pathlib.Path) -> 'Sweep':
+        """Reads a workdir; UserError if it is none, or if nothing in it is finished yet."""
+        folder = pathlib.Path(workdir)
+        if not foreign.file(folder, 'results.jsonl'):
+            inner = sorted(path.parent.name for path in folder.glob('*/results.jsonl'))
+            hint = f'; did you mean its subfolder {inner[0]}?' if inner else ''
+            raise errors.UserError(
+                f'{workdir} has no results.jsonl, so it is no workdir of xlbench.fewshot, or no '
+                f'adaptation of it is finished{hint}'
+            )
+        path = foreign.file(folder, 'config.json') or folder / 'config.json'
+        info = files.read_json(path, dict[str, Any])
+        about = files.check_type(info, About, str(path))
+        config = info.get('config', {})
+        topics.add(config)
+        lines, _, dropped = results.read_rows(folder / 'results.jsonl')
+        if not lines:
+            raise errors.UserError(f'no adaptation of {workdir} is finished; continue the sweep')
+        rows = sorted((row for row, _ in lines), key=lambda row: _sortable(row.key))
+        lanes = {row.key: lane for row, lane in lines}
+        return cls(folder, config, about, tuple(rows), lanes, dropped)
+
+    # ------------------------------------------------------------------------- what it is about
+
+    @property
+    def task(self) -> str:
+        """Of the benchmark, or a user's own."""
+        return self.about.config.task
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether its data is the embedded sample corpora."""
+        return self.about.data == 'sample'
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of an input; longer ones were cut."""
+        return self.about.config.adapt.lengths['inputs']
+
+    def buckets(self, language: str, shots: int, method: str, start: str) -> set[int]:
+        """The numbers of the buckets that a group is to be adapted to."""
+        return {
+            number
+            for asked in self.about.asked or [self.about.config.adapt]
+            if asked.asks_for(language, shots, method, start)
+            for number in results.bucket_numbers(asked.buckets)
+        }
+
+    # ------------------------------------------------------------------------ the source model
+
+    @property
+    def source_workdir(self) -> pathlib.Path:
+        """Where the source-trained model is, or was."""
+        if not (named := self.about.config.source_workdir):
+            return self.workdir / 'source'
+        return pathlib.Path(self._where(named))
+
+    @functools.cached_property
+    def _trained(self) -> _Trained:
+        """Of the source-trained model; empty if its workdir is not there any more."""
+        path = foreign.file(self.source_workdir, 'config.json')
+        return files.read_json(path, _Trained) if path else _Trained()
+
+    @property
+    def source_config(self) -> Config:
+        """The config of the source-trained model."""
+        return self._trained.config or self.config.get('source', {})
+
+    @property
+    def source_examples(self) -> Mapping[str, int]:
+        """'<task>/<split>' -> number of examples, of what the source model was trained with."""
+        return self._trained.examples or self.about.examples or {}
+
+    @functools.cached_property
+    def source(self) -> str:
+        """Equal for sweeps that adapt the same source-trained model: a hash of its config."""
+        text = json.dumps(self.source_config, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    # ---------------------------------------------------------------------------- prepared data
+
+    @property
+    def data_root(self) -> str:
+        """Where the prepared data is, as it is found from the current folder."""
+        return self._where(self.about.config.source.data.root)
+
+    @property
+    def vocabulary(self) -> str:
+        """As `xlbench.prepare --vocabulary` takes it."""
+        return self.about.config.source.data.vocabulary
+
+    def open_prepared(self, name: str, split: str) -> prepared.Prepared:
+        """The prepared examples of a SeqIO task that the sweep has read.
+
+        Raises:
+            prepared.NotPrepared: They are not there any more.
+        """
+        contents = {**(self._trained.contents or {}), **(self.about.contents or {})}
+        content = contents.get(f'{name}/{split}')
+        return prepared.open_recorded(self.data_root, self.vocabulary, name, split, content)
+
+    def prepare(self, name: str, split: str) -> prepared.Prepared:
+        """The examples of a SeqIO task as this code prepares them, made if they are not there."""
+        data = self.about.config.source.data
+        prepared.ensure(
+            [(name, split)],
+            root=self.data_root,
+            vocabulary=self.vocabulary,
+            sample=data.sample,
+            vocabulary_size=data.vocabulary_size or 0,
+        )
+        return prepared.open_task(self.data_root, self.vocabulary, name, split)
+
+    def _where(self, folder: str) -> str:
+        """A folder of the config; a relative one starts where the sweep was run, or else here."""
+        begun = os.path.join(self.about.cwd or '', folder)
+        return begun if os.path.isdir(begun) else folder
+
+    # ------------------------------------------------------------------------------ its results
+
+    def learning_rate(
+        self, task: str, language: str, shots: int, method: str = 'full', start: str = 'source'
+    ) -> float | None:
+        """The learning rate of a group's reported scores; None if nothing of it is finished.
+
+        It is the one with the highest mean dev score over buckets, the smaller one of equals. Only
+        those compete that have the most finished buckets: means over other buckets do not compare.
+        Without a dev set it is the smallest.
+        """
+        return self._rates.get((task, language, shots, method, start))
+
+    @functools.cached_property
+    def _rates(self) -> dict[tuple[str, str, int, str, str], float]:
+        groups: dict[tuple[str, str, int, str, str], dict[float, list[Row]]] = {}
+        for row in self.rows:
+            if row.status == 'done' and row.learning_rate is not None:
+                groups.setdefault(row.group, {}).setdefault(row.learning_rate, []).append(row)
+        chosen = {}
+        for group, rates in groups.items():
+            most = max(map(len, rates.values()))
+            full = {rate: rows for rate, rows in rates.items() if len(rows) == most}
+            chosen[group] = min(full, key=lambda rate: (-_mean_dev(full[rate]), rate))
+        return chosen
+
+    def zero_shot(self, task: str, language: str, start: str = 'source') -> np.ndarray:
+        """[W] uint8: predictions of the model without adaptation."""
+        return self._load(predictions.path_of(self.workdir, task, language, ZERO_SHOT, start))
+
+    def gold(self, task: str, language: str) -> np.ndarray:
+        """[W] uint8: the right labels of the test set."""
+        return self._load(predictions.path_of(self.workdir, task, language, 'gold'))
+
+    def predicted(self, row: Row) -> np.ndarray:
+        """[W] uint8: predictions of an adapted model."""
+        lane = self.lanes.get(row.key)
+        if lane is None:
+            path, lane = row.predictions(self.workdir), row.bucket
+        else:
+            path = row.earlier_predictions(self.workdir)
+        table = self._load(path)
+        if table.ndim == 1:
+            return table
+        if lane is None or lane >= len(table):
+            raise errors.UserError(f'{self.workdir} has no predictions of {row.key}')
+        return table[lane]
+
+    def _load(self, path: pathlib.Path) -> np.ndarray:
+        return predictions.load(self.workdir, path)
+
+    def test_set(self, task: str, language: str) -> TestSet:
+        """The names of the labels, and the number of test examples, as far as they are noted."""
+        return predictions.read_test_set(self.workdir, task, language) or TestSet()
+
+
+def _mean_dev(rows: Sequence[Row]) -> float:
+    scores = [row.dev_score for row in rows]
+    # fsum does not depend on the order in which adaptations ended.
+    return -math.inf if None in scores else math.fsum(scores) / len(scores)
+
+
+def _sortable(key: Key) -> tuple[tuple[bool, str | float], ...]:
+    return tuple((value is not None, 0 if value is None else value) for value in key)
