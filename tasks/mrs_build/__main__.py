@@ -40,11 +40,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from xlbench import benchmarks, errors
 from xlbench.errors import UserError
-from xlbench.tasks.mrs_build import build, plugins, splits
+from xlbench.tasks.mrs_build import build, plugins, stats
+from xlbench.tasks.mrs_build.options import Options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -59,49 +59,11 @@ def main(argv: Sequence[str]) -> int:
     args['language_model'] = args['language_model'] or plugins.bundled_model()
     args['work'] = args['work'] or os.path.join(args['output'], 'mrs_build')
     try:
-        stats = build.build(build.Options(**args), redo)
+        counted = build.build(Options(**args), redo)
     except OSError as error:
         raise UserError(f'{error.filename or args["output"]}: {error.strerror or error}') from error
-    print(table(stats))
+    print(stats.table(counted))
     return 0
-
-
-def table(stats: dict[str, Any]) -> str:
-    """The statistics for people to read, like the paper's Table 1."""
-    head = ('language', *splits.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
-    rows = [head]
-    for lang, told in stats['languages'].items():
-        dropped = told['dropped']
-        numbers = [told[name] for name in (*splits.SPLITS, 'tokens', 'responses')]
-        numbers += [told['translated responses'], dropped.get('duplicate', 0)]
-        rows.append((lang, *(f'{n:,}' for n in [*numbers, dropped.get('toxic', 0)])))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        '  '.join(
-            [
-                row[0].ljust(widths[0]),
-                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
-        for row in rows
-    ]
-    malformed: dict[str, int] = {}
-    for dump in stats['dumps']:
-        for reason, count in dump['malformed'].items():
-            malformed[reason] = malformed.get(reason, 0) + count
-    for what, total, reasons in (
-        ('lines', sum(dump['lines'] for dump in stats['dumps']), malformed),
-        ('comments', stats['comments']['read'], stats['comments']['dropped']),
-        ('replies', stats['replies']['read'], stats['replies']['dropped']),
-    ):
-        told = ', '.join(f'{count:,} {reason}' for reason, count in reasons.items())
-        lines.append(f'{total:,} {what}; left out: {told or "none"}')
-    if unscored := sum(told['without a toxicity score'] for told in stats['languages'].values()):
-        lines.append(f'{unscored:,} pairs have no toxicity score and were kept')
-    for dump in stats['dumps']:
-        if dump['damage']:
-            lines.append(f'{dump["name"]} is damaged at its end: {dump["damage"]}')
-    return '\n'.join(lines)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -202,15 +164,15 @@ def _years(text: str) -> tuple[int, ...]:
 
 def _by_language(name: str, given: Sequence[str], languages: Sequence[str]) -> dict[str, str]:
     """['de=FILE'] -> {'de': 'FILE'}"""
-    found = {}
+    paths = {}
     for text in given:
         lang, equals, path = text.partition('=')
-        if not equals or lang in found:
+        if not equals or lang in paths:
             raise UserError(f'--{name}={text}: not LANG=FILE, once for each language')
         if lang not in languages:
             raise errors.unknown('language', lang, languages, f'Mend --{name}')
-        found[lang] = path
-    return found
+        paths[lang] = path
+    return paths
 
 
 if __name__ == '__main__':

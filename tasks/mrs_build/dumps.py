@@ -9,13 +9,14 @@ whatever files they stand in.
 import bz2
 import collections
 import gzip
+import io
 import json
 import lzma
 import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import orjson
 from backports import zstd
@@ -160,12 +161,12 @@ def scan(data: bytes, path: str, num_partitions: int) -> collections.Counter[str
 # Files -> blocks.
 
 
-def _zstd(raw: IO[bytes]) -> Any:
+def _zstd(raw: BinaryIO) -> io.BufferedIOBase:
     # Dumps are written with windows of 2 GiB (zstd --long=31); the default allows 128 MiB.
     return zstd.ZstdFile(raw, options={zstd.DecompressionParameter.window_log_max: 31})
 
 
-_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {
+_OPENERS: dict[str, Callable[[BinaryIO], io.BufferedIOBase]] = {
     '.zst': _zstd,
     '.bz2': bz2.BZ2File,
     '.xz': lzma.LZMAFile,
@@ -200,8 +201,8 @@ class Reader:
         inside = False  # Inside a line that was longer than a block.
         for chunk in self._chunks():
             if inside:
-                _, found, chunk = chunk.partition(b'\n')
-                inside = not found
+                _, line_end, chunk = chunk.partition(b'\n')
+                inside = not line_end
             buffer += chunk
             while len(buffer) >= self._block:
                 end = buffer.rfind(b'\n', 0, self._block) + 1

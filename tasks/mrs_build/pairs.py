@@ -69,8 +69,8 @@ def join(
     writer = shards.Writer(path, num_partitions)
     pairs = _replies(comments, counts)
     while batch := list(itertools.islice(pairs, BATCH)):
-        found = identify([pair.text for pair in batch])
-        for pair, (lang, confidence) in zip(batch, found, strict=True):
+        identified = identify([pair.text for pair in batch])
+        for pair, (lang, confidence) in zip(batch, identified, strict=True):
             if confidence <= min_confidence:
                 counts['dropped/language not sure'] += 1
             elif lang not in languages:

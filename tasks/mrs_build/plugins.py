@@ -14,8 +14,8 @@ import importlib.util
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from xlbench.errors import UserError
 
 Identify = Callable[[Sequence[str]], Sequence[tuple[str, float]]]
 Score = Callable[[Sequence[str], Sequence[str], str], Sequence[float]]
+Answer = TypeVar('Answer', float, tuple[str, float])  # To one text.
 
 _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
@@ -33,7 +34,7 @@ def is_function(spec: str) -> bool:
     return bool(_FUNCTION.fullmatch(spec)) and not os.path.exists(spec)
 
 
-def _function(spec: str) -> Callable[..., Any]:
+def _function(spec: str) -> Callable[..., Iterable[Answer]]:
     module, name = spec.split(':')
     try:
         return getattr(importlib.import_module(module), name)
@@ -41,17 +42,19 @@ def _function(spec: str) -> Callable[..., Any]:
         raise UserError(f'{spec} cannot be imported: {error}') from None
 
 
-def _call(spec: str, function: Callable[..., Any], texts: Sequence[str], *more: str) -> list[Any]:
+def _call(
+    spec: str, function: Callable[..., Iterable[Answer]], texts: Sequence[str], *more: str
+) -> list[Answer]:
     try:
-        found = list(function(texts, *more))
+        answers = list(function(texts, *more))
     except Exception as error:
         raise UserError(f'{spec} failed: {type(error).__name__}: {error}') from error
-    if len(found) != len(texts):
-        raise UserError(f'{spec} gave {len(found)} answers to {len(texts)} texts')
-    return found
+    if len(answers) != len(texts):
+        raise UserError(f'{spec} gave {len(answers)} answers to {len(texts)} texts')
+    return answers
 
 
-def _share(spec: str, value: Any) -> float:
+def _share(spec: str, value: float | str) -> float:
     """A number from 0 to 1."""
     try:
         number = float(value)
@@ -85,11 +88,11 @@ def identifier(spec: str) -> Identify:
         function = _function(spec)
 
         def identify(texts: Sequence[str]) -> list[tuple[str, float]]:
-            found = _call(spec, function, texts)
+            answers = _call(spec, function, texts)
             try:
-                return [(str(lang), _share(spec, confidence)) for lang, confidence in found]
+                return [(str(lang), _share(spec, confidence)) for lang, confidence in answers]
             except (TypeError, ValueError):
-                raise UserError(f'{spec} gave {found[0]!r}, not (language, confidence)') from None
+                raise UserError(f'{spec} gave {answers[0]!r}, not (language, confidence)') from None
 
         return identify
     import fasttext
@@ -101,13 +104,13 @@ def identifier(spec: str) -> Identify:
         raise UserError(f'{spec} is no model of fastText that names languages: {error}') from None
 
     def predict(texts: Sequence[str]) -> list[tuple[str, float]]:
-        found = []
+        identified = []
         for text in texts:
             labels, scores = model.predict(text)
             label = labels[0].removeprefix('__label__') if labels else ''
             # float32 sums of the softmax reach 1.00005.
-            found.append((label, min(float(scores[0]), 1.0) if labels else 0.0))
-        return found
+            identified.append((label, min(float(scores[0]), 1.0) if labels else 0.0))
+        return identified
 
     return predict
 
@@ -167,13 +170,13 @@ def _indexed(folder: str) -> Score:
 
     def score(keys: Sequence[str], texts: Sequence[str], lang: str) -> list[float]:
         del texts, lang
-        wanted = np.array([_hash(key) for key in keys], np.uint64)
+        hashed = np.array([_hash(key) for key in keys], np.uint64)
         # The last of equal keys: a later line of the file is the newer one.
-        places = np.searchsorted(hashes, wanted, side='right') - 1
+        places = np.searchsorted(hashes, hashed, side='right') - 1
         if not len(hashes):
             return [math.nan] * len(keys)
-        found = (places >= 0) & (hashes[places] == wanted)
-        return np.where(found, scores[places], np.nan).tolist()
+        is_there = (places >= 0) & (hashes[places] == hashed)
+        return np.where(is_there, scores[places], np.nan).tolist()
 
     return score
 

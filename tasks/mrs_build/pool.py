@@ -10,13 +10,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from multiprocessing import connection
-from typing import Any
+from types import TracebackType
+from typing import TypeVar, TypeVarTuple
 
 from xlbench.errors import UserError
 
 _WAIT = 0.2  # Seconds.
 _SAY = 10.0  # Seconds between lines where they stay.
 _END = object()
+
+Args = TypeVarTuple('Args')
+Item = TypeVar('Item')
+Result = TypeVar('Result')
 
 
 def _start() -> None:
@@ -45,14 +50,21 @@ class Pool:
             self._executor = futures.ProcessPoolExecutor(self.workers, context, _start)
         return self
 
-    def __exit__(self, kind: Any, *error: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._executor:
             self._executor.shutdown(wait=not kind, cancel_futures=True)
         if kind:  # What the others are at is lost; nobody waits for it.
             for process in set(multiprocessing.active_children()) - self._others:
                 process.terminate()
 
-    def run(self, work: Callable[..., Any], jobs: Iterable[Sequence[Any]]) -> Iterator[Any]:
+    def run(
+        self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]
+    ) -> Iterator[Result]:
         """Yields work(*job) for each job, as they end; at most two more than workers are begun."""
         if self._executor is None:
             for job in jobs:
@@ -73,7 +85,7 @@ class Pool:
             ) from error
 
 
-def merged(streams: Sequence[Iterable[Any]], threads: int) -> Iterator[Any]:
+def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:
     """The items of several streams, `threads` of which are read ahead at a time.
 
     The first error of a stream is raised here.
@@ -88,7 +100,7 @@ def merged(streams: Sequence[Iterable[Any]], threads: int) -> Iterator[Any]:
     items: queue.Queue = queue.Queue(1)
     stop = threading.Event()
 
-    def put(item: Any, error: BaseException | None = None) -> None:
+    def put(item: object, error: BaseException | None = None) -> None:
         while not stop.is_set():
             try:
                 return items.put((item, error), timeout=_WAIT)

@@ -9,7 +9,8 @@ import collections
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO
 
 from backports import zstd
 
@@ -89,6 +90,26 @@ def counts(path: str) -> collections.Counter[str]:
         return collections.Counter(json.loads(file.read(length)))
 
 
-def _end(file) -> tuple[int, int, bytes]:
+def total(paths: Iterable[str]) -> collections.Counter[str]:
+    """The counts of several files."""
+    every: collections.Counter[str] = collections.Counter()
+    for path in paths:
+        every.update(counts(path))
+    return every
+
+
+def reasons(counts: Mapping[str, int], name: str) -> collections.Counter[str]:
+    """The counts of NAME/REASON by reason, without zeros."""
+    start = f'{name}/'
+    return collections.Counter(
+        {
+            key.removeprefix(start): n
+            for key, n in sorted(counts.items())
+            if key.startswith(start) and n
+        }
+    )
+
+
+def _end(file: BinaryIO) -> tuple[int, int, bytes]:
     file.seek(-_END.size, os.SEEK_END)
     return _END.unpack(file.read(_END.size))

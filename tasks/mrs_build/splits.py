@@ -87,8 +87,8 @@ class Filter:
             for start in range(0, len(chosen) if spec else 0, BATCH):
                 batch = chosen[start : start + BATCH]
                 score = plugins.scorer(spec)
-                found = score([keys[i] for i in batch], [texts[i] for i in batch], lang)
-                for i, value in zip(batch, found, strict=True):
+                scores = score([keys[i] for i in batch], [texts[i] for i in batch], lang)
+                for i, value in zip(batch, scores, strict=True):
                     kept[i] = not value > max_score
                     counts['unscored'] += math.isnan(value)
         counts['toxic'] += kept.count(False)
@@ -158,14 +158,14 @@ def _kept(
     # Neighbours are of different threads and times.
     pairs = sorted(distinct.values(), key=lambda pair: (zlib.crc32(pair.id.encode()), pair.id))
     places = [split_of(pair.thread) for pair in pairs]
-    found: collections.Counter[str] = collections.Counter()
+    judged: collections.Counter[str] = collections.Counter()
     kept = toxicity.allowed(
         [f't1_{pair.id}' for pair in pairs],
         [pair.text for pair in pairs],
         lang,
         [lang == 'en' and place != 'train' for place in places],
-        found,
+        judged,
     )
-    counts[f'dropped/{lang}/toxic'] += found['toxic']
-    counts[f'unscored/{lang}'] += found['unscored']
+    counts[f'dropped/{lang}/toxic'] += judged['toxic']
+    counts[f'unscored/{lang}'] += judged['unscored']
     return [(p, place) for p, place, keep in zip(pairs, places, kept, strict=True) if keep]

@@ -24,6 +24,7 @@ from xlbench.tasks.mrs_build import (
     responses,
     shards,
     splits,
+    stats as stats_lib,
 )
 
 TRAIN = ['th00', 'th01', 'th03', 'th04', 'th05', 'th06']
@@ -255,7 +256,7 @@ def test_statistics_tell_what_was_dropped_and_why(paths, built):
     en = stats['languages']['en']
     assert (en['train'], en['valid'], en['test'], en['responses']) == (21, 2, 4, 7)
     assert en['dropped'] == {'duplicate': 2}
-    assert '21  ' in command.table(stats) and '12 lines' not in command.table(stats)
+    assert '21  ' in stats_lib.table(stats) and '12 lines' not in stats_lib.table(stats)
 
 
 def test_the_readers_of_the_layout_accept_it(built):

@@ -1,0 +1,130 @@
+"""The options of a build, and the settings that decide about the files of each step."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import IO
+
+from xlbench.errors import UserError
+from xlbench.tasks.mrs_build import plugins, splits
+
+# Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.
+_PARTITION = 16 * 2**20
+_MIN_PARTITIONS, _MAX_PARTITIONS = 16, 4096
+
+Setting = str | int | float | list[str] | list[int] | dict[str, str]
+Settings = dict[str, dict[str, Setting]]  # {step: {name of a flag: what it stands for}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The command line, see __main__.py.
+
+    Attributes:
+      translations: a file for each language that has one.
+      mapping: likewise.
+    """
+
+    dumps: tuple[str, ...]
+    output: str
+    work: str
+    workers: int
+    languages: tuple[str, ...]
+    language_model: str
+    min_confidence: float
+    english_years: tuple[int, ...]
+    toxicity: str
+    max_toxicity: float
+    strict_toxicity: str
+    max_strict_toxicity: float
+    min_count: int
+    max_responses: int
+    response_pairs: str
+    translations: Mapping[str, str]
+    mapping: Mapping[str, str]
+    max_bad: float
+    partitions: int
+
+    @property
+    def toxicity_filter(self) -> splits.Filter:
+        """What is too toxic."""
+        return splits.Filter(
+            self.toxicity,
+            self.max_toxicity,
+            self.strict_toxicity,
+            self.max_strict_toxicity,
+        )
+
+    @functools.cached_property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each dump."""
+        return {path: os.path.getsize(path) for path in self.dumps}
+
+    @functools.cached_property
+    def num_partitions(self) -> int:
+        """As given, or by the size of the dumps."""
+        by_size = sum(self.sizes.values()) // _PARTITION
+        return self.partitions or min(max(by_size, _MIN_PARTITIONS), _MAX_PARTITIONS)
+
+
+STEPS = {
+    'scan': ('dumps', 'partitions'),
+    'pair': ('languages', 'language_model', 'min_confidence', 'english_years'),
+    'split': ('toxicity', 'max_toxicity', 'strict_toxicity', 'max_strict_toxicity'),
+    'publish': ('min_count', 'max_responses', 'response_pairs', 'translations', 'mapping'),
+}
+
+
+def settings(options: Options) -> Settings:
+    """What decides about the files of each step, by the names of flags.
+
+    Neither folders nor the order of dumps nor the number of workers are among it.
+    """
+    dumps = sorted(map(dump_name, options.dumps))
+    if len(set(dumps)) < len(dumps):
+        raise UserError('a dump is given twice; name each of them once')
+    by_content: dict[str, Setting] = {
+        'dumps': dumps,
+        'partitions': options.num_partitions,
+        'languages': list(options.languages),
+        'english_years': list(options.english_years),
+        'translations': {lang: _named(path) for lang, path in options.translations.items()},
+        'mapping': {lang: _named(path) for lang, path in options.mapping.items()},
+    }
+    for name in ('language_model', 'toxicity', 'strict_toxicity'):
+        by_content[name] = _named(getattr(options, name))
+    return {
+        step: {name: by_content.get(name, getattr(options, name)) for name in names}
+        for step, names in STEPS.items()
+    }
+
+
+def _named(spec: str) -> str:
+    """A function by its name, a file by a hash of its contents."""
+    if not spec or plugins.is_function(spec):
+        return spec
+    with _opened(spec) as file:
+        return f'sha256 {hashlib.file_digest(file, "sha256").hexdigest()[:16]}'
+
+
+def dump_name(dump: str) -> str:
+    """The name of a dump, and a hash of its size and of the first and last MiB of it.
+
+    Example: /data/RC_2018-01.zst -> RC_2018-01.zst 0b5aa1ba3d2c4f01
+    """
+    with _opened(dump) as file:
+        size = file.seek(0, os.SEEK_END)
+        digest = hashlib.sha256(str(size).encode())
+        for start in (0, max(0, size - 2**20)):
+            file.seek(start)
+            digest.update(file.read(2**20))
+    return f'{os.path.basename(dump)} {digest.hexdigest()[:16]}'
+
+
+def _opened(path: str) -> IO[bytes]:
+    try:
+        return open(path, 'rb')
+    except OSError as error:
+        raise UserError(f'{path} cannot be read: {error.strerror or error}') from None

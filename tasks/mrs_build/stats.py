@@ -1,0 +1,140 @@
+"""The statistics of a build, as OUTPUT/mrs/stats.json has them, and as people read them."""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+from xlbench.tasks.mrs_build import shards, splits
+from xlbench.tasks.mrs_build.options import Options, Settings
+from xlbench.tasks.mrs_build.scan import Dump
+
+_COLUMNS = ('language', *splits.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
+
+
+class DumpStats(TypedDict):
+    """Of one dump: its lines, those that are no comments by reason, and what damaged its end."""
+
+    name: str
+    lines: int
+    malformed: Mapping[str, int]
+    damage: str
+
+
+class CommentStats(TypedDict):
+    """Comments that were read, and those that were dropped, by reason."""
+
+    read: int
+    dropped: Mapping[str, int]
+
+
+# Replies that were read, those that are there twice, and those that were dropped, by reason.
+ReplyStats = TypedDict(
+    'ReplyStats', {'read': int, 'copies of comments': int, 'dropped': Mapping[str, int]}
+)
+
+# Of one language: pairs of each split, tokens, pairs that were dropped, and its response set.
+LanguageStats = TypedDict(
+    'LanguageStats',
+    {
+        'train': int,
+        'valid': int,
+        'test': int,
+        'tokens': int,
+        'dropped': Mapping[str, int],
+        'without a toxicity score': int,
+        'responses': NotRequired[int],
+        'translated responses': NotRequired[int],
+        'toxic responses': NotRequired[int],
+        'responses without a toxicity score': NotRequired[int],
+    },
+)
+
+
+class Stats(TypedDict):
+    """All that is counted, and the settings of the build."""
+
+    settings: Settings
+    dumps: list[DumpStats]
+    comments: CommentStats
+    replies: ReplyStats
+    languages: dict[str, LanguageStats]
+
+
+def count(
+    options: Options,
+    settings: Settings,
+    scanned: Sequence[Dump],
+    paired: Sequence[str],
+    split: Sequence[str],
+) -> Stats:
+    """The statistics of all steps before the response sets.
+
+    Args:
+      options: of the build.
+      settings: of its steps.
+      scanned: the dumps.
+      paired: shards of pairs.
+      split: shards of lines of the final files.
+    """
+    by_dump = sorted([dump.name, dump.counts(), dump.read.damage] for dump in scanned)
+    scan = sum((counts for _, counts, _ in by_dump), collections.Counter())
+    pair, final = shards.total(paired), shards.total(split)
+    return {
+        'settings': settings,
+        'dumps': [
+            {
+                'name': name,
+                'lines': counts['lines'],
+                'malformed': shards.reasons(counts, 'malformed'),
+                'damage': damage,
+            }
+            for name, counts, damage in by_dump
+        ],
+        'comments': {'read': scan['comments'], 'dropped': shards.reasons(scan, 'dropped')},
+        'replies': {
+            'read': pair['replies'],
+            'copies of comments': pair['repeated comments'],
+            'dropped': shards.reasons(pair, 'dropped'),
+        },
+        'languages': {
+            lang: {
+                **{place: final[f'pairs/{place}/{lang}'] for place in splits.SPLITS},
+                'tokens': final[f'tokens/{lang}'],
+                'dropped': shards.reasons(final, f'dropped/{lang}'),
+                'without a toxicity score': final[f'unscored/{lang}'],
+            }
+            for lang in options.languages
+        },
+    }
+
+
+def table(stats: Stats) -> str:
+    """The statistics for people to read, like the paper's Table 1."""
+    rows = [_COLUMNS]
+    for lang, of_lang in stats['languages'].items():
+        dropped = of_lang['dropped']
+        numbers = [of_lang[name] for name in (*splits.SPLITS, 'tokens', 'responses')]
+        numbers += [of_lang['translated responses'], dropped.get('duplicate', 0)]
+        rows.append((lang, *(f'{n:,}' for n in [*numbers, dropped.get('toxic', 0)])))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for name, *cells in rows:
+        right = [c.rjust(w) for c, w in zip(cells, widths[1:], strict=True)]
+        lines.append('  '.join([name.ljust(widths[0]), *right]))
+    malformed: dict[str, int] = {}
+    for dump in stats['dumps']:
+        for reason, number in dump['malformed'].items():
+            malformed[reason] = malformed.get(reason, 0) + number
+    for what, number, reasons in (
+        ('lines', sum(dump['lines'] for dump in stats['dumps']), malformed),
+        ('comments', stats['comments']['read'], stats['comments']['dropped']),
+        ('replies', stats['replies']['read'], stats['replies']['dropped']),
+    ):
+        left_out = ', '.join(f'{count:,} {reason}' for reason, count in reasons.items())
+        lines.append(f'{number:,} {what}; left out: {left_out or "none"}')
+    if unscored := sum(each['without a toxicity score'] for each in stats['languages'].values()):
+        lines.append(f'{unscored:,} pairs have no toxicity score and were kept')
+    for dump in stats['dumps']:
+        if dump['damage']:
+            lines.append(f'{dump["name"]} is damaged at its end: {dump["damage"]}')
+    return '\n'.join(lines)
