@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 
+import msgspec
 import mtg_files
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from xlbench import errors
 from xlbench.benchmarks import languages
-from xlbench.data import tokenizers
+from xlbench.data import tokenizers, vocabulary_files
 from xlbench.huggingface import charsmap
 from xlbench.inference import exported
 from xlbench.metrics import words
@@ -114,9 +115,14 @@ def test_sizes_of_public_models(root, tmp_path):
     tokenizers.loading._load.cache_clear()
     found = tokenizers.load(str(tmp_path), root)
     assert (found.vocab_size, found.num_pieces) == (448, pieces)  # No room for sentinels.
-    assert tokenizers.tokenizer.model_vocab_size({}, 250_100) == 250_112
-    assert tokenizers.tokenizer.model_vocab_size({'vocab_size': 32_100}, 32_100) == 32_100
-    assert tokenizers.tokenizer.model_vocab_size({'encoder': {'vocab_size': 99}}, 90) == 99
+    for config, pieces, rows in (
+        ('{}', 250_100, 250_112),
+        ('{"vocab_size": 32100}', 32_100, 32_100),
+        ('{"encoder": {"vocab_size": 99}}', 90, 99),
+        ('{"vocab_size": 99}', 100, 100),
+    ):
+        settings = msgspec.json.decode(config, type=vocabulary_files.Settings)
+        assert tokenizers.tokenizer.model_vocab_size(settings, pieces) == rows
 
 
 # --- Equal to transformers.
@@ -420,8 +426,8 @@ def test_what_is_not_supported(tmp_path, family, config, message):
     ('family', 'file', 'content', 'message'),
     [
         ('t5', 'spiece.model', b'no', 'spiece.model is not a SentencePiece model'),
-        ('bert-cased', 'vocab.txt', b'\xff\xfe', 'is not a WordPiece vocabulary'),
-        ('bart', 'merges.txt', b'a b c d\n', 'are no BPE model'),
+        ('bert-cased', 'vocab.txt', b'\xff\xfe', 'vocab.txt cannot be read as the vocabulary of b'),
+        ('bart', 'merges.txt', b'a b c d\n', 'vocab.json and merges.txt cannot be read as'),
         ('marian', 'target.spm', b'no', 'target.spm is not a SentencePiece model'),
         ('marian', 'vocab.json', b'{', 'vocab.json: not JSON: Input data was trunc'),
         ('t5', 'added_tokens.json', b'[]', 'added_tokens.json: Expected `object`, got `array`'),
@@ -617,15 +623,33 @@ def test_hub_offline_is_a_plain_error(tmp_path):
     assert result.stderr == ''
 
 
-def test_needs_neither_tensorflow_nor_transformers(root):
+def test_needs_no_tensorflow_and_no_pytorch(root, folder_of, tmp_path):
+    """transformers is for folders alone, and does not load the PyTorch that is installed."""
+    about = tmp_path / 'torch-2.13.0.dist-info' / 'METADATA'
+    about.parent.mkdir()
+    about.write_text('Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n')
+    (tmp_path / 'torch').mkdir()
+    (tmp_path / 'torch' / '__init__.py').write_text('raise AssertionError("PyTorch is imported")')
     code = (
         'import sys\n'
         'from xlbench.data import tokenizers, readers\n'
         f'tokenizers.load("sample", {root!r}).encode_batch(["a"])\n'
         'bad = {"tensorflow", "seqio", "jax", "transformers", "torch"} & set(sys.modules)\n'
         'assert not bad, bad\n'
+        f'sys.path.insert(0, {str(tmp_path)!r})\n'
+        f'tokenizers.load({folder_of("bert-cased")!r}, "")\n'
+        'import transformers\n'
+        'assert transformers.utils.is_torch_available()\n'
+        'bad = {"tensorflow", "seqio", "jax", "torch"} & set(sys.modules)\n'
+        'assert not bad, bad\n'
     )
-    subprocess.run([sys.executable, '-c', code], check=True)
+    result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, '', '')
+
+
+def test_a_folder_of_ordinary_files_is_read_without_a_word(folder_of, capfd):
+    tokenizers.load(folder_of('t5'), '')
+    assert capfd.readouterr() == ('', '')
 
 
 def test_a_size_that_is_too_small_for_a_vocabulary_says_which_one_works():

@@ -23,8 +23,8 @@ from flax import traverse_util
 from sentencepiece import sentencepiece_model_pb2
 
 from xlbench import convert, models
-from xlbench.data import tokenizers, vocabularies
-from xlbench.huggingface import checkpoint, hub, sentencepiece_json, tensors
+from xlbench.data import tokenizers
+from xlbench.huggingface import checkpoint, hub, sentencepiece_json, sentencepiece_models, tensors
 from xlbench.inference import exported, loading
 from xlbench.parallel import partitioning
 
@@ -317,7 +317,7 @@ def test_sentencepiece(tmp_path):
             if kind in with_table and seed % 40:
                 continue  # Its table takes seconds.
             with reader.case(seed, f'as tokenizer.json: {said}'):
-                fast = sentencepiece_json.from_proto(vocabularies.read_sentencepiece(str(path)))
+                fast = sentencepiece_json.from_proto(sentencepiece_models.read(path))
                 for text in TEXTS if fast else ():
                     fast.decode(fast.encode(text).ids)
 

@@ -8,7 +8,8 @@
   labelled      records of labelled texts
   buckets       the fixed examples of few-shot transfer
   tokenizers    the vocabulary of every model
-  vocabularies  the formats of vocabulary files
+  vocabularies  the families of vocabularies
+  vocabulary_files  the JSON files beside a vocabulary
   prepared      the format of prepared tasks
   mixing        the order of a stream of examples
   packing       several examples in one row
@@ -37,4 +38,5 @@ __all__ = [
     'rows',
     'tokenizers',
     'vocabularies',
+    'vocabulary_files',
 ]

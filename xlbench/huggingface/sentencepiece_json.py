@@ -43,7 +43,7 @@ def from_proto(proto: Any) -> tokenizers.Tokenizer | None:
     does not keep (tokenizer_config.json does, as split_special_tokens).
 
     Args:
-      proto: the content of a `.model`, see vocabularies.read_sentencepiece.
+      proto: the content of a `.model`, see sentencepiece_models.read.
 
     Raises:
       UserError: the model is damaged.

@@ -16,13 +16,13 @@ import xlbench
 from xlbench import config as config_lib, files, foreign, names
 from xlbench.config import signatures
 from xlbench.config.decoding import Options
-from xlbench.data import tokenizers, vocabularies
+from xlbench.data import tokenizers, vocabularies, vocabulary_files
 from xlbench.errors import UserError
-from xlbench.huggingface import hub, sentencepiece_json, tensors
+from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, tensors
 
 NOTES, CARD = 'xlbench.json', 'README.md'
 # Families whose class in transformers gives the ids that we give, from the files as they are; the
-# others get a tokenizer.json. PEGASUS: see vocabularies.py.
+# others get a tokenizer.json. PEGASUS: see tokenizers/objects.py.
 _AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'marian')
 
 
@@ -99,11 +99,11 @@ def write_tokenizer(
     if isinstance(tokenizer, tokenizers.ByteTokenizer):
         about = {'tokenizer_class': tokenizers.BYTES_CLASS, 'extra_ids': tokenizers.BYTES_SENTINELS}
         about |= {'model_max_length': max_length} if max_length else {}
-        tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, about)
+        tensors.write_json(folder / vocabulary_files.TOKENIZER_CONFIG, about)
         return []
     for file in hub.tokenizer_files(path) if path.is_dir() else [path]:
         shutil.copyfile(file, folder / (file.name if path.is_dir() else hub.TOKENIZER_JSON))
-    config = folder / vocabularies.TOKENIZER_CONFIG
+    config = folder / vocabulary_files.TOKENIZER_CONFIG
     content = tensors.read_json(config) if config.is_file() else {}
     before = dict(content)
     # transformers' classes decode no bytes, which a SentencePiece model may write.
@@ -124,7 +124,7 @@ def _write_sentencepiece(
     folder: pathlib.Path,
     max_length: int | None,
 ) -> list[str]:
-    proto = vocabularies.read_sentencepiece(str(path))
+    proto = sentencepiece_models.read(path)
     shutil.copyfile(path, folder / 'spiece.model')
     content: dict[str, Any] = {
         'eos_token': proto.pieces[tokenizer.eos_id].piece,
@@ -145,9 +145,9 @@ def _write_sentencepiece(
             'AutoTokenizer may cut texts into other ids: a tokenizer.json is written for unigram '
             'and BPE models only; encode texts with the package sentencepiece'
         ]
-    tensors.write_json(folder / vocabularies.TOKENIZER_CONFIG, content)
+    tensors.write_json(folder / vocabulary_files.TOKENIZER_CONFIG, content)
     tokens = {key: content[key] for key in ('eos_token', 'pad_token')}
-    tensors.write_json(folder / vocabularies.SPECIAL_TOKENS, tokens)
+    tensors.write_json(folder / vocabulary_files.SPECIAL_TOKENS, tokens)
     return remarks
 
 

@@ -1,13 +1,13 @@
 """Hugging Face's fast tokenizers, from their files."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from xlbench import errors
 from xlbench.benchmarks import languages
-from xlbench.data import vocabularies
+from xlbench.data import vocabularies, vocabulary_files
+from xlbench.data.tokenizers import objects
 from xlbench.data.tokenizers.tokenizer import MOST_PIECES, Tokenizer, digest, model_vocab_size
 
 # Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
@@ -32,9 +32,9 @@ class HuggingFaceTokenizer(Tokenizer):
       has_bytes: whether it has pieces that are bytes.
     """
 
-    def __init__(self, files: vocabularies.Files, name: str, family: str):
-        with vocabularies.no_panic(files.folder):
-            self._tokenizer, data = vocabularies.load(files, family)
+    def __init__(self, files: vocabulary_files.Files, name: str, family: str):
+        with objects.no_panic(files.folder):
+            self._tokenizer, data = objects.load(files, family)
         self.name, self.family = name, family
         # Not as many as there are: a vocabulary may have gaps, or a piece twice.
         self.num_pieces = max(self._tokenizer.get_vocab().values(), default=-1) + 1
@@ -55,7 +55,12 @@ class HuggingFaceTokenizer(Tokenizer):
         self._silent += [number for number, token in added.items() if token.special]
         self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
 
-    def _set_special(self, files: vocabularies.Files, to_id: Any, names: Mapping[str, str]) -> None:
+    def _set_special(
+        self,
+        files: vocabulary_files.Files,
+        to_id: Callable[[str], int | None],
+        names: Mapping[str, str],
+    ) -> None:
         """Sets the special ids, the languages' and how the target language is told.
 
         Args:
@@ -71,7 +76,7 @@ class HuggingFaceTokenizer(Tokenizer):
         }
         found: dict[str, int] = {}
         for role, (keys, usual) in roles.items():
-            tokens = [vocabularies.content(t) for key in keys if (t := files.setting(key))]
+            tokens = [vocabulary_files.content(t) for key in keys if (t := files.setting(key))]
             ids = [number for t in tokens or usual if (number := to_id(t)) is not None]
             if not ids and role in ('pad', 'eos'):
                 raise errors.UserError(
@@ -82,9 +87,9 @@ class HuggingFaceTokenizer(Tokenizer):
             found |= {role: ids[0]} if ids else {}
         self.pad_id, self.eos_id = found['pad'], found['eos']
         self.bos_id, self.unk_id = found.get('bos'), found.get('unk', -1)
-        start = files.model.get('decoder_start_token_id')
+        start = files.model.decoder_start_token_id
         default = found[vocabularies.FAMILIES[self.family].start]
-        self.decoder_start_id = default if start is None else int(start)
+        self.decoder_start_id = default if start is None else start
         numbers = {lang: to_id(token) for lang, token in names.items()}
         self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
         self._language_tokens = {lang: names[lang] for lang in self._language_ids}
@@ -96,7 +101,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str], target: bool = False) -> list[np.ndarray]:
         """Texts -> ids, each [length] int32, over all cores."""
-        with vocabularies.no_panic(f'vocabulary {self.name}'):
+        with objects.no_panic(f'vocabulary {self.name}'):
             encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(encoding.ids, np.int32) for encoding in encodings]
 

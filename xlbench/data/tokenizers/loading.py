@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from xlbench import errors, foreign, locks
-from xlbench.data import vocabularies
+from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, HuggingFaceTokenizer
 from xlbench.data.tokenizers.marian import MarianTokenizer
 from xlbench.data.tokenizers.sentencepieces import SentencePieceTokenizer
@@ -28,7 +28,7 @@ CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.
 SENTENCEPIECE_COPY = 'sentencepiece.model'
 
 
-def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
+def _from_files(files: vocabulary_files.Files, name: str) -> Tokenizer:
     if _is_bytes(files):
         return ByteTokenizer(name)
     try:
@@ -44,7 +44,7 @@ def _from_files(files: vocabularies.Files, name: str) -> Tokenizer:
         ) from error
 
 
-def _is_bytes(files: vocabularies.Files) -> bool:
+def _is_bytes(files: vocabulary_files.Files) -> bool:
     """Whether a folder is of ByT5, which has no vocabulary files."""
     return files.setting('tokenizer_class') == BYTES_CLASS
 
@@ -63,17 +63,17 @@ def _from_hub(spec: str) -> str:
         paths = [hub.fetch(repository, name, revision) for name in names]
         return [str(path) for path in paths if path]
 
-    configs = fetch(vocabularies.CONFIG_FILES)
-    found = fetch([vocabularies.TOKENIZER_FILE])
+    configs = fetch(vocabulary_files.CONFIG_FILES)
+    found = fetch([vocabulary_files.TOKENIZER_FILE])
     if not found:  # Else the others would not be read.
-        files = vocabularies.Files.read(os.path.dirname(configs[0])) if configs else None
+        files = vocabulary_files.Files.read(os.path.dirname(configs[0])) if configs else None
         if files and _is_bytes(files):
             return files.folder
         family = vocabularies.family_of(files) if files else 'other'
         found = fetch(vocabularies.FAMILIES[family].files or VOCABULARY_FILES)
     if not found:
         raise errors.UserError(
-            f'hub repository {repository} has neither {vocabularies.TOKENIZER_FILE} nor '
+            f'hub repository {repository} has neither {vocabulary_files.TOKENIZER_FILE} nor '
             f'{", ".join(VOCABULARY_FILES)}'
         )
     return os.path.dirname(found[0])
@@ -146,12 +146,12 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
         return
     path = pathlib.Path(_find(spec, root))
     folder = path if path.is_dir() else path.parent
-    names = [*vocabularies.CONFIG_FILES, vocabularies.TOKENIZER_FILE, *VOCABULARY_FILES]
+    names = [*vocabulary_files.CONFIG_FILES, vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES]
     if path.is_file() and path.suffix != '.json':
-        names = [vocabularies.MODEL_CONFIG]
+        names = [vocabulary_files.MODEL_CONFIG]
     files = {name: file for name in names if (file := foreign.file(folder, name))}
     if path.is_file():
-        name = vocabularies.TOKENIZER_FILE if path.suffix == '.json' else SENTENCEPIECE_COPY
+        name = vocabulary_files.TOKENIZER_FILE if path.suffix == '.json' else SENTENCEPIECE_COPY
         files[name] = path
     with locks.appearing(target) as folder_to_be:
         for name, file in files.items():
@@ -214,8 +214,8 @@ def _load(path: str, name: str, stamp: tuple[int, ...]) -> Tokenizer:
     if path == BYTES:
         return ByteTokenizer(name)
     if os.path.isdir(path):
-        return _from_files(vocabularies.Files.read(path), name)
-    files = vocabularies.Files.read(os.path.dirname(path))
+        return _from_files(vocabulary_files.Files.read(path), name)
+    files = vocabulary_files.Files.read(os.path.dirname(path))
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
         return _from_files(files, name)

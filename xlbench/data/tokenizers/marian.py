@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xlbench import errors
+from xlbench import errors, limits
 from xlbench.benchmarks import languages
-from xlbench.data import vocabularies
+from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers.hugging_face import HuggingFaceTokenizer
 from xlbench.data.tokenizers.tokenizer import digest, model_vocab_size, num_threads
+from xlbench.huggingface import sentencepiece_models
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
 
 # Codes in Marian's vocabularies beside ISO 639-1 and ISO 639-3, as in `>>cmn_Hans<<`.
 _MARIAN_CODES = {'zh': ('cmn_Hans', 'cmn'), 'no': ('nob',), 'fa': ('pes',), 'ms': ('zsm_Latn',)}
@@ -30,7 +34,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
     family = 'marian'
     has_bytes = False
 
-    def __init__(self, files: vocabularies.Files, name: str):
+    def __init__(self, files: vocabulary_files.Files, name: str):
         import sentencepiece
 
         if files.setting('separate_vocabs'):
@@ -40,12 +44,13 @@ class MarianTokenizer(HuggingFaceTokenizer):
             )
         paths = [files.path(file) for file in vocabularies.FAMILIES['marian'].files]
         self.name = name
-        self._vocab = vocabularies.read_json(files.folder, 'vocab.json') | dict(files.added)
-        added = files.tokenizer.get('added_tokens_decoder') or {}
-        self._vocab |= {vocabularies.content(token): int(n) for n, token in added.items()}
+        pieces = vocabulary_files.read_json(files.folder, 'vocab.json', dict[str, int])
+        added = files.tokenizer.added_tokens_decoder or {}
+        numbers = {token.content: number for number, token in added.items()}
+        self._vocab = pieces | files.added | numbers
         named = vocabularies.FAMILIES['marian'].named
-        special = {vocabularies.content(files.setting(key, text)) for key, text in named.items()}
-        special |= {*files.added, *map(vocabularies.content, added.values())}
+        tokens = (files.setting(key, text) for key, text in named.items())
+        special = {*map(vocabulary_files.content, tokens), *files.added, *numbers}
         languages_here = {
             lang: f'>>{code}<<'
             for lang, row in languages.LANGUAGES.items()
@@ -62,11 +67,11 @@ class MarianTokenizer(HuggingFaceTokenizer):
         if self.unk_id < 0:
             raise errors.UserError(f'{paths[2]} has no <unk>; it is of another model')
         self._special = re.compile('|'.join(map(re.escape, sorted(special, key=len, reverse=True))))
-        data = b''.join(vocabularies.read_bytes(path) for path in paths)
+        data = b''.join(limits.read_bytes(path) for path in paths)
         self.sha256 = digest(self, files, data, sorted(special))
         self._sides = []  # Source and target: the model, and its ids -> ours.
         for path in paths[:2]:
-            vocabularies.read_sentencepiece(path)
+            sentencepiece_models.read(path)
             try:
                 model = sentencepiece.SentencePieceProcessor(model_file=path)
             except (RuntimeError, OSError) as error:
@@ -91,7 +96,7 @@ class MarianTokenizer(HuggingFaceTokenizer):
             for text, ids in zip(texts, found, strict=True)
         ]
 
-    def _encode_parts(self, text: str, model: Any) -> np.ndarray:
+    def _encode_parts(self, text: str, model: 'SentencePieceProcessor') -> np.ndarray:
         """One text that may hold special tokens, language tokens and unknown pieces."""
         tokens: list[str] = []
         start = 0

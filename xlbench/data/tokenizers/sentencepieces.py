@@ -3,14 +3,14 @@
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from xlbench import errors
-from xlbench.data import vocabularies
+from xlbench import errors, limits
 from xlbench.data.tokenizers.tokenizer import Tokenizer, model_vocab_size, num_threads
+from xlbench.data.vocabulary_files import Settings
+from xlbench.huggingface import sentencepiece_models
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -26,12 +26,12 @@ class SentencePieceTokenizer(Tokenizer):
 
     family = 't5'
 
-    def __init__(self, path: str, name: str, config: Mapping[str, Any] | None = None):
+    def __init__(self, path: str, name: str, config: Settings | None = None):
         import sentencepiece
 
-        config = config or {}
-        self.model_proto = vocabularies.read_bytes(path)
-        vocabularies.parse_sentencepiece(path, self.model_proto)
+        config = config or Settings()
+        self.model_proto = limits.read_bytes(path)
+        sentencepiece_models.parse(path, self.model_proto)
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_proto)
             self.num_pieces = self._processor.get_piece_size()
@@ -45,7 +45,7 @@ class SentencePieceTokenizer(Tokenizer):
         self.pad_id = max(processor.pad_id(), 0)
         self.eos_id = processor.eos_id()
         self.unk_id = processor.unk_id()
-        self.decoder_start_id = int(config.get('decoder_start_token_id') or self.pad_id)
+        self.decoder_start_id = config.decoder_start_token_id or self.pad_id
         self.vocab_size = model_vocab_size(config, self.num_pieces)
         self.sha256 = hashlib.sha256(self.model_proto).hexdigest()
 

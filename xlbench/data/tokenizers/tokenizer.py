@@ -11,7 +11,7 @@ import numpy as np
 
 from xlbench import errors
 from xlbench.benchmarks import languages
-from xlbench.data import vocabularies
+from xlbench.data import vocabularies, vocabulary_files
 
 # In an input of question generation, between the passage and the answer that is to be asked for.
 ANSWER_SEPARATOR = ' <answer> '
@@ -260,7 +260,7 @@ class ByteTokenizer(Tokenizer):
 
 
 def digest(
-    tokenizer: Tokenizer, files: vocabularies.Files, data: bytes, added: Sequence[Any]
+    tokenizer: Tokenizer, files: vocabulary_files.Files, data: bytes, added: Sequence[Any]
 ) -> str:
     """SHA-256 over what defines ids: the files' bytes, settings, special and language tokens."""
     settings = {key: files.setting(key) for key in _SETTINGS}
@@ -269,9 +269,9 @@ def digest(
     return hashlib.sha256(data + json.dumps(rest).encode()).hexdigest()
 
 
-def model_vocab_size(config: Mapping[str, Any], num_pieces: int) -> int:
-    """Rows of a model's embedding: what its config says, else what such models have."""
-    size = config.get('vocab_size') or (config.get('encoder') or {}).get('vocab_size')
-    if isinstance(size, int) and num_pieces <= size <= 1 << 28:
+def model_vocab_size(config: vocabulary_files.Settings, num_pieces: int) -> int:
+    """Rows of a model's embedding: what its config.json says, else what such models have."""
+    size = config.rows()
+    if size and size >= num_pieces:
         return size
     return _MODEL_VOCAB_SIZES.get(num_pieces, num_pieces)

@@ -1,0 +1,290 @@
+"""The vocabulary files of a folder as an object of the `tokenizers` library.
+
+transformers makes it from the ordinary files. It is given checked copies of them in a folder of its
+own, and its class is chosen here: AutoTokenizer would import PyTorch where that is installed, and
+lets the folder choose. The tokens that a folder adds are added here, since its classes refuse some
+of the forms in which older versions wrote them. A tokenizer.json is run by `tokenizers`, as it is
+written: AutoTokenizer puts other steps in place of the file's, which gives other ids, and
+transformers takes three times as long for a vocabulary of 250,000.
+
+Ids are not those of SentencePiece itself, which merges spaces, breaks ties and spells unknown text
+in other ways. Words of its own that a checkpoint adds are read from added_tokens.json,
+tokenizer_config.json and special_tokens_map.json.
+
+One difference is meant: PEGASUS has <mask_1> as 2 and <mask_2> as 3, as it was trained.
+transformers 5.23 swaps them when the files name mask tokens, or leaves one out, so that every
+piece gets another id.
+
+"words": "mrs" in tokenizer_config.json of BERT splits words as microsoft/MRS does, whose encoders
+have seen nothing else: every run of digits is 0, and no spaces come around Chinese and Japanese
+characters, so that such a text is one long word, or [UNK].
+
+Added and special tokens are also found in running text, as in transformers: `</s>` in a sentence
+is the end token. Nothing here takes an id for a boundary: padding and ends of examples are told
+by lengths.
+"""
+
+import base64
+import contextlib
+import json
+import logging
+import pathlib
+import tempfile
+from collections.abc import Iterator, Mapping
+
+import msgspec
+import tokenizers
+from tokenizers import decoders, normalizers, pre_tokenizers
+
+from xlbench import errors, files as files_lib, limits
+from xlbench.data.vocabularies import FAMILIES, GENERIC_CLASSES
+from xlbench.data.vocabulary_files import (
+    TOKENIZER_CONFIG,
+    TOKENIZER_FILE,
+    AnyToken,
+    Files,
+    Token,
+    content,
+)
+from xlbench.huggingface import sentencepiece_models
+
+_T5_SENTINELS = 100  # arXiv:1910.10683, section 3.1.4: one a masked span.
+
+
+def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
+    """The object of a folder, with every added token, and the bytes that it was made from."""
+    chosen = FAMILIES[family]
+    if files.has(files.file):
+        data = limits.read_bytes(files.path(files.file))
+        tokenizer = _from_json(files, family, data)
+    elif chosen.tokenizer_class and files.has(*chosen.files):
+        contents = {name: limits.read_bytes(files.path(name)) for name in chosen.files}
+        data = b''.join(contents.values())
+        tokenizer = _from_vocabulary(files, family, contents)
+    else:
+        needed = f'{", ".join(chosen.files)} of {family}' if chosen.files else 'spiece.model of T5'
+        hint = '' if chosen.files else '; config.json beside the files would tell the family'
+        raise errors.UserError(
+            f'vocabulary folder {files.folder} has no {TOKENIZER_FILE} and no {needed}{hint}'
+        )
+    if words := files.setting('words'):
+        if family != 'bert' or words != 'mrs':
+            raise errors.UserError(
+                f'{files.path(TOKENIZER_CONFIG)} has words {words!r} for a {family} vocabulary; '
+                "take it out, or for BERT write 'mrs'"
+            )
+        _split_as_mrs(tokenizer)
+        data += b'mrs'  # Other ids.
+    for number, token in files.numbered().items():
+        behind = tokenizer.token_to_id(token.content)
+        if behind != number:
+            raise errors.UserError(
+                f'{files.folder}: added token {token.content!r} has id {number} in its files, but '
+                f'{behind} behind the vocabulary; the vocabulary file is of another model'
+            )
+    try:
+        tokenizer.model.tokenize('\U0010ffff')  # Which no text has, and so no vocabulary.
+    except Exception as error:
+        reason = errors.printable(error)
+        raise errors.UserError(f'{files.folder} has no piece for unknown text: {reason}') from error
+    return tokenizer, data
+
+
+@contextlib.contextmanager
+def no_panic(path: str) -> Iterator[None]:
+    """Whatever the `tokenizers` library panics about in this block is a UserError."""
+    try:
+        yield
+    except BaseException as error:
+        # It is no Exception, and the library gives its class no name to import.
+        if type(error).__name__ != 'PanicException':
+            raise
+        raise errors.UserError(f'{path} is broken: {errors.printable(error)}') from error
+
+
+def _from_vocabulary(
+    files: Files, family: str, contents: Mapping[str, bytes]
+) -> tokenizers.Tokenizer:
+    """The object that the family's class of transformers makes, with the tokens of the folder.
+
+    Args:
+      files: the settings of the folder.
+      family: key of FAMILIES.
+      contents: name of a vocabulary file -> its bytes.
+    """
+    chosen = FAMILIES[family]
+    settings = {key: files.setting(key) for key in chosen.settings}
+    for name, data in contents.items():
+        if name.endswith('.model'):
+            path = files.path(name)
+            proto = sentencepiece_models.parse(path, data)
+            if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
+                raise errors.UserError(f'{path} is no unigram model, as those of this family are')
+            if proto.trainer_spec.unk_id != chosen.unk_id:
+                raise errors.UserError(
+                    f'{path} has unknown text as piece {proto.trainer_spec.unk_id}, where models '
+                    f'of {family} have {chosen.unk_id}; name the file itself as the vocabulary'
+                )
+            if family == 't5':
+                # mT5's file has its sentinels inside; config.json tells when there is no room.
+                sentinels, rows = files.setting('extra_ids', _T5_SENTINELS), files.model.vocab_size
+                has_room = rows is None or len(proto.pieces) + sentinels <= rows
+                settings['extra_ids'] = sentinels if has_room else 0
+    settings = {key: value for key, value in settings.items() if value is not None}
+    if 'unk_token' in settings:
+        settings['unk_token'] = content(settings['unk_token'])
+    checked = {**contents, TOKENIZER_CONFIG: json.dumps(settings).encode()}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in checked.items():
+            pathlib.Path(folder, name).write_bytes(data)
+        try:
+            with no_panic(files.folder):
+                made = _of_transformers(chosen.tokenizer_class, folder)
+        except Exception as error:
+            if isinstance(error, errors.UserError):
+                raise
+            reason = errors.printable(str(error).replace(folder, files.folder))
+            raise errors.UserError(
+                f'{files.folder}: {" and ".join(contents)} cannot be read as the vocabulary of '
+                f'{family}: {reason}; fetch the files again'
+            ) from error
+    tokenizer = tokenizers.Tokenizer(made.model)
+    for part in ('normalizer', 'pre_tokenizer', 'decoder'):
+        setattr(tokenizer, part, getattr(made, part))
+    if isinstance(tokenizer.decoder, decoders.Metaspace):
+        # A model that was pretrained on bytes may write them, though none are read.
+        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
+    named, added = set(chosen.named.values()), sorted(made.get_added_tokens_decoder().items())
+    _add_tokens(tokenizer, files, family, [t for _, t in added if t.content not in named])
+    return tokenizer
+
+
+def _of_transformers(name: str, folder: str) -> tokenizers.Tokenizer:
+    """The object in a tokeniser of transformers; `name` is its class."""
+    about_pytorch = logging.getLogger('transformers')
+    about_pytorch.addFilter(_is_error)  # That it is not there is as it should be.
+    try:
+        import transformers
+    finally:
+        about_pytorch.removeFilter(_is_error)
+    level = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        kind = getattr(transformers, name)
+        return kind.from_pretrained(folder, local_files_only=True).backend_tokenizer
+    finally:
+        transformers.logging.set_verbosity(level)
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
+
+
+def _from_json(files: Files, family: str, data: bytes) -> tokenizers.Tokenizer:
+    """The object of a tokenizer.json with the bytes `data`."""
+    path = files.path(files.file)
+    for table in _charsmaps(path, data):
+        sentencepiece_models.check_charsmap(path, table)
+    try:
+        with no_panic(path):
+            tokenizer = tokenizers.Tokenizer.from_str(data.decode())
+    except Exception as error:
+        reason = errors.printable(error)
+        raise errors.UserError(f'{path} is not a tokenizer.json: {reason}') from error
+    # The file may ask for both; examples are prepared whole.
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.encode_special_tokens = files.setting('split_special_tokens') is True
+    _add_tokens(tokenizer, files, family, [])
+    return tokenizer
+
+
+class _Parts(msgspec.Struct):
+    """The part of a tokenizer.json that is looked at before the library reads it."""
+
+    normalizer: object = None
+
+
+def _charsmaps(path: str, data: bytes) -> Iterator[bytes]:
+    """The tables of characters in a tokenizer.json."""
+    rest = [files_lib.parse_json(data, _Parts, path).normalizer]
+    while rest:
+        step = rest.pop()
+        if isinstance(step, dict):
+            table = step.get('precompiled_charsmap')
+            if isinstance(table, str):
+                try:
+                    yield base64.b64decode(table, validate=True)
+                except ValueError as error:
+                    raise errors.UserError(f'{path}: precompiled_charsmap is no base64') from error
+            rest += step.values()
+        elif isinstance(step, list):
+            rest += step
+
+
+def _add_tokens(
+    tokenizer: tokenizers.Tokenizer,
+    files: Files,
+    family: str,
+    own: list[tokenizers.AddedToken],
+) -> None:
+    """Adds, in transformers' order: what has an id of its own, special tokens, further ones.
+
+    Args:
+      tokenizer: changed in place.
+      files: they say which.
+      family: its special tokens are the default.
+      own: tokens of the vocabulary file, unless the configuration lists further ones.
+    """
+    listed = files.tokenizer.listed()
+    # transformers' class without a model of its own has the tokens that the files name, no more.
+    generic = files.tokenizer.tokenizer_class in GENERIC_CLASSES
+    named = {
+        key: token
+        for key, default in FAMILIES[family].named.items()
+        if (token := files.setting(key, None if generic else default))
+    }
+    if family == 'mbart50' and isinstance(named.get('mask_token'), str):
+        named['mask_token'] = Token(named['mask_token'], lstrip=True)
+    special = {content(token) for token in (*named.values(), *listed)}
+    added = []
+    for _, token in sorted(files.numbered().items()):
+        if not files.tokenizer.added_tokens_decoder:
+            is_special = token.content in special
+            token = Token(token.content, special=is_special, normalized=not is_special)
+        added.append(_added_token(token))
+    tokens = {token.content: token for token in added}
+    for token in (*named.values(), *(listed or own), *files.special.listed()):
+        token = _added_token(token)
+        tokens.setdefault(token.content, token)
+    tokenizer.add_tokens(list(tokens.values()))
+
+
+def _added_token(token: AnyToken | tokenizers.AddedToken) -> tokenizers.AddedToken:
+    """A token as the library has it; it is special unless it says otherwise."""
+    if isinstance(token, tokenizers.AddedToken):
+        return token
+    flags = token.flags() if isinstance(token, Token) else {}
+    return tokenizers.AddedToken(content(token), **({'special': True} | flags))
+
+
+def _split_as_mrs(tokenizer: tokenizers.Tokenizer) -> None:
+    """Lets a WordPiece tokeniser split words as microsoft/MRS does, the cased model's way.
+
+    Example: 'Zug 1234, ここ。' -> Zug 0 , ここ 。
+    """
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Replace(tokenizers.Regex(pattern), text)
+            for pattern, text in (
+                (r'[\t\n\r]', ' '),
+                # No control characters but those that join the parts of an emoji.
+                (r'(?![\x{200d}\x{fe0f}])\p{C}|\x{fffd}', ''),
+                (r'\p{Nd}+', '0'),
+            )
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation('isolated')]
+    )
+    tokenizer.model.max_input_chars_per_word = 200
