@@ -5,6 +5,7 @@
   XLBENCH_MAX_JSON_BYTES      512 MiB   a JSON file of a corpus, which is held in memory as a whole
   XLBENCH_MAX_CONFIG_BYTES     64 MiB   a JSON file of a run, a checkpoint, a preparation or a
                                         model; a vocabulary file
+  XLBENCH_MAX_ANSWERS_BYTES     4 MiB   a judge's answers, which their page saved
   XLBENCH_MAX_JSON_DEPTH           64   lists and objects inside each other
   XLBENCH_MAX_EXPANSION           100   bytes that come out of a packed file, for each byte in it;
                                         the first MiB is free
@@ -77,10 +78,13 @@ class Limit:
 LINE_BYTES = Limit('XLBENCH_MAX_LINE_BYTES', 16 << 20)
 JSON_BYTES = Limit('XLBENCH_MAX_JSON_BYTES', 512 << 20)
 CONFIG_BYTES = Limit('XLBENCH_MAX_CONFIG_BYTES', 64 << 20)
+ANSWERS_BYTES = Limit('XLBENCH_MAX_ANSWERS_BYTES', 4 << 20)
 JSON_DEPTH = Limit('XLBENCH_MAX_JSON_DEPTH', 64)
 EXPANSION = Limit('XLBENCH_MAX_EXPANSION', 100)
 EXPANDED_BYTES = Limit('XLBENCH_MAX_EXPANDED_BYTES', 256 << 30)
-ALL = (LINE_BYTES, JSON_BYTES, CONFIG_BYTES, JSON_DEPTH, EXPANSION, EXPANDED_BYTES)
+ALL = (
+    LINE_BYTES, JSON_BYTES, CONFIG_BYTES, ANSWERS_BYTES, JSON_DEPTH, EXPANSION, EXPANDED_BYTES,
+)  # fmt: skip
 
 
 def read_bytes(path: str | os.PathLike, limit: Limit = CONFIG_BYTES) -> bytes:

@@ -1,6 +1,12 @@
 """Human judgement of texts: pages for judges, their answers, and the tables of a paper.
 
+  scales      aspects, levels and guidelines
+  sources     what systems wrote, from workdirs and files
+  studies     which judge sees what in which order, and the key to it
+  pages       a judge's page; page.html, page.css and page.js are its parts
+  answers     the files that pages saved, checked
   agreement   how much judges agree, and best-worst scores
+  scores      tables, and the rated texts that a regressor is fitted on
 """
 
-__all__ = ['agreement']
+__all__ = ['agreement', 'answers', 'pages', 'scales', 'scores', 'sources', 'studies']

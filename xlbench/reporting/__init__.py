@@ -10,6 +10,7 @@
   latex     a table for a paper
   html      a report as one HTML page
   screen    the tables of one run as plain text
+  significance  a table of differences and their p-values
   statistics  tests of differences, intervals, correlations
 """
 
@@ -22,6 +23,7 @@ __all__ = [
     'results',
     'screen',
     'sections',
+    'significance',
     'statistics',
     'systems',
     'tables',

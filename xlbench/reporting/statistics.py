@@ -41,9 +41,7 @@ class TTest(NamedTuple):
     interval: tuple[float, float]
 
 
-def paired_t_test(
-    x: Sequence[float], y: Sequence[float], alternative: str = 'two-sided'
-) -> TTest:
+def paired_t_test(x: Sequence[float], y: Sequence[float], alternative: str = 'two-sided') -> TTest:
     """Student's t-test of the differences of paired numbers, as table 7 of arXiv:2108.07140 has it.
 
     Args:

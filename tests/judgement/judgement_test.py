@@ -1,0 +1,265 @@
+"""Studies are blind and repeatable; answers are checked, and scored as by hand."""
+
+import json
+import math
+import re
+import time
+
+import judging
+import pytest
+
+from xlbench import annotate, errors
+from xlbench.errors import UserError
+from xlbench.judgement import agreement, answers, pages, scales, scores, sources, studies
+from xlbench.reporting import render
+
+ASPECTS = ('Grammar', 'Fluency', 'Relevance')
+
+
+def rating(system: str, aspect: str, index: int) -> int:
+    """The first system is better by 2, but in every third item."""
+    return 2 + (2 if system == 'system-0' and index % 3 else 0)
+
+
+def test_a_study_is_made_from_its_seed():
+    study, again = judging.study(), judging.study()
+    assert study == again
+    assert len(study.items) == 12 and study.systems == ['system-0', 'system-1']
+    anna, ben = study.sheets
+    assert anna.order != ben.order and sorted(anna.order) == list(range(12))
+    firsts = [slots[0] for slots in anna.slots]
+    assert 2 < firsts.count('system-0') < 10  # Neither system always comes first.
+    assert anna.page != ben.page
+    sampled = studies.make(
+        [judging.source('a', '?'), judging.source('b', '!', 9)],
+        scales.SCALES['ratings'],
+        ['anna'],
+        items=5,
+        seed=1,
+    )
+    assert len(sampled.items) == 5 and all(int(item.id) < 9 for item in sampled.items)
+
+
+def test_subsets_of_systems_are_the_same_for_all_judges():
+    study = judging.study('best_worst', systems=4, shown=3)
+    assert all(len(item.shown) == 3 for item in study.items)
+    assert len({tuple(sorted(item.shown)) for item in study.items}) > 1
+    for sheet in study.sheets:
+        for index, slots in zip(sheet.order, sheet.slots, strict=True):
+            assert sorted(slots) == sorted(study.items[index].shown)
+
+
+def test_a_page_is_blind_and_loads_nothing():
+    study = judging.study(langs=('he', 'ar'), judges=['<i>anna</i>'], title='a < b & "c"')
+    page = pages.document(study, study.sheets[0])
+    assert not re.search(r'system-\d|key|jsonl', page.split('id="study">')[1].split('</script>')[0])
+    assert page.count('<script') == 2 and '<b>' not in page and '<i>' not in page
+    assert 'a &lt; b &amp; &quot;c&quot;' in page and '&lt;i&gt;anna' in page
+    assert "default-src 'none'" in page and 'unsafe' not in page
+    assert not re.search(r'https?:|src=|href="', page)
+    content = json.loads(page.split('id="study">')[1].split('</script>')[0])
+    item = content['items'][0]
+    assert (item['inputDir'], item['dir'], item['lang']) == ('rtl', 'rtl', 'ar')
+    assert pages.page_name(study.sheets[0]) == 'i-anna-i.html'
+
+
+def test_ratings_by_hand(tmp_path):
+    study = judging.study()
+    paths = [
+        judging.write(tmp_path, 'a.json', judging.answers(study, 'anna', rating)),
+        judging.write(
+            tmp_path,
+            'b.json',
+            judging.answers(study, 'ben', lambda s, a, i: rating(s, a, i) + (a == 'Grammar')),
+        ),
+    ]
+    judged = answers.read(paths, study)
+    assert judged.judges == ('anna', 'ben') and not judged.notes
+    table, agreed, differences = scores.tables(study, judged)
+    first = {c.label: cell for c, cell in zip(table.columns, table.rows[0].cells, strict=True)}
+    # Eight of twelve items are rated 4, the others 2; ben adds 1 for grammar.
+    assert first['Fluency'].value == pytest.approx((8 * 4 + 4 * 2) / 12)
+    assert first['Grammar'].value == pytest.approx(first['Fluency'].value + 0.5)
+    deviation = math.sqrt((8 * (2 / 3) ** 2 + 4 * (4 / 3) ** 2) / 11)
+    assert first['Fluency'].spread == pytest.approx(2.200985 * deviation / math.sqrt(12), rel=1e-5)
+    assert first['Fluency'].best and not table.rows[1].cells[0].best
+    grammar, fluency, _ = agreed.rows
+    assert fluency.cells[0].value == fluency.cells[1].value == pytest.approx(1)
+    # Judges who always differ by one never agree: 24 texts, 2 or 4 against 3 or 5.
+    counts = [[1, 1, 0, 0]] * 16 + [[0, 0, 1, 1]] * 8
+    assert grammar.cells[0].value == pytest.approx(agreement.fleiss_kappa(counts))
+    assert [str(cell) for cell in grammar.cells[2:]] == ['24', '24']
+    assert differences.rows[0].name == 'system-1 minus system-0'
+    assert str(differences.rows[0].cells[1]) == '-1.33*'
+    assert '3 of 3 differences are significant at 0.05 (*)' in differences.notes[0]
+    lines = list(map(json.loads, scores.rated_texts(study, judged).splitlines()))
+    assert len(lines) == 24 and lines[0]['references'] == ['Wo ist Zug?']
+    assert lines[0]['ratings'] == {'Grammar': 2.5, 'Fluency': 2.0, 'Relevance': 2.0}
+
+
+def test_best_worst_by_hand(tmp_path):
+    study = judging.study('best_worst', systems=4, judges=['a', 'b', 'c'])
+
+    def choose(systems, aspect, index):
+        return 'system-0', 'system-3' if index % 2 else 'system-2'
+
+    paths = [
+        judging.write(tmp_path, f'{judge}.json', judging.answers(study, judge, choose))
+        for judge in 'abc'
+    ]
+    judged = answers.read(paths, study)
+    assert judged.notes[0] == 'a and b gave the same answer to everything.'
+    table, counts, agreed, _ = scores.tables(study, judged)
+    assert [row.cells[0].value for row in table.rows] == pytest.approx([1, 0, -0.5, -0.5])
+    assert [str(cell) for cell in counts.rows[2].cells[:3]] == ['0', '18', '36']
+    best, worst, both = agreed.rows[:3]
+    assert str(best.cells[0]) == str(best.cells[1]) == 'undefined'  # One and the same choice.
+    assert worst.cells[0].value == both.cells[0].value == 1
+    assert str(both.cells[2]) == '24'
+    assert 'undefined' in render.screen(agreed) and render.markdown(table)
+
+
+def test_unfinished_and_doubled_answers_are_named(tmp_path):
+    study = judging.study(judges=['anna', 'ben', 'cleo'])
+    whole = judging.answers(study, 'anna', rating)
+    paths = [judging.write(tmp_path, name, whole) for name in ('a.json', 'copy.json')]
+    half = judging.answers(study, 'ben', rating)
+    half = judging.signed(half | {'answers': half['answers'][:-4]})
+    paths.append(judging.write(tmp_path, 'b.json', half))
+    judged = answers.read(paths, study)
+    doubled, absent, unfinished = judged.notes
+    assert doubled.endswith(f'has the same answers as {paths[0]}, and counts once.')
+    assert absent == 'No answers of cleo.'
+    assert re.match(
+        r'ben is not finished: 1 of 12 items of .* \(items 12 of the page\)', unfinished
+    )
+    _, agreed, _ = scores.tables(study, judged)
+    assert [str(cell) for cell in agreed.rows[1].cells[2:]] == ['24', '22']
+    other = judging.answers(study, 'anna', lambda *_: 1)
+    with pytest.raises(UserError, match="different answers of 'anna'"):
+        answers.read([*paths, judging.write(tmp_path, 'other.json', other)], study)
+
+
+WRONG = {
+    'is from another page': {'page': '0' * 16},
+    'answers study': {'study': 'another'},
+    'no judge of this study': {'judge': '<script>alert(1)</script>'},
+    'checksum does not fit': {'checksum': '00000000'},
+    'holds no answers': {'format': 'x'},
+}
+WRONG_ANSWERS = {
+    'the page has 12 items': {'item': 13},
+    'no such aspect': {'aspect': '<img src=x>'},
+    'no text C': {'text': 'C'},
+    'rating 6 is above 5': {'rating': 6},
+    'a rating alone': {'choice': 'best'},
+    'is answered twice': {'item': 2},
+    'Invalid enum value': {'text': '../../etc/passwd'},
+    'Expected `int`': {'item': True},
+}
+
+
+def test_wrong_answers_end_in_one_line(tmp_path, capsys):
+    study = judging.study()
+    key = tmp_path / 'key.json'
+    key.write_bytes(studies.encode(study))
+    whole = judging.answers(study, 'anna', rating)
+    files = {message: {**whole, **change} for message, change in WRONG.items()}
+    for message, change in WRONG_ANSWERS.items():
+        rows = [{**whole['answers'][0], **change}, *whole['answers'][1:]]
+        if change == {'item': 2}:
+            rows[1] = rows[-1]
+        files[message] = judging.signed(whole | {'answers': rows})
+    cases = {
+        message: judging.write(tmp_path, f'{i}.json', file)
+        for i, (message, file) in enumerate(files.items())
+    }
+    huge, cut = tmp_path / 'huge.json', tmp_path / 'cut.json'
+    huge.write_bytes(b'{"a": "' + b'x' * (50 << 20) + b'"}')
+    cut.write_text(json.dumps(whole)[:500])
+    cases |= {'is too large': str(huge), 'not JSON': str(cut), 'cannot be read': str(tmp_path)}
+    began = time.monotonic()
+    for message, path in cases.items():
+        assert errors.run_main(annotate.main, ['score', str(key), path]) == 2
+        said = capsys.readouterr()
+        assert message in said.err, said.err
+        assert said.err.count('\n') == 1 and not said.out and len(said.err) < 500
+    assert time.monotonic() - began < 5
+
+
+def test_wrong_keys_end_in_one_line(tmp_path):
+    study = judging.study()
+    study.sheets[0].order[0] = study.sheets[0].order[1]
+    path = tmp_path / 'key.json'
+    path.write_bytes(studies.encode(study))
+    with pytest.raises(UserError, match="sheet of 'anna' does not fit"):
+        studies.read(str(path))
+    path.write_text('{}')
+    with pytest.raises(UserError, match='missing required field'):
+        studies.read(str(path))
+
+
+def test_systems_from_files_and_runs(tmp_path, tiny_run, capsys):
+    lines = tmp_path / 'lines.txt'
+    lines.write_text('eins\nzwei\n')
+    records = tmp_path / 'records.jsonl'
+    records.write_text('{"id": 0, "prediction": "a", "input": "x"}\n{"id": 1, "prediction": "b"}\n')
+    found = sources.read([f'one={lines}', str(records)], 'last', '', [], 'texts')
+    assert [source.name for source in found] == ['one', 'records']
+    study = studies.make(found, scales.SCALES['ratings'], ['j'], items=0)
+    assert [item.texts['one'] for item in study.items] == ['eins', 'zwei']
+    assert study.items[0].input == 'x'
+    output = tmp_path / 'study'
+    places = [f'a={tiny_run}', f'b={tiny_run}', f'--output={output}', '--items=2']
+    assert annotate.main(['make', *places, '--judges=anna, ben']) == 0
+    assert 'items of' in capsys.readouterr().out
+    assert sorted(path.name for path in output.glob('[a-z]*')) == [
+        'anna.html',
+        'ben.html',
+        'key.json',
+    ]
+    made = studies.read(str(output / 'key.json'))
+    assert made.systems == ['a', 'b'] and made.items[0].lang and made.items[0].references
+
+
+@pytest.mark.parametrize(
+    ('flags', 'message'),
+    [
+        (['--judges=0'], '1 to 100'),
+        (['--judges=a,a'], 'different names'),
+        (['--judges=a b,a-b'], 'same name of a file'),
+        (['--scale=mtg'], 'unknown scale'),
+        (['--scale=best_worst'], 'from 2 to 9'),
+        (['--shown=3'], 'from 1 to 9'),
+        (['--output={here}'], 'is there already'),
+        (['{here}/lines.txt'], 'two systems are called'),
+        (['other={here}/twice.jsonl'], 'is there twice'),
+        (['other={here}/else.jsonl'], 'different inputs'),
+        (['none.jsonl'], 'no workdir or file'),
+    ],
+)
+def test_slips_of_make(tmp_path, flags, message):
+    (tmp_path / 'lines.txt').write_text('a\n')
+    (tmp_path / 'one.jsonl').write_text('{"id": 0, "prediction": "a", "input": "x"}\n')
+    (tmp_path / 'else.jsonl').write_text('{"id": 0, "prediction": "a", "input": "y"}\n')
+    (tmp_path / 'twice.jsonl').write_text('{"id": 0, "prediction": "a"}\n' * 2)
+    system = 'lines.txt' if 'lines' in flags[0] else 'one.jsonl'
+    argv = ['make', f'--output={tmp_path}/study', f'{tmp_path}/{system}']
+    with pytest.raises(UserError, match=message):
+        annotate.main([*argv, *(flag.format(here=tmp_path) for flag in flags)])
+
+
+def test_own_scales(tmp_path):
+    path = tmp_path / 'scale.json'
+    aspect = {'name': 'Tone', 'question': 'Is it polite?', 'levels': ['no', 'yes']}
+    path.write_text(json.dumps({'kind': 'ratings', 'aspects': [aspect]}))
+    assert scales.load(str(path)).aspects[0].levels == ['no', 'yes']
+    for change, message in (
+        ([{**aspect, 'levels': []}], 'as many levels'),
+        ([aspect, aspect], 'same name'),
+        ([{**aspect, 'name': 'a\nb'}], 'one line'),
+        ([], 'length >= 1'),
+    ):
+        path.write_text(json.dumps({'kind': 'ratings', 'aspects': change}))
+        with pytest.raises(UserError, match=message):
+            scales.load(str(path))

@@ -1,0 +1,152 @@
+r"""Human judgement of what systems wrote: pages for judges, the tables of their answers.
+
+  python -m xlbench.annotate make RUNS/a RUNS/b other=out.jsonl --output=study --judges=anna,ben
+  python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores
+
+`make` chooses examples that all systems have, and writes one HTML page for each judge. A page works
+offline in any browser, keeps the answers there, and saves them as a file, which the judge sends
+back. Pages do not say which system wrote what: study/key.json does, and stays with you.
+
+A system is a workdir (the texts of its evaluation), or a file: JSONL with `prediction`, and `id`,
+`input` and `target` where they are known, or lines of text. NAME= before it names the system.
+
+--scale=ratings rates each text from 1 to 5 for grammar, fluency and relevance, as MTG does
+(arXiv:2108.07140); --scale=best_worst chooses the best and the worst text for grammaticality,
+informativeness and conciseness, as ClidSum does (arXiv:2202.05599); --scale=FILE.json has aspects
+and guidelines of your own.
+
+`score` prints means or best-worst scores with 95 % intervals, Fleiss' kappa and Krippendorff's
+alpha, and which differences are significant. Unfinished answers are named, and count as far as they
+go; files that were changed or belong to another study are refused. With --output it writes the
+tables, and ratings.jsonl: each text with its ratings.
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from xlbench import errors, files, locks
+from xlbench.errors import UserError
+from xlbench.reporting import latex, render
+
+_MARK = 'xlbench judgement: made by python -m xlbench.annotate, may be overwritten'
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    args = _parse(argv)
+    return args.run(args)
+
+
+def _make(args: argparse.Namespace) -> int:
+    from xlbench.judgement import pages, scales, sources, studies  # They load for a second.
+
+    judges = _judges(args.judges)
+    output = pathlib.Path(args.output)
+    if os.path.lexists(output) and not (output.is_dir() and files.is_free(output)):
+        raise UserError(f'--output={output} is there already; name a new folder for the study')
+    scale = scales.load(args.scale)
+    found = sources.read(args.systems, args.step, args.split, _words(args.tasks), args.task)
+    study = studies.make(
+        found,
+        scale,
+        judges,
+        items=args.items,
+        shown=args.shown,
+        seed=args.seed,
+        title=args.title,
+        langs=(args.source_lang or args.lang, args.lang),
+    )
+    names = [pages.page_name(sheet) for sheet in study.sheets]
+    if len({name.lower() for name in names}) < len(names):
+        raise UserError(f'--judges={args.judges}: two names give the same name of a file')
+    with locks.folder(output):
+        for sheet, name in zip(study.sheets, names, strict=True):
+            files.write(output / name, pages.document(study, sheet))
+        files.write(output / 'key.json', studies.encode(study))
+    tasks = len({item.task for item in study.items})
+    print(f'{len(study.items)} items of {tasks} tasks, {len(study.systems)} systems')
+    for name in names:
+        print(f'wrote {output / name}')
+    print(f'wrote {output / "key.json"}; keep it to yourself: it says which system wrote what')
+    return 0
+
+
+def _score(args: argparse.Namespace) -> int:
+    from xlbench.judgement import answers, scores, studies
+
+    study = studies.read(args.key)
+    judged = answers.read(args.answers, study)
+    tables = scores.tables(study, judged)
+    print('\n\n'.join(map(render.screen, tables)))
+    if args.output:
+        output = pathlib.Path(args.output)
+        if output.exists() and not output.is_dir():
+            raise UserError(f'--output={output} is a file; give a folder')
+        texts = {
+            'judgement.md': '\n\n'.join([f'<!-- {_MARK} -->', *map(render.markdown, tables)]),
+            'judgement.tex': latex.document(list(map(latex.table, tables)), _MARK),
+            'ratings.jsonl': scores.rated_texts(study, judged),
+        }
+        with locks.folder(output):
+            for name, text in texts.items():
+                files.write(output / name, text)
+                print(f'wrote {output / name}')
+    return 0
+
+
+def _judges(text: str) -> list[str]:
+    """The names of the judges: those that are given, or as many as a number says."""
+    if text.isascii() and text.isdigit():
+        if not 0 < int(text[:4]) <= 100 or len(text) > 3:
+            raise UserError(f'--judges={text}; 1 to 100 is allowed')
+        return [f'judge-{i}' for i in range(1, int(text) + 1)]
+    names = _words(text)
+    if not names or len(set(names)) < len(names):
+        raise UserError(f'--judges={text}; give a number, or different names with commas between')
+    for name in names:
+        if not name.isprintable() or len(name) > 40:
+            raise UserError(f'--judges: {errors.shortened(name)} is no name of at most 40 letters')
+    return names
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(',') if word.strip()]
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.annotate', __doc__)
+    commands = parser.add_subparsers(metavar='make|score', required=True)
+    make = _command(commands, 'make', 'writes a page for each judge')
+    make.set_defaults(run=_make)
+    make.add_argument('systems', nargs='+', help='workdirs or files of predictions; NAME=PLACE')
+    make.add_argument('--output', required=True, help='a folder that is not there yet')
+    make.add_argument('--scale', default='ratings', help='ratings, best_worst or a JSON file')
+    make.add_argument('--judges', default='2', help='how many, or their names (default: 2)')
+    make.add_argument('--items', type=int, default=50, help='of each task; 0: all (default: 50)')
+    make.add_argument('--shown', type=int, default=0, help='systems of an item (default: all)')
+    make.add_argument('--tasks', default='', help='of runs; default: all that they have in common')
+    make.add_argument('--task', default='texts', help='what the examples of files are called')
+    make.add_argument('--split', default='', help='of runs; default: test, else validation')
+    make.add_argument('--step', default='last', help='of runs: last, best or a number')
+    make.add_argument('--lang', default='', help="ISO code of the texts; default: the task's")
+    make.add_argument('--source_lang', default='', help='of the inputs, if it is another')
+    make.add_argument('--title', default='', help='on the pages')
+    make.add_argument('--seed', type=int, default=0, help='of samples and orders (default: 0)')
+    score = _command(commands, 'score', 'tables of the answers')
+    score.set_defaults(run=_score)
+    score.add_argument('key', help='key.json of the study')
+    score.add_argument('answers', nargs='+', help='the files that the judges saved')
+    score.add_argument('--output', default='', help='folder for the tables and ratings.jsonl')
+    return parser.parse_args(argv)
+
+
+def _command(commands, name: str, about: str) -> argparse.ArgumentParser:
+    prog = f'python -m xlbench.annotate {name}'
+    return commands.add_parser(name, help=about, prog=prog, description=__doc__)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))

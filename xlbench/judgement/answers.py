@@ -1,0 +1,221 @@
+"""Judges' answers: files that pages saved and that anyone may have written or changed since.
+
+What is wrong with a file as a whole is an error in one line: another study's, changed, too large,
+no JSON. What is merely missing is a note, and what is there counts.
+"""
+
+import dataclasses
+import zlib
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from xlbench import files, limits
+from xlbench.errors import UserError, shortened
+from xlbench.judgement.studies import LETTERS, Item, Sheet, Study
+
+_FORMAT = 'xlbench answers 1'
+_Word = Annotated[str, msgspec.Meta(max_length=200)]
+_MOST_NAMED = 5  # Unanswered items in a note.
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One answer of a page.
+
+    Attributes:
+        item: Its number on the page, from 1.
+        aspect: That it is about.
+        text: The letter of the text that is rated or chosen.
+        rating: From 1; None where texts are chosen.
+        choice: 'best' or 'worst'; None where texts are rated.
+    """
+
+    item: Annotated[int, msgspec.Meta(ge=1, lt=10**7)]
+    aspect: _Word
+    text: Literal['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I']
+    rating: Annotated[int, msgspec.Meta(ge=1, le=9)] | None = None
+    choice: Literal['best', 'worst'] | None = None
+
+
+class _File(msgspec.Struct):
+    """What a page saves."""
+
+    format: _Word
+    study: _Word
+    judge: _Word
+    page: _Word
+    answers: list[Answer]
+    checksum: _Word
+    saved: _Word = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """What the judges of a study said.
+
+    Attributes:
+        judges: Those whose answers are there.
+        ratings: (item of the study, system, aspect) -> judge -> rating.
+        choices: (item of the study, aspect) -> judge -> (best, worst).
+        notes: What has to be said beside the numbers.
+    """
+
+    judges: tuple[str, ...]
+    ratings: dict[tuple[int, str, str], dict[str, int]]
+    choices: dict[tuple[int, str], dict[str, tuple[str, str]]]
+    notes: tuple[str, ...]
+
+
+def read(paths: Sequence[str], study: Study) -> Judged:
+    """Reads the files of answers to a study.
+
+    Args:
+        paths: One for each judge.
+        study: That they answer.
+
+    Raises:
+        UserError: A file is not what a page of this study saved, or a judge has two different ones.
+    """
+    sheets = {sheet.judge: sheet for sheet in study.sheets}
+    answers: dict[str, tuple[str, list[Answer]]] = {}
+    notes = []
+    for path in paths:
+        sheet, given = _read_file(path, study, sheets)
+        before = answers.setdefault(sheet.judge, (path, given))
+        if set(before[1]) != set(given):
+            raise UserError(
+                f'{before[0]} and {path} are different answers of {shortened(sheet.judge)}; give '
+                'the one that counts'
+            )
+        if before[0] != path:
+            notes.append(f'{path} has the same answers as {before[0]}, and counts once.')
+    ratings: dict[tuple[int, str, str], dict[str, int]] = {}
+    choices: dict[tuple[int, str], dict[str, tuple[str, str]]] = {}
+    for judge, (_, given) in answers.items():
+        sheet = sheets[judge]
+        for place, chosen in _choices(given).items():
+            if len(chosen) == 2:  # The best without the worst is unfinished.
+                index, systems = _behind(sheet, place[0])
+                pair = tuple(systems[LETTERS.index(chosen[c])] for c in ('best', 'worst'))
+                choices.setdefault((index, place[1]), {})[judge] = pair
+        for answer in given:
+            if answer.rating is not None:
+                index, systems = _behind(sheet, answer.item)
+                key = index, systems[LETTERS.index(answer.text)], answer.aspect
+                ratings.setdefault(key, {})[judge] = answer.rating
+    notes += _about(study, answers)
+    return Judged(tuple(answers), ratings, choices, tuple(notes))
+
+
+def _read_file(path: str, study: Study, sheets: dict[str, Sheet]) -> tuple[Sheet, list[Answer]]:
+    file = files.read_json(path, _File, limits.ANSWERS_BYTES)
+    if file.format != _FORMAT:
+        raise UserError(f'{path} holds no answers: its format is {shortened(file.format)}')
+    if file.study != study.id:
+        raise UserError(
+            f'{path} answers study {shortened(file.study)}, and the key is of {study.id!r}'
+        )
+    sheet = sheets.get(file.judge)
+    if sheet is None:
+        raise UserError(f'{path} is from {shortened(file.judge)}, who is no judge of this study')
+    if file.page != sheet.page:
+        raise UserError(f'{path} is from another page than that of {shortened(file.judge)}')
+    lines = [f'{a.item}\t{a.aspect}\t{a.text}\t{a.rating or a.choice}' for a in file.answers]
+    if file.checksum != f'{zlib.crc32(chr(10).join([file.page, *lines]).encode()):08x}':
+        raise UserError(
+            f'{path} was changed after its page saved it: the checksum does not fit. Ask '
+            f'{shortened(file.judge)} for the file as it was'
+        )
+    seen = set()
+    for answer in file.answers:
+        place = f'{path}: item {answer.item}, {shortened(answer.aspect)}'
+        if reason := _wrong(answer, study, sheet):
+            raise UserError(f'{place}: {reason}')
+        asked = answer.item, answer.aspect, answer.choice or answer.text
+        if asked in seen:
+            raise UserError(f'{place} is answered twice')
+        seen.add(asked)
+    for place, chosen in _choices(file.answers).items():
+        if chosen.get('best') == chosen.get('worst'):
+            raise UserError(f'{path}: item {place[0]}: the best text is also the worst')
+    return sheet, file.answers
+
+
+def _wrong(answer: Answer, study: Study, sheet: Sheet) -> str:
+    """Why an answer is none to this sheet; '' if it is one."""
+    aspects = {aspect.name: aspect for aspect in study.scale.aspects}
+    if answer.item > len(sheet.order):
+        return f'the page has {len(sheet.order)} items'
+    if answer.aspect not in aspects:
+        return f'there is no such aspect; there are {", ".join(aspects)}'
+    if LETTERS.index(answer.text) >= len(sheet.slots[answer.item - 1]):
+        return f'there is no text {answer.text}'
+    is_rating = study.scale.kind == 'ratings'
+    if (answer.rating is not None) != is_rating or (answer.choice is not None) == is_rating:
+        return f'it takes {"a rating" if is_rating else "a choice"} alone'
+    if is_rating and answer.rating > len(aspects[answer.aspect].levels):
+        return f'rating {answer.rating} is above {len(aspects[answer.aspect].levels)}'
+    return ''
+
+
+def _choices(answers: Sequence[Answer]) -> dict[tuple[int, str], dict[str, str]]:
+    """(item of the page, aspect) -> 'best' and 'worst' -> letter."""
+    chosen: dict[tuple[int, str], dict[str, str]] = {}
+    for answer in answers:
+        if answer.choice:
+            chosen.setdefault((answer.item, answer.aspect), {})[answer.choice] = answer.text
+    return chosen
+
+
+def _behind(sheet: Sheet, number: int) -> tuple[int, list[str]]:
+    """The item of the study, and the systems behind its letters, of an item of a page."""
+    return sheet.order[number - 1], sheet.slots[number - 1]
+
+
+def _about(study: Study, answers: dict[str, tuple[str, list[Answer]]]) -> list[str]:
+    """Who is missing, who is not finished, and who said the same in everything."""
+    notes = []
+    if absent := [sheet.judge for sheet in study.sheets if sheet.judge not in answers]:
+        notes.append(f'No answers of {", ".join(absent)}.')
+    for judge, (path, given) in answers.items():
+        sheet = next(sheet for sheet in study.sheets if sheet.judge == judge)
+        counts = [0] * len(sheet.order)
+        for answer in given:
+            counts[answer.item - 1] += 1
+        missing = [
+            number
+            for number, (count, index) in enumerate(zip(counts, sheet.order, strict=True), 1)
+            if count < _questions(study, study.items[index])
+        ]
+        if missing:
+            named = ', '.join(map(str, missing[:_MOST_NAMED]))
+            more = ', ...' if len(missing) > _MOST_NAMED else ''
+            notes.append(
+                f'{judge} is not finished: {len(missing)} of {len(counts)} items of {path} lack '
+                f'answers (items {named}{more} of the page).'
+            )
+    said = {judge: _meant(study, judge, given) for judge, (_, given) in answers.items()}
+    judges = [judge for judge in said if said[judge]]
+    for i, judge in enumerate(judges):
+        for other in judges[:i]:
+            if said[judge] == said[other] and len(said[judge]) > _MOST_NAMED:
+                notes.append(f'{other} and {judge} gave the same answer to everything.')
+    return notes
+
+
+def _questions(study: Study, item: Item) -> int:
+    """How many answers an item takes."""
+    of_each = len(item.shown) if study.scale.kind == 'ratings' else 2
+    return of_each * len(study.scale.aspects)
+
+
+def _meant(study: Study, judge: str, given: Sequence[Answer]) -> set[tuple[object, ...]]:
+    """Answers about the study's own items and systems, which compare between judges."""
+    sheet = next(sheet for sheet in study.sheets if sheet.judge == judge)
+    meant = set()
+    for answer in given:
+        index, systems = _behind(sheet, answer.item)
+        system = systems[LETTERS.index(answer.text)]
+        meant.add((index, answer.aspect, system, answer.rating, answer.choice))
+    return meant

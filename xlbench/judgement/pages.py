@@ -1,0 +1,76 @@
+"""A judge's page: one HTML file that loads nothing and sends nothing.
+
+The page's own policy (CSP) lets only the script and the style run whose hashes it names, and no
+request leave. Texts stand in it as JSON, and its script shows them as text.
+"""
+
+import base64
+import functools
+import hashlib
+import html
+import importlib.resources
+import json
+import re
+import string
+
+from xlbench.benchmarks import languages
+from xlbench.errors import UserError
+from xlbench.judgement import studies
+from xlbench.judgement.studies import Sheet, Study
+from xlbench.reporting.tables import clean
+
+
+def document(study: Study, sheet: Sheet) -> str:
+    """The page of one judge."""
+    style, script = _part('page.css'), _part('page.js')
+    data = studies.page_content(study, sheet.judge, sheet.order, sheet.slots)
+    for item in data['items']:
+        source, target = map(_language, item.pop('langs'))
+        item |= {'inputLang': source[0], 'inputDir': source[1], 'lang': target[0], 'dir': target[1]}
+    data |= {'page': sheet.page, 'file': answers_name(study, sheet)}
+    # Nothing in it may end the element that it stands in.
+    text = json.dumps(data, ensure_ascii=False).replace('<', '\\u003c')
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return string.Template(_part('page.html')).substitute(
+        policy=policy,
+        title=html.escape(clean(study.title)),
+        judge=html.escape(clean(sheet.judge)),
+        style=style,
+        script=script,
+        data=text,
+    )
+
+
+def page_name(sheet: Sheet) -> str:
+    """The name of a judge's page."""
+    return f'{_file_name(sheet.judge)}.html'
+
+
+def answers_name(study: Study, sheet: Sheet) -> str:
+    """What the page calls the file of answers."""
+    return f'answers-{study.id}-{_file_name(sheet.judge)}.json'
+
+
+def _file_name(judge: str) -> str:
+    return re.sub(r'[^\w-]+', '-', judge).strip('-') or 'judge'
+
+
+def _language(code: str) -> tuple[str, str]:
+    """HTML's lang and dir; the browser finds the direction of an unknown language itself."""
+    try:
+        return code, languages.get(code).direction
+    except UserError:
+        return '', 'auto'
+
+
+def _hash(text: str) -> str:
+    return 'sha256-' + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@functools.cache
+def _part(name: str) -> str:
+    # The hash is of what stands between the tags, with the line ends of the page.
+    return importlib.resources.files(__package__).joinpath(name).read_text(encoding='utf-8')

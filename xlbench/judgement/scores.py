@@ -1,0 +1,221 @@
+"""From judges' answers to the tables of a paper, and to the file that a regressor is fitted on.
+
+Ratings are shown as table 5 of arXiv:2108.07140 has them, means from 1 to 5; choices as table 6 of
+arXiv:2202.05599, the share of times best minus worst, -1 to 1. An interval is over the items, each
+with the mean of its judges: judges who disagree make no item more certain than it is.
+"""
+
+import collections
+import itertools
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from xlbench.judgement import agreement
+from xlbench.judgement.answers import Judged
+from xlbench.judgement.studies import Study
+from xlbench.reporting import significance
+from xlbench.reporting.notes import SAMPLE_DATA
+from xlbench.reporting.statistics import half_width
+from xlbench.reporting.tables import Cell, Column, Row, Table
+
+# (system, aspect) -> number of the item -> the mean over its judges.
+Values = Mapping[tuple[str, str], Mapping[int, float]]
+_MEAN = 'mean'  # Of the aspects.
+
+
+def tables(study: Study, judged: Judged) -> list[Table]:
+    """What the judges said, how much they agree, and which differences are significant."""
+    values = _values(study, judged)
+    notes = ([SAMPLE_DATA] if study.data == 'sample' else []) + list(judged.notes)
+    made = [_scores(study, values, notes)]
+    if study.scale.kind == 'best_worst':
+        made.append(_counts(study, judged))
+    made.append(_agreement(study, judged))
+    if len(study.systems) > 1:
+        made.append(_differences(study, values))
+    return made
+
+
+def rated_texts(study: Study, judged: Judged) -> str:
+    """A line of JSON for each text that was judged: what `python -m xlbench.annotate fit` reads."""
+    values = _values(study, judged)
+    lines = []
+    for index, item in enumerate(study.items):
+        for system in item.shown:
+            rated = {
+                aspect.name: values[system, aspect.name][index]
+                for aspect in study.scale.aspects
+                if index in values.get((system, aspect.name), {})
+            }
+            if len(rated) == len(study.scale.aspects):
+                line = {
+                    'study': study.title,
+                    'data': study.data,
+                    'task': item.task,
+                    'id': item.id,
+                    'lang': item.lang,
+                    'system': system,
+                    'references': item.references,
+                    'prediction': item.texts[system],
+                    'ratings': rated,
+                    'judges': len(judged.judges),
+                }
+                lines.append(json.dumps(line, ensure_ascii=False))
+    return ''.join(f'{line}\n' for line in lines)
+
+
+def _values(study: Study, judged: Judged) -> dict[tuple[str, str], dict[int, float]]:
+    """The mean over judges of each text; of choices 1 for the best, -1 for the worst, else 0."""
+    values: dict[tuple[str, str], dict[int, float]] = collections.defaultdict(dict)
+    for (index, system, aspect), of_judges in judged.ratings.items():
+        values[system, aspect][index] = statistics.fmean(of_judges.values())
+    for (index, aspect), of_judges in judged.choices.items():
+        for system in study.items[index].shown:
+            points = [(best == system) - (worst == system) for best, worst in of_judges.values()]
+            values[system, aspect][index] = statistics.fmean(points)
+    return dict(values)
+
+
+def _scores(study: Study, values: Values, notes: Sequence[str]) -> Table:
+    """A row a system; the aspects of each task, and over all tasks if there are several."""
+    tasks = list(dict.fromkeys(item.task for item in study.items))
+    groups = [(task, {task}) for task in tasks]
+    groups += [('', set(tasks))] if len(tasks) > 1 else []
+    aspects = [aspect.name for aspect in study.scale.aspects]
+    is_rating = study.scale.kind == 'ratings'
+    shown = [*aspects, *([_MEAN] if len(aspects) > 1 else [])]
+    columns, cells = [], []
+    for group, of_group in groups:
+        for aspect in shown:
+            columns.append(Column(group, aspect, tuple(of_group)))
+            column = [
+                _of_items(study, values, system, aspects if aspect == _MEAN else [aspect], of_group)
+                for system in study.systems
+            ]
+            cells.append(_cells(column, 2 if is_rating else 3))
+    rows = [
+        Row(system, 'run', tuple(column[i] for column in cells))
+        for i, system in enumerate(study.systems)
+    ]
+    top = len(study.scale.aspects[0].levels)
+    title = f'Ratings, 1 to {top}' if is_rating else 'Best-worst scores, -1 to 1'
+    about = f'{len(study.items)} items; ± is half of the 95 % interval over items (Student).'
+    if not is_rating:
+        about = f'Share of times best minus share of times worst. {about}'
+    return Table(title, tuple(columns), tuple(rows), notes=(*notes, about))
+
+
+def _of_items(
+    study: Study, values: Values, system: str, aspects: Sequence[str], tasks: set[str]
+) -> list[float]:
+    """A number for each item of some tasks: the mean of its aspects, if all were judged."""
+    of_aspects = [values.get((system, aspect), {}) for aspect in aspects]
+    return [
+        statistics.fmean(of_aspect[index] for of_aspect in of_aspects)
+        for index, item in enumerate(study.items)
+        if item.task in tasks and all(index in of_aspect for of_aspect in of_aspects)
+    ]
+
+
+def _cells(column: Sequence[Sequence[float]], decimals: int) -> list[Cell]:
+    """A column of means with their intervals; the best of several is marked."""
+    means = [statistics.fmean(numbers) if numbers else None for numbers in column]
+    known = [mean for mean in means if mean is not None]
+    return [
+        Cell()
+        if mean is None
+        else Cell(mean, half_width(numbers), decimals, best=len(known) > 1 and mean == max(known))
+        for mean, numbers in zip(means, column, strict=True)
+    ]
+
+
+def _counts(study: Study, judged: Judged) -> Table:
+    """How often each system was shown, and chosen for each aspect."""
+    columns, cells = [], []
+    for aspect in (aspect.name for aspect in study.scale.aspects):
+        counts = agreement.best_worst(
+            (study.items[index].shown, best, worst)
+            for (index, name), of_judges in judged.choices.items()
+            if name == aspect
+            for best, worst in of_judges.values()
+        )
+        for field in agreement.BestWorst._fields:
+            columns.append(Column(aspect, field))
+            cells.append(
+                [
+                    Cell(text=str(getattr(counts[system], field))) if system in counts else Cell()
+                    for system in study.systems
+                ]
+            )
+    rows = [
+        Row(system, 'run', tuple(column[i] for column in cells))
+        for i, system in enumerate(study.systems)
+    ]
+    return Table('Choices', tuple(columns), tuple(rows))
+
+
+def _agreement(study: Study, judged: Judged) -> Table:
+    """Fleiss' kappa and Krippendorff's alpha of each aspect."""
+    rows = []
+    if study.scale.kind == 'ratings':
+        columns = ("Fleiss' kappa", "Krippendorff's alpha", 'texts', 'of all judges')
+        about = (
+            'kappa takes ratings as categories, and the texts that all judges rated; alpha '
+            'takes them as ranks (ordinal), and all that two judges or more rated'
+        )
+        for aspect in (aspect.name for aspect in study.scale.aspects):
+            units = [given for (_, _, name), given in judged.ratings.items() if name == aspect]
+            rows.append(_agreement_row(aspect, units, judged.judges, 'ordinal'))
+    else:
+        columns = ("Fleiss' kappa", "Krippendorff's alpha", 'choices', 'of all judges')
+        about = (
+            'kappa takes the choices that all judges made, and alpha (nominal) all that two '
+            'judges or more made; best and worst together have each item twice'
+        )
+        for aspect in (aspect.name for aspect in study.scale.aspects):
+            given = [pairs for (_, name), pairs in judged.choices.items() if name == aspect]
+            best, worst = (
+                [{judge: pair[i] for judge, pair in pairs.items()} for pairs in given]
+                for i in (0, 1)
+            )
+            for what, units in (('best', best), ('worst', worst), ('both', best + worst)):
+                rows.append(_agreement_row(f'{aspect}, {what}', units, judged.judges, 'nominal'))
+    heads = tuple(Column('', column) for column in columns)
+    judges = f'{len(judged.judges)} judges: {", ".join(judged.judges)}.'
+    return Table('Agreement', heads, tuple(rows), 'aspect', (judges, f'Agreement: {about}.'))
+
+
+def _agreement_row(
+    name: str, units: Sequence[Mapping[str, int | str]], judges: Sequence[str], level: str
+) -> Row:
+    """The agreement on units, each of which has what some judges said of it."""
+    labels = sorted({value for unit in units for value in unit.values()})
+    number = {label: i for i, label in enumerate(labels)}
+    whole = [unit for unit in units if len(unit) == len(judges)]
+    counts = [[list(unit.values()).count(label) for label in labels] for unit in whole]
+    kappa = agreement.fleiss_kappa(counts) if counts and len(judges) > 1 else math.nan
+    # Categories have no values: their numbers stand for them.
+    value = number.get if level == 'nominal' else lambda rating: rating
+    table = [[value(unit[j]) if j in unit else None for unit in units] for j in judges]
+    alpha = agreement.krippendorff_alpha(table, level) if units else math.nan
+    cells = [Cell(text='undefined') if math.isnan(x) else Cell(x, None, 3) for x in (kappa, alpha)]
+    return Row(name, 'aspect', (*cells, Cell(text=str(len(units))), Cell(text=str(len(whole)))))
+
+
+def _differences(study: Study, values: Values) -> Table:
+    aspects = [aspect.name for aspect in study.scale.aspects]
+    rows = {}
+    for other, system in itertools.combinations(study.systems, 2):
+        rows[f'{system} minus {other}'] = [
+            significance.of_means(
+                {str(i): value for i, value in values.get((system, aspect), {}).items()},
+                {str(i): value for i, value in values.get((other, aspect), {}).items()},
+                't-test',
+            )
+            for aspect in aspects
+        ]
+    decimals = 2 if study.scale.kind == 'ratings' else 3
+    columns = [Column('', aspect) for aspect in aspects]
+    return significance.table('Differences', columns, rows, 't-test', decimals)

@@ -1,0 +1,139 @@
+"""What systems wrote, from the workdirs of runs and from files, example by example."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Sequence
+
+import msgspec
+
+from xlbench import benchmarks, files, foreign
+from xlbench.data import readers
+from xlbench.errors import UserError, shortened
+from xlbench.reporting import results, tables
+
+
+class Prediction(msgspec.Struct):
+    """A line of predictions.jsonl, or of a file of that form.
+
+    Attributes:
+        prediction: What the system wrote.
+        id: Of the example; without it the number of the line, from 0.
+        input: What was to be answered.
+        target: The reference.
+        references: All references, where there are several.
+        scores: Automatic scores of this text.
+    """
+
+    prediction: str
+    id: str | int | None = None
+    input: str = ''
+    target: str = ''
+    references: list[str] = []
+    scores: dict[str, float | None] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The predictions of one system.
+
+    Attributes:
+        name: Of the system.
+        place: Where they come from.
+        tasks: Task -> id of the example -> prediction.
+        data: 'sample' where the examples are made up.
+    """
+
+    name: str
+    place: str
+    tasks: dict[str, dict[str, Prediction]]
+    data: str = 'files'
+
+
+def read(
+    places: Sequence[str], step: str, split: str, tasks: Sequence[str], task: str
+) -> list[Source]:
+    """The systems that are to be judged.
+
+    Args:
+        places: Workdirs, or files of predictions; `NAME=PLACE` names the system.
+        step: Of runs: 'last', 'best' or a number.
+        split: Of runs; '' is the one that a report shows.
+        tasks: Of runs; none are all that every system has.
+        task: What the examples of files are called.
+
+    Raises:
+        UserError: One cannot be read, or two have the same name.
+    """
+    sources = []
+    for place in places:
+        name, equals, path = place.partition('=')
+        if not equals or os.path.exists(place):
+            name, path = '', place
+        reader = _of_run if os.path.isdir(path) else _of_file
+        sources.append(reader(name, path, step, split, tasks, task))
+    for i, source in enumerate(sources):
+        if source.name in (other.name for other in sources[:i]):
+            raise UserError(
+                f'two systems are called {shortened(source.name)}; name them: NAME={source.place}'
+            )
+    return sources
+
+
+def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str], task: str) -> Source:
+    run = results.read_run(path)
+    shown = split or run.splits()[0]
+    score = next(iter(run.evaluations.values()))
+    main = next(iter(score.values())).main_score
+    chosen = run.at(run.choose_step(step, shown, main), shown)
+    if missing := [name for name in tasks if name not in chosen]:
+        raise UserError(f'{path} has no predictions of {missing[0]}, split {shown}')
+    rows, kinds = {}, set()
+    for name_of_task, result in chosen.items():
+        if not tasks or name_of_task in tasks:
+            kinds.add(result.data)
+            file = foreign.file(
+                run.workdir, result.folder.relative_to(run.workdir) / 'predictions.jsonl'
+            )
+            if file is not None:
+                rows[name_of_task] = _lines(str(file))
+    if not rows:
+        raise UserError(f'{path} has no predictions.jsonl of split {shown}')
+    name = name or run.system or pathlib.Path(path).resolve().name
+    return Source(tables.clean(name), path, rows, 'sample' if 'sample' in kinds else 'files')
+
+
+def _of_file(
+    name: str, path: str, step: str, split: str, tasks: Sequence[str], task: str
+) -> Source:
+    if not os.path.isfile(path):
+        raise UserError(f'there is no workdir or file {path}')
+    name = name or pathlib.Path(path).name.removesuffix('.gz').rpartition('.')[0] or path
+    return Source(tables.clean(name), path, {task: _lines(path)})
+
+
+def _lines(path: str) -> dict[str, Prediction]:
+    """The predictions of a file, by the ids of their examples."""
+    is_text = not path.removesuffix('.gz').endswith('.jsonl')
+    rows: dict[str, Prediction] = {}
+    for number, line in enumerate(readers.lines(path)):
+        if isinstance(line, readers.BadRecord):
+            raise UserError(str(line))
+        place = f'{path}:{number + 1}'
+        row = Prediction(line) if is_text else files.parse_json(line, Prediction, place)
+        key = str(number if row.id is None else row.id)
+        if key in rows:
+            raise UserError(f'{place}: id {shortened(key)} is there twice')
+        rows[key] = row
+    if not rows:
+        raise UserError(f'{path} has no predictions')
+    return rows
+
+
+def language(task: str) -> tuple[str, str]:
+    """The languages of a benchmark's task, (source, target); '' where its name does not say."""
+    try:
+        name = benchmarks.parse_task(task)
+    except UserError:
+        return '', ''
+    return name.source, name.target

@@ -1,0 +1,260 @@
+"""A study: which texts which judge sees in which order; its key says which system wrote them.
+
+  key.json     all of the study; it stays with those who ask, or the judges are not blind
+  NAME.html    one page a judge, see pages.py
+
+The orders come from the seed, the study's and each judge's name alone: the same command makes the
+same study. A page knows its items by their numbers and its texts by letters; only `Sheet` says what
+stands behind them.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from xlbench import files
+from xlbench.errors import UserError, shortened
+from xlbench.judgement import sources as sources_lib
+from xlbench.judgement.scales import Scale
+from xlbench.judgement.sources import Prediction, Source
+
+FORMAT = 'xlbench study 1'
+MOST_SHOWN = 9  # Texts of an item: a key of the keyboard chooses one.
+LETTERS = 'ABCDEFGHI'
+_Index = Annotated[int, msgspec.Meta(ge=0, lt=10**7)]
+
+
+class Item(msgspec.Struct):
+    """One example, and what the systems wrote for it.
+
+    Attributes:
+        task: Its task.
+        id: Of the example in the predictions.
+        source_lang: ISO code of the input; '' if nobody knows.
+        lang: ISO code of the texts.
+        input: What was to be answered.
+        references: What it should have been.
+        shown: The systems whose texts are shown.
+        texts: System -> what it wrote.
+        scores: System -> its automatic scores.
+    """
+
+    task: str
+    id: str
+    source_lang: str
+    lang: str
+    input: str
+    references: list[str]
+    shown: list[str]
+    texts: dict[str, str]
+    scores: dict[str, dict[str, float | None]] = {}
+
+
+class Sheet(msgspec.Struct):
+    """What one judge gets.
+
+    Attributes:
+        judge: The judge's name.
+        page: Hash of what the page shows, so that answers of another page are told apart.
+        order: The items' numbers in the order of the page.
+        slots: For each of them the systems behind the letters A, B, ...
+    """
+
+    judge: str
+    page: str
+    order: list[_Index]
+    slots: list[list[str]]
+
+
+class Study(msgspec.Struct):
+    """All of a study, as its key.json has it.
+
+    Attributes:
+        format: `FORMAT`.
+        id: Hash of the items and the scale.
+        title: As the pages have it.
+        seed: Of samples and orders.
+        scale: What is asked.
+        systems: Their names.
+        items: In the order of tasks.
+        sheets: One for each judge.
+        data: 'sample' where the texts are about made-up examples.
+        places: System -> where its predictions were read from.
+    """
+
+    format: str
+    id: str
+    title: str
+    seed: int
+    scale: Scale
+    systems: list[str]
+    items: list[Item]
+    sheets: list[Sheet]
+    data: str = 'files'
+    places: dict[str, str] = {}
+
+
+def make(
+    sources: Sequence[Source],
+    scale: Scale,
+    judges: Sequence[str],
+    *,
+    items: int,
+    shown: int = 0,
+    seed: int = 0,
+    title: str = '',
+    langs: tuple[str, str] = ('', ''),
+) -> Study:
+    """Chooses the items, and puts them and the systems of each into a random order.
+
+    Args:
+        sources: Two systems or more for best and worst, else one or more.
+        scale: What is asked.
+        judges: Their names.
+        items: How many of each task; 0 is all.
+        shown: How many systems an item shows; 0 is all.
+        seed: Of samples and orders.
+        title: As the pages have it.
+        langs: Of input and texts where the name of the task does not say them.
+
+    Raises:
+        UserError: The systems have no example in common, or different inputs for one.
+    """
+    names = [source.name for source in sources]
+    shown = shown or len(names)
+    least = 2 if scale.kind == 'best_worst' else 1
+    if not least <= shown <= min(MOST_SHOWN, len(names)):
+        raise UserError(
+            f'an item would show {shown} of {len(names)} systems; it can show from {least} to '
+            f'{MOST_SHOWN} that are there: see --shown'
+        )
+    rng = random.Random(f'items {seed}')
+    chosen = []
+    common = set.intersection(*(set(source.tasks) for source in sources))
+    for task in sorted(common):
+        of_task = _items(task, sources, langs)
+        if 0 < items < len(of_task):
+            of_task = sorted(rng.sample(of_task, items), key=of_task.index)
+        for item in of_task:
+            item.shown = rng.sample(names, shown) if shown < len(names) else names
+            item.texts = {name: item.texts[name] for name in item.shown}
+            item.scores = {name: item.scores[name] for name in item.shown}
+        chosen += of_task
+    if not chosen:
+        raise UserError(f'{", ".join(names)} have no example of the same task and id in common')
+    content = msgspec.json.encode((scale, chosen, seed, title))
+    study = Study(
+        format=FORMAT,
+        id=hashlib.sha256(content).hexdigest()[:12],
+        title=title or 'Which text is better?',
+        seed=seed,
+        scale=scale,
+        systems=names,
+        items=chosen,
+        sheets=[],
+        data='sample' if any(source.data == 'sample' for source in sources) else 'files',
+        places={source.name: source.place for source in sources},
+    )
+    study.sheets = [_sheet(study, judge) for judge in judges]
+    return study
+
+
+def read(path: str) -> Study:
+    """A key.json.
+
+    Raises:
+        UserError: It is none, or what it says does not fit together.
+    """
+    study = files.read_json(path, Study)
+    if study.format != FORMAT:
+        raise UserError(f'{path} is no key of a study: its format is {shortened(study.format)}')
+    whole = list(range(len(study.items)))
+    for sheet in study.sheets:
+        systems = [sorted(study.items[i].shown) for i in sheet.order if i < len(study.items)]
+        if sorted(sheet.order) != whole or [sorted(names) for names in sheet.slots] != systems:
+            raise UserError(f'{path}: the sheet of {shortened(sheet.judge)} does not fit its items')
+    if any(set(item.shown) - set(study.systems) for item in study.items) or any(
+        set(item.texts) != set(item.shown) for item in study.items
+    ):
+        raise UserError(f'{path}: an item has other systems than the study')
+    return study
+
+
+def encode(study: Study) -> bytes:
+    """A study as its key.json has it."""
+    return msgspec.json.format(msgspec.json.encode(study), indent=1) + b'\n'
+
+
+def page_content(
+    study: Study, judge: str, order: Sequence[int], slots: Sequence[Sequence[str]]
+) -> dict:
+    """What a page shows, and nothing that says which system is which."""
+    items = []
+    for index, systems in zip(order, slots, strict=True):
+        item = study.items[index]
+        items.append(
+            {
+                'label': 'Input',
+                'input': item.input,
+                'texts': [item.texts[name] for name in systems],
+                'langs': (item.source_lang, item.lang),
+            }
+        )
+    scale = msgspec.to_builtins(study.scale)
+    return {'study': study.id, 'title': study.title, 'judge': judge, **scale, 'items': items}
+
+
+def _sheet(study: Study, judge: str) -> Sheet:
+    rng = random.Random(f'{judge} {study.id} {study.seed}')
+    order = rng.sample(range(len(study.items)), len(study.items))
+    slots = [rng.sample(study.items[i].shown, len(study.items[i].shown)) for i in order]
+    data = page_content(study, judge, order, slots)
+    page = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+    return Sheet(judge, page, order, slots)
+
+
+def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list[Item]:
+    """The examples of a task that all systems have, in the order of the first one."""
+    rows = [source.tasks[task] for source in sources]
+    known = sources_lib.language(task)
+    source_lang, lang = (named or of_task for named, of_task in zip(langs, known, strict=True))
+    items = []
+    for key in rows[0]:
+        if not all(key in of_source for of_source in rows):
+            continue
+        predictions = {s.name: of_source[key] for s, of_source in zip(sources, rows, strict=True)}
+        items.append(
+            Item(
+                task=task,
+                id=key,
+                source_lang=source_lang,
+                lang=lang,
+                input=_same('input', task, key, predictions),
+                references=_references(predictions),
+                shown=[],
+                texts={name: row.prediction for name, row in predictions.items()},
+                scores={name: row.scores for name, row in predictions.items()},
+            )
+        )
+    return items
+
+
+def _same(field: str, task: str, key: str, predictions: dict[str, Prediction]) -> str:
+    """A text that all systems agree on, as far as they have it."""
+    said = {name: text for name, row in predictions.items() if (text := getattr(row, field))}
+    first = next(iter(said), '')
+    if others := [name for name in said if said[name] != said[first]]:
+        raise UserError(
+            f'{first} and {others[0]} have different inputs for example {shortened(key)} of '
+            f'{task}; they can be judged together only on the same examples'
+        )
+    return next(iter(said.values()), '')
+
+
+def _references(predictions: dict[str, Prediction]) -> list[str]:
+    rows = (row.references or [row.target] for row in predictions.values())
+    return next((row for row in rows if any(row)), [])
