@@ -8,6 +8,7 @@ from xlbench.errors import UserError
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.distinct import Distinct
+from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
 from xlbench.metrics.specs import to_spec
@@ -18,6 +19,8 @@ _OF_LANGUAGE: dict[str, Callable[[str], Any]] = {
     'multilingual_rouge': MultilingualRouge,
     'sacrebleu': SacreBleu.for_language,
     'distinct': Distinct.for_language,
+    'meteor': Meteor,
+    'meteor_exact_stem': Meteor.without_tables,
     'mrs_rouge': MrsRouge,
     'ter': Ter.for_language,
 }

@@ -1,0 +1,306 @@
+"""Which words of two texts METEOR 1.5 takes for the same, as a path through their matches.
+
+Of all candidate matches those are chosen that cover the most words, in the fewest chunks of
+neighbours, with the least distance. The search is a beam over the words of the reference, with the
+quirks of the tool: what a match adds to the coverage is cut to a whole number, and the distance of
+a match that is tried is added to the path that does not take it.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from xlbench.metrics.meteor.tables import Synonyms
+
+Words = Sequence[str]
+
+
+class Match(NamedTuple):
+    """Words of the reference that are those of the hypothesis.
+
+    Attributes:
+        start, length: where in the reference.
+        other, other_length: where in the hypothesis.
+        module: which module has found it: its place in the list of modules.
+        gain: what it adds to the coverage: its words on both sides. Of a match that is not exact
+            each side counts half and is cut, so that single words add nothing.
+    """
+
+    start: int
+    length: int
+    other: int
+    other_length: int
+    module: int
+    gain: int
+
+
+Matcher = Callable[[Words, Words, int], Iterable[Match]]
+
+
+class Alignment(NamedTuple):
+    """The matches that were chosen, in the order of the reference, and their chunks."""
+
+    matches: list[Match]
+    chunks: int
+
+
+def exact(hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
+    """Words that are equal."""
+    return _equal(hypothesis, reference, module, 2)
+
+
+def _equal(hypothesis: Words, reference: Words, module: int, gain: int) -> list[Match]:
+    places: dict[str, list[int]] = {}
+    for j, word in enumerate(hypothesis):
+        places.setdefault(word, []).append(j)
+    return [
+        Match(i, 1, j, 1, module, gain)
+        for i, word in enumerate(reference)
+        for j in places.get(word, ())
+    ]
+
+
+def stems(stem: Callable[[str], str]) -> Matcher:
+    """Different words with equal stems."""
+
+    def match(hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
+        found = _equal([*map(stem, hypothesis)], [*map(stem, reference)], module, 0)
+        return [m for m in found if hypothesis[m.other] != reference[m.start]]
+
+    return match
+
+
+def synonyms(table: Synonyms) -> Matcher:
+    """Different words that have a set of synonyms in common, as they are or in their base form."""
+    known: dict[str, frozenset[int]] = {}
+
+    def sets_of(word: str) -> frozenset[int]:
+        if word not in known:
+            known[word] = _synsets(word, table)
+        return known[word]
+
+    def match(hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
+        others = [(j, word, sets) for j, word in enumerate(hypothesis) if (sets := sets_of(word))]
+        for i, word in enumerate(reference):
+            if sets := sets_of(word):
+                for j, other, other_sets in others:
+                    if word != other and not sets.isdisjoint(other_sets):
+                        yield Match(i, 1, j, 1, module, 0)
+
+    return match
+
+
+# The rules by which WordNet finds a base form: nouns, verbs, adjectives.
+_SUFFIXES = (
+    ('s', ''), ('ses', 's'), ('xes', 'x'), ('zes', 'z'), ('ches', 'ch'), ('shes', 'sh'),
+    ('men', 'man'), ('ies', 'y'),
+    ('s', ''), ('ies', 'y'), ('es', 'e'), ('es', ''), ('ed', 'e'), ('ed', ''), ('ing', 'e'),
+    ('ing', ''),
+    ('er', ''), ('est', ''), ('er', 'e'), ('est', 'e'),
+)  # fmt: skip
+
+
+def _synsets(word: str, table: Synonyms) -> frozenset[int]:
+    sets = table.synsets.get(word, frozenset())
+    for form in _base_forms(word, table):
+        sets |= table.synsets.get(form, frozenset())
+    return sets
+
+
+def _base_forms(word: str, table: Synonyms) -> Sequence[str]:
+    if word in table.base_forms:
+        return table.base_forms[word]
+    if word.endswith('ful') or len(word) <= 2 or word.endswith('ss'):
+        return ()
+    for ending, new in _SUFFIXES:
+        if word.endswith(ending) and (form := word[: len(word) - len(ending)] + new) in (
+            table.synsets
+        ):
+            return (form,)
+    return ()
+
+
+class Paraphrases:
+    """Runs of words that a table has side by side.
+
+    Args:
+        rows: phrase and paraphrase, in the table's order.
+    """
+
+    def __init__(self, rows: Iterable[tuple[str, str]]):
+        self._table: dict[str, dict[tuple[str, ...], None]] = {}
+        self._longest: dict[str, int] = {}  # Phrase by first word.
+        for phrase, paraphrase in rows:
+            self._table.setdefault(phrase, {})[tuple(paraphrase.split())] = None
+            first, size = phrase.partition(' ')[0], phrase.count(' ') + 1
+            self._longest[first] = max(size, self._longest.get(first, 0))
+
+    def __call__(self, hypothesis: Words, reference: Words, module: int) -> Iterable[Match]:
+        """Phrases of the reference with their paraphrases in the hypothesis; then the reverse."""
+        for i, length, j, other_length in self._found(reference, hypothesis):
+            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
+        for j, other_length, i, length in self._found(hypothesis, reference):
+            yield Match(i, length, j, other_length, module, length // 2 + other_length // 2)
+
+    def _found(self, words: Words, others: Words) -> Iterable[tuple[int, int, int, int]]:
+        places: dict[str, list[int]] = {}
+        for j, word in enumerate(others):
+            places.setdefault(word, []).append(j)
+        for i, word in enumerate(words):
+            for length in range(1, min(self._longest.get(word, 0), len(words) - i) + 1):
+                for paraphrase in self._table.get(' '.join(words[i : i + length]), ()):
+                    size = len(paraphrase)
+                    for j in places.get(paraphrase[0], ()):
+                        if tuple(others[j : j + size]) == paraphrase:
+                            yield i, length, j, size
+
+
+# -------------------------------------------------------------------------------------- the search
+
+# A path's rank is one number, the smaller the better: minus the words that are covered, then the
+# chunks that are closed, then the distance between the places of the matches.
+_COVERED, _CHUNK = 1 << 42, 1 << 21
+
+
+class _Step(NamedTuple):
+    """A match as the search needs it: what it costs, what it takes, where it ends."""
+
+    cost: int
+    distance: int
+    used: int
+    other_used: int
+    next: int
+    other: int
+    other_end: int
+    match: Match
+
+
+def _step(match: Match) -> _Step:
+    start, length, other, other_length, _, gain = match
+    return _Step(
+        -gain * _COVERED,
+        abs(start - other),
+        ((1 << length) - 1) << start,
+        ((1 << other_length) - 1) << other,
+        start + length,
+        other,
+        other + other_length,
+        match,
+    )
+
+
+# Rank; the first word of the reference behind the last match; the first word of the hypothesis
+# behind it, -1 where no chunk is open; the words of the reference and of the hypothesis that are
+# taken, as bits; the free matches so far, the last one first.
+_Path = tuple[int, int, int, int, int, 'tuple[Match, tuple] | None']
+_rank = operator.itemgetter(0)
+
+
+def align(
+    hypothesis: Words, reference: Words, matchers: Sequence[Matcher], beam: int = 40
+) -> Alignment:
+    """The alignment that the tool chooses.
+
+    Args:
+        hypothesis, reference: words.
+        matchers: the modules; where both texts are equal, only the first one is asked.
+        beam: so many paths are followed.
+    """
+    if hypothesis == reference:
+        matchers = matchers[:1]
+    starts: list[list[Match]] = [[] for _ in reference]
+    covers, other_covers = [0] * len(reference), [0] * len(hypothesis)
+    for module, matcher in enumerate(matchers):
+        for match in matcher(hypothesis, reference, module):
+            starts[match.start].append(match)
+            for i in range(match.start, match.start + match.length):
+                covers[i] += 1
+            for j in range(match.other, match.other + match.other_length):
+                other_covers[j] += 1
+    fixed = {
+        start: _step(matches[0])
+        for start, matches in enumerate(starts)
+        if len(matches) == 1 and _is_alone(matches[0], covers, other_covers)
+    }
+    chosen = [step.match for step in fixed.values()]
+    if len(fixed) < sum(map(bool, starts)):
+        free = [[] if i in fixed else [*map(_step, matches)] for i, matches in enumerate(starts)]
+        chosen += _search(free, fixed, beam)
+        chosen.sort()
+    return Alignment(chosen, _chunks(chosen))
+
+
+def _is_alone(match: Match, covers: Sequence[int], other_covers: Sequence[int]) -> bool:
+    """Whether no other candidate covers a word of it."""
+    mine = covers[match.start : match.start + match.length]
+    others = other_covers[match.other : match.other + match.other_length]
+    return max(mine) == max(others) == 1
+
+
+def _chunks(matches: Sequence[Match]) -> int:
+    """Runs of matches that are neighbours on both sides."""
+    end = other_end = -1
+    chunks = 0
+    for match in matches:
+        chunks += match.start != end or match.other != other_end
+        end, other_end = match.start + match.length, match.other + match.other_length
+    return chunks
+
+
+def _search(
+    starts: Sequence[Sequence[_Step]], fixed: Mapping[int, _Step], beam: int
+) -> list[Match]:
+    """The free matches of the best path.
+
+    Args:
+        starts: of each word of the reference, the free matches that begin with it.
+        fixed: the matches that every path has, by their first words.
+        beam: so many paths are followed.
+    """
+    used = other_used = 0
+    for step in fixed.values():
+        used, other_used = used | step.used, other_used | step.other_used
+    paths: list[_Path] = [(0, 0, -1, used, other_used, None)]
+    for current, steps in enumerate(starts):
+        if len(paths) > 1:
+            paths.sort(key=_rank)
+        bit = 1 << current
+        following: list[_Path] = []
+        for path in paths[:beam]:
+            rank, next_start, end, used, other_used, taken = path
+            if used & bit:
+                if current < next_start:
+                    following.append(path)
+                elif step := fixed.get(current):
+                    rank += step.cost + step.distance
+                    if end not in (-1, step.other):
+                        rank += _CHUNK
+                    following.append((rank, step.next, step.other_end, used, other_used, taken))
+                continue
+            for step in steps:
+                cost, distance, bits, other_bits, step_next, other, other_end, match = step
+                if used & bits or other_used & other_bits:
+                    continue
+                following.append(
+                    (
+                        rank + cost + (0 if end in (-1, other) else _CHUNK),
+                        step_next,
+                        other_end,
+                        used | bits,
+                        other_used | other_bits,
+                        (match, taken),
+                    )
+                )
+                rank += distance  # Of the path that goes on without it, as the tool has it.
+            if end != -1:
+                rank += _CHUNK
+            following.append((rank, next_start + 1, -1, used, other_used, taken))
+        paths = following
+    paths.sort(key=_rank)
+    closed = [(rank + (end != -1) * _CHUNK, taken) for rank, _, end, *_, taken in paths[:beam]]
+    taken = min(closed, key=_rank)[1]
+    matches = []
+    while taken:
+        match, taken = taken
+        matches.append(match)
+    return matches

@@ -1,0 +1,266 @@
+"""METEOR 1.5 (Denkowski and Lavie 2014, W14-3348): an alignment of words, its precision and recall.
+
+Equal to the Java program, segment by segment; see alignment.py and normalizer.py for how it gets
+there, and tables.py for the files that it needs.
+"""
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import nltk
+from nltk.stem import SnowballStemmer
+
+from xlbench import errors
+from xlbench.metrics import pairs
+from xlbench.metrics.meteor import alignment, normalizer, settings, tables
+from xlbench.metrics.meteor.settings import Setting
+from xlbench.metrics.meteor.statistics import Statistics, count
+
+Targets = Sequence[str | Sequence[str]]
+TEXTS = ('norm', 'norm_nopunct', 'lower', 'raw')
+_IN_ID = {'norm': 'norm', 'norm_nopunct': 'norm_nopunct', 'lower': 'lc_only', 'raw': 'no_norm'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Meteor:
+    """METEOR 1.5, 0 to 100, of the corpus: its statistics are added up, and no mean is taken.
+
+    The score is called `meteor` where everything is as the tool has it for the language. With other
+    modules, or without the tool's files, it gets another name, such as meteor_exact_stem.
+
+    A target may be several references: a list of texts; the one with the best score counts.
+
+    Attributes:
+        lang: ISO code, METEOR's own (cz, se), or 'other' for words with spaces between them.
+        task: the tool's -t, what the parameters were fitted to; '' is the language's default.
+        modules: the tool's -m; () are the language's own.
+        text: 'norm' (the tool's -norm), 'norm_nopunct', 'lower' or 'raw', which neither sets
+            punctuation apart nor changes case; '' is 'norm' where the tool can, and else 'lower'.
+        parameters: alpha, beta, gamma and delta in place of the task's.
+        weights: of the modules, in place of the task's.
+        beam: paths that the search for the alignment follows.
+        characters: whether lengths and matches are counted in characters, the tool's -ch.
+        paraphrases: a file in place of METEOR's table.
+        function_words: a file of words, one a line, in place of the English ones that the tool
+            takes for every language.
+    """
+
+    lang: str
+    task: str = ''
+    modules: Sequence[str] = ()
+    text: str = ''
+    parameters: Sequence[float] = ()
+    weights: Sequence[float] = ()
+    beam: int = 40
+    characters: bool = False
+    paraphrases: str = ''
+    function_words: str = ''
+
+    several_references: ClassVar[bool] = True
+
+    def __post_init__(self):
+        for name in ('modules', 'parameters', 'weights'):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self._lang not in settings.LANGUAGES:
+            raise errors.unknown(
+                'language of METEOR', self.lang, settings.LANGUAGES, "Texts in words are 'other'"
+            )
+        if self.task and self.task not in settings.TASKS:
+            raise errors.unknown('task of METEOR', self.task, settings.TASKS)
+        if self.text and self.text not in TEXTS:
+            raise errors.unknown('text of METEOR', self.text, TEXTS)
+        if self.text.startswith('norm') and self._lang not in normalizer.LANGUAGES:
+            raise errors.UserError(
+                f'METEOR cannot normalise {self.lang}, only {", ".join(normalizer.LANGUAGES)}; '
+                "take text='lower' with words that have spaces between them"
+            )
+        for module in self.modules:
+            if module not in settings.MODULES:
+                raise errors.unknown('module of METEOR', module, settings.MODULES)
+        setting = self._setting
+        if 'synonym' in setting.modules and self._lang != 'en':
+            raise errors.UserError(f'METEOR has synonyms of English only, none of {self.lang}')
+        if 'stem' in setting.modules and self._lang not in settings.STEMMERS:
+            raise errors.UserError(
+                f"METEOR's stems of {self.lang} are not here; take modules=('exact',)"
+            )
+        if len(setting.parameters) != 4 or len(setting.weights) < len(setting.modules):
+            raise errors.UserError(
+                'METEOR takes 4 parameters, alpha, beta, gamma and delta, and a weight for each of '
+                f'{", ".join(setting.modules)}'
+            )
+
+    @classmethod
+    def without_tables(cls, lang: str) -> 'Meteor':
+        """Equal words and equal stems alone, which need none of METEOR's tables."""
+        name = settings.NAMES.get(lang, lang)
+        return cls(lang, modules=('exact', 'stem') if name in settings.STEMMERS else ('exact',))
+
+    @property
+    def signature(self) -> str:
+        """The tool's own identifier, and which of its tables were there."""
+        setting, has_jar = self._setting, self._tables.jar is not None
+        identifier = [
+            'meteor-1.5',
+            'ch' if self.characters else 'wo',
+            self._lang,
+            _IN_ID[self._text],
+            '_'.join(str(float(number)) for number in setting.parameters),
+            '_'.join(module[:2] for module in setting.modules),
+            '_'.join(str(float(number)) for number in setting.weights[: len(setting.modules)]),
+        ]
+        parts = ['-'.join(identifier)]
+        if 'stem' in setting.modules:
+            parts.append(f'stems:nltk-{nltk.__version__}')
+        if 'synonym' in setting.modules:
+            parts.append(f'synonyms:{"wordnet-3.0" if has_jar else "none"}')
+        if 'paraphrase' in setting.modules:
+            path = self._paraphrase_file
+            parts.append(f'paraphrases:{path.name if path else "none"}')
+        if self._text.startswith('norm'):
+            parts.append(f'prefixes:{"meteor" if has_jar else "own"}')
+        words = pathlib.Path(self.function_words).name if self.function_words else 'en'
+        return '|'.join([*parts, f'function_words:{words}', f'beam:{self.beam}'])
+
+    @property
+    def score_name(self) -> str:
+        """`meteor`, or another name where it is not the tool's own score of the language."""
+        name = 'meteor'
+        if self._setting.modules != settings.setting_of(self._lang, self.task).modules:
+            name += ''.join(f'_{module}' for module in self._setting.modules)
+        if self._tables.jar is None and self._text.startswith('norm'):
+            name += '_no_tables'
+        return name
+
+    def missing(self) -> list[str]:
+        """What is not on this machine and has to be, with what to type, a line each."""
+        modules, lines = self._setting.modules, []
+        lacks_synonyms = 'synonym' in modules and self._tables.jar is None
+        lacks_phrases = 'paraphrase' in modules and self._paraphrase_file is None
+        if lacks_synonyms or lacks_phrases:
+            without = [module for module in modules if module in ('exact', 'stem')]
+            lines.append(
+                f'{tables.missing(self._lang)}. Without them modules={without} works, which is '
+                'another score'
+            )
+        return lines
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
+        """METEOR of the corpus: not the mean over examples."""
+        return self.with_examples(targets, predictions)[0]
+
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
+        """METEOR of each text."""
+        return self.with_examples(targets, predictions)[1]
+
+    def with_examples(
+        self, targets: Targets, predictions: Sequence[str]
+    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+        """METEOR of the corpus and of each text."""
+        statistics = self.statistics(targets, predictions)
+        name, setting = self.score_name, self._setting
+        total = functools.reduce(Statistics.plus, statistics, Statistics.nothing())
+        rows = [{name: 100 * one.score(setting).score} for one in statistics]
+        return {name: 100 * total.score(setting).score}, rows
+
+    def statistics(self, targets: Targets, predictions: Sequence[str]) -> list[Statistics]:
+        """What each text's score is made of, with the reference that gives the highest."""
+        rows = pairs.check_references(targets, predictions)
+        if lines := self.missing():
+            raise errors.UserError(lines[0])
+        words = functools.cache(self._words)
+        predicted = [words(text) for text in predictions]
+        references = [[words(text) for text in row] for row in rows]
+        matchers = self._matchers(predicted, references)
+        count, setting = self._counter(), self._setting
+        best = []
+        for hypothesis, several in zip(predicted, references, strict=True):
+            scored = (
+                count(hypothesis, one, alignment.align(hypothesis, one, matchers, self.beam))
+                for one in several
+            )
+            best.append(max(scored, key=lambda one: one.score(setting).score))
+        return best
+
+    @property
+    def _lang(self) -> str:
+        return settings.NAMES.get(self.lang, self.lang)
+
+    @property
+    def _text(self) -> str:
+        return self.text or ('norm' if self._lang in normalizer.LANGUAGES else 'lower')
+
+    @property
+    def _tables(self) -> tables.Tables:
+        return tables.find()
+
+    @functools.cached_property
+    def _setting(self) -> Setting:
+        setting = settings.setting_of(self._lang, self.task)
+        modules = tuple(self.modules) or setting.modules
+        return Setting(
+            tuple(self.parameters) or setting.parameters,
+            modules,
+            tuple(self.weights) or setting.weights,
+        )
+
+    @property
+    def _paraphrase_file(self) -> pathlib.Path | None:
+        if self.paraphrases:
+            return pathlib.Path(self.paraphrases).expanduser()
+        return self._tables.paraphrase_file(self._lang)
+
+    def _words(self, text: str) -> tuple[str, ...]:
+        """The words of a line."""
+        if self._text == 'lower':
+            text = text.lower()
+        elif self._text != 'raw':
+            marks = self._text == 'norm'
+            text = normalizer.normalize(text, self._lang, self._tables.prefixes(self._lang), marks)
+        return tuple(normalizer.split(text))
+
+    def _matchers(
+        self, hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]]
+    ) -> list[alignment.Matcher]:
+        """The modules; of paraphrases those that these texts can have."""
+        made = []
+        for module in self._setting.modules:
+            if module == 'exact':
+                made.append(alignment.exact)
+            elif module == 'stem':
+                made.append(alignment.stems(_stemmer(settings.STEMMERS[self._lang])))
+            elif module == 'synonym':
+                made.append(alignment.synonyms(self._tables.synonyms()))
+            else:
+                path = self._paraphrase_file
+                texts = {*hypotheses, *(row for several in references for row in several)}
+                made.append(alignment.Paraphrases(tables.read_paraphrases(path, texts)))
+        return made
+
+    def _counter(self) -> Callable[..., Statistics]:
+        words = tables.FUNCTION_WORDS
+        if self.function_words:
+            try:
+                text = pathlib.Path(self.function_words).expanduser().read_text('utf-8')
+            except (OSError, ValueError) as error:
+                raise errors.UserError(
+                    f'function_words={self.function_words} cannot be read: {error}'
+                ) from None
+            words = frozenset(text.split())
+        return functools.partial(count, function_words=words, characters=self.characters)
+
+
+class _Cased(str):
+    """A word that NLTK's stemmers do not lower-case, as the tool's do not."""
+
+    def lower(self) -> str:
+        return self
+
+
+@functools.cache
+def _stemmer(language: str) -> Callable[[str], str]:
+    stem = SnowballStemmer(language).stem
+    return functools.cache(lambda word: str(stem(_Cased(word))))
