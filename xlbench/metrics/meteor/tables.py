@@ -33,9 +33,18 @@ _NAMES = {
     'ru': 'russian',
 }  # fmt: skip
 # The 93 words of function/english.words, which the tool takes for every language.
-FUNCTION_WORDS = frozenset(
-    ["the", ",", ".", "to", "of", "and", "a", "in", "that", "for", '"', "is", "on", "'s", "it", "with", "was", "as", "said", "at", "he", "by", "be", "from", "have", "has", "are", "his", "but", "an", "this", "not", "i", "will", "’", "they", ")", "-rrb-", "(", "-lrb-", "who", "their", "had", "we", "which", "were", "been", "more", "or", "s", "its", "would", "about", "new", "one", "after", "you", ":", "also", "up", "when", "there", "than", "$", "all", "out", "her", "people", "she", "year", "two", "-", "can", "if", "last", "first", "“", "over", "other", "”", "into", "some", "what", "so", "--", "no", "time", "years", "could", "?", "'t", "—", "'"]
-)
+# fmt: off
+FUNCTION_WORDS = frozenset((
+    'the', ',', '.', 'to', 'of', 'and', 'a', 'in', 'that', 'for', '"', 'is', 'on', "'s", 'it',
+    'with', 'was', 'as', 'said', 'at', 'he', 'by', 'be', 'from', 'have', 'has', 'are', 'his',
+    'but', 'an', 'this', 'not', 'i', 'will', '’', 'they', ')', '-rrb-', '(', '-lrb-', 'who',
+    'their', 'had', 'we', 'which', 'were', 'been', 'more', 'or', 's', 'its', 'would', 'about',
+    'new', 'one', 'after', 'you', ':', 'also', 'up', 'when', 'there', 'than', '$', 'all', 'out',
+    'her', 'people', 'she', 'year', 'two', '-', 'can', 'if', 'last', 'first', '“', 'over',
+    'other', '”', 'into', 'some', 'what', 'so', '--', 'no', 'time', 'years', 'could', '?', "'t",
+    '—', "'",
+))
+# fmt: on
 # Abbreviations that keep their dot where METEOR's lists are not there: letters alone, and a few of
 # each language.
 _LETTERS = string.ascii_uppercase
@@ -216,7 +225,7 @@ def _columns(path: pathlib.Path) -> Iterator[tuple[list[bytes], list[bytes]]]:
             rest = b'\n'.join(lines[end:])
             yield lines[1:end:3], lines[2:end:3]
     if rest.strip():
-        lines = rest.split(b'\n')
+        lines = rest.removesuffix(b'\n').split(b'\n')
         if len(lines) != 3:
             raise ValueError(f'{len(lines)} lines are left at its end')
         yield lines[1:2], lines[2:3]
