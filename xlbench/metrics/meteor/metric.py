@@ -6,12 +6,10 @@ there, and tables.py for the files that it needs.
 
 import dataclasses
 import functools
+import importlib.metadata
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import ClassVar
-
-import nltk
-from nltk.stem import SnowballStemmer
 
 from xlbench import errors
 from xlbench.metrics import pairs
@@ -114,7 +112,7 @@ class Meteor:
         ]
         parts = ['-'.join(identifier)]
         if 'stem' in setting.modules:
-            parts.append(f'stems:nltk-{nltk.__version__}')
+            parts.append(f'stems:nltk-{importlib.metadata.version("nltk")}')
         if 'synonym' in setting.modules:
             parts.append(f'synonyms:{"wordnet-3.0" if has_jar else "none"}')
         if 'paraphrase' in setting.modules:
@@ -262,5 +260,7 @@ class _Cased(str):
 
 @functools.cache
 def _stemmer(language: str) -> Callable[[str], str]:
+    from nltk.stem import SnowballStemmer  # It loads for a second.
+
     stem = SnowballStemmer(language).stem
     return functools.cache(lambda word: str(stem(_Cased(word))))
