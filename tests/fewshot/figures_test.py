@@ -10,6 +10,7 @@ from xlbench.errors import UserError
 from xlbench.fewshot import corpus as corpus_lib, results
 from xlbench.fewshot.analysis import figure_data, figures
 from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.analysis.systems import System
 
 LIMIT = 7  # Tokens: the third sentence loses its last two words.
 TAGS = tiny_labels.LABELS['tagging']
@@ -91,7 +92,7 @@ def words_sweep(root, tmp_path):
 
 
 def one_group(sweep):
-    [[group]] = figure_data.find_groups([sweep], sweep.rows[0].task).values()
+    [group] = System(sweep.rows[0].task, (sweep,)).adapted.values()
     return group
 
 
@@ -110,12 +111,12 @@ def test_groups_are_of_the_full_model_with_the_best_rate(tmp_path):
         dataclasses.replace(row('de', 2, 0.0), status='empty', score=None),
         row('fr', 0, 55.0),
     ]  # fmt: skip
-    groups = figure_data.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
+    groups = System('udpos', (of_rows(tmp_path / 'a', rows),)).adapted
     assert list(groups) == [('de', 1), ('fr', 1)]
-    [group] = groups['de', 1]
+    group = groups['de', 1]
     np.testing.assert_array_equal(group.scores, [60, 62])
     assert group.zero_shot == 50
-    assert np.isnan(groups['fr', 1][0].zero_shot)
+    assert np.isnan(groups['fr', 1].zero_shot)
 
 
 def test_seeds_and_buckets_are_told_apart(tmp_path):
@@ -138,8 +139,7 @@ def test_means_are_sorted_by_zero_shot(tmp_path):
     rows = [zero_row('de', 50.0), zero_row('fr', 70.0)]
     rows += [row('de', 0, 60.0), row('de', 1, 64.0), row('de', 0, 66.0, shots=4)]
     rows += [row('fr', 0, 71.0), row('fr', 1, 73.0), row('fr', 2, 75.0), row('ja', 0, 20.0)]
-    groups = figure_data.find_groups([of_rows(tmp_path / 'a', rows)], 'udpos')
-    found = figure_data.means(groups)
+    found = figure_data.means(System('udpos', (of_rows(tmp_path / 'a', rows),)))
     assert (found.languages, found.shots) == (('fr', 'de', 'ja'), (1, 4))
     nan = np.nan
     np.testing.assert_array_equal(found.zero_shot, [70, 50, nan])

@@ -3,31 +3,18 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 
 import numpy as np
 
 from xlbench.benchmarks import topics
 from xlbench.data import features, prepared
 from xlbench.errors import UserError
-from xlbench.fewshot.analysis.groups import Adaptations, adaptations
-from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.fewshot.analysis import lexical
+from xlbench.fewshot.analysis.groups import Adaptations
+from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.predictions import SEPARATOR
 from xlbench.metrics import tagging
-
-# (language, shots) -> adaptations of the whole model to one task, a sweep each.
-Groups = Mapping[tuple[str, int], Sequence[Adaptations]]
-
-
-def find_groups(sweeps: Iterable[Sweep], task: str) -> dict[tuple[str, int], list[Adaptations]]:
-    """(language, shots) -> adaptations, a sweep each, sorted by that key."""
-    groups = collections.defaultdict(list)
-    for sweep in sweeps:
-        for group, of_sweep in adaptations(sweep, task).items():
-            is_whole = (group.method, group.start) == ('full', 'source')
-            if is_whole and group.shots and of_sweep.rows:
-                groups[group.language, group.shots].append(of_sweep)
-    return dict(sorted(groups.items()))
 
 
 def predictions(group: Adaptations) -> np.ndarray:
@@ -35,15 +22,10 @@ def predictions(group: Adaptations) -> np.ndarray:
     return np.stack([group.sweep.predicted(row) for row in group.by_bucket])
 
 
-def with_most_buckets(groups: Groups) -> dict[tuple[str, int], Adaptations]:
-    """Of each language and K the group with most buckets."""
-    return {key: max(same, key=lambda group: len(group.by_bucket)) for key, same in groups.items()}
-
-
-def fewest_shots(groups: Groups) -> list[Adaptations]:
+def fewest_shots(system: System) -> list[Adaptations]:
     """The groups with the smallest K, one for each language."""
-    fewest = min(shots for _, shots in groups)
-    return [group for (_, shots), group in with_most_buckets(groups).items() if shots == fewest]
+    fewest = min(shots for _, shots in system.adapted)
+    return [group for (_, shots), group in system.adapted.items() if shots == fewest]
 
 
 def distributions(groups: Sequence[Adaptations]) -> tuple[Adaptations, Adaptations] | None:
@@ -84,9 +66,9 @@ class Means:
     buckets: np.ndarray
 
 
-def means(groups: Groups) -> Means:
-    """Of all languages and numbers of shots of a task."""
-    largest = with_most_buckets(groups)
+def means(system: System) -> Means:
+    """The scores of all languages and numbers of shots of a task."""
+    largest = system.adapted
     zero = {language: group.zero_shot for (language, _), group in largest.items()}
     # Those without a zero-shot score come last.
     languages = sorted(
@@ -98,8 +80,7 @@ def means(groups: Groups) -> Means:
     for (language, k), group in largest.items():
         at = languages.index(language), shots.index(k)
         mean[at], buckets[at] = group.scores.mean(), len(group.scores)
-        if len(group.scores) > 1:
-            deviation[at] = group.scores.std(ddof=1)
+        deviation[at] = np.nan if group.deviation is None else group.deviation
     zeros = np.array([zero[language] for language in languages])
     return Means(tuple(languages), tuple(shots), zeros, mean, deviation, buckets)
 
@@ -130,9 +111,7 @@ def overlaps(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]])
         [rows, columns], 0 to 1; 0 for two empty sets.
     """
     columns = [set(words[where]) for where in better]
-    common = np.array([[len(row & column) for column in columns] for row in buckets])
-    union = np.array([[len(row | column) for column in columns] for row in buckets])
-    return common / np.maximum(union, 1)
+    return np.array([[lexical.jaccard(row, column) for column in columns] for row in buckets])
 
 
 def seen(words: np.ndarray, better: np.ndarray, buckets: Sequence[Set[str]]) -> np.ndarray:
@@ -197,10 +176,10 @@ def read_words(group: Adaptations) -> Words:
     )
 
 
-def with_words(groups: Groups) -> tuple[list[Adaptations], str]:
+def with_words(system: System) -> tuple[list[Adaptations], str]:
     """The groups whose words are at hand, and why others are left out."""
     readable, missing = [], {}
-    for group in fewest_shots(groups):
+    for group in fewest_shots(system):
         try:
             read_words(group)
             readable.append(group)

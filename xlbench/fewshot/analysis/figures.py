@@ -7,42 +7,22 @@ that is best on dev. Figure 2 has every number of shots, figures 3 to 6 the smal
 """
 
 import collections
-import contextlib
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from xlbench import files
 from xlbench.benchmarks import topics
 from xlbench.errors import UserError
-from xlbench.fewshot.analysis import figure_data, systems
-from xlbench.fewshot.analysis.figure_data import Groups
-from xlbench.fewshot.analysis.groups import Adaptations
+from xlbench.fewshot.analysis import drawing, figure_data, systems
+from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
-from xlbench.reporting import render
+from xlbench.fewshot.analysis.systems import System
 
-PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
 FIRST = 10  # Buckets of figure 3.
-# Okabe and Ito's colours, which the colour-blind tell apart too.
-_BLUE, _ORANGE, _BLACK = '#0072B2', '#E69F00', '#000000'
-_SHOTS = ((_BLUE, 'o'), (_ORANGE, 's'), ('#009E73', '^'), ('#CC79A7', 'v'))  # Colour, marker.
-_SHADES = 'cividis'  # Rising lightness, to the colour-blind as well (arXiv:1712.01662).
-_STYLE = {
-    'svg.fonttype': 'none',  # Text stays text: smaller, and it can be searched.
-    'text.parse_math': False,
-    'font.family': 'sans-serif',
-    'font.size': 9,
-    'axes.spines.top': False,
-    'axes.spines.right': False,
-}
-
-
 class Drawn(NamedTuple):
     """A figure.
 
@@ -68,29 +48,30 @@ def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]
     """
     folder = pathlib.Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    count, parts = collections.Counter(), []
+    count, named = collections.Counter(), []
     for system in systems.systems(sweeps):
         count[system.task] += 1
         name = system.task + f'-{count[system.task]}' * (count[system.task] > 1)
-        parts.append((system, name, figure_data.find_groups(system.sweeps, system.task)))
+        named.append((system, name))
     drawn = []
     for number, (draw, title, only) in enumerate(_FIGURES, 1):
-        name = f'Figure {number}'
-        fitting = [x for x in parts if only in ('', _kind(x[0].task))]
+        heading = f'Figure {number}'
+        fitting = [(system, name) for system, name in named if only in ('', _kind(system.task))]
         if not fitting:
-            drawn.append(Drawn('', f'{name}: {title}', f'there is no task of {only}'))
-        for system, short, groups in fitting:
+            drawn.append(Drawn('', f'{heading}: {title}', f'there is no task of {only}'))
+        for system, short in fitting:
             stem = folder / f'figure{number}-{short}'
             try:
-                if not groups:
+                if not system.adapted:
                     raise UserError('no adaptation of the whole model is finished')
-                caption, *more = draw(groups, stem)
+                caption, *more = draw(system, stem)
             except UserError as error:
-                drawn.append(Drawn('', f'{name}, {system.title}: {title}', str(error)))
+                drawn.append(Drawn('', f'{heading}, {system.title}: {title}', str(error)))
             else:
                 about = system.about_data if system.data != 'official' else ''
                 note = ' '.join(filter(None, [*more, about]))
-                drawn.append(Drawn(f'{stem.name}.svg', f'{name}, {system.title}: {caption}', note))
+                said = f'{heading}, {system.title}: {caption}'
+                drawn.append(Drawn(f'{stem.name}.svg', said, note))
     return drawn
 
 
@@ -98,33 +79,20 @@ def _kind(task: str) -> str:
     return 'tagging' if topics.is_tagging(task) else 'classification'
 
 
-def _title(group: Adaptations) -> str:
-    return f'{group.language}, {group.shots}-shot'
-
-
-def _panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
-    """The groups with the largest mean gain over zero-shot, and a sentence if there are more."""
-    gains = {group: np.nan_to_num(group.scores.mean() - group.zero_shot) for group in groups}
-    chosen = sorted(groups, key=lambda group: -gains[group])[:PANELS]
-    if len(groups) == len(chosen):
-        return chosen, ''
-    return chosen, (
-        f' The {len(chosen)} languages that gain most of {len(groups)}; the CSV has all of them.'
-    )
-
-
 # ---------------------------------------------------------------------------------------------
 # Figure 1: how far the seed moves the score, and how far the bucket.
 
 
-def _figure1(groups: Groups, stem: pathlib.Path) -> tuple[str]:
+def _figure1(system: System, stem: pathlib.Path) -> tuple[str]:
     halves_of = {
-        key: halves for key, same in groups.items() if (halves := figure_data.distributions(same))
+        (lang, shots): halves
+        for lang, shots in system.adapted
+        if (halves := figure_data.distributions(system.by_sweep[Group(lang, shots)]))
     }
     if not halves_of:
         raise UserError('it needs dev scores of two seeds on one bucket, and of two buckets')
     rows = {key: (seeds.by_seed, buckets.by_bucket) for key, (seeds, buckets) in halves_of.items()}
-    _write_csv(
+    drawing.write_csv(
         stem,
         ('varied', 'bucket', 'seed', 'dev_score'),
         (
@@ -135,16 +103,16 @@ def _figure1(groups: Groups, stem: pathlib.Path) -> tuple[str]:
         ),
     )
     # The smallest K first, where there is not room for all.
-    shown = sorted(rows, key=lambda key: (key[1], key[0]))[:PANELS]
-    with _figure(stem, 2.6 * len(shown) + 0.5, 4.2) as figure:
+    shown = sorted(rows, key=lambda key: (key[1], key[0]))[: drawing.PANELS]
+    with drawing.figure(stem, 2.6 * len(shown) + 0.5, 4.2) as figure:
         grid = figure.subplots(2, len(shown), squeeze=False, sharex='col', sharey='col')
         for column, (language, shots) in zip(grid.T, shown, strict=True):
             scores = [np.array([row.dev_score for row in half]) for half in rows[language, shots]]
             bins = np.histogram_bin_edges(np.concatenate(scores), 14)
-            kinds = (('seeds', _BLUE), ('buckets', _ORANGE))
+            kinds = (('seeds', drawing.BLUE), ('buckets', drawing.ORANGE))
             for axes, values, (varied, colour) in zip(column, scores, kinds, strict=True):
                 axes.hist(values, bins, color=colour)
-                axes.axvline(values.mean(), color=_BLACK, linestyle='--', linewidth=1)
+                axes.axvline(values.mean(), color=drawing.BLACK, linestyle='--', linewidth=1)
                 spread = f'{values.mean():.1f} ± {values.std(ddof=1):.1f}'
                 axes.set_title(f'{len(values)} {varied}: {spread}', fontsize='medium')
             column[0].set_title(
@@ -167,27 +135,27 @@ def _figure1(groups: Groups, stem: pathlib.Path) -> tuple[str]:
 # Figure 2: scores by language.
 
 
-def _figure2(groups: Groups, stem: pathlib.Path) -> tuple[str]:
-    table, largest = figure_data.means(groups), figure_data.with_most_buckets(groups)
-    one = next(iter(largest.values()))
+def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
+    table = figure_data.means(system)
+    one = next(iter(system.adapted.values()))
     rows = []
     for i, language in enumerate(table.languages):
         rows.append((one.task, language, 0, table.zero_shot[i], '', ''))
         for j, shots in enumerate(table.shots):
             numbers = table.mean[i, j], table.deviation[i, j], table.buckets[i, j]
             rows.append((one.task, language, shots, *numbers))
-    _write_csv(stem, ('mean', 'deviation', 'buckets'), rows)
+    drawing.write_csv(stem, ('mean', 'deviation', 'buckets'), rows)
     places = np.arange(len(table.languages))
-    with _figure(stem, max(4.5, 0.34 * len(places) + 1.2), 3.4) as figure:
+    with drawing.figure(stem, max(4.5, 0.34 * len(places) + 1.2), 3.4) as figure:
         axes = figure.subplots()
         for place in places[1::2]:
             axes.axvspan(place - 0.5, place + 0.5, color='0.94', linewidth=0)
         axes.hlines(
-            table.zero_shot, places - 0.4, places + 0.4, color=_BLACK, linewidth=1.5,
+            table.zero_shot, places - 0.4, places + 0.4, color=drawing.BLACK, linewidth=1.5,
             label='zero-shot', zorder=3,
         )  # fmt: skip
         for j, shots in enumerate(table.shots):
-            colour, marker = _SHOTS[j % len(_SHOTS)]
+            colour, marker = drawing.SHOTS[j % len(drawing.SHOTS)]
             axes.errorbar(
                 places + 0.2 * (j - (len(table.shots) - 1) / 2),
                 table.mean[:, j],
@@ -218,15 +186,15 @@ def _figure2(groups: Groups, stem: pathlib.Path) -> tuple[str]:
 # Figures 3 and 4: the words that adapting puts right, and the words of buckets.
 
 
-def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
-    having, why = figure_data.with_words(groups)
+def _figure3(system: System, stem: pathlib.Path) -> tuple[str, str]:
+    having, why = figure_data.with_words(system)
     tables_of = {}
     for group in having:
         numbers = [row.bucket for row in group.by_bucket[:FIRST]]
         words = figure_data.read_words(group)
         table = figure_data.overlaps(words.words, words.better[:FIRST], words.buckets[:FIRST])
         tables_of[group] = numbers, table
-    _write_csv(
+    drawing.write_csv(
         stem,
         ('words_of_bucket', 'improved_by_bucket', 'jaccard'),
         (
@@ -236,14 +204,14 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
             for j, column in enumerate(numbers)
         ),
     )
-    shown, more = _panels(having)
-    with _grid(stem, len(shown), (3.2, 2.9)) as (figure, panels):
+    shown, more = drawing.panels(having)
+    with drawing.grid(stem, len(shown), (3.2, 2.9)) as (figure, panels):
         for axes, group in zip(panels, shown, strict=True):
             numbers, table = tables_of[group]
-            image = axes.imshow(table, cmap=_SHADES, vmin=0)
+            image = axes.imshow(table, cmap=drawing.SHADES, vmin=0)
             axes.set_xticks(range(len(numbers)), numbers)
             axes.set_yticks(range(len(numbers)), numbers)
-            axes.set_title(_title(group))
+            axes.set_title(drawing.title(group))
             axes.set_xlabel('improved by bucket')
             axes.set_ylabel('words of bucket')
             # As high as the squares are, whatever room the panel has.
@@ -256,13 +224,13 @@ def _figure3(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
     return caption, why
 
 
-def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
-    having, why = figure_data.with_words(groups)
+def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
+    having, why = figure_data.with_words(system)
     counts_of = {}
     for group in having:
         words = figure_data.read_words(group)
         counts_of[group] = figure_data.seen(words.words, words.better, words.buckets)
-    _write_csv(
+    drawing.write_csv(
         stem,
         ('bucket', 'in_bucket', 'not_in_bucket'),
         (
@@ -271,18 +239,18 @@ def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
             for row, counts in zip(group.by_bucket, table.tolist(), strict=True)
         ),
     )
-    shown, more = _panels(having)
-    with _grid(stem, len(shown), (3.6, 2.5)) as (figure, panels):
+    shown, more = drawing.panels(having)
+    with drawing.grid(stem, len(shown), (3.6, 2.5)) as (figure, panels):
         for axes, group in zip(panels, shown, strict=True):
             inside, outside = counts_of[group].T
             places = np.arange(len(inside))
             # The hatch tells them apart in print without colours.
-            style = dict(color=_ORANGE, hatch='////', edgecolor='white', linewidth=0)
+            style = dict(color=drawing.ORANGE, hatch='////', edgecolor='white', linewidth=0)
             axes.bar(places, inside, 0.9, label='occur in the bucket', **style)
-            axes.bar(places, outside, 0.9, inside, label='do not', color=_BLUE)
+            axes.bar(places, outside, 0.9, inside, label='do not', color=drawing.BLUE)
             every = 1 + len(places) // 15
             axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
-            axes.set_title(_title(group))
+            axes.set_title(drawing.title(group))
             axes.set_xlabel('bucket')
             axes.set_ylabel('improved words')
         handles = panels[0].get_legend_handles_labels()
@@ -298,8 +266,8 @@ def _figure4(groups: Groups, stem: pathlib.Path) -> tuple[str, str]:
 # Figure 5: what texts are taken for.
 
 
-def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
-    having, tables_of = figure_data.fewest_shots(groups), {}
+def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
+    having, tables_of = figure_data.fewest_shots(system), {}
     for group in having:
         at = group.task, group.language
         labels = group.sweep.test_set(*at).labels
@@ -309,7 +277,7 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
         for shots, predicted in ((0, zero_shot), (group.shots, figure_data.predictions(group))):
             table = figure_data.confusion(group.sweep.gold(*at), predicted, len(labels))
             tables_of[group, shots] = labels, table
-    _write_csv(
+    drawing.write_csv(
         stem,
         ('gold', 'predicted', 'examples'),
         (
@@ -319,9 +287,9 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
             for j, label in enumerate(labels)
         ),
     )
-    shown, more = _panels(having)
+    shown, more = drawing.panels(having)
     places = [(group, shots) for group in shown for shots in (0, group.shots)]
-    with _grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
+    with drawing.grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
         for axes, (group, shots) in zip(panels, places, strict=True):
             _draw_confusion(axes, *tables_of[group, shots])
             axes.set_xlabel('predicted')
@@ -336,7 +304,7 @@ def _figure5(groups: Groups, stem: pathlib.Path) -> tuple[str]:
 
 def _draw_confusion(axes: Axes, labels: Sequence[str], table: np.ndarray) -> None:
     shares = table / np.maximum(table.sum(1, keepdims=True), 1)
-    axes.imshow(shares, cmap=_SHADES, vmin=0, vmax=1)
+    axes.imshow(shares, cmap=drawing.SHADES, vmin=0, vmax=1)
     for (i, j), count in np.ndenumerate(table):
         colour = 'black' if shares[i, j] > 0.5 else 'white'
         axes.text(j, i, f'{count:.0f}', ha='center', va='center', color=colour, fontsize='small')
@@ -351,8 +319,8 @@ def _draw_confusion(axes: Axes, labels: Sequence[str], table: np.ndarray) -> Non
 # Figure 6: learning curves.
 
 
-def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
-    having = [g for g in figure_data.fewest_shots(groups) if all(row.curve for row in g.by_bucket)]
+def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
+    having = [g for g in figure_data.fewest_shots(system) if all(row.curve for row in g.by_bucket)]
     if not having:
         raise UserError('it needs the dev scores of every epoch')
     curves_of = {}
@@ -362,7 +330,7 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
         curves_of[group] = [
             (len(curves), figure_data.mean_curve(curves)) for curves in (every, first)
         ]
-    _write_csv(
+    drawing.write_csv(
         stem,
         ('averaged', 'buckets', 'epoch', 'dev_score'),
         (
@@ -372,16 +340,19 @@ def _figure6(groups: Groups, stem: pathlib.Path) -> tuple[str]:
             for epoch, score in enumerate(curve, 1)
         ),
     )
-    shown, more = _panels(having)
-    with _grid(stem, len(shown), (3.4, 2.6)) as (_, panels):
+    shown, more = drawing.panels(having)
+    with drawing.grid(stem, len(shown), (3.4, 2.6)) as (_, panels):
         for axes, group in zip(panels, shown, strict=True):
-            lines = ((_BLUE, 'o', 'all buckets'), (_ORANGE, 's', 'best after epoch 1'))
+            lines = (
+                (drawing.BLUE, 'o', 'all buckets'),
+                (drawing.ORANGE, 's', 'best after epoch 1'),
+            )
             for (count, curve), (colour, marker, name) in zip(curves_of[group], lines, strict=True):
                 if not count:
                     continue
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
                 axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
-            axes.set_title(_title(group))
+            axes.set_title(drawing.title(group))
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel('epoch')
             axes.set_ylabel(f'dev {group.rows[0].metric}')
@@ -406,36 +377,3 @@ _FIGURES = (
 )
 
 
-# ---------------------------------------------------------------------------------------------
-# Files.
-
-
-@contextlib.contextmanager
-def _figure(stem: pathlib.Path, width: float, height: float) -> Iterator[Figure]:
-    """An empty figure, in inches, that is written as SVG and PNG in the end."""
-    # The parts of an SVG have names; this makes them the same each time.
-    with matplotlib.rc_context(_STYLE | {'svg.hashsalt': stem.name}):
-        figure = Figure(figsize=(width, height), layout='constrained')  # No pyplot: no state.
-        yield figure
-        figure.savefig(f'{stem}.svg', metadata={'Date': None, 'Creator': None})
-        figure.savefig(f'{stem}.png', metadata={'Software': None}, dpi=160)
-
-
-@contextlib.contextmanager
-def _grid(
-    stem: pathlib.Path, count: int, size: tuple[float, float], columns: int = 3
-) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure of so many panels, each of a width and height, row after row."""
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    with _figure(stem, size[0] * columns, size[1] * rows + 0.3) as figure:
-        panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-        for axes in panels[count:]:
-            axes.remove()
-        yield figure, panels[:count]
-
-
-def _write_csv(stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """The numbers of a figure; each row begins with task, language and shots."""
-    head = ('task', 'language', 'shots', *columns)
-    files.write(f'{stem}.csv', render.comma_separated(head, rows, decimals=4))

@@ -9,12 +9,12 @@ import functools
 import pathlib
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, topics
-from xlbench.fewshot.analysis import paper
+from xlbench.fewshot.analysis import paper, source_training
 from xlbench.fewshot.analysis.groups import Adaptations, Group, adaptations
+from xlbench.fewshot.analysis.source_training import SourceTraining
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import ZERO_SHOT
 from xlbench.metrics import classification, tagging
@@ -57,14 +57,30 @@ class System:
         return (tagging.ChunkF1() if is_tagging else classification.Classification()).signature
 
     @functools.cached_property
-    def groups(self) -> dict[Group, Adaptations]:
-        """The adaptations of each group; of several sweeps' those with the most buckets."""
-        most: dict[Group, Adaptations] = {}
+    def by_sweep(self) -> dict[Group, list[Adaptations]]:
+        """The adaptations of each group, sweep after sweep."""
+        every: dict[Group, list[Adaptations]] = {}
         for sweep in self.sweeps:
             for group, stats in adaptations(sweep, self.task).items():
-                if group not in most or len(most[group].scores) < len(stats.scores):
-                    most[group] = stats
-        return most
+                every.setdefault(group, []).append(stats)
+        return every
+
+    @functools.cached_property
+    def groups(self) -> dict[Group, Adaptations]:
+        """The adaptations of each group; of several sweeps' those with the most buckets."""
+        return {
+            group: max(same, key=lambda stats: len(stats.scores))
+            for group, same in self.by_sweep.items()
+        }
+
+    @functools.cached_property
+    def adapted(self) -> dict[tuple[str, int], Adaptations]:
+        """(language, K) -> adaptations of the whole model from the source-trained one."""
+        return {
+            (lang, shots): stats
+            for (lang, shots, method, start), stats in sorted(self.groups.items())
+            if shots and stats.rows and (method, start) == ('full', 'source')
+        }
 
     @functools.cached_property
     def languages(self) -> tuple[str, ...]:
@@ -81,16 +97,12 @@ class System:
         return self.groups.get(Group(language, 0, ZERO_SHOT, start))
 
     @functools.cached_property
-    def source(self) -> 'SourceTraining | str':
+    def source(self) -> SourceTraining | str:
         """How the model that is adapted was trained; or a sentence on why that is not known."""
-        return self.read_source(self.sweeps[0].source_workdir)
-
-    def read_source(self, workdir: pathlib.Path) -> 'SourceTraining | str':
-        """What a workdir says of source training for the task; or a sentence if it cannot be."""
-        return _source_training(workdir, self.task)
+        return source_training.read(self.sweeps[0].source_workdir, self.task)
 
     @property
-    def english(self) -> 'tuple[float, int] | str':
+    def english(self) -> tuple[float, int] | str:
         """English test score of the model that is adapted, and of how many examples; or why not."""
         return self.source if isinstance(self.source, str) else self.source.test
 
@@ -185,28 +197,6 @@ class System:
         if stats is None or group.language not in self.comparable:
             return False
         return not group.shots or len(stats.scores) + len(stats.empty) == paper.BUCKETS
-
-
-@dataclasses.dataclass(frozen=True)
-class SourceTraining:
-    """One source training in English, as far as its workdir tells.
-
-    Attributes:
-        workdir: Of the training.
-        learning_rate: Of the last stage, at its highest; None if the config does not say.
-        batch_size: Likewise.
-        epochs: Over the training examples; None if their number is not known.
-        dev: Score on the English dev set, and of how many examples, at the step that is adapted;
-            or a sentence on why that is not known.
-        test: Likewise, on the English test set.
-    """
-
-    workdir: pathlib.Path
-    learning_rate: float | None
-    batch_size: int | None
-    epochs: float | None
-    dev: tuple[float, int] | str
-    test: tuple[float, int] | str
 
 
 def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()) -> list[System]:
@@ -324,50 +314,8 @@ def _name(group: Group, known: Mapping[str, str]) -> str:
     return ' '.join([group.language, f'K={group.shots}', *(m for m in more if m != 'source')])
 
 
-def _source_training(workdir: pathlib.Path, task: str) -> SourceTraining | str:
-    """Reads a workdir of source training; a sentence if it cannot be."""
-    try:
-        run = runs_results.read_run(workdir)
-    except errors.UserError as error:
-        return str(error)
-    name, metric = topics.task_name(task, FEWSHOT.pivot), topics.main_score(task)
-
-    def score(split: str) -> tuple[float, int] | str:
-        try:
-            result = run.at(run.choose_step('best', split, metric), split).get(name)
-        except errors.UserError as error:
-            return str(error)
-        if result is None or metric not in result.scores:
-            return f'{workdir} has no {metric} of {name} on the split {split!r}'
-        return result.scores[metric], result.num_examples
-
-    stages = [*map(_block, _block(run.config.get('stages')).values())]
-    batch_size = _whole(_block(run.config.get('batches')).get('batch_size'))
-    examples = _whole(_block(run.info.get('examples')).get(f'{name}/train'))
-    rows = batch_size * sum(_whole(stage.get('num_steps')) for stage in stages)
-    rate = _block(stages[-1].get('optimizer')).get('learning_rate') if stages else None
-    return SourceTraining(
-        workdir,
-        float(rate) if isinstance(rate, int | float) else None,
-        batch_size or None,
-        rows / examples if examples else None,
-        score('validation'),
-        score('test'),
-    )
-
-
 def _is_near(size: int | None, official: int) -> bool:
     return size is not None and abs(size - official) <= _TOLERANCE * official
-
-
-def _block(value: object) -> Mapping[str, Any]:
-    """The value if it is a block of a config; else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def _whole(value: object) -> int:
-    """The value if it is a whole number; else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def pair(

@@ -1,6 +1,6 @@
 """The tables of arXiv:2012.15682 from sweeps, and the paper's numbers where they may be compared.
 
-Whatever cannot be made is a line that says why.
+Whatever cannot be made is a line that says why. Tables 3 and 14 are in factors.py.
 
   about        table 1: the task, its metric, labels and languages
   source       table 7: source training in English, and the search of its learning rate
@@ -10,31 +10,26 @@ Whatever cannot be made is a line that says why.
   scripts      section 5.2: mean gains of languages in Latin script, and of the others
   starts       tables 4 and 11: adaptation of a model without source training
   methods      table 6: what is trained
-  factors      table 3: gains against lexical overlap and common features of word order
-  overlaps     table 14: lexical overlap
 """
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
-from xlbench.fewshot.analysis import factors as factors_lib, lexical, paper
-from xlbench.fewshot.analysis.factors import Factor, Overlaps
-from xlbench.fewshot.analysis.groups import Adaptations, Group
+from xlbench.fewshot.analysis import factors, paper, parts, source_training
+from xlbench.fewshot.analysis.factors import Overlaps
+from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, folder, gains, pair
 from xlbench.fewshot.results import ZERO_SHOT
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
-_DECIMALS = 2
 _CSV_FIELDS = (
     'system', 'data', 'task', 'language', 'shots', 'method', 'start', 'learning_rate', 'seed',
     'metric', 'buckets', 'empty', 'mean', 'standard_deviation', 'population_standard_deviation',
     'min', 'max', 'paper_mean', 'paper_standard_deviation',
 )  # fmt: skip
 _LATIN = 'latin'  # The script of English.
-Columns = dict[tuple[str, str], list[Cell]]  # By group and label, a cell for each row.
-_UNFINISHED = 'no adaptation of the whole model is finished'
 _METHODS = {
     'full': 'full model',
     'fc': 'FC only',
@@ -49,7 +44,7 @@ def all_tables(system: System, overlaps: Overlaps | None = None) -> list[Table]:
     overlaps = overlaps or Overlaps(system)
     makers = (about, source, scores, ranges, growth, scripts, starts, methods)
     made = [make(system) for make in makers]
-    return [*made, factors(system, overlaps), overlap_table(system, overlaps)]
+    return [*made, factors.table(system, overlaps), factors.overlap_table(system, overlaps)]
 
 
 def about(system: System) -> Table:
@@ -76,10 +71,10 @@ def about(system: System) -> Table:
         columns.append(Column('', 'paper'))
         sources.append(paper.tasks()[system.task])
     rows = [
-        Row(names.get(key, key), 'fact', tuple(_text(source[key]) for source in sources))
+        Row(names.get(key, key), 'fact', tuple(parts.text(source[key]) for source in sources))
         for key in facts
     ]
-    return _finished(title, system, columns, rows, [], 'property', metric=False)
+    return parts.finish(title, system, columns, rows, [], 'property', metric=False)
 
 
 def source(system: System) -> Table:
@@ -88,21 +83,21 @@ def source(system: System) -> Table:
     if isinstance(system.source, str):
         return Table(title, missing=system.source)
     mine = system.source.workdir
-    read = {path: system.read_source(path) for path in (mine, *system.searched)}
+    read = {path: source_training.read(path, system.task) for path in (mine, *system.searched)}
     runs = {path: run for path, run in read.items() if not isinstance(run, str)}
     labels = ('learning rate', 'batch size', 'epochs', f'dev {system.metric}')
     columns = [Column('', label) for label in (*labels, f'test {system.metric}', 'adapted')]
     rows = []
     for path, run in runs.items():
         numbers = (run.learning_rate, run.batch_size, run.epochs)
-        cells = [Cell() if number is None else _text(f'{number:.4g}') for number in numbers]
-        cells += [_number(None if isinstance(x, str) else x[0]) for x in (run.dev, run.test)]
+        cells = [Cell() if number is None else parts.text(f'{number:.4g}') for number in numbers]
+        cells += [parts.number(None if isinstance(x, str) else x[0]) for x in (run.dev, run.test)]
         name = clean(path).removesuffix('/source')
-        rows.append(Row(name, 'run', (*cells, _text('yes' if path == mine else 'no'))))
+        rows.append(Row(name, 'run', (*cells, parts.text('yes' if path == mine else 'no'))))
     if system.data == 'official':
         dev, rate = paper.source()[system.task]
         printed = (rate, '128', '10', dev, '-', 'yes')
-        rows.append(Row('paper', 'paper', tuple(map(_text, printed))))
+        rows.append(Row('paper', 'paper', tuple(map(parts.text, printed))))
     notes = [f'Without {path}: {why}.' for path, why in read.items() if isinstance(why, str)]
     missing = [run.dev for run in runs.values() if isinstance(run.dev, str)]
     notes += [f'No dev score: {why}.' for why in missing]
@@ -113,7 +108,7 @@ def source(system: System) -> Table:
         else f'One learning rate was tried; {paper.LEARNING_RATES}. '
         'Others that were tried are shown with --searched WORKDIR.'
     )
-    return _finished(title, system, columns, rows, notes, 'source training')
+    return parts.finish(title, system, columns, rows, notes, 'source training')
 
 
 def scores(system: System) -> Table:
@@ -133,13 +128,13 @@ def scores(system: System) -> Table:
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
-        columns[head] = [_score(system.groups.get(group)) for group in of_k]
+        columns[head] = [parts.score(system.groups.get(group)) for group in of_k]
         if names != system.languages and not k:
-            columns[head][0] = _number(system.english[0])
+            columns[head][0] = parts.number(system.english[0])
         if has_paper:
-            columns[f'K={k}', 'paper'] = [_printed(system.paper(group)) for group in of_k]
+            columns[f'K={k}', 'paper'] = [parts.printed(system.paper(group)) for group in of_k]
     notes += about_groups(system, method='full', start='source')
-    return _table(title, system, columns, notes, _languages(names))
+    return parts.build(title, system, columns, notes, parts.languages_of(names))
 
 
 def ranges(system: System) -> Table:
@@ -147,16 +142,16 @@ def ranges(system: System) -> Table:
     title = 'Smallest and largest score, and number of buckets'
     shots = system.shots(method='full', start='source')
     if not shots:
-        return Table(title, missing=_UNFINISHED)
-    columns: Columns = {}
+        return Table(title, missing=parts.UNFINISHED)
+    columns: parts.Columns = {}
     for k in shots:
         stats = [system.groups.get(Group(lang, k)) for lang in system.languages]
         for name, least_or_most in (('min', min), ('max', max)):
             columns[f'K={k}', name] = [
-                _number(least_or_most(s.scores) if s and s.rows else None) for s in stats
+                parts.number(least_or_most(s.scores) if s and s.rows else None) for s in stats
             ]
-        columns[f'K={k}', 'buckets'] = [_text(len(s.scores)) if s else Cell() for s in stats]
-    return _table(title, system, columns, about_groups(system, method='full', start='source'))
+        columns[f'K={k}', 'buckets'] = [parts.text(len(s.scores)) if s else Cell() for s in stats]
+    return parts.build(title, system, columns, about_groups(system, method='full', start='source'))
 
 
 def growth(system: System) -> Table:
@@ -164,7 +159,7 @@ def growth(system: System) -> Table:
     title = 'Whether the mean grows with K and the spread shrinks (paper: section 5.2)'
     shots = system.shots(method='full', start='source')
     if not shots:
-        return Table(title, missing=_UNFINISHED)
+        return Table(title, missing=parts.UNFINISHED)
     columns = {}
     steps = [*zip((0, *shots), shots, strict=False)]
     for group, value, of in (
@@ -176,14 +171,15 @@ def growth(system: System) -> Table:
             answers = [_grows(*map(value, both)) if all(both) else None for both in pairs]
             known = [answer for answer in answers if answer is not None]
             columns[group, f'K={low} to {high}'] = [
-                *(_text({True: 'yes', False: 'no', None: '-'}[answer]) for answer in answers),
-                _text(f'{sum(known)} of {len(known)}'),
+                *(parts.text({True: 'yes', False: 'no', None: '-'}[answer]) for answer in answers),
+                parts.text(f'{sum(known)} of {len(known)}'),
             ]
     notes = [
         'The spread is the standard deviation over buckets, of the sample.',
         *about_gaps(system, method='full', start='source'),
     ]
-    return _table(title, system, columns, notes, _languages((*system.languages, 'yes in')))
+    names = parts.languages_of((*system.languages, 'yes in'))
+    return parts.build(title, system, columns, notes, names)
 
 
 def scripts(system: System) -> Table:
@@ -196,18 +192,18 @@ def scripts(system: System) -> Table:
     }
     if len({*is_latin.values()}) < 2:
         what = 'in Latin script' if any(is_latin.values()) else 'in other scripts'
-        why = f'all languages that are adapted to are {what}' if is_latin else _UNFINISHED
+        why = f'all languages that are adapted to are {what}' if is_latin else parts.UNFINISHED
         return Table(title, missing=why)
-    columns: Columns = {}
+    columns: parts.Columns = {}
     for k in shots:
         halves = [[gain for lang, gain in every[k].items() if is_latin[lang] == x] for x in (1, 0)]
         columns[f'K={k}', 'gain'] = [
-            _number(statistics.fmean(half), '+') if half else Cell() for half in halves
+            parts.number(statistics.fmean(half), '+') if half else Cell() for half in halves
         ]
-        columns[f'K={k}', 'languages'] = [_text(len(half)) for half in halves]
+        columns[f'K={k}', 'languages'] = [parts.text(len(half)) for half in halves]
         if system.data == 'official' and (system.task, k) in paper.scripts():
             printed = paper.scripts()[system.task, k]
-            columns[f'K={k}', 'paper'] = [_text(f'+{gain}') for gain in printed]
+            columns[f'K={k}', 'paper'] = [parts.text(f'+{gain}') for gain in printed]
     notes = [
         'Gain: mean score with K shots less the zero-shot score, averaged over languages.',
         *about_gaps(system, method='full', start='source'),
@@ -215,7 +211,7 @@ def scripts(system: System) -> Table:
     if system.data == 'official' and system.task == 'panx':
         notes.append(paper.SCRIPTS_OF_PANX)
     names = [('Latin script', 'count'), ('other scripts', 'count')]
-    return _table(title, system, columns, notes, names)
+    return parts.build(title, system, columns, notes, names)
 
 
 def starts(system: System) -> Table:
@@ -230,9 +226,9 @@ def starts(system: System) -> Table:
     for k in shots:
         none = [system.groups.get(Group(lang, k, 'full', 'none')) for lang in langs]
         source = [system.groups.get(Group(lang, k)) for lang in langs]
-        columns[f'K={k}', 'none'] = [*map(_score, none)]
-        columns[f'K={k}', 'source'] = [*map(_score, source)]
-        columns[f'K={k}', 'difference'] = [*map(_difference, none, source)]
+        columns[f'K={k}', 'none'] = [*map(parts.score, none)]
+        columns[f'K={k}', 'source'] = [*map(parts.score, source)]
+        columns[f'K={k}', 'difference'] = [*map(parts.difference, none, source)]
         gaps = [
             paper.gaps().get((system.task, lang, k))
             if all(system.compares(Group(lang, k, 'full', start)) for start in ('none', 'source'))
@@ -240,12 +236,12 @@ def starts(system: System) -> Table:
             for lang in langs
         ]
         if any(gaps):
-            columns[f'K={k}', 'paper'] = [_text(gap or '-') for gap in gaps]
+            columns[f'K={k}', 'paper'] = [parts.text(gap or '-') for gap in gaps]
     notes = ['Difference: the mean without source training less that with it.']
     if any(cell.text.endswith('?') for cells in columns.values() for cell in cells):
         notes.append(paper.DOUBTFUL_GAPS)
     notes += about_groups(system, method='full')
-    return _table(title, system, columns, notes, _languages(langs))
+    return parts.build(title, system, columns, notes, parts.languages_of(langs))
 
 
 def methods(system: System) -> Table:
@@ -260,98 +256,18 @@ def methods(system: System) -> Table:
         for lang in system.languages
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
-    columns = {('zero-shot', 'K=0'): [_score(system.zero_shot(lang)) for lang in langs]}
+    columns = {('zero-shot', 'K=0'): [parts.score(system.zero_shot(lang)) for lang in langs]}
     for name in names:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
-            cells = [_score(system.groups.get(group)) for group in of_k]
+            cells = [parts.score(system.groups.get(group)) for group in of_k]
             columns[_METHODS[name], f'K={k}'] = cells
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
-                printed = [_printed(system.paper(group)) for group in of_k]
+                printed = [parts.printed(system.paper(group)) for group in of_k]
                 columns[_METHODS[name], f'K={k} paper'] = printed
     notes = about_groups(system, start='source')
-    return _table(title, system, columns, notes, _languages(langs))
-
-
-def factors(system: System, overlaps: Overlaps) -> Table:
-    """Table 3: correlations of the gains, averaged over K, with overlap and common features.
-
-    The paper does not say which K its gains and overlaps are of. Gains averaged over K, and those
-    features alone that are known, make its figures for features of its own tables 9, 12 and 13; the
-    overlap with K=2 makes those for named entities. For parts of speech no K does: it gives -0.67
-    and -0.54 where -0.63 and -0.50 are printed, and table 14 lacks a language.
-    """
-    title = 'What mean gains over zero-shot transfer go with (paper: table 3)'
-    every = factors_lib.correlations(system, overlaps)
-    of_means = [(factor, value) for k, factor, value in every if k is None]
-    left_out: dict[str, list[Factor]] = {}
-    for factor, value in of_means:
-        if isinstance(value, str):
-            left_out.setdefault(value, []).append(factor)
-    reasons = [f'No correlation with {_joined(of)}: {why}.' for why, of in left_out.items()]
-    made = {factor: value for factor, value in of_means if not isinstance(value, str)}
-    shots = system.shots(method='full', start='source')
-    if not shots:
-        return Table(title, missing=_UNFINISHED)
-    if not made:
-        return Table(title, missing=' '.join(reasons).removesuffix('.'))
-    columns = {
-        ('', 'Spearman'): [Cell(value.spearman, decimals=2) for value in made.values()],
-        ('', 'Pearson'): [Cell(value.pearson, decimals=2) for value in made.values()],
-        ('', 'languages'): [_text(value.languages) for value in made.values()],
-    }
-    notes = [
-        f'Gain: mean score with K shots less the zero-shot score, averaged over '
-        f'K={", ".join(map(str, shots))}; a point a language.'
-    ]
-    if system.data == 'official' and system.task in FEWSHOT.tagging:
-        printed = {
-            Factor('features'): paper.correlations()[system.task, 'features'],
-            Factor('wordpiece', 2): paper.correlations()[system.task, 'overlap'],
-        }
-        for i, name in enumerate(('Spearman', 'Pearson')):
-            columns['paper', name] = [_text(printed.get(factor, ('-', '-'))[i]) for factor in made]
-        notes.append(paper.CORRELATIONS_K)
-    unknown = [lang for lang in system.languages if languages.shared_features(lang) is None]
-    if unknown:
-        notes.append(
-            f'Left out of common features, as none of the six is known: {", ".join(unknown)}.'
-        )
-    notes += [*reasons, *about_gaps(system, method='full', start='source')]
-    names = [(str(factor), 'factor') for factor in made]
-    return _table(title, system, columns, notes, names, 'factor')
-
-
-def overlap_table(system: System, overlaps: Overlaps) -> Table:
-    """Table 14: the overlap of a language's buckets with the English training examples."""
-    title = 'Lexical overlap with English in percent (paper: table 14)'
-    if not overlaps.percent:
-        why = next(iter(overlaps.missing.values()), 'no adaptation is finished')
-        return Table(title, missing=why)
-    shots = sorted({k for _, _, k in overlaps.percent})
-    columns = {}
-    for unit in lexical.UNITS:
-        for k in shots:
-            of_unit = [overlaps.percent.get((unit, lang, k)) for lang in system.languages]
-            columns[f'{unit}s', f'K={k}'] = [*map(_number, of_unit)]
-    printed = {
-        (lang, k): paper.overlaps().get((system.task, lang, k))
-        for lang in system.languages
-        for k in shots
-        if system.compares(Group(lang, k))
-    }
-    if any(printed.values()):
-        for k in shots:
-            cells = [_text(printed.get((lang, k)) or '-') for lang in system.languages]
-            columns['paper', f'K={k}'] = cells
-    notes = [
-        'Of the different words, or wordpieces, of the English training examples, those that are '
-        "in a language's buckets of K shots, all of them together.",
-        'Words are what stands between spaces, so languages without spaces have long ones.',
-        *(f'Without {lang}: {why}.' for lang, why in overlaps.missing.items()),
-    ]
-    return _table(title, system, columns, notes, metric=False)
+    return parts.build(title, system, columns, notes, parts.languages_of(langs))
 
 
 def comma_separated(systems: Iterable[System]) -> str:
@@ -377,87 +293,6 @@ def comma_separated(systems: Iterable[System]) -> str:
                 system.english[0], '', '', '', '', *(system.paper(group) or ('', '')),
             ))  # fmt: skip
     return render.comma_separated(_CSV_FIELDS, rows)
-
-
-def _table(
-    title: str,
-    system: System,
-    columns: Columns,
-    notes: Iterable[str],
-    names: Sequence[tuple[str, str]] = (),
-    head: str = 'language',
-    metric: bool = True,
-) -> Table:
-    """A table of columns, a row for each (name, kind); without rows that miss every cell."""
-    cells = zip(*columns.values(), strict=True)
-    named = zip(names or _languages(system.languages), cells, strict=True)
-    rows = [row for name, of_row in named if not (row := Row(*name, of_row)).is_missing]
-    if not rows:
-        return Table(title, missing='nothing of it is finished but empty buckets')
-    heads = [Column(group, label) for group, label in columns]
-    return _finished(title, system, heads, rows, notes, head, metric)
-
-
-def _finished(
-    title: str,
-    system: System,
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    notes: Iterable[str],
-    head: str,
-    metric: bool = True,
-) -> Table:
-    dropped = [f'{folder(sweep)}: {sweep.dropped}' for sweep in system.sweeps if sweep.dropped]
-    signature = [f'Score: {system.signature}'] if metric else []
-    return Table(
-        title,
-        tuple(columns),
-        tuple(rows),
-        head,
-        notes=(system.about_data, *notes, *dropped, *signature),
-        about=f'{system.title}. {title}',
-    )
-
-
-def _languages(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Rows of languages; another name is that of a count."""
-    return [(name, 'language' if name in languages.LANGUAGES else 'count') for name in names]
-
-
-def _joined(factors: Sequence[Factor]) -> str:
-    """'common features of word order; lexical overlap with K=1, 2, words'"""
-    by_name: dict[str, list[Factor]] = {}
-    for factor in factors:
-        by_name.setdefault(factor.name, []).append(factor)
-    texts = []
-    for of in by_name.values():
-        shots = ', '.join(str(factor.shots) for factor in of)
-        texts.append(str(of[0]).replace(f'K={of[0].shots}', f'K={shots}'))
-    return '; '.join(texts)
-
-
-def _score(stats: Adaptations | None) -> Cell:
-    if stats is None or not stats.rows:
-        return Cell()
-    return Cell(stats.mean, stats.deviation, _DECIMALS)
-
-
-def _printed(printed: tuple[str, str] | None) -> Cell:
-    """A mean and a standard deviation of the paper."""
-    return Cell() if printed is None else _text(' ±'.join(filter(None, printed)))
-
-
-def _number(value: float | None, sign: str = '') -> Cell:
-    return Cell(value, decimals=_DECIMALS, sign=sign)
-
-
-def _text(value: object) -> Cell:
-    return Cell(text=str(value))
-
-
-def _difference(one: Adaptations | None, other: Adaptations | None) -> Cell:
-    known = one and other and one.rows and other.rows
-    return _number(one.mean - other.mean if known else None, '+')
 
 
 def _grows(before: float | None, after: float | None) -> bool | None:

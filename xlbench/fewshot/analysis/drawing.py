@@ -1,0 +1,77 @@
+"""What the figures share: colours, panels, and the files that they are written to."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from xlbench import files
+from xlbench.fewshot.analysis.groups import Adaptations
+from xlbench.reporting import render
+
+PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
+# Okabe and Ito's colours, which the colour-blind tell apart too.
+BLUE, ORANGE, BLACK = '#0072B2', '#E69F00', '#000000'
+SHOTS = ((BLUE, 'o'), (ORANGE, 's'), ('#009E73', '^'), ('#CC79A7', 'v'))  # Colour, marker.
+SHADES = 'cividis'  # Rising lightness, to the colour-blind as well (arXiv:1712.01662).
+_STYLE = {
+    'svg.fonttype': 'none',  # Text stays text: smaller, and it can be searched.
+    'text.parse_math': False,
+    'font.family': 'sans-serif',
+    'font.size': 9,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+}
+
+
+def title(group: Adaptations) -> str:
+    """The title of a panel. Example: de, 1-shot"""
+    return f'{group.language}, {group.shots}-shot'
+
+
+def panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
+    """Chooses the groups that gain most over zero-shot; and says so, if there are more."""
+    gains = {group: np.nan_to_num(group.scores.mean() - group.zero_shot) for group in groups}
+    chosen = sorted(groups, key=lambda group: -gains[group])[:PANELS]
+    if len(groups) == len(chosen):
+        return chosen, ''
+    return chosen, (
+        f' The {len(chosen)} languages that gain most of {len(groups)}; the CSV has all of them.'
+    )
+
+
+@contextlib.contextmanager
+def figure(stem: pathlib.Path, width: float, height: float) -> Iterator[Figure]:
+    """An empty figure, in inches, that is written as SVG and PNG in the end."""
+    # The parts of an SVG have names; this makes them the same each time.
+    with matplotlib.rc_context(_STYLE | {'svg.hashsalt': stem.name}):
+        drawn = Figure(figsize=(width, height), layout='constrained')  # No pyplot: no state.
+        yield drawn
+        drawn.savefig(f'{stem}.svg', metadata={'Date': None, 'Creator': None})
+        drawn.savefig(f'{stem}.png', metadata={'Software': None}, dpi=160)
+
+
+@contextlib.contextmanager
+def grid(
+    stem: pathlib.Path, count: int, size: tuple[float, float], columns: int = 3
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure of so many panels, each of a width and height, row after row."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    with figure(stem, size[0] * columns, size[1] * rows + 0.3) as drawn:
+        panels = drawn.subplots(rows, columns, squeeze=False).ravel().tolist()
+        for axes in panels[count:]:
+            axes.remove()
+        yield drawn, panels[:count]
+
+
+def write_csv(
+    stem: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence[str | float | None]]
+) -> None:
+    """The numbers of a figure; each row begins with task, language and shots."""
+    head = ('task', 'language', 'shots', *columns)
+    files.write(f'{stem}.csv', render.comma_separated(head, rows, decimals=4))
