@@ -14,7 +14,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ from xlbench.errors import UserError
 LOCK = '.lock'  # The file in a folder that is locked; see xlbench/locks.py.
 
 T = TypeVar('T')
+Json: TypeAlias = bool | int | float | str | list['Json'] | dict[str, 'Json'] | None
 
 
 def write(path: str | os.PathLike, data: str | bytes) -> None:

@@ -75,7 +75,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from xlbench import commands
 
@@ -87,10 +87,13 @@ from xlbench.data import readers
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.inference import answer_lines
-from xlbench.inference.generator import Mmi, Model, load
+from xlbench.inference.answer_lines import Answering, Answers, Asked
+from xlbench.inference.answers import Classified, Prediction, Reranker, Suggestion, Tagged
+from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.reranking import Classified, Prediction, Reranker, Suggestion, Tagged
-from xlbench.inference.retriever import NUM_SUGGESTIONS, Relevance, Retriever
+from xlbench.inference.load import load
+from xlbench.inference.reranking import Mmi, Relevance
+from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster
 from xlbench.training import memory
 
@@ -152,8 +155,8 @@ class _Asked(NamedTuple):
       models: all that write or read texts token by token, whose programs are counted.
     """
 
-    model: Model | Retriever | Classifier | Tagger
-    stream: Callable[[Iterable[Any]], Iterator[Any]]
+    model: Answering
+    stream: Callable[[Iterable[Asked | None]], Iterator[Answers | Classified | Tagged]]
     count: int
     method: str
     models: Sequence[Model | Classifier | Tagger]
@@ -197,7 +200,7 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
 
 
 def _ask_labels(
-    args: argparse.Namespace, model: Classifier | Tagger, given: dict[str, Any]
+    args: argparse.Namespace, model: Classifier | Tagger, given: dict[str, float | str | bool]
 ) -> _Asked:
     """What is asked of a classifier or tagger; UserError for flags of other kinds of model."""
     kind = 'classifier' if isinstance(model, Classifier) else 'tagger'
@@ -217,7 +220,9 @@ def _ask_labels(
     return _Asked(model, model.stream, count, f'{kind} of {len(model.labels)} labels', [model])
 
 
-def _reranker(args: argparse.Namespace, sizes: Mapping[str, Any]) -> Reranker | None:
+def _reranker(
+    args: argparse.Namespace, sizes: Mapping[str, Mapping[str, int] | int | str | None]
+) -> Reranker | None:
     """What ranks the answers of a generator anew."""
     if args.mmi_model and args.rerank:
         raise UserError('--mmi_model and --rerank both rank the answers; leave out one of them')

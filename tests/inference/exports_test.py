@@ -291,7 +291,7 @@ def test_sentence_encoders(tmp_path, replies_root, shared):
         names: dict = {}
         exec(code.replace("['A text.']", repr(texts)), names)
         vectors.append(names['vectors'].detach().numpy())
-    scale = ours._found.objective.scale
+    scale = ours._opened.objective.scale
     np.testing.assert_allclose(
         scale * np.einsum('nd,nd->n', *vectors), relevance, rtol=1e-4, atol=1e-5
     )

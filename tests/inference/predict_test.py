@@ -22,9 +22,9 @@ from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
-from xlbench.inference import answer_lines, generator
+from xlbench.inference import answer_lines, generator, loading
+from xlbench.inference.answers import Example
 from xlbench.inference.loading import Languages
-from xlbench.inference.reranking import Example
 from xlbench.models import lora
 from xlbench.parallel import partitioning
 from xlbench.training import checkpoints, objectives, train_step
@@ -373,15 +373,14 @@ def test_language_tokens(tmp_path):
         mesh = partitioning.make_mesh()
     params = random_params(train_step.params_like(module, objectives.build(), mesh)[0])
     known = Languages.of(tokenizer, {})
-    mbart = generator.Model(
-        'mbart', module, params, tokenizer, mesh, known, decoding.Options(max_length=3),
-        batch_size=2, max_input_length=8,
-    )  # fmt: skip
+    options = decoding.Options(max_length=3)
+    opened = loading.Opened(module, params, tokenizer, objectives.build(), {}, known, options)
+    mbart = generator.Model('mbart', opened, mesh, batch_size=2, max_input_length=8)
     mark = mbart.mark('en', 'de')
     source, target = tokenizer.prefix_ids('en', 'de')
     assert (mark.text, mark.ids.tolist(), mark.target.tolist()) == ('', [*source], [*target])
-    started = mbart._start([Example('a b', 'en', 'de'), Example('c', 'de', 'en')], 0, mbart.options)
-    ((places, decoded),) = started
+    examples = [Example('a b', 'en', 'de'), Example('c', 'de', 'en')]
+    ((places, decoded),) = mbart._start(examples, [0, 1], options)
     first = [tokenizer.forced_first('de'), tokenizer.forced_first('en')]
     assert [first[i] for i in places] == np.asarray(decoded.tokens)[:, 0, 0].tolist()
     for langs, message in (

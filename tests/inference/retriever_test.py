@@ -13,7 +13,7 @@ from xlbench import evaluate, predict
 from xlbench.data import prepared
 from xlbench.errors import UserError
 from xlbench.inference import retriever as retriever_lib
-from xlbench.inference.reranking import Example, Prediction
+from xlbench.inference.answers import Example, Prediction
 
 GERMAN = ['magst du Tee', 'wie ist es heute mit Regen', 'wer kennt Brot']
 OFFICIAL = [
@@ -227,7 +227,7 @@ def test_vectors_are_kept(run, retriever, official, no_encoding, monkeypatch, ca
     """For this model and these texts, in whichever process."""
     expected = texts(retriever.suggest(GERMAN, 'de'))
     copied = shutil.copytree(
-        retriever._found.workdir / 'responses', run / 'responses', dirs_exist_ok=True
+        retriever._opened.workdir / 'responses', run / 'responses', dirs_exist_ok=True
     )
     found = predict.load(str(run), batch_size=8)
     assert texts(found.suggest(GERMAN, 'de')) == expected and not capsys.readouterr().err
@@ -236,10 +236,10 @@ def test_vectors_are_kept(run, retriever, official, no_encoding, monkeypatch, ca
     for options in others:
         with pytest.raises(AssertionError, match='replies are encoded'):
             predict.load(str(run), batch_size=8, **options).suggest(GERMAN, 'de')
-    params = jax.tree.map(lambda leaf: leaf * 2, found._found.params)
-    object.__setattr__(found._found, 'params', params)
-    found.__dict__.pop('_parameters')
-    found._sets.clear()
+    params = jax.tree.map(lambda leaf: leaf * 2, found._opened.params)
+    object.__setattr__(found._opened, 'params', params)
+    found._sets.__dict__.pop('_parameters')
+    found._sets._sets.clear()
     with pytest.raises(AssertionError, match='replies are encoded'):
         found.suggest(GERMAN, 'de')
     assert len(list(pathlib.Path(copied).iterdir())) == 2
@@ -248,7 +248,7 @@ def test_vectors_are_kept(run, retriever, official, no_encoding, monkeypatch, ca
 @pytest.mark.parametrize('damage', ['cut', 'empty', 'shape', 'type', 'objects', 'infinite'])
 def test_a_damaged_file_is_replaced(run, retriever, damage, capsys):
     expected = texts(retriever.suggest(GERMAN, 'de'))
-    shutil.copytree(retriever._found.workdir / 'responses', run / 'responses')
+    shutil.copytree(retriever._opened.workdir / 'responses', run / 'responses')
     paths = list((run / 'responses').iterdir())
     whole = {path: path.read_bytes() for path in paths}
     for path in paths:

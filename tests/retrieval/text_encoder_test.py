@@ -67,7 +67,7 @@ def test_the_same_vectors_however_batched_and_shared(parts, expected, side, devi
     encode = make(model, devices, side, batch_size)
     found = encode(params, texts(21))
     np.testing.assert_allclose(found, expected[side], atol=1e-5)
-    assert (found.dtype, found.shape, encode.num_cut) == (np.float32, (21, 16), 0)
+    assert (found.dtype, found.shape) == (np.float32, (21, 16))
 
 
 def test_the_sides_differ(expected):
@@ -82,13 +82,13 @@ def test_few_programs(parts):
     assert encode._encode._cache_size() <= encode.max_programs == 8
 
 
-def test_long_texts_are_cut_as_in_training_and_counted(parts):
+def test_long_texts_are_cut_as_in_training(parts):
     model, params = parts
     rows = texts(21)
     encode = make(model, max_length=10)
     cut = [features.trim(row, 10, 1) for row in rows]
     np.testing.assert_array_equal(encode(params, rows), encode(params, cut))
-    assert encode.num_cut == sum(len(row) > 10 for row in rows) > 0
+    assert any(len(row) > 10 for row in rows)
 
 
 def test_progress_is_said(parts, capsys, monkeypatch):

@@ -6,22 +6,17 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, TypeAlias
 
 from xlbench import errors, limits
 from xlbench.commands import FORMATS
 from xlbench.data import conllu, readers
 from xlbench.errors import UserError
+from xlbench.files import Json
+from xlbench.inference.answering import CHUNK_BATCHES
+from xlbench.inference.answers import Classified, Example, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
-from xlbench.inference.labeller import Classifier, Tagger
-from xlbench.inference.reranking import (
-    CHUNK_BATCHES,
-    Classified,
-    Example,
-    Prediction,
-    Suggestion,
-    Tagged,
-)
+from xlbench.inference.labeller import Classifier, Tagger, Texts
 from xlbench.inference.retriever import Retriever
 
 # Those of sentences that lie over several lines, with a blank line behind each.
@@ -32,10 +27,13 @@ _SPLIT_WORD = re.compile(r'[0-9]+(-[0-9]+|\.[0-9]+)')  # Numbers of CoNLL-U that
 # Lines of CoNLL that are no words: the first of a document, and comments like '# id = 7'.
 _NO_WORD = re.compile(rb'-DOCSTART-|#\s*\S+\s*=')
 
-Record = dict[str, Any]
-Parsed = tuple[Record, Any]  # What was read, and the example that a model takes.
+Record: TypeAlias = dict[str, Json]
+Answering: TypeAlias = Model | Retriever | Classifier | Tagger
+Asked: TypeAlias = Example | Texts  # What a model takes.
+Answers: TypeAlias = Sequence[Prediction | Suggestion]  # Best first.
+Parsed: TypeAlias = tuple[Record, Asked]
 # (number of the input, from 1; its record; the answers) -> the lines that are written.
-Show = Callable[[int, Record, Any], str]
+Show: TypeAlias = Callable[[int, Record, Answers | Classified | Tagged], str]
 
 
 def format_of(path: str) -> str:
@@ -73,7 +71,9 @@ class Inputs:
         lines = readers.raw_lines(file)
         self._units = _blocks(lines) if format in _BLOCKS else enumerate(lines, 1)
         self._name, self._parse = name, parse
-        self._read_ahead: queue.Queue = queue.Queue(CHUNK_BATCHES * batch_size)
+        self._read_ahead: queue.Queue[tuple[int, bytes | Exception] | None] = queue.Queue(
+            CHUNK_BATCHES * batch_size
+        )
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -85,7 +85,7 @@ class Inputs:
         except readers.BROKEN as error:
             self._read_ahead.put((number + 1, error))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Asked | None]:
         while True:
             try:
                 unit = self._read_ahead.get(timeout=PAUSE)
@@ -139,7 +139,7 @@ def _text(data: bytes, number: int) -> str:
 
 
 def parser(
-    model: Model | Retriever | Classifier | Tagger,
+    model: Answering,
     format: str,
     field: str | None,
     langs: tuple[str | None, str | None] = (None, None),
@@ -190,7 +190,7 @@ def _json(text: str) -> Record:
     return record
 
 
-def _value(record: Record, field: str) -> Any:
+def _value(record: Record, field: str) -> Json:
     if field not in record:
         raise errors.unknown('field', field, record, 'Set --field')
     return record[field]
@@ -271,7 +271,7 @@ def _conllu(model: Tagger, text: str) -> Parsed:
 
 
 def shower(
-    model: Model | Retriever | Classifier | Tagger,
+    model: Answering,
     given: str,
     format: str,
     *,
@@ -310,7 +310,7 @@ def _labels(answer: Classified, count: int) -> list[Suggestion]:
 def _lines(
     number: int,
     record: Record,
-    answers: Sequence[Prediction | Suggestion],
+    answers: Answers,
     scores: bool,
     n_best: bool,
 ) -> str:
@@ -327,7 +327,7 @@ def _lines(
 def _record(
     number: int,
     record: Record,
-    answers: Sequence[Prediction | Suggestion],
+    answers: Answers,
     scores: bool,
     n_best: bool,
 ) -> str:
@@ -345,14 +345,12 @@ def _record(
     return _json_line(record, {'predictions': shown} if n_best else shown[0])
 
 
-def _first(
-    answers: Sequence[Prediction | Suggestion],
-) -> Sequence[Prediction | Suggestion]:
+def _first(answers: Answers) -> Answers:
     """The one answer of an output that has one for each input."""
     return answers or [Suggestion('', 0.0)]
 
 
-def _json_line(record: Record, added: Mapping[str, Any]) -> str:
+def _json_line(record: Record, added: Mapping[str, Json]) -> str:
     return json.dumps({**record, **added}, ensure_ascii=False) + '\n'
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import xlbench
 from xlbench import config as config_lib, files, foreign, names
@@ -18,12 +18,22 @@ from xlbench.config import signatures
 from xlbench.config.decoding import Options
 from xlbench.data import tokenizers, vocabularies, vocabulary_files
 from xlbench.errors import UserError
+from xlbench.files import Json
 from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, tensors
 
 NOTES, CARD = 'xlbench.json', 'README.md'
 # Families whose class in transformers gives the ids that we give, from the files as they are; the
 # others get a tokenizer.json. PEGASUS: see tokenizers/objects.py.
 _AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'marian')
+
+
+class TaskNote(TypedDict, total=False):
+    """What a run's config.json, or xlbench.json, says of a task; see config.RunTask."""
+
+    trained: bool
+    source_lang: str | None
+    target_lang: str | None
+    texts: int | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +89,7 @@ def write_tokenizer(
     tokenizer: tokenizers.Tokenizer,
     folder: pathlib.Path,
     *,
-    tasks: Mapping[str, Mapping[str, Any]],
+    tasks: Mapping[str, TaskNote],
     max_length: int | None,
 ) -> list[str]:
     """Writes the files that AutoTokenizer reads.
@@ -126,7 +136,7 @@ def _write_sentencepiece(
 ) -> list[str]:
     proto = sentencepiece_models.read(path)
     shutil.copyfile(path, folder / 'spiece.model')
-    content: dict[str, Any] = {
+    content: dict[str, Json] = {
         'eos_token': proto.pieces[tokenizer.eos_id].piece,
         'pad_token': proto.pieces[tokenizer.pad_id].piece,
         'clean_up_tokenization_spaces': False,
@@ -151,7 +161,9 @@ def _write_sentencepiece(
     return remarks
 
 
-def _write_json(tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path) -> dict[str, Any]:
+def _write_json(
+    tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path
+) -> dict[str, Json]:
     """The tokenizer.json of a vocabulary that transformers reads in another way."""
     (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
     named = vocabularies.FAMILIES[tokenizer.family].named
@@ -163,8 +175,8 @@ def _write_json(tokenizer: tokenizers.HuggingFaceTokenizer, folder: pathlib.Path
 
 
 def _languages(
-    tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+    tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]
+) -> dict[str, Json]:
     """The keys of tokenizer_config.json that name the languages of a run."""
     known = tokenizer.language_tokens()
     if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.
@@ -177,17 +189,17 @@ def _languages(
     return {}
 
 
-def target_languages(tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def target_languages(tasks: Mapping[str, TaskNote]) -> list[str]:
     """The target languages of a run's tasks, those that it was trained on first."""
     ordered = sorted(tasks.values(), key=lambda task: not task['trained'])
     return list(dict.fromkeys(task['target_lang'] for task in ordered if task['target_lang']))
 
 
 def generation(
-    tokenizer: tokenizers.Tokenizer, options: Options, tasks: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+    tokenizer: tokenizers.Tokenizer, options: Options, tasks: Mapping[str, TaskNote]
+) -> dict[str, Json]:
     """The keys of generation_config.json that make `generate` answer as the run does."""
-    content: dict[str, Any] = {
+    content: dict[str, Json] = {
         'max_new_tokens': options.max_length,
         'num_beams': options.num_beams,
         'do_sample': options.method == 'sample',
@@ -329,7 +341,7 @@ def _code(text: str) -> list[str]:
 
 
 def _mark(
-    tokenizer: tokenizers.Tokenizer, lang: str, tasks: Mapping[str, Mapping[str, Any]]
+    tokenizer: tokenizers.Tokenizer, lang: str, tasks: Mapping[str, TaskNote]
 ) -> tuple[str, str, str] | None:
     """(text before the input, arguments of generate, arguments of from_pretrained), if any."""
     if tokenizer.tags == 'target_in_source':

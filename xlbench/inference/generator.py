@@ -1,28 +1,28 @@
 """A trained encoder-decoder that answers texts: what `xlbench.predict` offers to Python."""
 
-import collections
 import dataclasses
 import functools
-import warnings
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from xlbench import decoding
-from xlbench.commands import BATCH_SIZE
-from xlbench.data import features, tokenizers, vocabularies
+from xlbench.data import features, vocabularies
 from xlbench.decoding import flags, mmi as mmi_lib
 from xlbench.errors import UserError
-from xlbench.inference import loading
-from xlbench.inference.labeller import KINDS, Classifier, Tagger
-from xlbench.inference.loading import Languages
-from xlbench.inference.reranking import Example, Prediction, Reranker, Shapes, chunks
-from xlbench.inference.retriever import Retriever
-from xlbench.models.generator import Generator
-from xlbench.parallel import partitioning
-from xlbench.training import objectives
+from xlbench.inference.answering import Answerer, check_list
+from xlbench.inference.answers import Example, Prediction, Reranker
+from xlbench.inference.loading import Opened
+from xlbench.trees import Params
+
+# (params, batch, key of samples) -> the texts of each row
+_Decode = Callable[[Params, Mapping[str, jax.Array], jax.Array], decoding.Decoded]
+# For each batch the places of its rows in the chunk, and what is decoded.
+_Begun = list[tuple[list[int], decoding.Decoded]]
 
 
 class _Mark(NamedTuple):
@@ -34,63 +34,29 @@ class _Mark(NamedTuple):
     forced_first: int | None  # The id that the answer has to begin with.
 
 
-class Model:
+class Model(Answerer[Example, list[Prediction]]):
     """An encoder-decoder with its vocabulary, ready to answer; `load` makes it.
 
     Args:
-      name: how the user called it.
-      model: the module.
-      params: its parameters, on the mesh.
-      tokenizer: the vocabulary.
-      mesh: where it runs.
-      known: languages that it can be asked for.
-      options: how it decodes unless a call says otherwise.
-      batch_size: texts that are answered together.
-      max_input_length: tokens; longer inputs are cut, and counted.
+      name, opened, mesh, batch_size, max_input_length: see Answerer.
 
     Attributes:
-      num_cut: inputs so far that were longer than max_input_length.
+      options: how it decodes unless a call says otherwise.
     """
 
     def __init__(
-        self,
-        name: str,
-        model: Generator,
-        params: Any,
-        tokenizer: tokenizers.Tokenizer,
-        mesh: jax.sharding.Mesh,
-        known: Languages,
-        options: decoding.Options,
-        *,
-        batch_size: int,
-        max_input_length: int,
+        self, name: str, opened: Opened, mesh: Mesh, *, batch_size: int, max_input_length: int
     ):
-        self.name, self.languages, self.options = name, known, options
-        self.batch_size, self.max_input_length, self.num_cut = batch_size, max_input_length, 0
-        self._model, self._params, self._mesh = model, params, mesh
-        self._tokenizer = tokenizer
-        self._conventions = features.Conventions.of_tokenizer(
-            tokenizer, model.config.vocab_size, tokenizer.answer_mark()
+        super().__init__(
+            name, opened, mesh, batch_size=batch_size, max_input_length=max_input_length
         )
-        self._shapes = Shapes(batch_size, partitioning.batch_shards(mesh), max_input_length)
-        objective = objectives.build()
-        self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
-        self._programs: dict[decoding.Options, Callable[..., decoding.Decoded]] = {}
-        self._compiled: set[tuple[Any, ...]] = set()
+        self.options = opened.options
+        self._conventions = features.Conventions.of_tokenizer(
+            opened.tokenizer, opened.model.config.vocab_size, opened.tokenizer.answer_mark()
+        )
+        self._row_losses = jax.jit(functools.partial(opened.objective.row_losses, opened.model))
+        self._programs: dict[decoding.Options, _Decode] = {}
         self._marks: dict[tuple[str | None, str | None], _Mark] = {}
-
-    def __repr__(self) -> str:
-        return f'<xlbench.predict.Model {self.name}>'
-
-    @property
-    def num_programs(self) -> int:
-        """How many were compiled so far."""
-        return len(self._compiled)
-
-    @property
-    def max_programs(self) -> int:
-        """How many one kind of decoding can come to need."""
-        return self._shapes.count
 
     def generate(
         self,
@@ -100,7 +66,7 @@ class Model:
         source_lang: str | None = None,
         num_return: int | None = None,
         reranker: Reranker | None = None,
-        **options: Any,
+        **options: float | str | bool | Sequence[int | Sequence[int]],
     ) -> list[str] | list[list[Prediction]]:
         """The answer to each text; an empty text has an empty answer.
 
@@ -119,17 +85,13 @@ class Model:
         Raises:
           UserError: a language that is missing or unknown, an option that cannot be.
         """
-        if isinstance(texts, str):
-            raise UserError('generate takes a list of texts, not one text')
+        check_list(texts, 'generate')
         options |= {} if num_return is None else {'num_return': num_return}
         chosen = flags.changed(self.options, options)
         self.mark(source_lang, target_lang)
-        before = self.num_cut
         examples = (Example(text, source_lang, target_lang) for text in texts)
-        answers = list(self.stream(examples, chosen, reranker))
-        if cut := self.num_cut - before:
-            warnings.warn(f'{cut} of {len(texts)} inputs {self.what_is_cut}', stacklevel=2)
-        return answers if num_return is not None else [found[0].text for found in answers]
+        answers = self._collect(self.stream(examples, chosen, reranker))
+        return answers if num_return is not None else [n_best[0].text for n_best in answers]
 
     def stream(
         self,
@@ -146,20 +108,18 @@ class Model:
           reranker: ranks the answers anew: Mmi, or Relevance.
         """
         options = options or self.options
-        wanted = options.num_return
-        if reranker:
-            options = reranker.candidates(options)
-        started: collections.deque = collections.deque()
-        first = 0
-        for chunk, pause in chunks(examples, self.batch_size):
-            if chunk:
-                started.append((chunk, self._start(chunk, first, options)))
-                first += len(chunk)
-            while started and (pause or len(started) > 1):
-                done, answers = started.popleft()
-                found = self._finish(len(done), answers, options.num_return)
-                found = reranker.rerank(done, found) if reranker else found
-                yield from (row[:wanted] for row in found)
+        candidates = reranker.candidates(options) if reranker else options
+        numbers = itertools.count()
+
+        def begin(chunk: list[Example]) -> _Begun:
+            return self._start(chunk, [next(numbers) for _ in chunk], candidates)
+
+        def end(chunk: list[Example], begun: _Begun) -> Iterator[list[Prediction]]:
+            answers = self._finish(len(chunk), begun, candidates.num_return)
+            answers = reranker.rerank(chunk, answers) if reranker else answers
+            return (n_best[: options.num_return] for n_best in answers)
+
+        return self._in_order(examples, begin, end)
 
     def mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
         """What tells the model these languages.
@@ -196,40 +156,33 @@ class Model:
             tokenizer.forced_first(target_lang),
         )
 
-    @property
-    def what_is_cut(self) -> str:
-        """Ends the sentence '3 of 10 inputs ...'."""
-        return f'were longer than {self.max_input_length} tokens and were cut'
-
     # ------------------------------------------------------------------------- texts to the device
 
     def _start(
-        self, chunk: Sequence[Example], first: int, options: decoding.Options
-    ) -> list[tuple[list[int], decoding.Decoded]]:
+        self, chunk: Sequence[Example], numbers: Sequence[int], options: decoding.Options
+    ) -> _Begun:
         """Dispatches a chunk, longest inputs first; returns before the device has answered.
 
         Args:
           chunk: texts.
-          first: the number of the first, which with its seed decides a sample.
-          options: how.
-
-        Returns:
-          For each batch the places of its rows in the chunk, and what is decoded.
+          numbers: of the examples; such a number decides with its seed what a sample is.
+          options: how they are decoded.
         """
         places = [i for i, example in enumerate(chunk) if example.text.strip()]
         inputs = dict(zip(places, self._inputs([chunk[i] for i in places]), strict=True))
-        self.num_cut += sum(len(row) > self.max_input_length for row in inputs.values())
-        answers = []
-        for batch, rows, width in self._shapes.batches({i: len(row) for i, row in inputs.items()}):
+        lengths = {i: len(row) for i, row in inputs.items()}
+        self._count_cut(lengths.values())
+        begun = []
+        for batch, rows, width in self._batches.cut(lengths):
             arrays = self._arrays([{'inputs': inputs[i]} for i in batch], rows, width, 1)
             arrays = {k: array for k, array in arrays.items() if k.startswith('encoder_')}
             empty = [0] * (rows - len(batch))
-            arrays['example_index'] = np.array([first + i for i in batch] + empty, np.int32)
+            arrays['example_index'] = np.array([numbers[i] for i in batch] + empty, np.int32)
             forced = [self.mark(*chunk[i][1:]).forced_first for i in batch]
             if forced[0] is not None:
                 arrays['forced_first'] = np.array(forced + [forced[0]] * len(empty), np.int32)
-            answers.append((batch, self._decode(arrays, options)))
-        return answers
+            begun.append((batch, self._decode(arrays, options)))
+        return begun
 
     def _inputs(self, examples: Sequence[Example]) -> list[np.ndarray]:
         """The ids of each input, as preparation writes them."""
@@ -258,17 +211,17 @@ class Model:
         """One batch; every shape and kind of decoding is compiled once."""
         # The seed is data, and what is not wanted of the beams is left out afterwards.
         kind = dataclasses.replace(options, seed=0, num_return=options.hypotheses)
-        self._compiled.add((kind, arrays['encoder_input_tokens'].shape))
         if kind not in self._programs:
             self._programs[kind] = self._program(kind)
-        batch = partitioning.put_batch(arrays, self._mesh)
-        with partitioning.activate(self._mesh):
-            return self._programs[kind](self._params, batch, jax.random.key(options.seed))
+        key = jax.random.key(options.seed)
+        return self._batches.run(self._programs[kind], self._params, arrays, key, kind=kind)
 
-    def _program(self, options: decoding.Options) -> Callable[..., decoding.Decoded]:
+    def _program(self, options: decoding.Options) -> _Decode:
         ids = self._conventions
 
-        def decode(params: Any, batch: dict[str, jax.Array], rng: jax.Array) -> decoding.Decoded:
+        def decode(
+            params: Params, batch: dict[str, jax.Array], rng: jax.Array
+        ) -> decoding.Decoded:
             forced_first = batch.pop('forced_first', None)
             return decoding.decode(
                 self._model,
@@ -284,12 +237,10 @@ class Model:
 
         return jax.jit(decode)
 
-    def _finish(
-        self, size: int, answers: list[tuple[list[int], decoding.Decoded]], num_return: int
-    ) -> list[list[Prediction]]:
+    def _finish(self, size: int, begun: _Begun, num_return: int) -> list[list[Prediction]]:
         """Waits for the answers to a chunk of that size; in order."""
-        found = [[Prediction('', 0.0, 0.0, 0)] * num_return for _ in range(size)]
-        for batch, decoded in answers:
+        answers = [[Prediction('', 0.0, 0.0, 0)] * num_return for _ in range(size)]
+        for batch, decoded in begun:
             tokens, scores, log_probabilities = (
                 np.asarray(x)[: len(batch), :num_return] for x in decoded
             )
@@ -298,8 +249,8 @@ class Model:
             columns = [np.ravel(x).tolist() for x in (scores, log_probabilities, lengths)]
             flat = [Prediction(*row) for row in zip(texts, *columns, strict=True)]
             for row, place in enumerate(batch):
-                found[place] = flat[row * num_return : (row + 1) * num_return]
-        return found
+                answers[place] = flat[row * num_return : (row + 1) * num_return]
+        return answers
 
     # ------------------------------------------------------------------------- texts that are given
 
@@ -318,115 +269,12 @@ class Model:
             for row, prefix, answer in zip(self._inputs(examples), prefixes, ids, strict=True)
         ]
         longest = {i: max(map(len, pair.values())) for i, pair in enumerate(pairs)}
-        found = []
-        for batch, rows, width in self._shapes.batches(longest):
-            self._compiled.add((rows, width))
+        begun = []
+        for batch, rows, width in self._batches.cut(longest):
             arrays = self._arrays([pairs[i] for i in batch], rows, width, width)
-            placed = partitioning.put_batch(arrays, self._mesh)
-            with partitioning.activate(self._mesh):
-                found.append((batch, self._row_losses(self._params, placed)['loss']))
+            losses = self._batches.run(self._row_losses, self._params, arrays, kind='losses')
+            begun.append((batch, losses['loss']))
         result = np.zeros(len(pairs))
-        for batch, losses in found:
+        for batch, losses in begun:
             result[batch] = -np.asarray(losses)[: len(batch)]
         return result
-
-
-@dataclasses.dataclass(frozen=True)
-class Mmi(Reranker):
-    """Ranks by how well the input can be told from an answer (arXiv:1510.03055).
-
-    An answer's score becomes log p(answer | input) + weight log p(input | answer) + length_weight
-    times its tokens; see decoding/mmi.py.
-
-    Attributes:
-      model: answers in the other direction, from target_lang to source_lang.
-      weight: of what it says.
-      length_weight: nats for a token.
-    """
-
-    model: Model
-    weight: float = 0.5
-    length_weight: float = 0.0
-
-    def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
-        """The new scores [n] of n answers, each to the example at its place."""
-        return mmi_lib.bidirectional(
-            np.array([answer.log_probability for answer in answers]),
-            self.model.log_probabilities(
-                [
-                    Example(answer.text, example.target_lang, example.source_lang)
-                    for example, answer in zip(examples, answers, strict=True)
-                ],
-                [example.text for example in examples],
-            ),
-            np.array([answer.num_tokens for answer in answers]),
-            weight=self.weight,
-            length_weight=self.length_weight,
-        )
-
-
-def load(
-    spec: str,
-    *,
-    mesh: Mapping[str, int] | None = None,
-    batch_size: int = BATCH_SIZE,
-    max_input_length: int = 0,
-    dtype: str = '',
-    responses: str = '',
-    lm_weight: float | None = None,
-) -> Model | Retriever | Classifier | Tagger:
-    """The model in a workdir, a folder of Hugging Face's form or behind a hub name.
-
-    Args:
-      spec: see the top of xlbench/predict.py.
-      mesh: sizes of its axes, as in a config; default: every device has its own rows.
-      batch_size: texts that are answered together.
-      max_input_length: tokens; default: that of the run's final evaluation, else 512 or what the
-        model holds.
-      dtype: of activations: 'float32' or 'bfloat16'; default: the model's own.
-      responses, lm_weight: of a retriever, see Retriever.
-
-    Returns:
-      A Retriever for a run whose objective is retrieval, a Classifier for classification, a Tagger
-      for tagging, otherwise a Model.
-
-    Raises:
-      UserError: there is no such model, or it cannot be run like this.
-    """
-    devices = partitioning.make_mesh(**mesh or {})
-    shards = partitioning.batch_shards(devices)
-    if batch_size < 1 or batch_size % shards:
-        needed = '1 or more'
-        if shards > 1:
-            needed = f'a multiple of {shards}, the devices (replica x data x fsdp) that share rows'
-        raise UserError(f'batch_size is {batch_size}; it must be {needed}')
-    if max_input_length and max_input_length < 2:
-        raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
-    found = loading.open_model(spec, devices, {'dtype': dtype} if dtype else {})
-    most = getattr(found.model.config, 'max_positions', None)
-    if most and max_input_length > most:
-        raise UserError(
-            f'max_input_length is {max_input_length}, but {spec} has positions for {most} tokens; '
-            f'set it to {most} or less'
-        )
-    sizes = dict(
-        batch_size=batch_size, max_input_length=max_input_length or found.lengths['inputs']
-    )
-    if found.objective.view == 'retrieval':
-        return Retriever(spec, found, devices, responses=responses, lm_weight=lm_weight, **sizes)
-    for name, value in (('responses', responses or None), ('lm_weight', lm_weight)):
-        if value is not None:
-            does = 'gives labels' if found.labels else 'writes its answers'
-            raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
-    if kind := KINDS.get(found.objective.view):
-        return kind(spec, found, devices, **sizes)
-    return Model(
-        spec,
-        found.model,
-        found.params,
-        found.tokenizer,
-        devices,
-        found.known,
-        found.options,
-        **sizes,
-    )

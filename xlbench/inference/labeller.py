@@ -4,81 +4,57 @@ Texts are encoded as preparation encodes them, and cut as an evaluation cuts the
 answers a task's examples with what its evaluation has written.
 """
 
-import collections
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from xlbench.data import features
 from xlbench.errors import UserError
+from xlbench.inference.answering import Answerer, check_list
+from xlbench.inference.answers import Classified, Tagged
 from xlbench.inference.loading import Languages, Opened
-from xlbench.inference.reranking import Classified, Shapes, Tagged, chunks
 from xlbench.metrics.tagging import CUT
-from xlbench.parallel import partitioning
+from xlbench.trees import Params
 
 Texts = tuple[str, ...]  # The one or two texts of an example, or the words of a sentence.
 Answer = TypeVar('Answer', Classified, Tagged)
+# The encoded examples of a chunk; and for each batch the places of its rows in the chunk, with the
+# probabilities [rows, labels] or [rows, width, labels].
+_Begun = tuple[list[features.Example], list[tuple[list[int], jax.Array]]]
 
 
-class _Labeller(Generic[Answer]):
-    """An encoder with a head, its vocabulary and its labels; `predict.load` makes it.
+class _Labeller(Answerer[Texts, Answer]):
+    """An encoder with a head, its vocabulary and its labels.
 
     Args:
-      name: how the user called it.
-      opened: the model.
-      mesh: where it runs.
-      batch_size: texts that are answered together.
-      max_input_length: tokens; longer inputs are cut, and counted.
+      name, opened, mesh, batch_size, max_input_length: see Answerer.
 
     Attributes:
       labels: that it chooses from.
-      num_cut: inputs so far that were longer than max_input_length.
     """
 
-    languages = Languages()  # Nothing tells such a model a language.
-
     def __init__(
-        self,
-        name: str,
-        opened: Opened,
-        mesh: jax.sharding.Mesh,
-        *,
-        batch_size: int,
-        max_input_length: int,
+        self, name: str, opened: Opened, mesh: Mesh, *, batch_size: int, max_input_length: int
     ):
-        self.name, self.labels, self.num_cut = name, opened.labels, 0
-        self.batch_size, self.max_input_length = batch_size, max_input_length
-        self._tokenizer, self._params, self._mesh = opened.tokenizer, opened.params, mesh
+        super().__init__(
+            name, opened, mesh, batch_size=batch_size, max_input_length=max_input_length
+        )
+        self.languages = Languages()  # Nothing tells such a model a language.
+        self.labels = opened.labels
         self._conventions = features.Conventions.of_tokenizer(
             opened.tokenizer, opened.model.config.vocab_size
         )
-        self._shapes = Shapes(batch_size, partitioning.batch_shards(mesh), max_input_length)
-        self._compiled: set[tuple[int, ...]] = set()
         model, objective = opened.model, opened.objective
-        self._view = objective.view
 
-        def probabilities(params: Any, batch: dict[str, jax.Array]) -> jax.Array:
+        def probabilities(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
             return jax.nn.softmax(objective.logits(model, params, batch), axis=-1)
 
         self._probabilities = jax.jit(probabilities)
 
-    def __repr__(self) -> str:
-        return f'<xlbench.predict.{type(self).__name__} {self.name}>'
-
-    @property
-    def num_programs(self) -> int:
-        """How many were compiled so far."""
-        return len(self._compiled)
-
-    @property
-    def max_programs(self) -> int:
-        """How many it can come to need."""
-        return self._shapes.count
-
-    def example(self, value: Any) -> Texts:
+    def example(self, value: str | Sequence[str]) -> Texts:
         """What a user gives as one input, checked.
 
         Raises:
@@ -94,59 +70,35 @@ class _Labeller(Generic[Answer]):
             None says that it may take a while to the next one, so that those before it are
             answered first.
         """
-        started: collections.deque = collections.deque()
-        for chunk, pause in chunks(examples, self.batch_size):
-            if chunk:
-                started.append((chunk, *self._start(chunk)))
-            while started and (pause or len(started) > 1):
-                yield from self._finish(*started.popleft())
+        return self._in_order(examples, self._start, self._finish)
 
-    def _all(self, values: Sequence[Any], what: str) -> list[Answer]:
-        """The answers to inputs that are all there; warns of those that were cut."""
-        if isinstance(values, str):
-            raise UserError(f'{what} takes a list of texts, not one text')
+    def _examples(self, values: Sequence[str | Sequence[str]], method: str) -> list[Texts]:
+        """The inputs of a call, checked; UserError names the one that is wrong."""
+        check_list(values, method)
         examples = []
         for i, value in enumerate(values):
             try:
                 examples.append(self.example(value))
             except UserError as error:
                 raise UserError(f'texts[{i}]: {error}') from None
-        before = self.num_cut
-        answers = list(self.stream(examples))
-        if cut := self.num_cut - before:
-            warnings.warn(f'{cut} of {len(examples)} inputs {self.what_is_cut}', stacklevel=3)
-        return answers
+        return examples
 
-    @property
-    def what_is_cut(self) -> str:
-        """Ends the sentence '3 of 10 inputs ...'."""
-        return f'were longer than {self.max_input_length} tokens and were cut'
-
-    def _start(
-        self, chunk: Sequence[Texts]
-    ) -> tuple[list[features.Example], list[tuple[list[int], jax.Array]]]:
-        """Dispatches a chunk, longest inputs first; returns before the device has answered.
-
-        Returns:
-          The encoded examples; and for each batch the places of its rows in the chunk, with the
-          probabilities [rows, labels] or [rows, width, labels].
-        """
+    def _start(self, chunk: Sequence[Texts]) -> _Begun:
+        """Dispatches a chunk, longest inputs first; returns before the device has answered."""
         encoded = self._encode(chunk)
         lengths = {i: len(example['inputs']) for i, example in enumerate(encoded)}
-        self.num_cut += sum(length > self.max_input_length for length in lengths.values())
+        self._count_cut(lengths.values())
         batches = []
-        for places, rows, width in self._shapes.batches(lengths):
-            self._compiled.add((rows, width))
+        for places, rows, width in self._batches.cut(lengths):
             empty: list[list[features.Example]] = [[]] * (rows - len(places))
-            arrays = features.VIEWS[self._view](
+            arrays = features.VIEWS[self._opened.objective.view](
                 [*(encoded[i] for i in places), *empty],
                 lengths={'inputs': width},
                 limits={'inputs': self.max_input_length},
                 conventions=self._conventions,
             )
-            batch = partitioning.put_batch(arrays, self._mesh)
-            with partitioning.activate(self._mesh):
-                batches.append((places, self._probabilities(self._params, batch)))
+            probabilities = self._batches.run(self._probabilities, self._params, arrays)
+            batches.append((places, probabilities))
         return encoded, batches
 
     def _pieces(self, chunk: Sequence[Texts]) -> dict[str, np.ndarray]:
@@ -158,13 +110,9 @@ class _Labeller(Generic[Answer]):
         """As preparation does; targets stand in for those that nobody knows."""
         raise NotImplementedError
 
-    def _finish(
-        self,
-        chunk: Sequence[Texts],
-        encoded: Sequence[features.Example],
-        batches: Sequence[tuple[list[int], jax.Array]],
-    ) -> list[Answer]:
+    def _finish(self, chunk: Sequence[Texts], begun: _Begun) -> list[Answer]:
         """Waits for the answers to a chunk; in order."""
+        encoded, batches = begun
         answers: dict[int, Answer] = {}
         for places, probabilities in batches:
             values = np.asarray(probabilities)
@@ -192,7 +140,7 @@ class Classifier(_Labeller[Classified]):
       num_texts: of an input, 1 or 2; None where nothing says it.
     """
 
-    def __init__(self, name: str, opened: Opened, mesh: jax.sharding.Mesh, **sizes: int):
+    def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         counts = {task.get('texts') for task in opened.tasks.values() if task.get('trained')}
         self.num_texts: int | None = counts.pop() if counts in ({1}, {2}) else None
@@ -206,9 +154,9 @@ class Classifier(_Labeller[Classified]):
         Raises:
           UserError: an input is empty, or a pair where a single text is needed, or the other way.
         """
-        return self._all(texts, 'classify')
+        return self._collect(self.stream(self._examples(texts, 'classify')))
 
-    def example(self, value: Any) -> Texts:
+    def example(self, value: str | Sequence[str]) -> Texts:
         """A text, or a pair of texts as a tuple or list, checked; see classify."""
         texts = (value,) if isinstance(value, str) else value
         if not isinstance(texts, tuple | list) or not 1 <= len(texts) <= 2:
@@ -257,9 +205,9 @@ class Tagger(_Labeller[Tagged]):
         Raises:
           UserError: a sentence or a word is empty.
         """
-        return self._all(sentences, 'tag')
+        return self._collect(self.stream(self._examples(sentences, 'tag')))
 
-    def example(self, value: Any) -> Texts:
+    def example(self, value: str | Sequence[str]) -> Texts:
         """The words of a text, or of a list; see tag."""
         words = value.split() if isinstance(value, str) else value
         if not isinstance(words, tuple | list):
@@ -304,7 +252,7 @@ class Tagger(_Labeller[Tagged]):
 KINDS = {'classification': Classifier, 'tagging': Tagger}
 
 
-def _check_text(text: Any, which: str) -> None:
+def _check_text(text: object, which: str) -> None:
     """Raises UserError unless it is a text with something in it."""
     if not isinstance(text, str):
         raise UserError(f'{which} is {text!r:.60}, not a text')

@@ -7,7 +7,6 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -18,11 +17,15 @@ from xlbench.benchmarks import languages
 from xlbench.data import features, tokenizers, vocabularies
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
+from xlbench.files import Json
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, tensors
 from xlbench.inference import exported
+from xlbench.inference.exported import TaskNote
 from xlbench.models import lora
 from xlbench.models.generator import Generator
 from xlbench.training import checkpoints, objectives, train_step
+from xlbench.training.objectives.contract import Objective
+from xlbench.trees import Params
 
 # Inputs of a checkpoint that no run of ours has trained, in tokens; less where it holds less.
 MAX_INPUT_LENGTH = 512
@@ -45,7 +48,7 @@ class Languages:
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, Any]) -> 'Languages':
+    def of(cls, tokenizer: tokenizers.Tokenizer, tasks: Mapping[str, TaskNote]) -> 'Languages':
         """From the vocabulary and what a run's config.json says about its tasks.
 
         Args:
@@ -53,21 +56,21 @@ class Languages:
           tasks: {name: {'source_lang', 'target_lang', 'trained'}}; empty without a run.
         """
         trained = [task for task in tasks.values() if task['trained']]
-        told = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
-        sources = {
-            lang: found.pop()
-            for lang in told
-            if len(found := {t['source_lang'] for t in trained if t['target_lang'] == lang}) == 1
-        }
-        own = tokenizer.languages()
-        if own and vocabularies.FAMILIES[tokenizer.family].needs_languages:
-            why = f'its vocabulary has tokens of {len(own)} languages'
-            return cls(own, None, why, sources)
+        targets = list(dict.fromkeys(t['target_lang'] for t in trained if t['target_lang']))
+        sources = {}
+        for lang in targets:
+            of_lang = {t['source_lang'] for t in trained if t['target_lang'] == lang}
+            if len(of_lang) == 1:
+                sources[lang] = of_lang.pop()
+        tokens = tokenizer.languages()
+        if tokens and vocabularies.FAMILIES[tokenizer.family].needs_languages:
+            why = f'its vocabulary has tokens of {len(tokens)} languages'
+            return cls(tokens, None, why, sources)
         # One that it was not trained on is asked for where transfer to it is evaluated.
         others = [task['target_lang'] for task in tasks.values()]
-        allowed = tuple(dict.fromkeys(lang for lang in [*told, *others] if lang))
-        default = told[0] if len(told) == 1 else None
-        return cls(allowed, default, f'it was trained on {", ".join(told)}', sources)
+        allowed = tuple(dict.fromkeys(lang for lang in [*targets, *others] if lang))
+        default = targets[0] if len(targets) == 1 else None
+        return cls(allowed, default, f'it was trained on {", ".join(targets)}', sources)
 
     def choose(self, name: str, lang: str | None) -> str | None:
         """The language that is meant by `lang`; None where none is named and none is known.
@@ -112,19 +115,19 @@ class Opened:
     """
 
     model: nn.Module
-    params: Any
+    params: Params
     tokenizer: tokenizers.Tokenizer
-    objective: Any
+    objective: Objective
     lengths: Mapping[str, int]
     known: Languages
     options: decoding.Options
     workdir: pathlib.Path | None = None
     config: ConfigDict | None = None
-    tasks: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    tasks: Mapping[str, TaskNote] = dataclasses.field(default_factory=dict)
     labels: tuple[str, ...] = ()
 
 
-def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) -> Opened:
+def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> Opened:
     """Reads the model that a user names.
 
     Args:
@@ -143,7 +146,7 @@ def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) ->
     return _open_checkpoint(str(folder) if step else spec, mesh, fields)  # @REVISION is the hub's.
 
 
-def eval_blocks(config: ConfigDict) -> list[dict[str, Any]]:
+def eval_blocks(config: ConfigDict) -> list[dict[str, Json]]:
     """The blocks of config.evals, the final evaluation first; xlbench.convert writes none."""
     return sorted(config.evals.to_dict().values(), key=lambda block: bool(block.get('every')))
 
@@ -159,7 +162,7 @@ def _split_step(spec: str) -> tuple[pathlib.Path, str]:
 
 
 def _open_workdir(
-    workdir: pathlib.Path, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]
+    workdir: pathlib.Path, step: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]
 ) -> Opened:
     about = config_lib.read_run(str(workdir), config_lib.RUN_KEYS)
     config = ConfigDict(about['config'])
@@ -202,7 +205,7 @@ def _open_workdir(
     )
 
 
-def _labels(workdir: pathlib.Path, about: Mapping[str, Any]) -> tuple[str, ...]:
+def _labels(workdir: pathlib.Path, about: Mapping[str, Json]) -> tuple[str, ...]:
     """The labels that a classifier or tagger was trained with; UserError if nothing says them."""
     labels = about.get('labels')
     if not (isinstance(labels, list) and labels and all(isinstance(x, str) for x in labels)):
@@ -210,24 +213,24 @@ def _labels(workdir: pathlib.Path, about: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, Any]) -> Opened:
+def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> Opened:
     folder = hub.local_folder(spec)
     notes = exported.Notes.read(folder)
-    found = hf_checkpoint.open(str(folder), notes.model if notes else None)
+    source = hf_checkpoint.open(str(folder), notes.model if notes else None)
     tokenizer = tokenizers.load(str(folder), '')
-    model = models.build(**{**found.model, **fields})
+    model = models.build(**{**source.model, **fields})
     if notes:
         objective = objectives.build(**notes.objective)
     else:
         trained = {family: name for name, family in names.FAMILIES.items()}
-        objective = objectives.build(trained.get(found.family, 'generation'))
+        objective = objectives.build(trained.get(source.family, 'generation'))
     _check(spec, model, objective)
-    labels = hf_checkpoint.labels(found)
+    labels = hf_checkpoint.labels(source)
     _, shardings = train_step.params_like(model, objective, mesh)
-    params = jax.device_put(hf_checkpoint.load_params(found), shardings)
+    params = jax.device_put(hf_checkpoint.load_params(source), shardings)
     # Marian says so of its padding; newer versions of transformers put it into the second file.
-    second = foreign.file(found.folder, hub.GENERATION_CONFIG)
-    said = found.config | (tensors.read_json(second) if second else {})
+    second = foreign.file(source.folder, hub.GENERATION_CONFIG)
+    said = source.config | (tensors.read_json(second) if second else {})
     if notes:
         options = generation.options(notes.lengths, notes.decoding)
         known = Languages.of(tokenizer, notes.tasks)
@@ -251,7 +254,7 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, An
     return Opened(model, params, tokenizer, objective, lengths, known, options, labels=labels)
 
 
-def _check(spec: str, model: nn.Module, objective: Any) -> None:
+def _check(spec: str, model: nn.Module, objective: Objective) -> None:
     """Raises UserError for what answers no texts."""
     if objective.writes_text and not isinstance(model, Generator):
         raise UserError(f'{spec} holds a {type(model).__name__}, which writes no texts')

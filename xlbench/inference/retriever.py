@@ -10,29 +10,20 @@ most together, if the run was evaluated so (retrieval/mbr.py).
 """
 
 import collections
-import concurrent.futures
-import dataclasses
-import functools
-import hashlib
 import itertools
-import pathlib
-import sys
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-import jax
 import numpy as np
+from jax.sharding import Mesh
 
-from xlbench import config as config_lib, files, foreign, locks, runs
-from xlbench.data import features, prepared
+from xlbench.data import features
 from xlbench.errors import UserError
 from xlbench.inference import loading
+from xlbench.inference.answering import Answerer, check_list, chunks
+from xlbench.inference.answers import Example, Suggestion
 from xlbench.inference.loading import Languages, Opened
-from xlbench.inference.reranking import Example, Prediction, Reranker, Suggestion, chunks
+from xlbench.inference.response_vectors import Searchable, SearchableSets
 from xlbench.retrieval import exact_search
-from xlbench.retrieval.mbr import Choose, chooser
-from xlbench.retrieval.response_set import ResponseSet
 from xlbench.retrieval.text_encoder import TextEncoder
 
 NUM_SUGGESTIONS = 3
@@ -40,28 +31,15 @@ NUM_SUGGESTIONS = 3
 TOP_K = 15
 
 
-class _Set(NamedTuple):
-    """A response set, ready to be searched."""
-
-    responses: ResponseSet
-    index: exact_search.Index
-    choose: Choose
-    num_clusters: int
-
-
-class Retriever:
-    """A dual encoder with its vocabulary and response sets; `predict.load` makes it.
+class Retriever(Answerer[Example, list[Suggestion]]):
+    """A dual encoder with its vocabulary and response sets.
 
     The response set of a language is the one that the run was evaluated with, or would be if that
     language were evaluated too: it is prepared if it is missing, encoded when it is first needed,
     and its vectors are kept in WORKDIR/responses for the next time.
 
     Args:
-      name: how the user called it.
-      found: the run.
-      mesh: where it runs.
-      batch_size: texts that are encoded together.
-      max_input_length: tokens; longer messages are cut, and counted.
+      name, opened, mesh, batch_size, max_input_length: see Answerer.
       responses: a file with the responses to all messages in place of the run's, in the form of
         ResponseSet.of_file. No language is asked for then.
       lm_weight: of a response's log-likelihood; default: the final evaluation's.
@@ -70,58 +48,53 @@ class Retriever:
     def __init__(
         self,
         name: str,
-        found: Opened,
-        mesh: jax.sharding.Mesh,
+        opened: Opened,
+        mesh: Mesh,
         *,
         batch_size: int,
         max_input_length: int,
         responses: str = '',
         lm_weight: float | None = None,
     ):
-        self.name, self.batch_size, self.max_input_length = name, batch_size, max_input_length
-        blocks = loading.eval_blocks(found.config)
+        super().__init__(
+            name, opened, mesh, batch_size=batch_size, max_input_length=max_input_length
+        )
+        blocks = loading.eval_blocks(opened.config)
         final = blocks[0] if blocks else {}
-        self._found, self._mesh, self._file = found, mesh, responses
+        self._file = responses
         self._top_k = final.get('top_k', TOP_K)
-        self._consensus = final.get('consensus', 0.0)
-        self._lm_weight = final.get('lm_weight', 0.0) if lm_weight is None else lm_weight
         # {language: (task, split)}: those of the final evaluation, and of whatever else is known.
         split = next((block['responses'] for block in blocks if block.get('responses')), '')
-        tasks = [task for block in blocks for task in block['tasks']] + list(found.tasks)
+        tasks = [task for block in blocks for task in block['tasks']] + list(opened.tasks)
         self._places: dict[str, tuple[str, str]] = {}
         for task in tasks if split else ():
-            if lang := found.tasks.get(task, {}).get('target_lang'):
+            if lang := opened.tasks.get(task, {}).get('target_lang'):
                 self._places.setdefault(lang, (task, split))
         langs = () if responses else tuple(self._places)
         why = f'it has response sets in {", ".join(langs)}'
         self.languages = Languages(langs, langs[0] if len(langs) == 1 else None, why)
-        size = found.model.config.vocab_size
-        conventions = features.Conventions.of_tokenizer(found.tokenizer, size)
+        size = opened.model.config.vocab_size
+        conventions = features.Conventions.of_tokenizer(opened.tokenizer, size)
         self._left, self._right = (
             TextEncoder(
-                found.model,
+                opened.model,
                 mesh,
                 side,
                 batch_size=batch_size,
                 max_length=length,
                 conventions=conventions,
             )
-            for side, length in (('left', max_input_length), ('right', found.lengths['targets']))
+            for side, length in (('left', max_input_length), ('right', opened.lengths['targets']))
         )
-        self._sets: dict[str | None, _Set] = {}
-
-    def __repr__(self) -> str:
-        return f'<xlbench.predict.Retriever {self.name}>'
-
-    @property
-    def num_cut(self) -> int:
-        """Messages so far that were longer than max_input_length."""
-        return self._left.num_cut
-
-    @property
-    def what_is_cut(self) -> str:
-        """Ends the sentence '3 of 10 inputs ...'."""
-        return f'were longer than {self.max_input_length} tokens and were cut'
+        self._sets = SearchableSets(
+            name,
+            opened,
+            mesh,
+            self._right,
+            file=responses,
+            lm_weight=final.get('lm_weight', 0.0) if lm_weight is None else lm_weight,
+            consensus=final.get('consensus', 0.0),
+        )
 
     def suggest(
         self, texts: Sequence[str], lang: str | None = None, count: int = NUM_SUGGESTIONS
@@ -137,14 +110,9 @@ class Retriever:
         Raises:
           UserError: a language that is missing or unknown, a count that cannot be.
         """
-        if isinstance(texts, str):
-            raise UserError('suggest takes a list of texts, not one text')
-        before = self.num_cut
+        check_list(texts, 'suggest')
         self.ready(lang)
-        found = list(self.stream((Example(text, None, lang) for text in texts), count))
-        if cut := self.num_cut - before:
-            warnings.warn(f'{cut} of {len(texts)} inputs {self.what_is_cut}', stacklevel=2)
-        return found
+        return self._collect(self.stream((Example(text, None, lang) for text in texts), count))
 
     def stream(
         self, examples: Iterable[Example | None], count: int = NUM_SUGGESTIONS
@@ -158,8 +126,8 @@ class Retriever:
         """
         if count < 1:
             raise UserError(f'{count} suggestions are asked for; 1 or more are allowed')
-        for chunk, _ in chunks(examples, self.batch_size):
-            yield from self._answer(chunk, count)
+        for chunk in chunks(examples, self.batch_size):
+            yield from self._answer(chunk or [], count)
 
     def mark(self, source_lang: str | None, target_lang: str | None) -> str | None:
         """The language whose response set answers; None for the one of the file.
@@ -179,178 +147,58 @@ class Retriever:
 
     def ready(self, lang: str | None) -> None:
         """Has the response set of a language encoded, so that the first message need not wait."""
-        self._set(self.mark(None, lang))
+        self._of_lang(self.mark(None, lang))
 
     def relevance(self, messages: Sequence[str], replies: Sequence[str]) -> np.ndarray:
         """scale * message . reply [n] for n messages, each with the reply at its place."""
-        found = []
+        sides = []
         for encoder, texts in ((self._left, messages), (self._right, replies)):
             places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-            ids = self._found.tokenizer.encode_inputs(list(places))
-            vectors = encoder(self._found.params, ids)
-            found.append(vectors[[places[text] for text in texts]])
-        return self._found.objective.scale * np.einsum('nd,nd->n', *found)
+            vectors = encoder(self._params, self._tokenizer.encode_inputs(list(places)))
+            sides.append(vectors[[places[text] for text in texts]])
+        return self._opened.objective.scale * np.einsum('nd,nd->n', *sides)
 
     # --------------------------------------------------------------------------- finding responses
 
+    def _of_lang(self, lang: str | None) -> Searchable:
+        """The response set that answers in a language; of the file for None."""
+        return self._sets.get(lang, None if lang is None else self._places[lang])
+
     def _answer(self, chunk: Sequence[Example], count: int) -> list[list[Suggestion]]:
-        found: list[list[Suggestion]] = [[] for _ in chunk]
+        answers: list[list[Suggestion]] = [[] for _ in chunk]
         places = [i for i, example in enumerate(chunk) if example.text.strip()]
         if not places:
-            return found
-        ids = self._found.tokenizer.encode_inputs([chunk[i].text for i in places])
-        vectors = self._left(self._found.params, ids)
-        vectors *= np.float32(self._found.objective.scale)
+            return answers
+        ids = self._tokenizer.encode_inputs([chunk[i].text for i in places])
+        self._count_cut(map(len, ids))
+        vectors = self._left(self._params, ids) * np.float32(self._opened.objective.scale)
         rows = collections.defaultdict(list)
         for row, place in enumerate(places):
             rows[self.mark(*chunk[place][1:])].append(row)
         for lang, of_lang in rows.items():
-            suggested = self._search(vectors[of_lang], self._set(lang), count)
+            suggested = self._search(vectors[of_lang], self._of_lang(lang), count)
             for row, suggestions in zip(of_lang, suggested, strict=True):
-                found[places[row]] = suggestions
-        return found
+                answers[places[row]] = suggestions
+        return answers
 
-    def _search(self, messages: np.ndarray, chosen: _Set, count: int) -> list[list[Suggestion]]:
+    def _search(
+        self, messages: np.ndarray, searchable: Searchable, count: int
+    ) -> list[list[Suggestion]]:
         """Suggestions for vectors [m, dim], from so many of the best responses as are needed."""
-        responses, index, choose, num_clusters = chosen
-        wanted = min(count, num_clusters)
-        found: list[list[Suggestion]] = [[]] * len(messages)
+        responses, index, choose, num_clusters = searchable
+        count = min(count, num_clusters)
+        answers: list[list[Suggestion]] = [[]] * len(messages)
         left = np.arange(len(messages))
         # Those that see too few clusters look four times as far.
-        for k in (max(self._top_k, wanted) * 4**i for i in itertools.count()):
+        for k in (max(self._top_k, count) * 4**i for i in itertools.count()):
             best = exact_search.top_k(messages[left], index, min(k, index.count))
             few = []
             for row, values, ids in zip(left, best.values, best.ids.tolist(), strict=True):
                 scores = dict(zip(ids, values.tolist(), strict=True))
-                ids = choose(ids, values, wanted)
-                found[row] = [Suggestion(responses.display[i], scores[i]) for i in ids]
-                if len(ids) < wanted:
+                ids = choose(ids, values, count)
+                answers[row] = [Suggestion(responses.display[i], scores[i]) for i in ids]
+                if len(ids) < count:
                     few.append(row)
             if not few:
-                return found
+                return answers
             left = np.array(few)
-
-    # ------------------------------------------------------------------------------- response sets
-
-    def _set(self, lang: str | None) -> _Set:
-        if lang not in self._sets:
-            if lang is None:
-                responses = ResponseSet.of_file(self._file, self._found.tokenizer)
-            else:
-                responses = self._of_run(*self._places[lang])
-            vectors = self._vectors(responses.ids, self._file or f'{lang}')
-            index = exact_search.index(vectors, self._lm_weight * responses.lm_scores, self._mesh)
-            choose = chooser(responses, lang, self._consensus)
-            self._sets[lang] = _Set(responses, index, choose, len(set(responses.clusters)))
-        return self._sets[lang]
-
-    def _of_run(self, task: str, split: str) -> ResponseSet:
-        """A response set that the workdir has a copy of, else as it is prepared."""
-        place = runs.response_set_path('', task, split)
-        if path := foreign.file(self._found.workdir, place):
-            return ResponseSet.of_copy(path, self._found.tokenizer)
-        return ResponseSet.of_prepared(self._prepared(task, split))
-
-    def _prepared(self, task: str, split: str) -> prepared.Prepared:
-        """The preparation of a response set, made if it is missing."""
-        data = self._found.config.data
-        root = config_lib.data_root(config_lib.read_about(str(self._found.workdir)))
-        options = dict(root=root, vocabulary=data.vocabulary, sample=data.sample)
-        try:
-            prepared.ensure([(task, split)], **options, to_stderr=True)
-        except SystemExit:
-            raise UserError(
-                f'the response set of {self.name}, {task}/{split}, cannot be prepared (why is said '
-                'above); name another one with --responses=FILE, or responses= of predict.load'
-            ) from None
-        found = prepared.open_task(root, data.vocabulary, task, split)
-        if found.manifest['vocabulary']['sha256'] != self._found.tokenizer.sha256:
-            raise UserError(
-                f'{task}/{split} was prepared with another vocabulary than {self.name} was trained '
-                'with; run xlbench.prepare again with --force'
-            )
-        return found
-
-    def _vectors(self, ids: Sequence[np.ndarray], name: str) -> np.ndarray:
-        """The vectors [n, dim] of responses, read from the workdir or encoded and kept there."""
-        folder = self._found.workdir / 'responses'
-        path = folder / f'{self._digest(ids)}.npy'
-        config = self._found.model.config
-        vectors = _read(path, len(ids), config.projection_dim or config.emb_dim)
-        if vectors is None:
-            _say(f'{self.name}: encoding {len(ids):,} responses ({name}), kept in {folder}')
-            vectors = self._right(self._found.params, ids)
-            _write(path, vectors)
-        return vectors
-
-    def _digest(self, ids: Sequence[np.ndarray]) -> str:
-        """Of all that the vectors depend on: model, parameters, texts as ids, their length."""
-        digest = hashlib.sha256(self._parameters)
-        lengths = np.array([len(row) for row in ids], np.int64)
-        digest.update(f'{self._found.lengths["targets"]} {len(ids)} '.encode())
-        digest.update(lengths.tobytes())
-        digest.update(np.concatenate(ids).astype(np.int32).tobytes())
-        return digest.hexdigest()[:32]
-
-    @functools.cached_property
-    def _parameters(self) -> bytes:
-        """A digest of the model and its parameters."""
-        leaves = jax.tree.leaves(self._found.params)
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            parts = pool.map(lambda leaf: hashlib.sha256(np.asarray(leaf)).digest(), leaves)
-        config = repr(self._found.model.config).encode()
-        return hashlib.sha256(config + b''.join(parts)).digest()
-
-
-def _read(path: pathlib.Path, count: int, dim: int) -> np.ndarray | None:
-    """Vectors [count, dim] float32 that were kept; None without such a file, or for another one."""
-    try:
-        # The header decides how much is read, so it is checked before.
-        array = np.load(path, mmap_mode='r', allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    if array.dtype != np.dtype('<f4') or array.shape != (count, dim):
-        return None
-    array = np.array(array, np.float32)
-    return array if np.isfinite(array).all() else None
-
-
-def _write(path: pathlib.Path, vectors: np.ndarray) -> None:
-    """Keeps vectors, whole or not at all; where nothing can be written they are made anew."""
-    try:
-        with locks.file(path, wait=_say), files.replacing(path) as file:
-            np.save(file, vectors.astype('<f4'), allow_pickle=False)
-    except (OSError, UserError) as error:
-        why = getattr(error, 'strerror', None) or error
-        _say(f'{path} cannot be written ({why}); it is not kept')
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class Relevance(Reranker):
-    """Ranks by how well an answer fits the input to a retriever (arXiv:2106.02017, section 6).
-
-    An answer's score becomes (1 - weight) * score + weight * scale * input . answer: both are
-    logarithms of something proportional to a probability, in nats, so that the sum is a log-linear
-    mixture of both models over the answers in the list.
-
-    Attributes:
-      retriever: of messages and replies.
-      weight: of what it says; 1 is the retriever alone, 0 the generator.
-    """
-
-    retriever: Retriever
-    weight: float = 1.0
-
-    def __post_init__(self):
-        if not 0 <= self.weight <= 1:
-            raise UserError(f'rerank_weight is {self.weight}; 0 to 1 is allowed')
-
-    def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
-        """The new scores [n] of n answers, each to the example at its place."""
-        relevance = self.retriever.relevance([e.text for e in examples], [a.text for a in answers])
-        own = np.array([answer.score for answer in answers])
-        return (1 - self.weight) * own + self.weight * relevance

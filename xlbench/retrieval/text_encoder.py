@@ -1,10 +1,8 @@
 """Many texts -> their vectors, by one side of a dual encoder, on all devices."""
 
-import collections
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import flax.linen as nn
 import jax
@@ -14,7 +12,10 @@ from jax.sharding import Mesh
 from xlbench import logs
 from xlbench.data import features
 from xlbench.errors import UserError, unknown
+from xlbench.in_flight import in_flight
 from xlbench.parallel import partitioning
+from xlbench.parallel.length_batches import QUARTERS, LengthBatch, LengthBatches
+from xlbench.trees import Params
 
 SIDES = {'left': 'messages', 'right': 'replies'}
 # Batches in flight: enough to keep the devices busy while results come back.
@@ -31,12 +32,11 @@ class TextEncoder:
       mesh: where it runs; the rows of a batch are shared by its devices.
       side: 'left' (messages) or 'right' (replies).
       batch_size: rows over all processes.
-      max_length: tokens of a text, the end included; longer ones are cut, and counted.
+      max_length: tokens of a text, the end included; longer ones are cut.
       conventions: ids of padding and end.
 
     Attributes:
       max_length: as given.
-      num_cut: texts so far that were longer than max_length.
       max_programs: how many it may come to compile.
     """
 
@@ -53,17 +53,14 @@ class TextEncoder:
         if side not in SIDES:
             raise unknown('side of a dual encoder', side, SIDES)
         partitioning.check_batch_size(batch_size, mesh)
-        self.num_cut = 0
         self._mesh, self._side, self._conventions = mesh, side, conventions
-        self._batch_size, self.max_length = batch_size, max_length
-        # Multiples of 8 near quarters of the limit; a whole batch, or for the rest as few rows as
-        # the devices can share.
-        steps = (-(-max_length * part // 32) * 8 for part in (1, 2, 3, 4))
-        self._widths = sorted({min(width, max_length) for width in steps})
-        self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
-        self.max_programs = len(self._widths) * len(self._rows)
+        self.max_length = max_length
+        self._batches = LengthBatches(
+            mesh, batch_size=batch_size, max_length=max_length, widths=QUARTERS
+        )
+        self.max_programs = self._batches.max_programs
 
-        def encode(params: Any, batch: dict[str, jax.Array]) -> jax.Array:
+        def encode(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
             return model.apply({'params': params}, **batch, method=f'encode_{side}')
 
         # Every process has all results, and no other program has to gather them.
@@ -71,7 +68,7 @@ class TextEncoder:
 
     def __call__(
         self,
-        params: Any,
+        params: Params,
         rows: Sequence[np.ndarray],
         check: Callable[[], None] = lambda: None,
     ) -> np.ndarray:
@@ -85,27 +82,24 @@ class TextEncoder:
         Raises:
           UserError: a vector is not finite.
         """
-        self.num_cut += sum(len(row) > self.max_length for row in rows)
         eos_id = self._conventions.eos_id
         rows = [features.trim(np.asarray(row), self.max_length, eos_id) for row in rows]
-        vectors: np.ndarray | None = None
-        flying: collections.deque = collections.deque()
-        progress = _Progress(len(rows), SIDES[self._side])
-        for places in [*self._batches(rows), *[None] * BATCHES_AHEAD]:
-            if places is not None:
-                batch = partitioning.put_batch(self._arrays([rows[i] for i in places]), self._mesh)
-                with partitioning.activate(self._mesh):
-                    flying.append((places, self._encode(params, batch)))
-            if flying and (places is None or len(flying) > BATCHES_AHEAD):
-                done, encoded = flying.popleft()
-                found = np.asarray(encoded)[: len(done)]
-                if vectors is None:
-                    vectors = np.empty((len(rows), found.shape[1]), np.float32)
-                vectors[done] = found
-                progress.add(len(done))
-                check()
-        if vectors is None:
+        if not rows:
             raise ValueError(f'there are no {SIDES[self._side]} to encode')
+
+        def encode(batch: LengthBatch) -> jax.Array:
+            return self._batches.run(self._encode, params, self._arrays(rows, batch))
+
+        vectors: np.ndarray | None = None
+        progress = _Progress(len(rows), SIDES[self._side])
+        batches = self._batches.cut({i: len(row) for i, row in enumerate(rows)})
+        for (places, *_), encoded in in_flight(batches, encode, BATCHES_AHEAD):
+            values = np.asarray(encoded)[: len(places)]
+            if vectors is None:
+                vectors = np.empty((len(rows), values.shape[1]), np.float32)
+            vectors[places] = values
+            progress.add(len(places))
+            check()
         if not np.isfinite(vectors).all():
             raise UserError(
                 f'the vectors of {SIDES[self._side]} are not finite: the training that made this '
@@ -113,22 +107,14 @@ class TextEncoder:
             )
         return vectors
 
-    def _batches(self, rows: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-        """Places of rows, the longest first."""
-        order = np.argsort([-len(row) for row in rows], kind='stable')
-        return (order[i : i + self._batch_size] for i in range(0, len(rows), self._batch_size))
-
-    def _arrays(self, rows: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    def _arrays(self, rows: Sequence[np.ndarray], batch: LengthBatch) -> dict[str, np.ndarray]:
         """This process's share of a batch: tokens and segment ids [rows, width] int32."""
-        shape = (
-            next(count for count in self._rows if count >= len(rows)),
-            next(width for width in self._widths if width >= len(rows[0])),
-        )
+        shape = (batch.rows, batch.width)
         tokens = np.full(shape, self._conventions.pad_id, np.int32)
         segment_ids = np.zeros(shape, np.int32)
-        for i, row in enumerate(rows):
-            tokens[i, : len(row)] = row
-            segment_ids[i, : len(row)] = 1
+        for i, place in enumerate(batch.places):
+            tokens[i, : len(rows[place])] = rows[place]
+            segment_ids[i, : len(rows[place])] = 1
         if tokens.max() >= self._conventions.vocab_size:
             raise UserError(
                 f'a text holds id {tokens.max()}, beyond a vocabulary of '

@@ -1,0 +1,117 @@
+"""What all models that answer share: they read ahead, answer in order and count what they cut."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from jax.sharding import Mesh
+
+from xlbench.errors import UserError
+from xlbench.in_flight import in_flight
+from xlbench.inference.loading import Languages, Opened
+from xlbench.parallel.length_batches import LengthBatches
+
+# Texts that are sorted by length together, in batches; the first answers come after one.
+CHUNK_BATCHES = 16
+
+Asked = TypeVar('Asked')
+Begun = TypeVar('Begun')
+Answer = TypeVar('Answer')
+
+
+class Answerer(Generic[Asked, Answer]):
+    """A model with its vocabulary that answers; `predict.load` makes it.
+
+    Args:
+      name: how the user called it.
+      opened: the model.
+      mesh: where it runs.
+      batch_size: texts that are answered together.
+      max_input_length: tokens; longer inputs are cut, and counted.
+
+    Attributes:
+      languages: that it can be asked for.
+      num_cut: inputs so far that were longer than max_input_length.
+    """
+
+    languages: Languages
+
+    def __init__(
+        self, name: str, opened: Opened, mesh: Mesh, *, batch_size: int, max_input_length: int
+    ):
+        self.name, self.languages = name, opened.known
+        self.batch_size, self.max_input_length, self.num_cut = batch_size, max_input_length, 0
+        self._opened, self._mesh = opened, mesh
+        self._model, self._params = opened.model, opened.params
+        self._tokenizer = opened.tokenizer
+        self._batches = LengthBatches(mesh, batch_size=batch_size, max_length=max_input_length)
+
+    def __repr__(self) -> str:
+        return f'<xlbench.predict.{type(self).__name__} {self.name}>'
+
+    @property
+    def num_programs(self) -> int:
+        """How many were compiled so far."""
+        return self._batches.num_programs
+
+    @property
+    def max_programs(self) -> int:
+        """How many one kind of answers can come to need."""
+        return self._batches.max_programs
+
+    @property
+    def what_is_cut(self) -> str:
+        """Ends the sentence '3 of 10 inputs ...'."""
+        return f'were longer than {self.max_input_length} tokens and were cut'
+
+    def _count_cut(self, lengths: Iterable[int]) -> None:
+        """Counts the inputs that are longer than the model reads."""
+        self.num_cut += sum(length > self.max_input_length for length in lengths)
+
+    def _collect(self, answers: Iterator[Answer]) -> list[Answer]:
+        """All answers; warns the caller's caller of inputs that were cut."""
+        before = self.num_cut
+        collected = list(answers)
+        if cut := self.num_cut - before:
+            warnings.warn(f'{cut} of {len(collected)} inputs {self.what_is_cut}', stacklevel=3)
+        return collected
+
+    def _in_order(
+        self,
+        examples: Iterable[Asked | None],
+        begin: Callable[[list[Asked]], Begun],
+        end: Callable[[list[Asked], Begun], Iterable[Answer]],
+    ) -> Iterator[Answer]:
+        """The answers to each example, in order, while later ones are computed.
+
+        Args:
+          examples: read ahead by CHUNK_BATCHES batches at most. None says that it may take a while
+            to the next one, so that those before it are answered first.
+          begin: dispatches a chunk of examples.
+          end: waits for what `begin` has returned, and gives the answers to the chunk.
+        """
+        for chunk, begun in in_flight(chunks(examples, self.batch_size), begin, depth=1):
+            yield from end(chunk, begun)
+
+
+def check_list(values: Sequence[object] | str, method: str) -> None:
+    """Raises UserError for one text where a method takes a list of them."""
+    if isinstance(values, str):
+        raise UserError(f'{method} takes a list of texts, not one text')
+
+
+def chunks(examples: Iterable[Asked | None], batch_size: int) -> Iterator[list[Asked] | None]:
+    """Examples in lists of one batch, then twice as many, up to CHUNK_BATCHES; None stays None."""
+    size: int = batch_size
+    chunk: list[Asked] = []
+    for example in examples:
+        if example is not None:
+            chunk.append(example)
+        if example is None or len(chunk) == size:
+            if chunk:
+                yield chunk
+            if example is None:
+                yield None
+            size, chunk = min(2 * size, CHUNK_BATCHES * batch_size), []
+    if chunk:
+        yield chunk

@@ -1,0 +1,93 @@
+"""Rows of different lengths through compiled programs, in batches of few shapes."""
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from jax.sharding import Mesh
+
+from xlbench.parallel import partitioning
+from xlbench.trees import Params
+
+Result = TypeVar('Result')
+# Widths of batches as parts of the largest one: texts vary much, or little.
+HALVES = (1 / 8, 1 / 4, 1 / 2, 1)
+QUARTERS = (1 / 4, 1 / 2, 3 / 4, 1)
+
+
+class LengthBatch(NamedTuple):
+    """Rows that go through a program together.
+
+    Attributes:
+      places: of the rows, the longest first.
+      rows: of the arrays; those behind the rows that are there are padding.
+      width: of the arrays, in tokens.
+    """
+
+    places: list[int]
+    rows: int
+    width: int
+
+
+class LengthBatches:
+    """Cuts rows into batches of few shapes, so that each program is compiled a few times only.
+
+    Args:
+      mesh: where the programs run.
+      batch_size: rows of a whole batch; for what is left there are as few as the devices can share.
+      max_length: the largest width, in tokens.
+      widths: all widths as parts of the largest; they become multiples of 8.
+    """
+
+    def __init__(
+        self, mesh: Mesh, *, batch_size: int, max_length: int, widths: Sequence[float] = HALVES
+    ):
+        self._mesh, self._max_length = mesh, max_length
+        multiples = (8 * math.ceil(max_length * part / 8) for part in widths)
+        self._widths = sorted({min(width, max_length) for width in multiples})
+        self._rows = sorted({partitioning.batch_shards(mesh), batch_size})
+        self._compiled: set[Hashable] = set()
+
+    @property
+    def num_programs(self) -> int:
+        """How many programs were compiled so far."""
+        return len(self._compiled)
+
+    @property
+    def max_programs(self) -> int:
+        """How often one function can come to be compiled."""
+        return len(self._widths) * len(self._rows)
+
+    def cut(self, lengths: Mapping[int, int]) -> Iterator[LengthBatch]:
+        """Batches of rows, the longest first, from {place of a row: its length}."""
+        places = sorted(lengths, key=lambda place: -lengths[place])
+        for start in range(0, len(places), self._rows[-1]):
+            batch = places[start : start + self._rows[-1]]
+            longest = min(lengths[batch[0]], self._max_length)
+            yield LengthBatch(
+                batch,
+                next(rows for rows in self._rows if rows >= len(batch)),
+                next(width for width in self._widths if width >= longest),
+            )
+
+    def run(
+        self,
+        program: Callable[..., Result],
+        params: Params,
+        arrays: Mapping[str, np.ndarray],
+        *more: object,
+        kind: Hashable = None,
+    ) -> Result:
+        """Dispatches a program; returns before the devices are done.
+
+        Args:
+          program: a compiled function of parameters, a batch and `more`.
+          params: on the mesh.
+          arrays: this process's rows of a batch, see partitioning.put_batch.
+          *more: further arguments of the program.
+          kind: which program it is, where there are several.
+        """
+        self._compiled.add((kind, *(array.shape for array in arrays.values())))
+        with partitioning.activate(self._mesh):
+            return program(params, partitioning.put_batch(arrays, self._mesh), *more)
