@@ -94,7 +94,7 @@ from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
-from xlbench.parallel import cluster
+from xlbench.parallel import cluster, environment
 from xlbench.training import memory
 
 __all__ = [
@@ -108,11 +108,11 @@ PROGRESS_EVERY = 10.0  # Seconds.
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = commands.predict_flags(argv, __doc__)
-    place = cluster.find(os.environ)
+    place = environment.find(os.environ)
     if place and place.count > 1:
         raise UserError(
             f'predict runs in one process, on all devices of its machine, and not in {place.count} '
-            f'({place.found}); start it once, or each with XLBENCH_PROCESSES=1 and its own input'
+            f'({place.source}); start it once, or each with XLBENCH_PROCESSES=1 and its own input'
         )
     if args.output and os.path.exists(args.output):
         raise UserError(f'{args.output} exists already; name another --output, or remove it')

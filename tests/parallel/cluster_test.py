@@ -16,8 +16,9 @@ import pytest
 import quick_compilation
 
 from xlbench import errors
-from xlbench.parallel import cluster
-from xlbench.parallel.cluster import Place
+from xlbench.parallel import cluster, environment, peers
+from xlbench.parallel.environment import Place
+from xlbench.parallel.peers import Peers
 
 PROJECT = pathlib.Path(__file__).parents[2]
 OURS = {'XLBENCH_COORDINATOR': 'a:1', 'XLBENCH_PROCESSES': '4', 'XLBENCH_PROCESS': '2'}
@@ -109,12 +110,12 @@ SLICES = {'MEGASCALE_NUM_SLICES': '3', 'MEGASCALE_SLICE_ID': '2'}
     ],
 )
 def test_found_in_the_environment(environ, place):
-    assert cluster.find(environ) == place
+    assert environment.find(environ) == place
 
 
 def test_ports_differ_by_job_and_are_not_given_away():
-    ports = [cluster.find(SLURM | {'SLURM_JOB_ID': str(job)}).coordinator for job in range(4096)]
-    numbers = {int(port.rpartition(':')[2]) for port in ports}
+    places = [environment.find(SLURM | {'SLURM_JOB_ID': str(job)}) for job in range(4096)]
+    numbers = {int(place.coordinator.rpartition(':')[2]) for place in places}
     assert len(numbers) == 4096 and min(numbers) > 60_999 and max(numbers) < 1 << 16
 
 
@@ -130,7 +131,7 @@ def test_ports_differ_by_job_and_are_not_given_away():
     ],
 )
 def test_first_node_of_a_list(nodes, first):
-    assert cluster.first_node(nodes) == first
+    assert environment.first_node(nodes) == first
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_first_node_of_a_list(nodes, first):
 )
 def test_what_names_no_process_is_refused(environ, message):
     with pytest.raises(errors.UserError, match=re.escape(message)) as refused:
-        cluster.find(environ)
+        environment.find(environ)
     assert '\n' not in str(refused.value)
 
 
@@ -162,7 +163,7 @@ def test_how_long_to_wait(text, monkeypatch):
 
 
 def test_alone(monkeypatch):
-    for name in (*cluster.VARIABLES, cluster.WAIT):
+    for name in (*environment.VARIABLES, cluster.WAIT):
         monkeypatch.delenv(name, raising=False)
     assert cluster.join() == 'alone'
     for name, value in SLURM.items():
@@ -220,14 +221,14 @@ def test_found_in_the_metadata_of_a_tpu_vm(metadata, place, monkeypatch):
         def log_message(self, *_):
             pass
 
-    monkeypatch.setattr(cluster.importlib.util, 'find_spec', lambda name: name)
+    monkeypatch.setattr(environment.importlib.util, 'find_spec', lambda name: name)
     with http.server.HTTPServer(('127.0.0.1', 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f'127.0.0.1:{server.server_port}'
-        assert cluster.find({'GCE_METADATA_IP': address}) == place
-        assert cluster.find({'GCE_METADATA_IP': address, 'TPU_SKIP_MDS_QUERY': '1'}) is None
+        assert environment.find({'GCE_METADATA_IP': address}) == place
+        assert environment.find({'GCE_METADATA_IP': address, 'TPU_SKIP_MDS_QUERY': '1'}) is None
         server.shutdown()
-    assert cluster.find({'GCE_METADATA_IP': address}) is None  # No such server.
+    assert environment.find({'GCE_METADATA_IP': address}) is None  # No such server.
 
 
 # ------------------------------------------------------------------------------------ the roll call
@@ -238,16 +239,19 @@ def free_port() -> int:
         return server.getsockname()[1]
 
 
+@pytest.fixture(autouse=True)
+def without_atexit(monkeypatch):
+    monkeypatch.setattr(peers.atexit, 'register', lambda *_: None)
+
+
 def roll(port: int, members: list[tuple[int, int]], seconds: float) -> list[str]:
     """What each of the (number, count of processes) hears; '' if all is well."""
 
     def one(index, count):
         try:
-            place = Place(f'127.0.0.1:{port}', count, index, 'by hand')
-            connections = cluster.call_roll(place, seconds)
-            assert sorted(connections) == ([*range(1, count)] if index == 0 else [0])
-            for connection in connections.values():
-                connection.close()
+            member = Peers(index, count)
+            member.call_roll(f'127.0.0.1:{port}', seconds)
+            assert sorted(member._lines) == ([*range(1, count)] if index == 0 else [0])
         except cluster.Incomplete as error:
             assert error.exit_code == cluster.START_AGAIN == 75
             return str(error)
@@ -307,7 +311,7 @@ def test_strangers_and_those_who_leave_do_not_count():
     port = free_port()
     with concurrent.futures.ThreadPoolExecutor() as pool:
         answer = pool.submit(roll, port, [(0, 4), (2, 4)], 3)
-        for text in (b'GET / HTTP/1.1\r\n\r\n', b'', b'xlbench 4 1\n'):
+        for text in (b'GET / HTTP/1.1\r\n\r\n', b'', b'hello 4 1\n'):
             with connect(port) as stranger:
                 stranger.sendall(text)
         assert answer.result()[0].startswith('processes 1, 3 of 4 did not come')
@@ -331,7 +335,7 @@ print(found, multihost_utils.process_allgather(jax.process_index()).tolist())
 
 def start(index: int, count: int, port: int, wait: int) -> subprocess.Popen:
     variables = (f'127.0.0.1:{port}', str(count), str(index))
-    settings = dict(zip(cluster.VARIABLES, variables, strict=True), XLBENCH_WAIT=str(wait))
+    settings = dict(zip(environment.VARIABLES, variables, strict=True), XLBENCH_WAIT=str(wait))
     return subprocess.Popen(
         [sys.executable, '-c', JOIN],
         cwd=PROJECT,

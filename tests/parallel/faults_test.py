@@ -11,7 +11,7 @@ import children
 import quick_compilation
 import tiny
 
-from xlbench.parallel import cluster
+from xlbench.parallel import environment
 from xlbench.training import checkpoints
 
 # Seconds that a process may take to end when it has lost another, where jax alone takes 100; and
@@ -72,7 +72,7 @@ def killed(arguments: list[str], number: int, place: str) -> None:
 
 def killed_and_started_again(arguments: list[str], workdir: pathlib.Path) -> None:
     """Process 0 is killed from outside, in a step; launch/local.sh brings the run to its end."""
-    environ = {k: v for k, v in os.environ.items() if k not in cluster.VARIABLES} | {
+    environ = {k: v for k, v in os.environ.items() if k not in environment.VARIABLES} | {
         'RESTARTS': '1',
         'PYTHON': sys.executable,
         'XLA_FLAGS': quick_compilation.xla_flags(),

@@ -16,7 +16,7 @@ import quick_compilation
 import tiny
 import yaml
 
-from xlbench.parallel import cluster as cluster_lib
+from xlbench.parallel import cluster as cluster_lib, environment
 
 PROJECT = pathlib.Path(__file__).parents[2]
 LAUNCH = PROJECT / 'launch'
@@ -53,7 +53,7 @@ def program(tmp_path, monkeypatch):
     def write(text):
         (tmp_path / 'program.py').write_text(text, encoding='utf-8')
 
-    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
+    for name in (*environment.VARIABLES, cluster_lib.WAIT):
         monkeypatch.delenv(name, raising=False)
     settings = {'MODULE': 'program', 'PYTHON': sys.executable}
     for name, value in settings.items():
@@ -375,7 +375,7 @@ print(f'process {jax.process_index()} of {jax.process_count()} ({found})')
 @pytest.mark.parametrize('told', ['scontrol requeue', 'scancel --batch --signal=TERM'])
 def test_slurm_trains_on_after_a_requeue(slurm, tiny_root, monkeypatch, told):
     """The job ends with the very scores of one that nobody disturbed."""
-    for name in (*cluster_lib.VARIABLES, cluster_lib.WAIT):
+    for name in (*environment.VARIABLES, cluster_lib.WAIT):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv('XLBENCH_PYTHON', sys.executable)
     monkeypatch.setenv('PYTHONPATH', str(PROJECT))
@@ -449,7 +449,7 @@ def test_jobset_runs_one_process_a_node():
     address = environ['XLBENCH_COORDINATOR'].replace('$(COORDINATOR)', 'qg-run-0-0.qg')
     pod = {k: v for k, v in environ.items() if v is not None}
     pod |= {'XLBENCH_COORDINATOR': address, 'JOB_COMPLETION_INDEX': '3'}
-    assert cluster_lib.find(pod) == cluster_lib.Place(
+    assert environment.find(pod) == environment.Place(
         'qg-run-0-0.qg:8476', 4, 3, 'found: Kubernetes job'
     )
     assert container['ports'] == [{'containerPort': 8476}]

@@ -1,5 +1,6 @@
 """The processes of a run hear how the others end, and end with them."""
 
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -9,10 +10,12 @@ import sys
 import threading
 import time
 
+import children
 import pytest
 import quick_compilation
 
-from xlbench.parallel import cluster, peers
+from xlbench.parallel import peers
+from xlbench.parallel.environment import VARIABLES
 from xlbench.parallel.peers import Peers, Verdict
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -23,19 +26,23 @@ def three(monkeypatch):
     """Three Peers in this process; a function that closes the connection of one, as death does."""
     monkeypatch.setattr(Peers, '_give_up', lambda self: None)  # It would end this process.
     monkeypatch.setattr(peers.atexit, 'register', lambda *_: None)
-    lines = {i: tuple(connected()) for i in (1, 2)}
-    members = [Peers(0, 3, {i: pair[0] for i, pair in lines.items()})]
-    members += [Peers(i, 3, {0: lines[i][1]}) for i in (1, 2)]
-    yield members, lambda i: lines[i][1].shutdown(socket.SHUT_RDWR)
-    for pair in lines.values():
-        for line in pair:
-            line.close()
+    address = f'127.0.0.1:{children.free_port()}'
+    members = [Peers(i, 3) for i in range(3)]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(lambda member: member.call_roll(address, 60), members))
 
+    def die(i):
+        def abort():
+            lines = [*members[i]._lines.values()]
+            members[i]._lines.clear()  # What is dead tells nobody what it hears.
+            for line in lines:
+                line.transport.abort()
 
-def connected():
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        yield socket.create_connection(server.getsockname())
-        yield server.accept()[0]
+        members[i]._loop.call_soon_threadsafe(abort)
+
+    yield members, die
+    for member in members:
+        member._loop.call_soon_threadsafe(member._loop.stop)
 
 
 def test_a_process_that_dies_is_named_to_all_others(three):
@@ -47,23 +54,23 @@ def test_a_process_that_dies_is_named_to_all_others(three):
 
 
 def test_process_0_dies(three):
-    members, _ = three
-    members[0]._running.clear()  # What is dead tells nobody what it hears.
-    for line in members[0]._sockets.copy().values():
-        line.shutdown(socket.SHUT_RDWR)
+    members, die = three
+    die(0)
     for member in members[1:]:
         assert member.verdict(60) == Verdict('lost process 0', 75)
 
 
 @pytest.mark.parametrize('code', [1, 2, 75])
-def test_the_first_that_ends_badly_gives_its_code(three, code):
+@pytest.mark.parametrize('number', [0, 1])
+def test_the_first_that_ends_badly_gives_its_code(three, code, number):
     members, die = three
-    members[1]._say_goodbye(code)
-    assert members[0].verdict(60) == members[2].verdict(60)
-    die(1)
+    others = [member for member in members if member.index != number]
+    members[number]._say_goodbye(code)
+    assert others[0].verdict(60) == others[1].verdict(60)
+    die(number)
     die(2)
     time.sleep(0.2)
-    assert members[0].verdict() == Verdict(f'process 1 ended with code {code}', code)
+    assert others[0].verdict() == Verdict(f'process {number} ended with code {code}', code)
 
 
 def test_those_who_are_done_wait_for_each_other(three):
@@ -78,6 +85,7 @@ def test_those_who_are_done_wait_for_each_other(three):
         thread.join(60)
         assert not thread.is_alive()
     die(1)  # That it goes now is no loss.
+    die(0)
     assert [member.verdict(0.2) for member in members] == [None] * 3
 
 
@@ -102,7 +110,8 @@ def test_what_the_others_do(three):
 
 def test_the_relay_hides_that_the_far_side_has_gone():
     with socket.create_server(('127.0.0.1', 0)) as server:
-        host, _, port = peers.relay(f'127.0.0.1:{server.getsockname()[1]}').rpartition(':')
+        address = Peers(1, 2).relay(f'127.0.0.1:{server.getsockname()[1]}')
+        host, _, port = address.rpartition(':')
         near = socket.create_connection((host, int(port)))
         far, _ = server.accept()
         with near:
@@ -121,9 +130,7 @@ def test_the_relay_hides_that_the_far_side_has_gone():
 
 
 def test_the_relay_says_that_nobody_is_there_yet():
-    with socket.create_server(('127.0.0.1', 0)) as server:
-        address = server.getsockname()
-    host, _, port = peers.relay(f'127.0.0.1:{address[1]}').rpartition(':')
+    host, _, port = Peers(1, 2).relay(f'127.0.0.1:{children.free_port()}').rpartition(':')
     with socket.create_connection((host, int(port)), timeout=60) as near:
         assert near.recv(1) == b''
 
@@ -153,7 +160,7 @@ def run(does: str, count: int = 2) -> list[subprocess.Popen]:
             [sys.executable, '-c', PROGRAM.format(does=does)],
             cwd=PROJECT,
             env=os.environ
-            | dict(zip(cluster.VARIABLES, (f'127.0.0.1:{port}', str(count), str(i)), strict=True))
+            | dict(zip(VARIABLES, (f'127.0.0.1:{port}', str(count), str(i)), strict=True))
             | {'XLA_FLAGS': quick_compilation.xla_flags()},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

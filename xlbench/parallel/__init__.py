@@ -2,14 +2,16 @@
 
   partitioning    the mesh, and which array is cut along which of its axes
   length_batches  rows of different lengths through compiled programs
-  cluster         how the processes of a run find each other, and with which code they end
-  peers           how the loss of a process is noticed and named
+  environment     which process of a run this is, from variables and metadata
+  cluster         joins the processes of a run, and ends them with the right code
+  peers           who came, how each ended, which one was lost, where each is
   watchdog        notices a run that hangs
   preemption      a run that is told to end saves first
 """
 
 __all__ = [
     'cluster',
+    'environment',
     'length_batches',
     'partitioning',
     'peers',

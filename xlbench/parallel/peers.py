@@ -1,35 +1,72 @@
-"""The other processes of a run: how each ended, which one was lost, where each is.
+"""The other processes of a run: who came, how each ended, which one was lost, where each is.
 
-Every process keeps the connection to process 0 over which the roll was called
-(xlbench/parallel/cluster.py). A process that dies, however it does, closes it, and process 0 tells
-the others, in lines of text:
+jax's own service (jax.distributed) joins the processes, agrees on the step at which they save, and
+holds their barriers. It cannot say in one line why a run ends, nor end it with our exit codes. With
+jax 0.10.2, two processes, and its heartbeat set to 10 s:
 
-  ended 1 75   process 1 has ended, with code 75
-  lost 1       process 1 has died without a word, or its machine does not answer
-  news ...     what a process does (to process 0, of itself; from process 0, of all who asked)
-  ask          to process 0: what do the others do?
+  event                                   without this module, the others
+  process 1 is killed, or ends with 2     print a stack trace after 8 s, and abort (134)
+  process 0 is killed, or ends with 2     do so at once; the trace names no process
+  process 1 does not come                 do so when the time is up; it names no process
+  two are started as process 1            do so when the time is up; it names no process
 
-A process that ends badly takes all with it, with its exit code; 75 if it was lost. Those that can
-end by themselves (they save, or have met the same mistake) are given time for it.
+They abort in C++, before Python hears of it; the callback that the service has for this
+(missed_heartbeat_callback) ends the process, too, with std::bad_cast. So each process keeps one
+connection to process 0, where jax is about to listen, and reaches jax's service through a relay of
+its own, which does not pass on that process 0 has gone. A run that jax finds by itself (TPU slices
+that are joined by a slower network) goes without all this. The messages are lines of text:
+
+  state of process 0   what comes from process I       what process 0 does               next state
+  roll call            hello COUNT I                   notes it; if all are here: `all`  running
+                       hello, of another count, or     `end 75 5 WHY` to all             ended
+                       for the second time; time is up
+  running              at PLACE                        notes it                          running
+                       ask                             `places JSON` to I                running
+                       ended 0                         notes it                          running
+                       ended 0, of the last, itself    `done` to all                     ended
+                         included
+                       ended CODE                      `end CODE SECONDS WHY` to all     ending
+                       its connection closes           `end 75 5 lost process I` to all  ending
+                       (it ends itself, with CODE)     `end CODE SECONDS WHY` to all     ended
+  ending               anything                        says WHY after SECONDS            ended
+
+  state of another     what comes from process 0       what the process does             next state
+  roll call            all                             turns to jax                      running
+                       end ...                         says WHY                          ended
+  running              places JSON                     answers who asked                 running
+                       done                            nothing                           ended
+                       end CODE SECONDS WHY            what it does with any error       ending
+                       its connection closes           the same: lost process 0, 75, 5   ending
+  ending               anything                        says WHY after SECONDS            ended
 """
 
+import asyncio
 import atexit
 import contextlib
+import functools
 import json
 import os
-import selectors
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import NamedTuple
+
+from xlbench.errors import UserError
 
 START_AGAIN = 75  # EX_TEMPFAIL of sysexits.h.
 # Seconds that a process has to end by itself when another has ended; to save with START_AGAIN.
 GRACE, SAVING = 5, 60
 # Seconds after which a machine that answers nothing is lost.
 DEAD = 20
+_LONGEST = 1 << 24  # Bytes of a line: the places of thousands of processes.
+
+
+class Incomplete(UserError):
+    """Processes of the run are missing; the same command may work when it is started again."""
+
+    exit_code = START_AGAIN
 
 
 class Verdict(NamedTuple):
@@ -40,14 +77,14 @@ class Verdict(NamedTuple):
 
 
 class News(NamedTuple):
-    """What a process said of itself, and how many seconds ago; '' if nothing yet."""
+    """Where a process said that it is, and how many seconds ago; '' if it said nothing yet."""
 
     text: str
     age: float
 
 
 class Peers:
-    """What is known of the other processes; a thread listens to them.
+    """The connections of this process to the others; a thread listens to them.
 
     Attributes:
       index: the number of this process.
@@ -55,29 +92,47 @@ class Peers:
       doing: gives what this process does, to be said when it has to end: ' in train step 38'.
     """
 
-    def __init__(self, index: int, count: int, sockets: Mapping[int, socket.socket]):
-        """Begins to listen.
+    def __init__(self, index: int, count: int):
+        """Connects to nothing yet.
 
         Args:
           index: number of this process.
           count: of processes.
-          sockets: to all others, by number, if this is process 0; else to process 0 alone.
         """
         self.index, self.count = index, count
         self.doing: Callable[[], str] = str
-        self._sockets = dict(sockets)
-        self._running = set(range(count)) - {index}
-        self._news: dict[int, tuple[str, float]] = {}
+        self._lines: dict[int, asyncio.StreamWriter] = {}  # To all from process 0, else to it.
+        self._ended: set[int] = set()  # Of whom process 0 knows it.
+        self._places: dict[int, tuple[str, float]] = {}
         self._answer: dict[int, News] = {}
         self._verdict: Verdict | None = None
-        self._judged, self._answered, self._all_ended = (threading.Event() for _ in range(3))
-        self._sending, self._leaving = threading.Lock(), threading.Lock()
-        for line in self._sockets.values():
-            _keep_alive(line)
-        threading.Thread(target=self._listen, name='peers', daemon=True).start()
-        atexit.register(self._say_goodbye, 0)  # For programs that do not call `end`.
+        self._judged, self._answered, self._done = (threading.Event() for _ in range(3))
+        self._leaving = threading.Lock()
+        self._tasks: list[asyncio.Task] = []  # asyncio itself does not keep them.
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name='peers', daemon=True)
+        self._thread.start()
 
     # ------------------------------------------------------------------------ for this process
+
+    def call_roll(self, address: str, seconds: float) -> None:
+        """Waits until all processes are there; process 0 listens where jax will, a moment later.
+
+        Args:
+          address: host:port of process 0.
+          seconds: how long.
+
+        Raises:
+          Incomplete: some did not come; the message has their numbers, in every process that did.
+        """
+        call = self._listen if self.index == 0 else self._report
+        if why := self._wait(call(address, seconds)):
+            raise Incomplete(f'{why}; exit code {START_AGAIN}')
+        atexit.register(self._say_goodbye, 0)  # For programs that do not call `end`.
+
+    def relay(self, address: str) -> str:
+        """Relays connections to host:port, and hides when that has gone; where it does so."""
+        return self._wait(_relay(address))
 
     def verdict(self, seconds: float = 0) -> Verdict | None:
         """Why the run cannot go on, if another process is the reason; waits so long for it."""
@@ -85,129 +140,253 @@ class Peers:
         return self._verdict
 
     def tell(self, text: str) -> None:
-        """Lets the others know, when they ask, what this process does; one line."""
+        """Lets the others know, when they ask, where this process is; one line."""
         if self.index == 0:
-            self._news[0] = text, time.monotonic()
+            self._places[0] = text, time.monotonic()
         else:
-            self._send(0, f'news {text}')
+            self._loop.call_soon_threadsafe(self._say, 0, f'at {text}')
 
     def ask(self, seconds: float = 5) -> dict[int, News]:
-        """What the others said last; without those that have ended; {} if process 0 is silent."""
+        """Where the others are; without those that have ended; {} if process 0 is silent."""
         if self.index == 0:
-            return self._collected(0)
+            return self._others(0)
         self._answered.clear()
-        self._send(0, 'ask')
+        self._loop.call_soon_threadsafe(self._say, 0, 'ask')
         return self._answer if self._answered.wait(seconds) else {}
+
+    def leave(self, why: str, code: int) -> None:
+        """Prints one line, and ends this process, whatever its other threads do."""
+        with self._leaving:
+            _say_why(self.index, self.count, why, code)
+            self._say_goodbye(code)
+            _exit(code)
 
     def end(self, code: int) -> None:
         """Ends this process with `code`, at once; with 0, returns when all others have ended."""
         if code:
             with self._leaving:
-                self._exit(code)
+                self._say_goodbye(code)
+                _exit(code)
         self._say_goodbye(0)
         # The shutdown of jax waits for all of them, but not for long.
-        while not (self._all_ended.wait(0.1) or self._judged.is_set()):
+        while not (self._done.wait(0.1) or self._judged.is_set()):
             pass
-        if not self._all_ended.is_set():
+        if not self._done.is_set():
             self._give_up()
 
-    def leave(self, why: str, code: int) -> None:
-        """Prints one line, and ends this process, whatever its other threads do."""
-        with self._leaving:
-            text = f'error: process {self.index} of {self.count}: {why}; exit code {code}\n'
-            os.write(2, text.encode())
-            self._exit(code)
-
-    def _exit(self, code: int) -> None:
-        self._say_goodbye(code)
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
-        os._exit(code)  # The shutdown of jax would wait for those that are lost.
-
     def _say_goodbye(self, code: int) -> None:
-        for number in list(self._sockets):
-            self._send(number, f'ended {self.index} {code}')
+        said = threading.Event()
 
-    # --------------------------------------------------------------------------- what is heard
+        def say() -> None:
+            if self.index:
+                self._say(0, f'ended {code}')
+            else:
+                self._hear(0, f'ended {code}')
+            said.set()
 
-    def _listen(self) -> None:
-        texts = dict.fromkeys(self._sockets, b'')
-        with selectors.DefaultSelector() as selector:
-            for number, line in self._sockets.items():
-                selector.register(line, selectors.EVENT_READ, number)
-            while selector.get_map():
-                for key, _ in selector.select():
-                    try:
-                        more = key.fileobj.recv(1 << 16)
-                    except OSError:
-                        more = b''
-                    *lines, texts[key.data] = (texts[key.data] + more).split(b'\n')
-                    for text in lines:
-                        self._hear(key.data, text.decode())
-                    if not more:
-                        selector.unregister(key.fileobj)
-                        del self._sockets[key.data]
-                        if key.data in self._running:
-                            self._lost(key.data)
-
-    def _hear(self, number: int, text: str) -> None:
-        word, _, rest = text.partition(' ')
-        if word == 'ended':
-            self._ended(*map(int, rest.split()))
-        elif word == 'lost':
-            self._lost(int(rest))
-        elif word == 'ask':
-            self._send(number, f'news {json.dumps(self._collected(number))}')
-        elif self.index == 0:
-            self._news[number] = rest, time.monotonic()
+        if threading.current_thread() is self._thread:
+            say()
         else:
-            self._answer = {int(key): News(*news) for key, news in json.loads(rest).items()}
-            self._answered.set()
+            self._loop.call_soon_threadsafe(say)
+            said.wait(2)
 
-    def _ended(self, number: int, code: int) -> None:
-        self._running.discard(number)
-        self._tell_others(f'ended {number} {code}')
-        if code:
-            seconds = SAVING if code == START_AGAIN else GRACE
-            self._judge(f'process {number} ended with code {code}', code, seconds)
-        elif not self._running:
-            self._all_ended.set()
+    def _wait(self, coroutine: Coroutine[object, object, str]) -> str:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def _lost(self, number: int) -> None:
-        self._running.discard(number)
-        self._tell_others(f'lost {number}')
-        self._judge(f'lost process {number}', START_AGAIN, GRACE)
+    # ---------------------------------------------------------- in the thread: who is there
+
+    async def _listen(self, address: str, seconds: float) -> str:
+        """Process 0 hears who is there; '', or why the run cannot begin."""
+        self._roll = self._loop.create_future()
+        port = int(address.rpartition(':')[2])
+        try:
+            server = await asyncio.start_server(self._serve, sock=_server(port), limit=_LONGEST)
+        except OSError as error:
+            return (
+                f'process 0 cannot listen on port {port} ({os.strerror(error.errno)}): another '
+                'run, or one that is about to end, has it; set XLBENCH_COORDINATOR to another port'
+            )
+        try:
+            why = await asyncio.wait_for(self._roll, seconds)
+        except TimeoutError:
+            why = self._missing(address)
+        server.close()  # Before the answer: who hears it turns to jax, on the same port.
+        for number in self._lines:
+            self._say(number, _end(why, START_AGAIN) if why else 'all')
+        if why:
+            self._ended.update(range(self.count))  # That they go is no loss any more.
+        return why
+
+    def _missing(self, address: str) -> str:
+        numbers = [i for i in range(1, self.count) if i not in self._lines]
+        return (
+            f'{"process" if len(numbers) == 1 else "processes"} {", ".join(map(str, numbers))} of '
+            f'{self.count} did not come to {address} in time: see whether each was started and how '
+            'it ended, whether its machine may connect to that port, and whether XLBENCH_WAIT '
+            'leaves it enough seconds'
+        )
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Process 0 hears another one, from its greeting until it has gone."""
+        lines = _lines_of(reader)
+        match (await anext(lines, '')).split():
+            case ['hello', count, number] if count == str(self.count) and number.isdigit():
+                number = int(number)
+            case ['hello', count, _]:
+                why = f'process 0 knows of {self.count} processes, not of {count:.20}'
+                writer.write(f'{_end(why, START_AGAIN)}\n'.encode())
+                number = 0
+            case _:  # A stranger.
+                number = 0
+        if not 0 < number < self.count or self._roll.done():
+            writer.close()
+            return
+        if number in self._lines:
+            why = f'two processes say that they are process {number} of {self.count}'
+            writer.write(f'{_end(why, START_AGAIN)}\n'.encode())
+            self._roll.set_result(why)
+            return
+        _keep_alive(writer)
+        self._lines[number] = writer
+        if len(self._lines) == self.count - 1:
+            self._roll.set_result('')
+        async for line in lines:
+            self._hear(number, line)
+        self._lines.pop(number, None)
+        if self._roll.done() and number not in self._ended:
+            self._judge(f'lost process {number}', START_AGAIN, GRACE)
+
+    async def _report(self, address: str, seconds: float) -> str:
+        """Tells process 0 that this one is there; '', or why the run cannot begin."""
+        host, _, port = address.rpartition(':')
+        connect = functools.partial(socket.create_connection, (host.strip('[]'), int(port)), 10)
+        deadline = time.monotonic() + seconds
+        reason = ''
+        while time.monotonic() < deadline:
+            try:
+                line = await self._loop.run_in_executor(None, connect)
+                reader, writer = await asyncio.open_connection(sock=line, limit=_LONGEST)
+                writer.write(f'hello {self.count} {self.index}\n'.encode())
+                # Process 0 may have begun to wait later than this one.
+                lines = _lines_of(reader)
+                answer = await asyncio.wait_for(anext(lines, ''), seconds + 30)
+                if answer == 'all':
+                    _keep_alive(writer)
+                    self._lines[0] = writer
+                    self._tasks.append(self._loop.create_task(self._hear_process_0(lines)))
+                    return ''
+                writer.close()
+                if answer.startswith('end '):
+                    return answer.split(' ', 3)[3]
+            except OSError as failure:
+                reason = f' ({failure.strerror or "no answer"})'
+            await asyncio.sleep(0.2)
+        return (
+            f'process {self.index} of {self.count} waited {seconds:.0f} s for process 0 at '
+            f'{address}{reason}, which did not come: see whether it was started and how it '
+            'ended, whether this machine may connect to that port, and XLBENCH_COORDINATOR'
+        )
+
+    # ------------------------------------------------------- in the thread: while they run
+
+    def _hear(self, number: int, line: str) -> None:
+        """Process 0 hears a line of another one."""
+        word, _, rest = line.partition(' ')
+        if word == 'at':
+            self._places[number] = rest, time.monotonic()
+        elif word == 'ask':
+            self._say(number, f'places {json.dumps(self._others(number))}')
+        elif word == 'ended':
+            self._ended.add(number)
+            if code := int(rest):
+                self._judge(f'process {number} ended with code {code}', code, _seconds(code))
+            elif len(self._ended) == self.count:
+                self._done.set()
+                for other in self._lines:
+                    self._say(other, 'done')
+
+    async def _hear_process_0(self, lines: AsyncIterator[str]) -> None:
+        async for line in lines:
+            word, _, rest = line.partition(' ')
+            if word == 'places':
+                self._answer = {int(key): News(*news) for key, news in json.loads(rest).items()}
+                self._answered.set()
+            elif word == 'end':
+                code, seconds, why = rest.split(' ', 2)
+                self._judge(why, int(code), float(seconds))
+            elif word == 'done':
+                self._done.set()
+        if not self._done.is_set():
+            self._judge('lost process 0', START_AGAIN, GRACE)
 
     def _judge(self, why: str, code: int, seconds: float) -> None:
-        self._verdict = self._verdict or Verdict(why, code)
-        self._judged.set()
-        timer = threading.Timer(seconds, self._give_up)
-        timer.daemon = True
-        timer.start()
+        """The run ends; the others hear it, and each has so many seconds to end by itself."""
+        if self._verdict is None:
+            self._verdict = Verdict(why, code)
+            self._judged.set()
+            for number in self._lines if self.index == 0 else ():
+                self._say(number, f'end {code} {seconds:g} {why}')
+            self._loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
         self.leave(f'{self._verdict.why}{self.doing()}', self._verdict.code)
 
-    def _collected(self, number: int) -> dict[int, News]:
+    def _others(self, number: int) -> dict[int, News]:
+        """Where those are that process `number` may wait for."""
         now = time.monotonic()
-        begun = dict.fromkeys(self._running | {0}, ('', now))
-        known = begun | {k: news for k, news in self._news.items() if k in begun}
-        return {k: News(text, now - at) for k, (text, at) in known.items() if k != number}
+        said = dict.fromkeys(set(range(self.count)) - self._ended - {number}, ('', now))
+        said |= {k: place for k, place in list(self._places.items()) if k in said}
+        return {k: News(text, now - at) for k, (text, at) in said.items()}
 
-    def _tell_others(self, text: str) -> None:
-        for number in list(self._sockets) if self.index == 0 else ():
-            self._send(number, text)
-
-    def _send(self, number: int, text: str) -> None:
-        line = self._sockets.get(number)
-        with self._sending, contextlib.suppress(OSError, AttributeError):  # It has gone.
-            line.sendall(f'{text}\n'.encode())
+    def _say(self, number: int, text: str) -> None:
+        if number in self._lines:
+            self._lines[number].write(f'{text}\n'.encode())
 
 
-def _keep_alive(line: socket.socket) -> None:
+def leave_alone(why: str, code: int) -> None:
+    """Does for a run of one process what `Peers.leave` does for one of several."""
+    _say_why(0, 1, why, code)
+    _exit(code)
+
+
+def _say_why(index: int, count: int, why: str, code: int) -> None:
+    os.write(2, f'error: process {index} of {count}: {why}; exit code {code}\n'.encode())
+
+
+def _exit(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)  # The shutdown of jax would wait for those that are lost.
+
+
+def _seconds(code: int) -> int:
+    return SAVING if code == START_AGAIN else GRACE
+
+
+def _end(why: str, code: int) -> str:
+    return f'end {code} {_seconds(code)} {why}'
+
+
+async def _lines_of(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+    """Whole lines, until the other side has gone; one that is too long is no line of ours."""
+    with contextlib.suppress(OSError, ValueError):
+        while (line := await reader.readline()).endswith(b'\n'):
+            yield line.decode(errors='replace').rstrip('\n')
+
+
+def _server(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):
+            return socket.create_server(
+                ('', port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024
+            )
+    return socket.create_server(('', port), backlog=1024)
+
+
+def _keep_alive(writer: asyncio.StreamWriter) -> None:
     """A machine that answers nothing closes the connection, too, after DEAD seconds."""
-    line.settimeout(DEAD)
+    line = writer.get_extra_info('socket')
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {
         'TCP_NODELAY': 1,
@@ -221,44 +400,27 @@ def _keep_alive(line: socket.socket) -> None:
             line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-# ---------------------------------------------------------------------------------------------
-# jax's own coordination service runs in process 0. When it goes, jax aborts the other processes
-# within a millisecond, with a stack trace; so each speaks to it through a relay of its own, which
-# says nothing of that.
-
-
-def relay(address: str) -> str:
-    """Relays connections to host:port; the address of this machine at which it does."""
-    server = socket.create_server(('127.0.0.1', 0))
-    threading.Thread(target=_accept, args=(server, address), name='relay', daemon=True).start()
-    return f'127.0.0.1:{server.getsockname()[1]}'
-
-
-def _accept(server: socket.socket, address: str) -> None:
+async def _relay(address: str) -> str:
     host, _, port = address.rpartition(':')
-    while True:
-        near, _ = server.accept()
+
+    async def accept(near: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
         try:
-            far = socket.create_connection((host.strip('[]'), int(port)), timeout=10)
+            far, requests = await asyncio.open_connection(host.strip('[]'), int(port))
         except OSError:  # Not there yet; who asked asks again.
-            near.close()
-            continue
-        for line in (near, far):
-            line.settimeout(None)
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for pump in (_outward, _inward):
-            threading.Thread(target=pump, args=(near, far), name='relay', daemon=True).start()
+            answers.close()
+            return
+        await asyncio.gather(_pump(near, requests, last=True), _pump(far, answers, last=False))
+        # `answers` stays open: nobody hears that the far side has gone.
+        await asyncio.Event().wait()
+
+    server = await asyncio.start_server(accept, '127.0.0.1', 0)
+    return f'127.0.0.1:{server.sockets[0].getsockname()[1]}'
 
 
-def _outward(near: socket.socket, far: socket.socket) -> None:
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, last: bool) -> None:
     with contextlib.suppress(OSError):
-        while data := near.recv(1 << 16):
-            far.sendall(data)
-        far.shutdown(socket.SHUT_WR)
-
-
-def _inward(near: socket.socket, far: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := far.recv(1 << 16):
-            near.sendall(data)
-    threading.Event().wait()  # Keeps the connection: nobody hears that the far side has gone.
+        while data := await source.read(1 << 16):
+            sink.write(data)
+            await sink.drain()
+        if last:
+            sink.write_eof()

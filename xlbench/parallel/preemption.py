@@ -4,16 +4,17 @@ Ctrl-C (SIGINT), or a terminal that is closed (SIGHUP).
 Nothing happens at the moment of the signal. It is asked for at places where everything can be
 saved, `Interruption.check`, once a train step and once an evaluation batch; there all processes of
 the run stop together, also if one alone was told. The program saves, and ends with exit code 75
-(xlbench/parallel/cluster.py). A second SIGTERM or Ctrl-C kills at once.
+(xlbench/parallel/cluster.py). A second SIGTERM or Ctrl-C kills at once; in a run of several
+processes the second SIGTERM does so once the first one has been noticed.
 """
 
-import ctypes
-import functools
 import itertools
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from types import FrameType, TracebackType
+from typing import Self
 
 import jax
 from jax.experimental import multihost_utils
@@ -41,8 +42,11 @@ class Interruption:
             interruption.check()
 
     Where jax.distributed runs, the processes agree on the place through its coordination service:
-    each has to call `check` equally often. Off the main thread it takes no signal, and nowhere one
-    that the process was started to ignore, as by nohup or behind a shell's `&`.
+    each has to call `check` equally often. jax takes SIGTERM itself there, from `initialize` on;
+    the other signals are handed to it as SIGTERM. There can be one such block in a program.
+
+    Off the main thread it takes no signal, and nowhere one that the process was started to ignore,
+    as by nohup or behind a shell's `&`.
 
     Args:
       signals: of NAMES, those that it takes; default: all.
@@ -51,31 +55,40 @@ class Interruption:
     def __init__(self, signals: Iterable[int] = tuple(NAMES)):
         self._signals = tuple(signals)
         self._told = ''  # The name of the signal that came first.
-        self._tell_jax: Callable[[int], Any] | None = None
-        self._before: dict[int, Any] = {}
+        self._several = False
+        self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            if jax.distributed.is_initialized():
-                self._tell_jax = _native_handler()
+            self._several = jax.distributed.is_initialized()
             for number in self._signals:
                 if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._note)
+                    jaxs = self._several and number == signal.SIGTERM
+                    self._before[number] = (
+                        signal.SIG_DFL if jaxs else signal.signal(number, self._note)
+                    )
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
-        if self._told and isinstance(error, SystemExit):
+        if isinstance(error, SystemExit):
             # A child process that prepares data was told as well, and this one has seen its end.
-            raise Interrupted(f'told to end ({self._told}) before the first step') from error
+            code = error.code if isinstance(error.code, int) else 0
+            if told := self._told or (NAMES.get(-code, '') if self._several else ''):
+                raise Interrupted(f'told to end ({told}) before the first step') from error
 
-    def _note(self, number: int, frame: Any) -> None:
+    def _note(self, number: int, frame: FrameType | None) -> None:
         self._told = self._told or NAMES[number]
         # A closed terminal may say so twice, its shell and the system, and nobody waits there.
         signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
-        if self._tell_jax:
-            self._tell_jax(number)
+        if self._several:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def check(self) -> None:
         """Costs microseconds.
@@ -85,19 +98,9 @@ class Interruption:
         """
         if jax.distributed.is_initialized():
             if multihost_utils.reached_preemption_sync_point(next(_checks)):
-                who = f' ({self._told})' if self._told else ', as another process was'
-                raise Interrupted(f'told to end{who}')
+                for number in {signal.SIGTERM} & self._before.keys():
+                    signal.signal(number, signal.SIG_DFL)  # A second one kills.
+                told = self._told or 'a signal to one of the processes'
+                raise Interrupted(f'told to end ({told})')
         elif self._told:
             raise Interrupted(f'told to end ({self._told})')
-
-
-@functools.cache  # It stands there until the first `Interruption` takes its place.
-def _native_handler() -> Callable[[int], Any] | None:
-    """jax's own handler of SIGTERM, which notes the signal for its coordination service.
-
-    The `signal` module does not know of it and would only replace it.
-    """
-    find = ctypes.pythonapi.PyOS_getsig
-    find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_int]
-    address = find(signal.SIGTERM)
-    return ctypes.CFUNCTYPE(None, ctypes.c_int)(address) if address else None

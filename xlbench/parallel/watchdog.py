@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 from xlbench.errors import UserError
 from xlbench.parallel import cluster
-from xlbench.parallel.peers import News, Peers
+from xlbench.parallel.peers import News, leave_alone
 
 HANG = 'XLBENCH_HANG'
 NAMED = 8  # Processes that a line has room for.
@@ -148,7 +148,8 @@ class Watch:
             why += f'; what it does is in {path}'
         except OSError as error:  # It may be the disk that hangs.
             why += f'; cannot write {path}: {error.strerror}'
-        (peers or Peers(0, 1, {})).leave(why, cluster.START_AGAIN)
+        leave = leave_alone if peers is None else peers.leave
+        leave(why, cluster.START_AGAIN)
 
 
 def _pauses(news: News) -> bool:
