@@ -2,6 +2,7 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
 
   python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
                            [--format=markdown,csv,latex,html] [--split=test]
+                           [--significance=t-test|bootstrap|randomization] [--against=STEP]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
 --output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
@@ -12,19 +13,25 @@ of a column among runs and baselines, where these were scored on as many example
 A run with several stages is shown as its last one left it; --step=stage1 shows it after stage1,
 whose test scores are those of that stage's best checkpoint.
 
+--significance adds a table of the main score's differences between every two runs, or with
+--against between each run and the same run at another step or stage, and says which of them are
+significant: by a paired t-test over examples, or, for BLEU and chrF too, by paired bootstrap or
+approximate randomization. The p-values are corrected for the number of comparisons.
+
 The tables of reply suggestion have a row a language and a column a training setting, as the paper's
 (arXiv:2106.02017): there the ten monolingual runs of one model are one column, and a cell that no
 run fills is '-'.
 """
 
 import argparse
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, errors, files, locks
 from xlbench.reporting import latex as latex_lib, layout, notes, render, sections as sections_lib
-from xlbench.reporting.results import read_run
+from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
@@ -128,12 +135,34 @@ def main(argv: Sequence[str]) -> int:
         raise errors.UserError('several formats need --output=FOLDER; without it give one')
     runs = [read_run(folder) for folder in dict.fromkeys(args.workdir)]
     sections = sections_lib.sections(runs, args.step, args.split)
+    if args.against and not args.significance:
+        raise errors.UserError('--against needs --significance: t-test, bootstrap or randomization')
+    if args.significance:
+        sections = _compared(sections, runs, args)
     if args.output:
         for path in write(sections, args.output, formats):
             print(f'wrote {path}')
     else:
         print(_FORMATS[formats[0]][1](sections), end='')
     return 0
+
+
+def _compared(
+    sections: Sequence[Section], runs: Sequence[Run], args: argparse.Namespace
+) -> list[Section]:
+    """The sections, with the table of their differences."""
+    from xlbench.reporting import comparisons  # It loads scipy, which nothing else here needs.
+
+    earlier = sections_lib.sections(runs, args.against, args.split) if args.against else []
+    by_title = {section.title: section for section in earlier}
+    tables = [
+        comparisons.table(section, args.significance, by_title.get(section.title), args.against)
+        for section in sections
+    ]
+    return [
+        dataclasses.replace(section, besides=(table,))
+        for section, table in zip(sections, tables, strict=True)
+    ]
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -143,6 +172,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--format', help='markdown, csv, latex, html: one or several, with commas')
     parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
     parser.add_argument('--split', help='by default test if it was scored, else validation')
+    tests = ('t-test', 'bootstrap', 'randomization')
+    parser.add_argument('--significance', choices=tests, help='of differences between runs')
+    parser.add_argument('--against', default='', help='compare each run with itself at this step')
     return parser.parse_args(argv)
 
 

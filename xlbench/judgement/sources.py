@@ -5,32 +5,11 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-import msgspec
-
-from xlbench import benchmarks, files, foreign
+from xlbench import benchmarks
 from xlbench.data import readers
 from xlbench.errors import UserError, shortened
-from xlbench.reporting import results, tables
-
-
-class Prediction(msgspec.Struct):
-    """A line of predictions.jsonl, or of a file of that form.
-
-    Attributes:
-        prediction: What the system wrote.
-        id: Of the example; without it the number of the line, from 0.
-        input: What was to be answered.
-        target: The reference.
-        references: All references, where there are several.
-        scores: Automatic scores of this text.
-    """
-
-    prediction: str
-    id: str | int | None = None
-    input: str = ''
-    target: str = ''
-    references: list[str] = []
-    scores: dict[str, float | None] = {}
+from xlbench.reporting import predictions, results, tables
+from xlbench.reporting.predictions import Prediction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +71,8 @@ def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str], t
     for name_of_task, result in chosen.items():
         if not tasks or name_of_task in tasks:
             kinds.add(result.data)
-            file = foreign.file(
-                run.workdir, result.folder.relative_to(run.workdir) / 'predictions.jsonl'
-            )
-            if file is not None:
-                rows[name_of_task] = _lines(str(file))
+            if of_task := predictions.of_result(result):
+                rows[name_of_task] = _texts(of_task, f'{path}, task {name_of_task}')
     if not rows:
         raise UserError(f'{path} has no predictions.jsonl of split {shown}')
     name = name or run.system or pathlib.Path(path).resolve().name
@@ -119,14 +95,20 @@ def _lines(path: str) -> dict[str, Prediction]:
     for number, line in enumerate(readers.lines(path)):
         if isinstance(line, readers.BadRecord):
             raise UserError(str(line))
-        place = f'{path}:{number + 1}'
-        row = Prediction(line) if is_text else files.parse_json(line, Prediction, place)
-        key = str(number if row.id is None else row.id)
-        if key in rows:
-            raise UserError(f'{place}: id {shortened(key)} is there twice')
-        rows[key] = row
+        if is_text:
+            rows[str(number)] = Prediction(line)
+        else:
+            predictions.parse(line, f'{path}:{number + 1}', number, rows)
     if not rows:
         raise UserError(f'{path} has no predictions')
+    return _texts(rows, path)
+
+
+def _texts(rows: dict[str, Prediction], place: str) -> dict[str, Prediction]:
+    """The predictions as they are, once each is known to be a text."""
+    for key, row in rows.items():
+        if row.prediction is None:
+            raise UserError(f'{place}: example {shortened(key)} has no prediction that is a text')
     return rows
 
 

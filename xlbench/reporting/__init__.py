@@ -4,21 +4,25 @@
   systems   what is compared: runs, baselines, a paper's systems
   sections  sorts runs by benchmark and split
   notes     what has to be said beside the numbers
+  predictions  the texts behind a result
   layout    which rows and columns the tables of a section have
   tables    a table: cells of numbers under grouped columns
   render    a table for the screen, as Markdown or CSV
   latex     a table for a paper
   html      a report as one HTML page
   screen    the tables of one run as plain text
+  comparisons  differences between the systems of a section
   significance  a table of differences and their p-values
   statistics  tests of differences, intervals, correlations
 """
 
 __all__ = [
+    'comparisons',
     'html',
     'latex',
     'layout',
     'notes',
+    'predictions',
     'render',
     'results',
     'screen',

@@ -196,6 +196,8 @@ def _languages(task: str) -> tuple[str, str]:
 
 
 def _table(table: Table) -> str:
+    if table.missing:
+        return f'<p class="note">Left out: {_text(table.missing)}.</p>'
     heads = ''.join(
         f'<th colspan="{span}">{_text(group or "all")}</th>' for group, span in table.groups
     )

@@ -22,6 +22,10 @@ _LOWER = re.compile('|'.join([*LOSSES, 'ter(_.*)?']))
 
 def tables(section: Section) -> list[Table]:
     """All tables of a section."""
+    return [*_of_scores(section), *section.besides]
+
+
+def _of_scores(section: Section) -> list[Table]:
     if not section.tables:
         return [by_system(section, score) for score in section.scores]
     made = [by_language(section, scores) for scores in section.tables]

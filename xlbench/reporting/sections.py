@@ -7,7 +7,7 @@ from xlbench import benchmarks
 from xlbench.reporting import notes as notes_lib, systems as systems_lib
 from xlbench.reporting.results import LOSSES, Run
 from xlbench.reporting.systems import Pick, System
-from xlbench.reporting.tables import Column, clean
+from xlbench.reporting.tables import Column, Table, clean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Section:
         decimals: Of the cells.
         loss_unit: Of the losses that were logged.
         model: What the systems are settings of, where the section is about one model.
+        besides: Tables that follow those of the scores.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Section:
     decimals: int = 1
     loss_unit: str = 'nats per token'
     model: str = ''
+    besides: tuple[Table, ...] = ()
 
     @property
     def picks(self) -> tuple[Pick, ...]:

@@ -1,0 +1,126 @@
+"""Reports say which differences between runs are significant."""
+
+import json
+
+import numpy as np
+import pytest
+from workdir_files import QG, write_workdir
+
+from xlbench import metrics, report
+from xlbench.errors import UserError
+from xlbench.reporting import comparisons, results, sections as sections_lib
+
+COUNT = 30
+WORDS = np.array(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'])
+
+
+def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
+    """A run that writes some of the words of each reference; its scores are those of the texts."""
+    write_workdir(path, lambda step, task: 0.0, seed=seed, steps=steps, num_examples=COUNT)
+    about = json.loads((path / 'config.json').read_text())
+    about['config']['name'] = name or path.name  # Equal configs would be seeds of one system.
+    (path / 'config.json').write_text(json.dumps(about))
+    suite = {'rouge_l': metrics.MultilingualRouge('de'), 'bleu': metrics.SacreBleu()}[score]
+    for step in steps:
+        for i, task in enumerate(QG.evaluate):
+            rng = np.random.default_rng([i, 7])
+            targets = [' '.join(rng.permutation(WORDS)) for _ in range(COUNT)]
+            drops = np.random.default_rng([i, seed, step, int(100 * quality)])
+            texts = [
+                ' '.join(word for word in t.split() if drops.random() < quality) for t in targets
+            ]
+            corpus, rows = metrics.score(suite, targets, [[text] for text in texts])
+            folder = path / 'eval' / str(step) / 'test' / task
+            record = json.loads((folder / 'metrics.json').read_text())
+            record['scores'] = {score: corpus[score]}
+            record['signatures'] = {type(suite).__name__: suite.signature}
+            (folder / 'metrics.json').write_text(json.dumps(record))
+            lines = [
+                {'id': j, 'input': '', 'target': targets[j], 'prediction': texts[j], 'scores': row}
+                for j, row in enumerate(rows)
+            ]
+            text = ''.join(json.dumps(line) + '\n' for line in lines)
+            (folder / 'predictions.jsonl').write_text(text)
+    return path
+
+
+def table(*paths, test='t-test', step='last', against=''):
+    runs = [results.read_run(path) for path in paths]
+    (section,) = sections_lib.sections(runs, step)
+    other = sections_lib.sections(runs, against)[0] if against else None
+    return comparisons.table(section, test, other, against)
+
+
+def test_runs_are_compared(tmp_path):
+    good = write(tmp_path / 'good', 0.9)
+    poor = write(tmp_path / 'poor', 0.6, seed=1)
+    for test in ('t-test', 'bootstrap', 'randomization'):
+        made = table(poor, good, test=test)
+        difference, p_values = made.rows
+        assert difference.name == 'good minus poor'
+        assert all(cell.value > 10 and cell.mark == '*' for cell in difference.cells)
+        assert '5 of 5 differences are significant' in made.notes[0]
+        assert 'corrected for 5 comparisons (Holm)' in made.notes[0]
+        assert float(str(p_values.cells[0]).lstrip('<')) < 0.01
+    # Two draws of one and the same quality are not told apart.
+    twin = write(tmp_path / 'twin', 0.6, seed=2)
+    made = table(poor, twin)
+    assert '0 of 5 differences' in made.notes[0]
+
+
+def test_identical_runs_and_seeds(tmp_path):
+    first = write(tmp_path / 'a', 0.7)
+    again = write(tmp_path / 'b', 0.7)
+    made = table(first, again)
+    assert [str(cell) for cell in made.rows[1].cells] == ['identical'] * 5
+    assert '0 of 0 differences' in made.notes[0]
+
+
+def test_seeds_are_averaged_before_the_test(tmp_path):
+    seeds = [write(tmp_path / f's{i}', 0.7, seed=i, name='s') for i in range(2)]
+    other = write(tmp_path / 'other', 0.9, seed=3)
+    made = table(*seeds, other)
+    assert made.rows[0].name == 'other minus s0 (2 seeds)'
+    means = [
+        results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores['rouge_l'] for path in seeds
+    ]
+    (best,) = [results.read_run(other).at(10, 'test')['mtg_qg_en_en'].scores['rouge_l']]
+    assert made.rows[0].cells[0].value == pytest.approx(best - sum(means) / 2)
+
+
+def test_corpus_scores_are_resampled(tmp_path):
+    good = write(tmp_path / 'good', 0.95, score='bleu')
+    poor = write(tmp_path / 'poor', 0.7, seed=1, score='bleu')
+    made = table(poor, good, test='bootstrap')
+    difference, _ = made.rows
+    bleus = [
+        results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores['bleu']
+        for path in (good, poor)
+    ]
+    assert difference.cells[0].value == pytest.approx(bleus[0] - bleus[1])
+    assert difference.cells[0].mark == '*' and str(difference.cells[-1]) == '-'
+    assert '4 of 4 differences' in made.notes[0] and made.notes[1].startswith('A - has no test')
+    assert table(poor, good).missing
+
+
+def test_a_run_is_compared_with_its_earlier_step(tmp_path, capsys):
+    run = write(tmp_path / 'run', 0.8, steps=(10, 20))
+    assert report.main([str(run), '--significance=t-test', '--against=10']) == 0
+    said = capsys.readouterr().out
+    assert '### Differences of rouge' in said and '| run minus 10 |' in said
+    assert report.main([str(run), '--significance=t-test', '--format=html']) == 0
+    assert 'no two systems have' in capsys.readouterr().out
+    with pytest.raises(UserError, match='--against needs --significance'):
+        report.main([str(run), '--against=10'])
+
+
+def test_other_examples_and_changed_texts_have_no_test(tmp_path):
+    good, poor = write(tmp_path / 'good', 0.9), write(tmp_path / 'poor', 0.6, seed=1)
+    path = poor / 'eval' / '10' / 'test' / 'mtg_qg_en_en' / 'predictions.jsonl'
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(''.join(lines[:-1]))
+    made = table(poor, good)
+    assert str(made.rows[0].cells[0]) == str(made.rows[0].cells[-1]) == '-'
+    path.write_text(''.join([*lines, lines[0]]))
+    with pytest.raises(UserError, match="id '0' is there twice"):
+        table(poor, good)

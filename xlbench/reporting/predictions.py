@@ -1,0 +1,61 @@
+"""The texts that systems wrote, from predictions.jsonl and files of that form."""
+
+import msgspec
+
+from xlbench import files, foreign
+from xlbench.errors import UserError, shortened
+from xlbench.reporting.results import Result
+
+
+class Prediction(msgspec.Struct):
+    """A line of predictions.jsonl.
+
+    Attributes:
+        prediction: What the system wrote; None where it writes no text.
+        id: Of the example; without it the number of the line, from 0.
+        input: What was to be answered.
+        target: The reference.
+        references: All references, where there are several.
+        scores: Automatic scores of this text.
+    """
+
+    prediction: str | None = None
+    id: str | int | None = None
+    input: str = ''
+    target: str = ''
+    references: list[str] = []
+    scores: dict[str, float | None] = {}
+
+
+def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction]) -> None:
+    """Adds a line to those before it.
+
+    Args:
+        line: JSON.
+        place: File and line, for messages.
+        number: Of the line, from 0.
+        seen: The lines before it, by their ids.
+
+    Raises:
+        UserError: It is no prediction, or its id is there already.
+    """
+    row = files.parse_json(line, Prediction, place)
+    key = str(number if row.id is None else row.id)
+    if key in seen:
+        raise UserError(f'{place}: id {shortened(key)} is there twice')
+    seen[key] = row
+
+
+def of_result(result: Result) -> dict[str, Prediction]:
+    """All predictions beside a result, by the ids of their examples; none if the file is missing.
+
+    Raises:
+        UserError: A line is not like that.
+    """
+    path = foreign.file(result.folder, 'predictions.jsonl')
+    rows: dict[str, Prediction] = {}
+    if path is not None:
+        with foreign.open_regular(path) as file:
+            for number, line in enumerate(file):
+                parse(line, f'{path}:{number + 1}', number, rows)
+    return rows
