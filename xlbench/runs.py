@@ -19,7 +19,7 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.training import memory, objectives, optimizers, train_step
-from xlbench.training.experiment import Data, Evaluator, Experiment
+from xlbench.training.experiment import Data, Evaluator, Experiment, data_facts
 
 
 def build(config: ConfigDict, workdir: str = '') -> Experiment:
@@ -233,10 +233,7 @@ def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Any]:
             for side in ('source', 'target')
         ),
         'labels': labels_of(experiment.data),  # Of a classifier or tagger: id = place.
-        'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
-        'contents': {name: task.content for name, task in sorted(splits.items())},
-        'examples': {name: len(task) for name, task in sorted(splits.items())},
-        'data': 'sample' if experiment.is_sample else 'files',
+        **data_facts(experiment.data),
         'parameters': experiment.num_parameters,
         'devices': partitioning.describe(experiment.mesh),
         'dtype': config.model.get('dtype', 'float32'),

@@ -393,8 +393,8 @@ def test_zero_shot_predictions():
     ]
     expected = np.concatenate([np.argmax(x, -1).ravel() for x in logits])[data.test.take]
     expected[data.test.take < 0] = -1
-    np.testing.assert_array_equal(adapter(view, 'fc').zero_shot(), expected)
-    np.testing.assert_array_equal(adapter(view, 'full').zero_shot(), expected)
+    np.testing.assert_array_equal(adapter(view, 'fc').frozen.predict(data.test), expected)
+    np.testing.assert_array_equal(adapter(view, 'full').frozen.predict(data.test), expected)
 
 
 def test_a_frozen_encoder_reads_texts_once(monkeypatch):

@@ -183,7 +183,7 @@ def test_words_are_found_where_predictions_are(root, words_sweep):
     in_sentence = [
         ['', *record['inputs_pretokenized'].split(' ')][1 + number] if number >= 0 else ''
         for index, number in zip(corpus.test.indices, corpus.test.words, strict=True)
-        for record in [corpus.texts('test')[index]]
+        for record in [corpus._records['test'][index]]
     ]
     assert in_sentence == WORDS
     assert found.buckets == [{'3', '9'}, {'6', '7'}]

@@ -41,10 +41,15 @@ def made(view, rows, width):
     )
 
 
+def texts_of(corpus, where):
+    """The prepared records of 'test', 'validation', or of all buckets of a number of shots."""
+    return corpus._records[where if isinstance(where, str) else f'shots_{where}']
+
+
 def of_buckets(corpus, number):
     """The records of each bucket."""
     rows = [[] for _ in range(tiny_labels.BUCKETS)]
-    for record in corpus.texts(number):
+    for record in texts_of(corpus, number):
         rows[int(record['bucket'])].append(record)
     return rows
 
@@ -109,7 +114,7 @@ def test_embeddings_of_compact_ids_are_those_of_the_vocabulary(root, view):
         np.testing.assert_array_equal(compact[tokens][filled], table[plain])
     for dataset, split in ((corpus.test, 'test'), (corpus.dev(1), 'validation')):
         found = np.concatenate([b['encoder_input_tokens'].ravel() for b in dataset.batches])
-        ids = np.concatenate([record['inputs'] for record in corpus.texts(split)])
+        ids = np.concatenate([record['inputs'] for record in texts_of(corpus, split)])
         assert set(corpus.token_ids[found]) <= {0, *ids.tolist()}
         assert found.max() < len(corpus.token_ids)
     assert corpus.token_ids[0] == 0 and len({*corpus.token_ids}) == len(corpus.token_ids)
@@ -217,7 +222,7 @@ def test_right_labels_stand_where_predictions_are_taken(root, view, batch_size):
     weights = 'row_weights' if view == 'classification' else 'label_weights'
     weight = np.concatenate([batch[weights].ravel() for batch in test.batches])
     assert sorted(test.take[words]) == np.flatnonzero(weight).tolist()
-    records = corpus.texts('test')
+    records = texts_of(corpus, 'test')
     for gold, index, word in zip(test.gold, test.indices, test.words, strict=True):
         if gold >= 0:
             assert records[index]['targets'][word] == gold
@@ -239,7 +244,7 @@ def test_scores_of_flat_predictions_are_those_of_texts(root):
     predicted = np.where(test.take < 0, -1, flat[test.take])
     found = tagging.Chunks(names).compare(test.gold, predicted)
     f1 = 100 * tagging.f1(*(where.sum() for where in found))[0]
-    records = corpus.texts('test')
+    records = texts_of(corpus, 'test')
     texts = [[tagging.CUT] * len(record['targets']) for record in records]
     for tag, index, word in zip(predicted, test.indices, test.words, strict=True):
         if tag >= 0:
@@ -300,18 +305,18 @@ def test_the_dev_set_is_without_the_shots_of_all_buckets(xnli, number):
     assert dev.num_examples == 2490 - 40 * 3 * number
     taken = [
         buckets.Bucket('xnli', number, 'de', 0, ({'uid': record['uid']},))
-        for record in corpus.texts(number)
+        for record in texts_of(corpus, number)
     ]
     assert dev.indices.tolist() == buckets.dev_rows('xnli', 'de', taken, 2490)
-    records = corpus.texts('validation')
+    records = texts_of(corpus, 'validation')
     assert dev.gold.tolist() == [records[i]['targets'][0] for i in dev.indices]
 
 
 def test_buckets_of_another_dev_file_are_refused(xnli, tmp_path):
     name = 'fewshot_xnli_de_de'
     corpus = opened(xnli, 'classification', 'xnli')
-    splits = {1: corpus.texts(1), 'test': corpus.texts('test')}
-    others = [dict(record) for record in corpus.texts('validation')]
+    splits = {1: texts_of(corpus, 1), 'test': texts_of(corpus, 'test')}
+    others = [dict(record) for record in texts_of(corpus, 'validation')]
     texts = [record['inputs_pretokenized'] for record in others]
     for split, records in splits.items():
         split = f'shots_{split}' if split == 1 else split
@@ -329,8 +334,9 @@ def test_buckets_of_another_dev_file_are_refused(xnli, tmp_path):
 
 def test_a_dev_file_that_lost_its_rows_is_refused(xnli, tmp_path):
     corpus = opened(xnli, 'classification', 'xnli')
-    others = [r | {'uid': f'tfds/{i}'} for i, r in enumerate(corpus.texts('validation'))]
-    splits = {'shots_1': corpus.texts(1), 'test': corpus.texts('test'), 'validation': others}
+    rows = texts_of(corpus, 'validation')
+    others = [r | {'uid': f'tfds/{i}'} for i, r in enumerate(rows)]
+    splits = {'shots_1': texts_of(corpus, 1), 'test': texts_of(corpus, 'test'), 'validation': others}
     for split, records in splits.items():
         tiny_labels.write_task(tmp_path, 'classification', 'fewshot_xnli_de_de', split, records)
     made = opened(tmp_path, 'classification', 'xnli', shots=(1,))
@@ -352,7 +358,8 @@ def test_a_part_of_the_dev_set_can_be_enough(root, view):
 @views
 def test_shots_of_training_sets_take_nothing_from_the_dev_set(root, view):
     corpus = opened(root, view)
-    assert {labelled.Uid.parse(r['uid']).split for r in corpus.texts(1) if 'uid' in r} <= {'trn'}
+    shots = texts_of(corpus, 1)
+    assert {labelled.Uid.parse(r['uid']).split for r in shots if 'uid' in r} <= {'trn'}
     for number in (1, 4):
         assert corpus.dev(number).indices.max() == tiny_labels.SIZES['validation'] - 1
         assert corpus.dev(number).num_examples == tiny_labels.SIZES['validation']
@@ -363,11 +370,11 @@ def test_the_shots_of_others_as_dev_set(root, view):
     corpus = opened(root, view, dev='other_shots')
     sizes = []
     for number in (1, 4):
-        own = {record['inputs_pretokenized'] for record in corpus.texts(number)}
+        own = {record['inputs_pretokenized'] for record in texts_of(corpus, number)}
         others = {
             record['inputs_pretokenized']: record
             for k in FEWSHOT.shots(TASKS[view])
-            for record in corpus.texts(k)
+            for record in texts_of(corpus, k)
             if record['inputs_pretokenized'] not in own
         }
         dev = corpus.dev(number)

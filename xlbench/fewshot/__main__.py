@@ -26,13 +26,13 @@ from xlbench.parallel import cluster
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir, only_say = command_lines.sweep(argv, __doc__)
-    found = cluster.join()
+    joined = cluster.join()
     if only_say:
-        for line in (*sweep.in_advance(config, workdir, found), dry_run.LAST):
+        for line in (*sweep.in_advance(config, workdir, joined), dry_run.LAST):
             print(line)
         return
     cluster.keep_programs()
-    sweep.sweep(config, workdir, found)
+    sweep.sweep(config, workdir, joined)
 
 
 if __name__ == '__main__':

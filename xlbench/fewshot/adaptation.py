@@ -134,10 +134,6 @@ class Adapter:
         """Whether what is trained reads hidden states; or what a frozen pooler makes of them."""
         return self._method.pooler or self._of_words
 
-    def zero_shot(self) -> np.ndarray:
-        """[W] int32: the test set as the parameters that lanes start from predict it."""
-        return self.frozen.predict(self._corpus.test)
-
     # ----------------------------------------------------------------------------------- the lanes
 
     def run(

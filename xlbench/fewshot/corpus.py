@@ -160,13 +160,12 @@ class Corpus:
         """
         if shots in self._ids_of:
             return self._ids_of[shots]
-        own = f'shots_{shots}'
         evaluated = [
             split
             for split in self._records
             if self._options.dev == 'other_shots' or not split.startswith('shots_')
         ]
-        first = np.append(self._ids([self._records[own]]), self._conventions.eos_id)
+        first = np.append(self._ids([self._records[f'shots_{shots}']]), self._conventions.eos_id)
         rest = self._ids(self._records[split] for split in evaluated)
         first = np.setdiff1d(self._compact[first], [0])
         rest = np.setdiff1d(self._compact[rest], np.append(first, 0))
@@ -186,8 +185,8 @@ class Corpus:
         each = self._by_bucket(shots)
         most = max(map(len, each.values()))
         longest = max(len(record['inputs']) for record in records)
-        found = [each.get(number, []) for number in range(self.num_buckets(shots))]
-        rows = [row for own in found for row in [*own, *[[]] * (most - len(own))]]
+        buckets = [each.get(number, []) for number in range(self.num_buckets(shots))]
+        rows = [row for bucket in buckets for row in [*bucket, *[[]] * (most - len(bucket))]]
         arrays = features.VIEWS[self._options.view](
             rows,
             lengths={'inputs': min(eval_sets.up_to(eval_sets.PLACES, longest), self._limit)},
@@ -195,7 +194,7 @@ class Corpus:
             conventions=self._conventions,
         )
         arrays = {
-            name: array.reshape(len(found), most, *array.shape[1:])
+            name: array.reshape(len(buckets), most, *array.shape[1:])
             for name, array in eval_sets.compacted(arrays, self._compact).items()
         }
         arrays = pack_rows(arrays) if packed else arrays
@@ -253,14 +252,6 @@ class Corpus:
         """Examples of `test`, without making its arrays."""
         return len(self._records['test'])
 
-    def texts(self, where: str | int) -> list[Example]:
-        """The prepared records of 'test', 'validation', or of all buckets of a number of shots.
-
-        Their ids are those of the vocabulary. A record of a bucket has the bucket's number as text
-        in `bucket`.
-        """
-        return self._records[where if isinstance(where, str) else f'shots_{where}']
-
     def _check_buckets(self, split: prepared.Prepared) -> None:
         """Every bucket asked for has examples, or is known to be empty."""
         there = {int(record['bucket']) for record in self._records[split.split]}
@@ -275,10 +266,10 @@ class Corpus:
             )
 
     def _by_bucket(self, shots: int) -> dict[int, list[Example]]:
-        found: dict[int, list[Example]] = {}
+        each: dict[int, list[Example]] = {}
         for record in self._records[f'shots_{shots}']:
-            found.setdefault(int(record['bucket']), []).append(record)
-        return found
+            each.setdefault(int(record['bucket']), []).append(record)
+        return each
 
     def _without(self, taken: Sequence[Example]) -> tuple[list[Example], list[int]]:
         """The validation split without shots that stand in it, and their numbers there.
@@ -310,12 +301,12 @@ class Corpus:
     def _other_shots(self, taken: Sequence[Example]) -> tuple[list[Example], range]:
         """The examples of buckets that are none of `taken`, each once."""
         texts = {record['inputs_pretokenized'] for record in taken}
-        found: dict[str, Example] = {}
+        others: dict[str, Example] = {}
         for split, records in self._records.items():
             for record in records if split.startswith('shots_') else ():
                 if (text := record['inputs_pretokenized']) not in texts:
-                    found.setdefault(text, record)
-        return list(found.values()), range(len(found))
+                    others.setdefault(text, record)
+        return list(others.values()), range(len(others))
 
     def _eval_set(self, records: Sequence[Example], numbers: Sequence[int]) -> eval_sets.EvalSet:
         """Examples as batches; `numbers` are their `EvalSet.indices`."""
@@ -348,9 +339,9 @@ def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)  # [buckets, examples]
     width = arrays['encoder_segment_ids'].shape[-1]
     plans = []
-    for own in lengths:
-        [real] = np.nonzero(own)
-        sizes = np.stack([own[real], np.ones_like(real)], axis=-1)
+    for of_bucket in lengths:
+        [real] = np.nonzero(of_bucket)
+        sizes = np.stack([of_bucket[real], np.ones_like(real)], axis=-1)
         rows = packing.pack(sizes, [packing.Shape(width, width)]) if len(real) else []
         plans.append([real[row] for row in rows])
     shape = len(plans), max(map(len, plans)), width

@@ -18,12 +18,12 @@ import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from xlbench import errors, files, locks
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.fewshot.analysis import factors as factors_lib, lexical, systems as systems_lib, tables
 from xlbench.fewshot.analysis.factors import Overlaps
+from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.reporting import latex, notes, render
@@ -138,8 +138,8 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _figure(drawn: Any) -> str:
-    """A figures.Drawn in Markdown."""
+def _figure(drawn: Drawn) -> str:
+    """A figure in Markdown."""
     caption, note = map(render.markdown_text, (drawn.caption, drawn.note))
     if not drawn.file:
         return f'{_sentence(caption)} Left out: {_sentence(note)}'

@@ -6,9 +6,10 @@ import pathlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
+import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
@@ -18,15 +19,43 @@ from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
 from xlbench.fewshot.frozen import FrozenEncoder
 from xlbench.fewshot.lanes import METHODS, Lane
+from xlbench.fewshot.results import Row
 from xlbench.fewshot.settings import Adapt, Group, in_order, is_tagging, planned, score, zero_shot
 from xlbench.fewshot.source import Source
 from xlbench.parallel.preemption import Interrupted
 from xlbench.training import checkpoints
+from xlbench.training.objectives.contract import Params
 
 # Seconds between two lines about a group that is running.
 SAY_EVERY = 20.0
 # Lanes at once, of a group, as plan.json has it.
 _AtOnce = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far a command is with what it asks for.
+
+    Attributes:
+      total: results that it asks for.
+      before: those of them that were there when it began.
+      done: those of them that are there.
+      began: when it began, in seconds of time.monotonic.
+    """
+
+    total: int
+    before: int
+    done: int
+    began: float
+
+    def line(self, metric: str, scores: Sequence[float]) -> str:
+        """What is done, and the scores of the group that is running."""
+        rate = (self.done - self.before) / (time.monotonic() - self.began)
+        left = logs.duration((self.total - self.done) / rate)
+        return (
+            f'  {self.done}/{self.total} | {60 * rate:.1f} a minute | {len(scores)} of this '
+            f'group: {metric} {min(scores):.2f} to {max(scores):.2f} | {left} left'
+        )
 
 
 class Runner:
@@ -61,10 +90,11 @@ class Runner:
         self._lanes = adapt.lanes()
         self.log = logs.Log(workdir)
         self._journal, self._check = journal, check
-        self._keys = {row.key for row in planned(self._task, adapt)}
         path = foreign.file(self._folder, 'plan.json')
         self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
-        self._began, self._before = time.monotonic(), self._done
+        asked = {row.key for row in planned(self._task, adapt)}
+        before = sum(row.key in asked for row in journal.rows)
+        self._progress = Progress(len(asked), before, before, time.monotonic())
 
     def run(self, corpora: dict[str, corpus_lib.Corpus]) -> None:
         """All that is not done yet; results.csv; the tables; DONE.
@@ -74,9 +104,10 @@ class Runner:
         """
         if self._journal.dropped:
             self.log.line(self._journal.dropped)
-        if self._before:
-            self.log.line(f'resumed with {self._before} of {len(self._keys)} results')
-        if others := len(self._journal.rows) - self._before:
+        progress = self._progress
+        if progress.before:
+            self.log.line(f'resumed with {progress.before} of {progress.total} results')
+        if others := len(self._journal.rows) - progress.before:
             self.log.line(f'{others} results are kept that this command does not ask for')
         # Not finished, until all that is asked for now is in the tables.
         (self._folder / 'DONE').unlink(missing_ok=True)
@@ -85,18 +116,13 @@ class Runner:
                 self._run_language(language, corpora.pop(language))
         except Interrupted as error:
             raise Interrupted(
-                f'{error}: {self._done} of {len(self._keys)} results are in '
+                f'{error}: {progress.done} of {progress.total} results are in '
                 f'{self._folder}; the same command goes on from there'
             ) from None
         ordered = in_order(self._journal.rows)
         results.write_csv(ordered, self._folder / 'results.csv')
         self.log.line('\n' + report.table(str(self._folder)))
         files.write(self._folder / 'DONE', f'{len(ordered)}\n')
-
-    @property
-    def _done(self) -> int:
-        """How many of the results that this command asks for are there."""
-        return sum(row.key in self._keys for row in self._journal.rows)
 
     def close(self) -> None:
         """Closes the files."""
@@ -119,19 +145,26 @@ class Runner:
                 self._zero_shot(unadapted, corpus, frozen)
             for method in self._adapt.methods:
                 groups = [g for g in self._adapt.groups(language, start) if g.method == method]
-                left = [
-                    group
-                    for group in groups
-                    if not self._journal.has_all(group.row(self._task, x) for x in self._lanes)
-                ]
+                left = [group for group in groups if self._left(group)]
                 if left:
                     self._run_groups(left, corpus, params, frozen)
+
+    def _left(self, group: Group) -> list[Lane]:
+        """The lanes of a group that are not done yet."""
+        return [
+            lane for lane in self._lanes if not self._journal.has(group.row(self._task, lane).key)
+        ]
+
+    def _add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:
+        """Writes a result down; see Journal.add."""
+        self._journal.add(row, predicted, num_buckets)
+        self._progress.done += 1
 
     def _run_groups(
         self,
         groups: Sequence[Group],
         corpus: corpus_lib.Corpus,
-        params: Any,
+        params: Params,
         frozen: FrozenEncoder,
     ) -> None:
         """Groups of one method."""
@@ -153,25 +186,23 @@ class Runner:
         self, group: Group, corpus: corpus_lib.Corpus, frozen: FrozenEncoder
     ) -> None:
         predicted = frozen.predict(corpus.test)
-        found = score(self._view, corpus.labels, corpus.test.gold, predicted)
-        self._journal.add(group.row(self._task, score=found), predicted)
+        test_score = score(self._view, corpus.labels, corpus.test.gold, predicted)
+        self._add(group.row(self._task, score=test_score), predicted)
         self.log.line(
             f'{group.language}, start {group.start}, without adaptation: '
-            f'{topics.main_score(self._task)} {found:.2f} on {corpus.test.num_examples} examples'
+            f'{topics.main_score(self._task)} {test_score:.2f} on '
+            f'{corpus.test.num_examples} examples'
         )
         self._check()
 
     def _run_group(
         self, group: Group, adapter: adaptation.Adapter, corpus: corpus_lib.Corpus
     ) -> None:
-        """The lanes of a group that are not done yet."""
-        examples = corpus.bucket_sizes(group.shots)
-        left = [
-            lane for lane in self._lanes if not self._journal.has(group.row(self._task, lane).key)
-        ]
+        """Adapts to what is left of a group."""
+        examples, left = corpus.bucket_sizes(group.shots), self._left(group)
         for lane in left:
             if not examples[lane.bucket]:
-                self._journal.add(group.row(self._task, lane, examples=0, status='empty'))
+                self._add(group.row(self._task, lane, examples=0, status='empty'))
         left = [lane for lane in left if examples[lane.bucket]]
         if not left:
             return
@@ -198,11 +229,11 @@ class Runner:
             )
             if result.params is not None:
                 self._keep(group, lane, result.params)
-            self._journal.add(row, result.predicted, num_buckets)
+            self._add(row, result.predicted, num_buckets)
             scores.append(row.score)
             if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
                 said = time.monotonic()
-                self.log.line(self._progress(scores))
+                self.log.line(self._progress.line(row.metric, scores))
             self._check()
 
     def _lanes_at_once(self, group: Group, adapter: adaptation.Adapter, most: int) -> int:
@@ -214,17 +245,7 @@ class Runner:
             files.write(self._folder / 'plan.json', logs.as_json(self._at_once))
         return self._at_once[group.name]
 
-    def _progress(self, scores: Sequence[float]) -> str:
-        """How far all is, and the scores of the group that is running."""
-        done, total = self._done, len(self._keys)
-        rate = (done - self._before) / (time.monotonic() - self._began)
-        name = topics.main_score(self._task)
-        return (
-            f'  {done}/{total} | {60 * rate:.1f} a minute | {len(scores)} of this group: {name} '
-            f'{min(scores):.2f} to {max(scores):.2f} | {logs.duration((total - done) / rate)} left'
-        )
-
-    def _keep(self, group: Group, lane: Lane, params: Any) -> None:
+    def _keep(self, group: Group, lane: Lane, params: Params) -> None:
         """Adapted parameters as a workdir of its own, for xlbench.evaluate, predict and convert."""
         lane_name = f'{lane.learning_rate}-{lane.bucket}-{lane.seed}'
         folder = self._folder / 'adapted' / f'{self._task}-{group.name}' / lane_name

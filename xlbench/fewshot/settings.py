@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -84,8 +83,9 @@ class Adapt:
         if self.dev not in corpus_lib.DEV_SETS:
             raise errors.unknown('dev set in config.adapt.dev', self.dev, corpus_lib.DEV_SETS)
         if not self.numbers:
+            buckets = tuple(self.buckets) if isinstance(self.buckets, list) else self.buckets
             raise UserError(
-                f'config.adapt.buckets is {_as_tuple(self.buckets)}; give a number, for the first '
+                f'config.adapt.buckets is {buckets}; give a number, for the first '
                 'so many, or a range (FIRST, END), such as (30, 40) for those from 30 to 39'
             )
         for key, least in (
@@ -138,9 +138,20 @@ class Group:
         """As plan.json and the folders of kept parameters have it."""
         return f'{self.language}-{self.shots}-{self.method}-{self.start}'
 
-    def row(self, task: str, lane: Lane | None = None, **values: Any) -> results.Row:
+    def row(
+        self,
+        task: str,
+        lane: Lane | None = None,
+        *,
+        score: float | None = None,
+        dev_score: float | None = None,
+        best_epoch: int | None = None,
+        epochs: int | None = None,
+        examples: int | None = None,
+        status: str = 'done',
+        curve: tuple[float, ...] = (),
+    ) -> results.Row:
         """A result of this group, or the one without adaptation."""
-        empty = dict(score=None, dev_score=None, best_epoch=None, epochs=None, examples=None)
         return results.Row(
             task=task,
             language=self.language,
@@ -150,13 +161,15 @@ class Group:
             start=self.start,
             learning_rate=lane and lane.learning_rate,
             seed=lane and lane.seed,
+            score=score,
             metric=topics.main_score(task),
-            **empty | {'status': 'done'} | values,
+            dev_score=dev_score,
+            best_epoch=best_epoch,
+            epochs=epochs,
+            examples=examples,
+            status=status,
+            curve=curve,
         )
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def zero_shot(language: str, start: str) -> Group:
@@ -180,8 +193,8 @@ def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndar
     """
     if features.VIEWS[view].labels == 'text':
         return 100.0 * int((gold == predicted).sum()) / len(gold)
-    found = tagging.Chunks(labels).compare(gold, predicted)
-    return 100.0 * float(tagging.f1(*(where.sum() for where in found))[0])
+    counts = (where.sum() for where in tagging.Chunks(labels).compare(gold, predicted))
+    return 100.0 * float(tagging.f1(*counts)[0])
 
 
 def planned(

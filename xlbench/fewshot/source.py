@@ -3,7 +3,6 @@
 import hashlib
 import json
 import pathlib
-from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -16,6 +15,7 @@ from xlbench.fewshot import corpus as corpus_lib
 from xlbench.fewshot.settings import Adapt, is_tagging
 from xlbench.training import checkpoints, init_from, objectives, train_step
 from xlbench.training.experiment import Data
+from xlbench.training.objectives.contract import Params
 
 
 def open_data(config: ConfigDict, adapt: Adapt) -> Data:
@@ -76,7 +76,7 @@ class Source:
         self.model = runs.build_model(config.model, vocabulary['size'], self.labels)
         self._shapes, self._shardings = train_step.params_like(self.model, self.objective, mesh)
 
-    def params(self, start: str) -> Any:
+    def params(self, start: str) -> Params:
         """What adaptations start from."""
         if start == 'source':
             step = checkpoints.find_step(self.workdir, 'best')
@@ -92,26 +92,26 @@ class Source:
 
 def source_config(config: ConfigDict) -> ConfigDict:
     """How the source model is trained, or was; UserError if it is none to adapt to the task."""
-    own, workdir = config.source, config.source_workdir
+    source, workdir = config.source, config.source_workdir
     if workdir:
-        own = config_lib.read_config(workdir)
+        source = config_lib.read_config(workdir)
         if not (pathlib.Path(workdir) / 'DONE').is_file():
             raise UserError(
                 f'config.source_workdir={workdir} is a run that is not finished; the command that '
                 'began it finishes it'
             )
     needed = 'tagging' if is_tagging(config.task) else 'classification'
-    if own.objective.name != needed:
+    if source.objective.name != needed:
         raise UserError(
-            f'the source model is trained for {own.objective.name}, and {config.task} is '
+            f'the source model is trained for {source.objective.name}, and {config.task} is '
             f'{needed}; name another one in config.source or config.source_workdir'
         )
-    if rank := own.lora.rank:
+    if rank := source.lora.rank:
         raise UserError(
             f'the source model is trained with LoRA of rank {rank}, and only whole models are '
             'adapted; set config.source.lora.rank to 0, or name another source_workdir'
         )
-    return own
+    return source
 
 
 def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> None:

@@ -38,8 +38,8 @@ from xlbench.fewshot.source import (
 )
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
-from xlbench.training import memory
-from xlbench.training.experiment import Data
+from xlbench.training import memory, messages
+from xlbench.training.experiment import Data, data_facts
 
 
 def check_config(config: ConfigDict) -> Adapt:
@@ -70,7 +70,7 @@ def check_config(config: ConfigDict) -> Adapt:
     return adapt
 
 
-def in_advance(config: ConfigDict, workdir: str, found: str) -> Iterator[str]:
+def in_advance(config: ConfigDict, workdir: str, joined: str) -> Iterator[str]:
     """What `sweep` would do, a line each; the arguments are the same. Nothing is written."""
     adapt = check_config(config)
     mesh = partitioning.make_mesh(**config.mesh)
@@ -78,7 +78,7 @@ def in_advance(config: ConfigDict, workdir: str, found: str) -> Iterator[str]:
     begun = workdir_lib.check_workdir(workdir, config)
     yield from dry_run.settings(config)
     yield dry_run.workdir_line(workdir, begun, begun and is_finished(workdir, config.task, adapt))
-    yield from introduction(config, adapt, workdir, mesh, found)
+    yield from introduction(config, adapt, workdir, mesh, joined)
     source = source_config(config)
     pairs = needed_data(config, adapt)
     data = yield from dry_run.data_lines(config.source.data, pairs)
@@ -90,13 +90,13 @@ def in_advance(config: ConfigDict, workdir: str, found: str) -> Iterator[str]:
         yield from dry_run.download_lines(source)
 
 
-def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
+def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     """Trains the source model unless there is one, and adapts it as often as config.adapt says.
 
     Args:
       config: see configs/fewshot.py.
       workdir: made, or resumed if this config was begun in it.
-      found: how the process was started, to say it.
+      joined: how the process was started, to say it.
 
     Raises:
       UserError: before anything is written, if config, data, mesh or workdir cannot work, or if
@@ -114,24 +114,24 @@ def sweep(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
             f'config.adapt.at_once is {adapt.at_once}, but {mesh.size} devices share them equally; '
             f'set it to a multiple of {mesh.size}, or to 0'
         )
-    own = config.source_workdir or os.path.join(workdir, 'source')
-    theirs = source_config(config)
+    source_workdir = config.source_workdir or os.path.join(workdir, 'source')
+    trained = source_config(config)
     with locks.folder(workdir), Interruption() as interruption:
         workdir_lib.check_workdir(workdir, config)  # It may have been begun since.
         print(f'{config.task}: reads the data of {len(adapt.languages)} languages', flush=True)
         data = open_data(config, adapt)
-        source = Source(own, theirs, data, mesh)
+        source = Source(source_workdir, trained, data, mesh)
         check_fits(config, adapt, source, data)
         journal = results.Journal(workdir)
         corpora = open_corpora(config, adapt, journal, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
         workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
-        if not config.source_workdir and not (pathlib.Path(own) / 'DONE').exists():
-            train.train(config.source, own, found)
+        if not config.source_workdir and not (pathlib.Path(source_workdir) / 'DONE').exists():
+            train.train(config.source, source_workdir, joined)
         with contextlib.closing(
             Runner(config, adapt, workdir, source, mesh, journal, interruption.check)
         ) as runner:
-            for line in (*introduction(config, adapt, workdir, mesh, found), *surveys):
+            for line in (*introduction(config, adapt, workdir, mesh, joined), *surveys):
                 runner.log.line(line)
             runner.run(corpora)
 
@@ -144,15 +144,12 @@ def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:
 
 
 def introduction(
-    config: ConfigDict, adapt: Adapt, workdir: str, mesh: Mesh, found: str
+    config: ConfigDict, adapt: Adapt, workdir: str, mesh: Mesh, joined: str
 ) -> Iterator[str]:
     """Versions, mesh, and what will be adapted, a plain line each."""
-    versions = config_lib.facts()['versions'].items()
-    yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
-    yield f'process 0 of 1 ({found}), workdir {workdir}'
-    yield f'mesh {partitioning.describe(mesh)}'
+    yield from messages.machine(workdir, mesh, joined)
     if config.source.data.sample:
-        yield 'data: the embedded sample corpora; no score here compares with a published one'
+        yield messages.SAMPLE_DATA
     number = len(adapt.lanes())
     groups = len(adapt.languages) * len(adapt.groups('', '')) * len(adapt.starts)
     yield (
@@ -166,17 +163,12 @@ def introduction(
 
 def facts(config: ConfigDict, source: Source, data: Data, mesh: Mesh) -> dict[str, Any]:
     """What config.json says beside the config."""
-    splits = {f'{t.name}/{t.split}': t for tasks, _ in data.values() for t in tasks}
-    first = next(iter(splits.values()))
-    is_sample = any(task.manifest['data'] == 'sample' for task in splits.values())
+    tasks, _ = next(iter(data.values()))
     return config_lib.facts() | {
-        'vocabulary': first.manifest['vocabulary'],
+        'vocabulary': tasks[0].manifest['vocabulary'],
         'labels': source.labels,
         'source_model': source_model(config),
-        'manifests': {name: task.sha256 for name, task in sorted(splits.items())},
-        'contents': {name: task.content for name, task in sorted(splits.items())},
-        'examples': {name: len(task) for name, task in sorted(splits.items())},
-        'data': 'sample' if is_sample else 'files',
+        **data_facts(data),
         'devices': partitioning.describe(mesh),
         'dtype': source.config.model.get('dtype', 'float32'),
     }

@@ -22,6 +22,23 @@ Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
 Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
 
 
+def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:
+    """What config.json says of prepared data: hashes of it, its examples, whether it is made up."""
+    splits = {f'{t.name}/{t.split}': t for tasks, _ in data.values() for t in tasks}
+    ordered = dict(sorted(splits.items()))
+    return {
+        'manifests': {name: task.sha256 for name, task in ordered.items()},
+        'contents': {name: task.content for name, task in ordered.items()},
+        'examples': {name: len(task) for name, task in ordered.items()},
+        'data': 'sample' if is_sample(data) else 'files',
+    }
+
+
+def is_sample(data: Data) -> bool:
+    """Whether any of the data is the embedded sample corpora."""
+    return any(task.manifest['data'] == 'sample' for tasks, _ in data.values() for task in tasks)
+
+
 class Evaluator(Protocol):
     """What the loop knows of an evaluator; xlbench/evaluators/base.py says it in full."""
 
@@ -85,7 +102,7 @@ class Experiment:
     @property
     def is_sample(self) -> bool:
         """Whether any of the data is the embedded sample corpora."""
-        return any(t.manifest['data'] == 'sample' for tasks, _ in self.data.values() for t in tasks)
+        return is_sample(self.data)
 
     @property
     def num_parameters(self) -> int:

@@ -16,13 +16,26 @@ from xlbench.training import memory
 from xlbench.training.experiment import Experiment
 from xlbench.training.train_step import TrainStep
 
+SAMPLE_DATA = 'data: the embedded sample corpora; no score here compares with a published one'
 
-def introduction(workdir: str, experiment: Experiment, found: str) -> Iterator[str]:
-    """Versions, processes, mesh, model and data, a plain line each."""
+
+def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:
+    """Versions, process and mesh, a plain line each.
+
+    Args:
+      workdir: of the run.
+      mesh: the devices.
+      joined: how the processes of the run came together.
+    """
     versions = config_lib.facts()['versions'].items()
     yield f'{", ".join(f"{k} {v}" for k, v in versions)}, backend {jax.default_backend()}'
-    yield f'process {jax.process_index()} of {jax.process_count()} ({found}), workdir {workdir}'
-    yield f'mesh {partitioning.describe(experiment.mesh)}'
+    yield f'process {jax.process_index()} of {jax.process_count()} ({joined}), workdir {workdir}'
+    yield f'mesh {partitioning.describe(mesh)}'
+
+
+def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[str]:
+    """Versions, processes, mesh, model and data, a plain line each."""
+    yield from machine(workdir, experiment.mesh, joined)
     size = logs.quantity(4 * experiment.num_parameters, 'B')
     yield (
         f'{logs.quantity(experiment.num_parameters)} parameters ({size} in float32), '
@@ -33,7 +46,7 @@ def introduction(workdir: str, experiment: Experiment, found: str) -> Iterator[s
     for evaluator, _ in experiment.evals.values():
         yield from evaluator.notes.values()
     if experiment.is_sample:
-        yield 'data: the embedded sample corpora; no score here compares with a published one'
+        yield SAMPLE_DATA
 
 
 def data_table(

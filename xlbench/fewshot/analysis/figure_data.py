@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Sequence, Set
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,21 @@ from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.predictions import SEPARATOR
 from xlbench.metrics import tagging
+
+
+class Drawn(NamedTuple):
+    """A figure.
+
+    Attributes:
+        file: Name of the SVG in the output folder, with .png and .csv beside it; '' for a figure
+            that is left out.
+        caption: What it shows.
+        note: Why it is left out, or what else a reader has to know; may be ''.
+    """
+
+    file: str
+    caption: str
+    note: str = ''
 
 
 def predictions(group: Adaptations) -> np.ndarray:

@@ -9,7 +9,6 @@ that is best on dev. Figure 2 has every number of shots, figures 3 to 6 the smal
 import collections
 import pathlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,26 +17,12 @@ from matplotlib.ticker import MaxNLocator
 from xlbench.benchmarks import topics
 from xlbench.errors import UserError
 from xlbench.fewshot.analysis import drawing, figure_data, systems
+from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 
 FIRST = 10  # Buckets of figure 3.
-class Drawn(NamedTuple):
-    """A figure.
-
-    Attributes:
-        file: Name of the SVG in the output folder, with .png and .csv beside it; '' for a figure
-            that is left out.
-        caption: What it shows.
-        note: Why it is left out, or what else a reader has to know; may be ''.
-    """
-
-    file: str
-    caption: str
-    note: str = ''
-
-
 def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]:
     """Draws every figure that the results suffice for, one for each system.
 

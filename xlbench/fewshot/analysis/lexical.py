@@ -11,36 +11,37 @@ than those of all words of the published buckets could be.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, topics
 from xlbench.data import prepared
+from xlbench.data.features import Example
 
 UNITS = ('wordpiece', 'word')
 MIN_LANGUAGES = 3  # Two points always lie on a line.
 _CHUNK = 10_000  # Examples that are read at once.
 
 
-def units(examples: Iterable[Mapping[str, Any]], unit: str) -> set:
+def units(examples: Iterable[Example], unit: str) -> set[str | int]:
     """The different words (str), or wordpieces (ids), of prepared examples.
 
     Example, 'word': inputs_pretokenized 'Es regnet .\\tEs ist nass .' -> Es, regnet, ., ist, nass
     """
     if unit not in UNITS:
         raise errors.unknown('unit', unit, UNITS)
-    found: set = set()
+    different: set[str | int] = set()
     for example in examples:
         if unit == 'word':
-            found.update(example['inputs_pretokenized'].replace('\t', ' ').split(' '))
+            different.update(example['inputs_pretokenized'].replace('\t', ' ').split(' '))
         else:
-            found.update(_pieces(example))
-    return found - {''}
+            different.update(_pieces(example))
+    return different - {''}
 
 
-def overlap(own: Set, source: Set) -> float:
+def overlap(target: Set, source: Set) -> float:
     """How much of the source language's vocabulary a language has as well, 0 to 100."""
-    return 100.0 * len(own & source) / len(source) if source else 0.0
+    return 100.0 * len(target & source) / len(source) if source else 0.0
 
 
 def jaccard(a: Set, b: Set) -> float:
@@ -67,18 +68,18 @@ def overlaps(
     """
 
     def vocabularies(lang: str, split: str) -> dict[str, frozenset]:
-        found = open_prepared(topics.task_name(task, lang), split)
-        if found.content not in _kept:
-            _kept[found.content] = _vocabularies(found)
-        return _kept[found.content]
+        examples = open_prepared(topics.task_name(task, lang), split)
+        if examples.content not in _kept:
+            _kept[examples.content] = _vocabularies(examples)
+        return _kept[examples.content]
 
     source = vocabularies(FEWSHOT.pivot, 'train')
-    found = {}
+    percent = {}
     for lang in languages:
         for k in shots:
-            own = vocabularies(lang, f'shots_{k}')
-            found |= {(unit, lang, k): overlap(own[unit], source[unit]) for unit in UNITS}
-    return found
+            target = vocabularies(lang, f'shots_{k}')
+            percent |= {(unit, lang, k): overlap(target[unit], source[unit]) for unit in UNITS}
+    return percent
 
 
 class Correlation(NamedTuple):
@@ -120,7 +121,7 @@ def correlate(gains: Mapping[str, float], factor: Mapping[str, float | None]) ->
     )
 
 
-def _pieces(example: Mapping[str, Any]) -> set[int]:
+def _pieces(example: Example) -> set[int]:
     """The ids of an example's own pieces: the last id is an end, the first may be a start."""
     ids, counts = example['inputs'].tolist(), example['piece_counts']
     is_pair = '\t' in example['inputs_pretokenized']  # Between texts there is an end, too.
@@ -135,9 +136,9 @@ _kept: dict[str, dict[str, frozenset]] = {}
 
 def _vocabularies(examples: prepared.Prepared) -> dict[str, frozenset]:
     """{unit: the different units} of all examples."""
-    found: dict[str, set] = {unit: set() for unit in UNITS}
+    different: dict[str, set[str | int]] = {unit: set() for unit in UNITS}
     for start in range(0, len(examples), _CHUNK):
         chunk = examples.read(range(start, min(start + _CHUNK, len(examples))))
-        for unit, seen in found.items():
+        for unit, seen in different.items():
             seen |= units(chunk, unit)
-    return {unit: frozenset(seen) for unit, seen in found.items()}
+    return {unit: frozenset(seen) for unit, seen in different.items()}

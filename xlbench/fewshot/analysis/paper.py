@@ -6,7 +6,6 @@ The numbers are in benchmarks/paper_scores/fewshot_*.csv.
 import csv
 import functools
 import pathlib
-from typing import Any
 
 from xlbench import benchmarks
 
@@ -32,7 +31,7 @@ CORRELATIONS_K = (
 )
 
 
-def _rows(name: str, *keys: str) -> dict[tuple[Any, ...], dict[str, str]]:
+def _rows(name: str, *keys: str) -> dict[tuple[str | int, ...], dict[str, str]]:
     """The lines of a CSV file by some of their columns; shots are numbers."""
     path = pathlib.Path(benchmarks.__file__).with_name('paper_scores') / f'fewshot_{name}.csv'
     with path.open(encoding='utf-8', newline='') as file:
@@ -43,7 +42,7 @@ def _rows(name: str, *keys: str) -> dict[tuple[Any, ...], dict[str, str]]:
 
 
 @functools.cache
-def scores() -> dict[tuple[Any, ...], tuple[str, str]]:
+def scores() -> dict[tuple[str | int, ...], tuple[str, str]]:
     """By task and Group: tables 2, 6, 11, 12 and 13; what 6 repeats of 2 is the same there."""
     rows = _rows('scores', 'task', 'language', 'shots', 'method', 'start')
     return {key: (row['mean'], row['deviation']) for key, row in rows.items()}
