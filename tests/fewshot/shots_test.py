@@ -336,7 +336,8 @@ def test_a_dev_file_that_lost_its_rows_is_refused(xnli, tmp_path):
     corpus = opened(xnli, 'classification', 'xnli')
     rows = texts_of(corpus, 'validation')
     others = [r | {'uid': f'tfds/{i}'} for i, r in enumerate(rows)]
-    splits = {'shots_1': texts_of(corpus, 1), 'test': texts_of(corpus, 'test'), 'validation': others}
+    splits = {split: texts_of(corpus, split) for split in ('shots_1', 'test')}
+    splits['validation'] = others
     for split, records in splits.items():
         tiny_labels.write_task(tmp_path, 'classification', 'fewshot_xnli_de_de', split, records)
     made = opened(tmp_path, 'classification', 'xnli', shots=(1,))
