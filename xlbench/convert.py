@@ -439,6 +439,8 @@ class Vocabulary:
             self.size, self.pieces = tokenizer.vocab_size, tokenizer.num_pieces
             self.ids = {key: getattr(tokenizer, key, None) for key in IDS.values()}
         self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in IDS.items()}
+        if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
+            self.ids['model_type'] = 'roberta'  # Else it would be read as XLM-R.
 
 
 # ------------------------------------------------------------------------------------------- pieces

@@ -1,4 +1,4 @@
-"""Writes tests/goldens/{bert,xlm_roberta,bert2bert,xlmr2xlmr}.npz: tiny random models.
+"""Writes tests/goldens/{bert,roberta,xlm_roberta,bert2bert,xlmr2xlmr}.npz: tiny random models.
 
     pip install torch==2.13.0 transformers==5.23.0
     python tests/goldens/make_bert.py
@@ -21,6 +21,10 @@ from transformers import (
     BertModel,
     EncoderDecoderConfig,
     EncoderDecoderModel,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+    RobertaForTokenClassification,
+    RobertaModel,
     XLMRobertaConfig,
     XLMRobertaForSequenceClassification,
     XLMRobertaForTokenClassification,
@@ -41,12 +45,16 @@ KINDS = {
     'bert': BertConfig(
         **SIZES, max_position_embeddings=40, pad_token_id=0, bos_token_id=2, eos_token_id=3
     ),
+    'roberta': RobertaConfig(
+        **SIZES, max_position_embeddings=42, type_vocab_size=1, layer_norm_eps=1e-5
+    ),
     'xlm_roberta': XLMRobertaConfig(
         **SIZES, max_position_embeddings=42, type_vocab_size=1, layer_norm_eps=1e-5
     ),
 }
 CLASSES = {
     'bert': (BertModel, BertForSequenceClassification, BertForTokenClassification),
+    'roberta': (RobertaModel, RobertaForSequenceClassification, RobertaForTokenClassification),
     'xlm_roberta': (
         XLMRobertaModel,
         XLMRobertaForSequenceClassification,
@@ -98,8 +106,9 @@ def randomise(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def build(name: str) -> torch.nn.Module:
-    """An encoder ('bert', 'xlm_roberta') or a pair of them ('bert2bert', 'xlmr2xlmr')."""
-    torch.manual_seed({'bert': 1, 'xlm_roberta': 2, 'bert2bert': 172, 'xlmr2xlmr': 152}[name])
+    """An encoder, or a pair of them ('bert2bert', 'xlmr2xlmr')."""
+    seeds = {'bert': 1, 'xlm_roberta': 2, 'roberta': 3, 'bert2bert': 172, 'xlmr2xlmr': 152}
+    torch.manual_seed(seeds[name])
     if name in CLASSES:
         return randomise(CLASSES[name][0](KINDS[name]))
     half = KINDS[PAIRS[name]]
@@ -202,7 +211,7 @@ def record_pair(name: str) -> dict[str, np.ndarray]:
 
 
 def main():
-    """Writes the four files beside this one."""
+    """Writes the five files beside this one."""
     for name in (*CLASSES, *PAIRS):
         torch.manual_seed(0)
         values = record_encoder(name) if name in CLASSES else record_pair(name)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
+import tokenizer_files
 from flax import traverse_util
 
 from xlbench import config as config_lib, convert, errors, models, runs
@@ -109,6 +110,26 @@ def test_other_families_there_and_back(tmp_path, family, fields):
     for path in (tmp_path / 'one').rglob('*.*'):
         other = tmp_path / 'two' / path.relative_to(tmp_path / 'one')
         assert other.read_bytes() == path.read_bytes(), path
+
+
+def test_a_roberta_stays_one(tmp_path):
+    """With its vocabulary of bytes; an XLM-R would be given SentencePiece."""
+    files = pathlib.Path(tokenizer_files.write(tmp_path / 'files', 'roberta'))
+    (files / 'config.json').unlink()
+    rows = tokenizers.load(str(files), '').vocab_size
+    fields = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5, vocab_size=rows)
+    model, params = fresh('bert', **fields)
+    ids = dict(pad_id=1, eos_id=2, bos_id=0, decoder_start_id=0, model_type='roberta')
+    checkpoint.save(tmp_path / 'one', 'bert', model.config, params, ids, sorted(files.iterdir()))
+    run(tmp_path / 'one', tmp_path / 'run')
+    run(tmp_path / 'run', tmp_path / 'two')
+    for path in (tmp_path / 'one').iterdir():
+        assert (tmp_path / 'two' / path.name).read_bytes() == path.read_bytes(), path.name
+    about = json.loads((tmp_path / 'two' / 'config.json').read_text())
+    assert (about['model_type'], about['architectures']) == ('roberta', ['RobertaModel'])
+    text = tokenizer_files.SENTENCES['de']
+    ours = tokenizers.load(str(tmp_path / 'two'), '')
+    assert transformers_ids(tmp_path / 'two', text) == ours.encode(text).tolist()
 
 
 def test_the_workdir_is_a_workdir(folder, workdir):

@@ -71,6 +71,7 @@ FAMILY_OF = {
     'pegasus': 'pegasus',
     'mbart50': 'mbart',
     'xlm-roberta': 'encoder_decoder',
+    'roberta': 'encoder_decoder',
     'bert-cased': 'encoder_decoder',
     'bert-mrs': 'encoder_decoder',
     'bart': 'bart',
@@ -87,7 +88,7 @@ def write_run(folder, kind, family=None, langs=LANGS, **fields):
     tokenizer = tokenizers.load(spec, '')
     family = family or FAMILY_OF.get(kind, 't5')
     sizes = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, dropout_rate=0.0)
-    if kind == 'xlm-roberta':
+    if kind in ('xlm-roberta', 'roberta'):
         fields |= dict(position_offset=2, type_vocab_size=1)
     block = {'family': family, 'size': 'sample', **sizes, 'vocab_size': 0, **fields}
     if family == 'marian':
@@ -214,6 +215,7 @@ def test_ids_are_those_of_training(tmp_path, kind):
         ('bert-cased', 'encoder_decoder'),
         ('bert-mrs', 'encoder_decoder'),
         ('xlm-roberta', 'encoder_decoder'),
+        ('roberta', 'encoder_decoder'),
     ],
 )
 def test_texts_are_those_of_the_run(tmp_path, kind, family):

@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+import json
 import pathlib
 
 import flax.linen as nn
@@ -7,15 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import safetensors.numpy
 from flax import traverse_util
 
 from xlbench import errors, models
-from xlbench.huggingface import bert as bert_names, mapping
+from xlbench.huggingface import bert as bert_names, checkpoint, mapping
 from xlbench.models import bert
 from xlbench.parallel import partitioning
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
-ENCODERS = ('bert', 'xlm_roberta')
+ENCODERS = ('bert', 'roberta', 'xlm_roberta')
 HEADS = {'sequence': 'sequence_classifier', 'token': 'token_classifier'}
 ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
 IDS = dict(pad_id=0, bos_id=2, eos_id=3, decoder_start_id=2)
@@ -25,7 +27,7 @@ IDS = dict(pad_id=0, bos_id=2, eos_id=3, decoder_start_id=2)
 def tiny(name, family='bert', **overrides):
     """The models of goldens/make_bert.py."""
     fields = dict(vocab_size=61, emb_dim=24, num_heads=4, head_dim=6, mlp_dim=40, max_positions=40)
-    fields |= ROBERTA if name == 'xlm_roberta' else {}
+    fields |= {} if name == 'bert' else ROBERTA
     rates = dict(dropout_rate=0.0, attention_dropout_rate=0.0)
     return models.build(family, 'sample', **{**fields, **rates, **overrides})
 
@@ -48,7 +50,7 @@ class Golden:
         self.name, self.stored = name, dict(np.load(GOLDENS / f'{name}.npz'))
         self.weights = self.part('weights/')
         self.inputs = self.stored['inputs']
-        self.pad = 1 if name == 'xlm_roberta' else 0
+        self.pad = 0 if name == 'bert' else 1
         self.segments = (self.inputs != self.pad).astype(np.int32)
 
     def part(self, prefix):
@@ -93,6 +95,41 @@ def test_states_and_pooled_output_equal_transformers(name):
     np.testing.assert_allclose(states[:, ::3] * real, g.stored['states'] * real, atol=1e-4, rtol=0)
     pooled = model.apply({'params': params}, states, method='pool')
     np.testing.assert_allclose(pooled, g.stored['pooled'], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize('has_pooler', [True, False])
+def test_a_folder_of_roberta_gives_the_states_of_transformers(tmp_path, has_pooler):
+    """As its classes write it, with and without the pooler, of which config.json says nothing."""
+    g = golden('roberta')
+    weights = {
+        name: value for name, value in g.weights.items() if has_pooler or 'pooler' not in name
+    }
+    safetensors.numpy.save_file(weights, tmp_path / 'model.safetensors')
+    sizes = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4)
+    content = published(
+        **sizes,
+        model_type='roberta',
+        architectures=['RobertaModel' if has_pooler else 'RobertaForMaskedLM'],
+        intermediate_size=40,
+        max_position_embeddings=42,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+        pad_token_id=1,
+    )
+    (tmp_path / 'config.json').write_text(json.dumps(content))
+    found = checkpoint.open(str(tmp_path))
+    assert (found.family, found.model['has_pooler']) == ('bert', has_pooler)
+    model, params = models.build(**found.model), checkpoint.load_params(found)
+    states = model.apply({'params': params}, g.inputs, g.segments, None, g.stored['types'])
+    real = g.segments[:, ::3, None]
+    np.testing.assert_allclose(states[:, ::3] * real, g.stored['states'] * real, atol=1e-4, rtol=0)
+    # Written again under its own name, by which transformers chooses a vocabulary of bytes.
+    for ids, kind in ((IDS | {'model_type': 'roberta'}, 'Roberta'), (IDS, 'XLMRoberta')):
+        again = bert_names.to_config('bert', model.config, ids)
+        assert again['architectures'] == [f'{kind}Model']
+        assert again['model_type'] == {'Roberta': 'roberta'}.get(kind, 'xlm-roberta')
+        again = bert_names.from_config(again) | {'has_pooler': has_pooler}
+        assert again == found.model | {'dropout_rate': 0.1, 'attention_dropout_rate': 0.1}
 
 
 @pytest.mark.parametrize('name', ENCODERS)
@@ -341,6 +378,10 @@ def test_published_configs_are_our_sizes():
     assert fields['has_pooler'] is False  # Until the tensors say otherwise.
     config = models.config('bert', 'xlmr_base', has_pooler=False)
     assert models.build(**fields).config == config
+    roberta = xlmr | dict(model_type='roberta', vocab_size=50265)
+    fields = bert_names.from_config(published(**roberta, architectures=['RobertaForMaskedLM']))
+    config = models.config('bert', 'roberta_base', has_pooler=False)
+    assert models.build(**fields).config == config
 
 
 @pytest.mark.parametrize(
@@ -414,6 +455,8 @@ def test_every_parameter_has_a_name_and_logical_axes(family, fields):
         ('bert', 'base', {}, 109_482_240),
         ('bert', 'large', {}, 335_141_888),
         ('bert', 'mbert', {}, 177_853_440),
+        ('bert', 'roberta_base', {}, 124_645_632),
+        ('bert', 'roberta_large', {}, 355_359_744),
         ('bert', 'xlmr_base', {}, 278_043_648),
         ('bert', 'xlmr_large', {}, 559_890_432),
         ('sequence_classifier', 'mbert', {}, 177_854_978),

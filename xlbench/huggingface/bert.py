@@ -1,6 +1,7 @@
 """BERT and RoBERTa / XLM-R as transformers stores them: encoders, heads, and pairs of them.
 
-RoBERTa and XLM-R are one model under two names; what is written here is an XLM-R.
+RoBERTa and XLM-R are one model under two names, which tell their vocabularies apart: byte-level BPE
+and SentencePiece.
 """
 
 import re
@@ -24,7 +25,7 @@ IGNORED = (
     r'qa_outputs\..*',
 )
 
-# Family -> the class of transformers, after 'Bert' or 'XLMRoberta'.
+# Family -> the class of transformers, after 'Bert', 'Roberta' or 'XLMRoberta'.
 _CLASSES = {
     'bert': 'Model',
     'sequence_classifier': 'ForSequenceClassification',
@@ -286,8 +287,14 @@ def _encoder(
 def to_config(family: str, config: BertConfig, ids: Mapping[str, Any]) -> dict[str, Any]:
     """The content of config.json for a model of ours; the inverse of `from_config`.
 
-    `ids` has special ids by name, and the names of a head's labels as 'labels', if they are known.
+    `ids` has special ids by name, if they are known, the names of a head's labels as 'labels', and
+    as 'model_type' that of a RoBERTa that is no XLM-R.
     """
+    model_type, prefix = 'bert', 'Bert'
+    if _is_roberta(config):
+        model_type, prefix = 'xlm-roberta', 'XLMRoberta'
+        if ids.get('model_type') == 'roberta':
+            model_type, prefix = 'roberta', 'Roberta'
     offset = config.position_offset
     special = {
         'pad_token_id': offset - 1 if _is_roberta(config) else ids['pad_id'],
@@ -295,7 +302,7 @@ def to_config(family: str, config: BertConfig, ids: Mapping[str, Any]) -> dict[s
         'eos_token_id': ids['eos_id'],
     }
     encoder = {
-        'model_type': 'xlm-roberta' if _is_roberta(config) else 'bert',
+        'model_type': model_type,
         **{key: getattr(config, ours) for ours, key in _SIZES.items()},
         'max_position_embeddings': config.max_positions + offset,
         **_FIXED,
@@ -311,7 +318,6 @@ def to_config(family: str, config: BertConfig, ids: Mapping[str, Any]) -> dict[s
             'decoder_start_token_id': ids['decoder_start_id'],
             **special,
         }
-    prefix = 'XLMRoberta' if _is_roberta(config) else 'Bert'
     content = {'architectures': [prefix + _CLASSES[family]], **encoder}
     if family != 'bert':
         names = ids.get('labels') or [f'LABEL_{i}' for i in range(config.num_labels)]

@@ -28,7 +28,9 @@ FAMILIES = {
 }
 # The sizes of a family, which its module has as SIZES[family]: known here before jax is imported.
 _T5_1_1 = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
-_BERT = ('sample', 'base', 'large', 'mbert', 'xlmr_base', 'xlmr_large')
+_BERT = (
+    'sample', 'base', 'large', 'mbert', 'roberta_base', 'roberta_large', 'xlmr_base', 'xlmr_large',
+)  # fmt: skip
 SIZES = {
     't5': ('sample', 'small', 'base', 'large', '3b', '11b'),
     't5_1_1': _T5_1_1,

@@ -1,4 +1,4 @@
-"""BERT and mBERT (arXiv:1810.04805), RoBERTa and XLM-R (arXiv:1911.02116): one encoder.
+"""BERT and mBERT (arXiv:1810.04805), RoBERTa (arXiv:1907.11692), XLM-R (arXiv:1911.02116).
 
 The two kinds differ in fields of the config: RoBERTa's table of positions begins with rows for its
 padding symbol, it knows one type of token only, and its norms add another epsilon. Positions are
@@ -71,6 +71,9 @@ SIZES = {
         'base': _size(30522, 768, 12, 12),
         'large': _size(30522, 1024, 16, 24),
         'mbert': _size(119547, 768, 12, 12),
+        # arXiv:1907.11692 section 3.1; huggingface.co/FacebookAI/roberta-{base,large} config.json.
+        'roberta_base': _size(50265, 768, 12, 12, **_ROBERTA),
+        'roberta_large': _size(50265, 1024, 16, 24, **_ROBERTA),
         # arXiv:1911.02116 table 6; huggingface.co/FacebookAI/xlm-roberta-{base,large} config.json.
         'xlmr_base': _size(250002, 768, 12, 12, **_ROBERTA),
         'xlmr_large': _size(250002, 1024, 16, 24, **_ROBERTA),
