@@ -2,6 +2,7 @@ r"""Human judgement of what systems wrote: pages for judges, the tables of their
 
   python -m xlbench.annotate make RUNS/a RUNS/b other=out.jsonl --output=study --judges=anna,ben
   python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores
+  python -m xlbench.annotate fit study/scores/ratings.jsonl --lang=de --output=rating.json
 
 `make` chooses examples that all systems have, and writes one HTML page for each judge. A page works
 offline in any browser, keeps the answers there, and saves them as a file, which the judge sends
@@ -19,6 +20,10 @@ and guidelines of your own.
 alpha, and which differences are significant. Unfinished answers are named, and count as far as they
 go; files that were changed or belong to another study are refused. With --output it writes the
 tables, and ratings.jsonl: each text with its ratings.
+
+`fit` fits nine regressors of scikit-learn to such ratings, with the scores of --metrics as
+features, and keeps the one that correlates best with ratings it has not seen. Its file, plain JSON,
+says what it was fitted on; `python -m xlbench.score --fitted_rating=FILE` scores texts with it.
 """
 
 import argparse
@@ -26,6 +31,8 @@ import os
 import pathlib
 import sys
 from collections.abc import Sequence
+
+import msgspec
 
 from xlbench import errors, files, locks
 from xlbench.errors import UserError
@@ -97,6 +104,20 @@ def _score(args: argparse.Namespace) -> int:
     return 0
 
 
+def _fit(args: argparse.Namespace) -> int:
+    from xlbench.judgement import fitting
+
+    metrics = _words(args.metrics) or list(fitting.METRICS)
+    data = fitting.read(args.ratings, metrics, args.lang)
+    kept, tables = fitting.fit(data, args.target, metrics, args.seed)
+    print('\n\n'.join(map(render.screen, tables)))
+    output = pathlib.Path(args.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    files.write(output, msgspec.json.encode(kept))
+    print(f'wrote {output}: {kept.regressor}, which predicts {kept.target}')
+    return 0
+
+
 def _judges(text: str) -> list[str]:
     """The names of the judges: those that are given, or as many as a number says."""
     if text.isascii() and text.isdigit():
@@ -118,7 +139,7 @@ def _words(text: str) -> list[str]:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.annotate', __doc__)
-    commands = parser.add_subparsers(metavar='make|score', required=True)
+    commands = parser.add_subparsers(metavar='make|score|fit', required=True)
     make = _command(commands, 'make', 'writes a page for each judge')
     make.set_defaults(run=_make)
     make.add_argument('systems', nargs='+', help='workdirs or files of predictions; NAME=PLACE')
@@ -140,6 +161,14 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     score.add_argument('key', help='key.json of the study')
     score.add_argument('answers', nargs='+', help='the files that the judges saved')
     score.add_argument('--output', default='', help='folder for the tables and ratings.jsonl')
+    fit = _command(commands, 'fit', 'fits automatic scores to the ratings')
+    fit.set_defaults(run=_fit)
+    fit.add_argument('ratings', nargs='+', help='files ratings.jsonl')
+    fit.add_argument('--output', required=True, help='file to write, such as rating.json')
+    fit.add_argument('--target', default='mean', help='an aspect, or mean of all (default)')
+    fit.add_argument('--metrics', default='', help='names, with commas, of xlbench.score')
+    fit.add_argument('--lang', default='', help='ISO code of texts that do not say theirs')
+    fit.add_argument('--seed', type=int, default=0, help='of the split (default: 0)')
     return parser.parse_args(argv)
 
 

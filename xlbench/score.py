@@ -141,6 +141,10 @@ def _check_names(args: argparse.Namespace) -> None:
     prepared.folder('', 'none', args.task or 'task', args.split)  # Refuses what is no plain name.
     if not os.path.isfile(args.predictions):
         raise UserError(f'there is no file {args.predictions}')
+    if args.fitted_rating:
+        from xlbench.metrics import fitted_rating
+
+        fitted_rating.load(args.fitted_rating)
     if args.metrics:
         from xlbench.metrics import named  # It loads for half a second.
 
@@ -253,6 +257,11 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> Any:
         ]
     else:
         specs = asked.specs
+    if args.fitted_rating:
+        if not asked.lang:
+            raise UserError('--fitted_rating has to know the language of the texts; set --lang=de')
+        rating = metrics.FittedRating(args.fitted_rating, asked.lang)
+        specs = [*specs, metrics.to_spec(rating)]
     if not specs:
         raise UserError(f'{asked.task} has no metrics; name some of {", ".join(named.NAMES)}')
     suite = metrics.Suite(asked.task, specs)
@@ -368,6 +377,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         '--format', default='', choices=('', *outputs.FORMATS), help="default: by the file's name"
     )
+    parser.add_argument('--fitted_rating', default='', help='file of xlbench.annotate fit, besides')
     parser.add_argument('--field', default='', help='of JSONL predictions')
     parser.add_argument('--id_field', default='id', help="of JSONL; '' takes the order of lines")
     parser.add_argument('--n_best', action='store_true', help='lines begin with a number')

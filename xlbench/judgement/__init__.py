@@ -7,6 +7,7 @@
   answers     the files that pages saved, checked
   agreement   how much judges agree, and best-worst scores
   scores      tables, and the rated texts that a regressor is fitted on
+  fitting     automatic scores fitted to ratings
 """
 
-__all__ = ['agreement', 'answers', 'pages', 'scales', 'scores', 'sources', 'studies']
+__all__ = ['agreement', 'answers', 'fitting', 'pages', 'scales', 'scores', 'sources', 'studies']

@@ -11,6 +11,7 @@ specs.py.
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.distinct import Distinct
+from xlbench.metrics.fitted_rating import FittedRating
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
@@ -24,6 +25,7 @@ __all__ = [
     'ChunkF1',
     'Classification',
     'Distinct',
+    'FittedRating',
     'Meteor',
     'MrsRouge',
     'MrsValidationRouge',

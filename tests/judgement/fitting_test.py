@@ -1,0 +1,144 @@
+"""Regressors equal scikit-learn's without it; the best one for held-out ratings is kept."""
+
+import json
+
+import judging
+import msgspec
+import numpy as np
+import pytest
+
+from xlbench import annotate, metrics, score
+from xlbench.errors import UserError
+from xlbench.judgement import fitting
+from xlbench.metrics import fitted_rating
+from xlbench.reporting.statistics import correlation
+
+TIES = ('DecisionTree', 'Bagging', 'GradientBoosting', 'RandomForest')
+
+
+def test_regressors_equal_the_reference(golden):
+    """Of trees with tied splits the recorded versions differ; either is right."""
+    for case in golden('ensemble/'):
+        inputs, expected = case['inputs'], case['expected']
+        x, y, x_test = (np.array(inputs[name]) for name in ('X_train', 'y_train', 'X_test'))
+        for name in fitting.NAMES:
+            short = name.removesuffix('Regression')
+            if short not in expected:
+                continue
+            model = fitting.fitted(name, x, y, inputs.get('random_state', 0))
+            predicted = model.predict(x_test)
+            same = [
+                np.allclose(predicted, values, rtol=1e-9, atol=1e-12)
+                for key, values in expected[short].items()
+                if key.startswith('predictions')
+            ]
+            assert any(same), (case['name'], name)
+        for i, name in enumerate(inputs['features']):
+            pearson = correlation(x_test[:, i], inputs['y_test']).pearson
+            assert pearson == pytest.approx(expected['pearson_of_single_features'][name])
+
+
+def test_numbers_equal_scikit_learn_and_survive_a_file():
+    from sklearn import ensemble, linear_model, neighbors, svm, tree
+
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(60, 4)) * 20, rng.normal(size=(25, 4)) * 20
+    y = np.clip(np.round(3 + x[:, 0] / 20 + rng.normal(size=60)), 1, 5)
+    places = {'LinearRegression': linear_model, 'KNeighborsRegressor': neighbors, 'SVR': svm}
+    for name in fitting.NAMES:
+        long = name if name in ('SVR', 'LinearRegression') else f'{name}Regressor'
+        place = tree if name == 'DecisionTree' else places.get(long, ensemble)
+        seeded = {} if long in places else {'random_state': 3}
+        theirs = getattr(place, long)(**seeded).fit(x, y).predict(new)
+        ours = fitting.fitted(name, x, y, 3)
+        again = msgspec.json.decode(msgspec.json.encode(ours), type=type(ours))
+        assert again.check(4) and not again.check(2), name
+        np.testing.assert_allclose(again.predict(new), theirs, rtol=1e-9, err_msg=name)
+
+
+def rated(tmp_path, count=40):
+    """Texts whose rating goes up with the words that they share with the reference."""
+    rng = np.random.default_rng(1)
+    lines = []
+    for i in range(count):
+        words = rng.choice(judging.WORDS, 8, replace=False).tolist()
+        for system, keep in (('a', 0.9), ('b', 0.4)):
+            text = ' '.join(word for word in words if rng.random() < keep)
+            rating = 1 + 4 * len(text.split()) / 8
+            lines.append(
+                {
+                    'study': 'Fragen',
+                    'task': 'news_qg_de',
+                    'id': str(i),
+                    'lang': 'de',
+                    'system': system,
+                    'references': [' '.join(words)],
+                    'prediction': text,
+                    'ratings': {'Grammar': rating, 'Fluency': float(rng.integers(1, 6))},
+                }
+            )
+    path = tmp_path / 'ratings.jsonl'
+    path.write_text(''.join(json.dumps(line) + '\n' for line in lines))
+    return path
+
+
+def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
+    path, file = rated(tmp_path), tmp_path / 'rating.json'
+    assert annotate.main(['fit', str(path), f'--output={file}', '--target=Grammar']) == 0
+    said = capsys.readouterr().out
+    for words in ('GradientBoosting', '48 texts fit, 16 choose and 16 test', 'spearman', 'bleu'):
+        assert words in said
+    fit = fitted_rating.load(str(file))
+    assert fit.pearson['choose'] > 0.95 and fit.pearson['test'] > 0.9
+    assert fit.fitted_on == 'Fragen: 80 texts of 40 examples, news_qg_de'
+    metric = metrics.FittedRating(str(file), 'de')
+    reference = ' '.join(judging.WORDS[:8])
+    scores = metric.per_example([reference] * 2, [reference, 'Zug'])
+    assert scores[0]['fitted_rating'] > 4 > 2.5 > scores[1]['fitted_rating']
+    assert 'fitted_on:Fragen: 80 texts' in metric.signature and 'ensemble' not in metric.signature
+    answers = tmp_path / 'answers.txt'
+    answers.write_text(f'{reference}\nZug\n')
+    references = tmp_path / 'references.txt'
+    references.write_text(f'{reference}\n{reference}\n')
+    flags = [f'--references={references}', '--lang=de', '--metrics=chrf']
+    workdir = tmp_path / 'other'
+    score.main([str(answers), *flags, f'--fitted_rating={file}', f'--workdir={workdir}'])
+    said = capsys.readouterr().out
+    mean = np.mean([row['fitted_rating'] for row in scores])
+    assert f'fitted_rating            {mean:.2f}' in said and 'fitted_on:Fragen' in said
+    (result,) = workdir.rglob('metrics.json')
+    assert json.loads(result.read_text())['scores']['fitted_rating'] == pytest.approx(mean)
+
+
+def test_wrong_ratings_and_files_end_in_one_line(tmp_path):
+    path, file = rated(tmp_path), tmp_path / 'rating.json'
+    with pytest.raises(UserError, match='rated for Grammar, Fluency, mean'):
+        annotate.main(['fit', str(path), f'--output={file}', '--target=Tone'])
+    lines = path.read_text().splitlines(keepends=True)
+    for text, message in (
+        (''.join(lines[:6]), 'are too few'),
+        ('{"task": 1}\n', 'Expected `str`'),
+        (lines[0][:50], 'ratings.jsonl:1'),
+        (lines[0].replace('"de"', '""'), 'set --lang'),
+        (lines[0] + lines[1].replace('Grammar', 'Tone'), 'other aspects'),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            annotate.main(['fit', str(path), f'--output={file}'])
+    path.write_text(''.join(lines))
+    annotate.main(['fit', str(path), f'--output={file}'])
+    whole = json.loads(file.read_text())
+    circle = {'features': [0, 0], 'thresholds': [0.0, 0.0], 'values': [1.0, 1.0]}
+    circle |= {'left': [1, 0], 'right': [1, 0]}
+    for i, (change, message) in enumerate(
+        (
+            ({'format': 'x'}, 'is no fitted rating'),
+            ({'features': ['bleu']}, 'do not fit its 1 features'),
+            ({'model': {'type': 'trees', 'trees': [circle], 'combined': 'mean'}}, 'do not fit'),
+            ({'model': {'type': 'pickle'}}, 'Invalid value'),
+        )
+    ):
+        wrong = tmp_path / f'{i}.json'
+        wrong.write_text(json.dumps(whole | change))
+        with pytest.raises(UserError, match=message):
+            fitted_rating.load(str(wrong))

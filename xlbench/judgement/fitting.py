@@ -1,0 +1,288 @@
+"""Fits automatic scores to human ratings, as section 4.3 of arXiv:2108.07140 describes it.
+
+Nine regressors of scikit-learn with its defaults; the one whose predictions correlate best with
+ratings that it has not seen is kept. Which texts the paper was fitted on is not published, so that
+what comes out of here has a name of its own.
+"""
+
+import hashlib
+import importlib.metadata
+import math
+import random
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from xlbench import __version__, files
+from xlbench.data import readers
+from xlbench.errors import UserError, printable
+from xlbench.metrics import fitted_rating, regressors
+from xlbench.metrics.fitted_rating import FORMAT, Fit
+from xlbench.reporting.notes import SAMPLE_DATA
+from xlbench.reporting.statistics import Correlation, correlation
+from xlbench.reporting.tables import Cell, Column, Row, Table, clean
+
+METRICS = ('sacrebleu', 'multilingual_rouge', 'chrf', 'distinct')
+MEAN = 'mean'  # Of all aspects.
+NAMES = (
+    'AdaBoost', 'Bagging', 'DecisionTree', 'ExtraTrees', 'GradientBoosting', 'KNeighbors',
+    'LinearRegression', 'RandomForest', 'SVR',
+)  # fmt: skip
+_SHARE = 0.2  # Of the examples that choose a regressor, and as many that test it.
+_LEAST = 3  # Texts on which a correlation says anything at all.
+_NEIGHBORS = 5  # scikit-learn's default.
+
+
+class RatedText(msgspec.Struct):
+    """A line of ratings.jsonl."""
+
+    task: str
+    id: str
+    prediction: str
+    references: Annotated[list[str], msgspec.Meta(min_length=1)]
+    ratings: Annotated[dict[str, float], msgspec.Meta(min_length=1)]
+    lang: str = ''
+    study: str = ''
+    data: str = 'files'
+
+
+class Data(NamedTuple):
+    """Rated texts as arrays, and what they are.
+
+    Attributes:
+        x: [text, feature].
+        ratings: Target -> [text].
+        groups: Of each text its example: one example stands on one side of a split only.
+        features: Names.
+        langs: Of the texts.
+        about: In a few words.
+        sha256: Of the lines.
+        is_sample: Whether examples are made up.
+    """
+
+    x: np.ndarray
+    ratings: dict[str, np.ndarray]
+    groups: list[str]
+    features: list[str]
+    langs: list[str]
+    about: str
+    sha256: str
+    is_sample: bool
+
+
+def read(paths: Sequence[str], metrics: Sequence[str], lang: str) -> Data:
+    """Reads files of rated texts, and scores the texts.
+
+    Args:
+        paths: Files that `python -m xlbench.annotate score` wrote.
+        metrics: Names of metrics.
+        lang: ISO code of the texts that do not say theirs.
+
+    Raises:
+        UserError: A line is no rated text, or lines differ in their aspects.
+    """
+    texts: list[RatedText] = []
+    digest = hashlib.sha256()
+    for path in paths:
+        for number, line in enumerate(readers.lines(path), 1):
+            if isinstance(line, readers.BadRecord):
+                raise UserError(str(line))
+            text = files.parse_json(line, RatedText, f'{path}:{number}')
+            if texts and text.ratings.keys() != texts[0].ratings.keys():
+                raise UserError(f'{path}:{number}: it has other aspects than the first text')
+            text.lang = text.lang or lang
+            if not text.lang:
+                raise UserError(f'{path}:{number}: nothing says its language; set --lang=de')
+            texts.append(text)
+            digest.update(f'{line}\n'.encode())
+    if not texts:
+        raise UserError(f'{paths[0]} has no rated texts')
+    features, rows = [], np.empty(0)
+    langs = sorted({text.lang for text in texts})
+    for code in langs:
+        of_lang = [i for i, text in enumerate(texts) if text.lang == code]
+        targets = [texts[i].references for i in of_lang]
+        single = [row[0] for row in targets] if max(map(len, targets)) == 1 else targets
+        predictions = [texts[i].prediction for i in of_lang]
+        features, numbers = fitted_rating.features(metrics, code, single, predictions)
+        rows = rows if rows.size else np.empty((len(texts), len(features)))
+        rows[of_lang] = numbers
+    aspects = list(texts[0].ratings)
+    ratings = {name: np.array([text.ratings[name] for text in texts]) for name in aspects}
+    ratings[MEAN] = np.mean([ratings[name] for name in aspects], axis=0)
+    groups = [f'{text.study} {text.task} {text.id}' for text in texts]
+    studies = ', '.join(sorted({clean(text.study or 'unnamed') for text in texts}))
+    about = (
+        f'{studies}: {len(texts)} texts of {len(set(groups))} examples, '
+        f'{", ".join(sorted({clean(text.task) for text in texts}))}'
+    )
+    is_sample = any(text.data == 'sample' for text in texts)
+    about = printable(f'SAMPLE DATA, {about}' if is_sample else about)
+    return Data(rows, ratings, groups, features, langs, about, digest.hexdigest(), is_sample)
+
+
+def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit, list[Table]]:
+    """Fits all regressors to all targets, and keeps the best one for one of them.
+
+    Args:
+        data: Rated texts.
+        target: An aspect, or 'mean'.
+        metrics: Whose scores the features are.
+        seed: Of the split and the regressors.
+
+    Returns:
+        What is kept, and the tables: each regressor's correlation with the ratings that choose,
+        and each score's with those that test.
+
+    Raises:
+        UserError: There is no such target, or too few texts.
+    """
+    if target not in data.ratings:
+        raise UserError(f'--target={target}; the texts are rated for {", ".join(data.ratings)}')
+    train, choose, test = _split(data, seed)
+    rows, best = [], {}
+    for name, y in data.ratings.items():
+        models = {
+            regressor: fitted(regressor, data.x[train], y[train], seed) for regressor in NAMES
+        }
+        pearsons = {
+            regressor: correlation(model.predict(data.x[choose]), y[choose]).pearson
+            for regressor, model in models.items()
+        }
+        # NaN, where all predictions or all ratings are equal, is no choice.
+        known = {regressor: r for regressor, r in pearsons.items() if not math.isnan(r)}
+        highest = max(known, key=known.__getitem__, default='')
+        best[name] = highest, known.get(highest), models.get(highest)
+        rows.append(_row(name, pearsons.values(), known.get(highest)))
+    regressor, pearson, model = best[target]
+    if model is None:
+        raise UserError(
+            f'no regressor correlates with {target}: all ratings of the {len(choose)} texts that '
+            'choose are equal, or all predictions are; more rated texts are needed'
+        )
+    counts = f'{len(train)} texts fit, {len(choose)} choose and {len(test)} test'
+    notes = (f'{counts}; no example is on two sides.', f'Fitted on {data.about}.')
+    chosen = Table(
+        'Pearson correlation of each regressor with the ratings that choose',
+        tuple(Column('', name) for name in NAMES),
+        tuple(rows),
+        'target',
+        (SAMPLE_DATA, *notes) if data.is_sample else notes,
+    )
+    tested = {name: data.x[test, i] for i, name in enumerate(data.features)}
+    tested[f'fitted_rating ({regressor})'] = model.predict(data.x[test])
+    y = data.ratings[target][test]
+    of_test = {name: correlation(values, y) for name, values in tested.items()}
+    last = list(of_test.values())[-1].pearson
+    kept = Fit(
+        format=FORMAT,
+        target=target,
+        regressor=regressor,
+        metrics=list(metrics),
+        features=data.features,
+        fitted_on=data.about,
+        sha256=data.sha256,
+        pearson={'choose': pearson, 'test': None if math.isnan(last) else last},
+        langs=data.langs,
+        versions={
+            'xlbench': __version__,
+            'scikit-learn': importlib.metadata.version('scikit-learn'),
+            'numpy': np.__version__,
+        },
+        seed=seed,
+        model=model,
+    )
+    figure = Table(
+        f'Correlation of each score with {target} on the texts that test',
+        tuple(Column('', name) for name in Correlation._fields),
+        tuple(_row(name, values) for name, values in of_test.items()),
+        'score',
+    )
+    return kept, [chosen, figure]
+
+
+def _row(name: str, correlations: Iterable[float], best: float | None = None) -> Row:
+    cells = (
+        Cell(text='undefined') if math.isnan(r) else Cell(r, None, 3, best=r == best)
+        for r in correlations
+    )
+    return Row(name, '', tuple(cells))
+
+
+def _split(data: Data, seed: int) -> tuple[list[int], list[int], list[int]]:
+    """Numbers of the texts that fit, choose and test."""
+    groups = list(dict.fromkeys(data.groups))
+    random.Random(seed).shuffle(groups)
+    share = max(1, round(_SHARE * len(groups)))
+    parts = (set(groups[2 * share :]), set(groups[:share]), set(groups[share : 2 * share]))
+    sides = [[i for i, group in enumerate(data.groups) if group in part] for part in parts]
+    if len(sides[0]) < _NEIGHBORS or min(len(sides[1]), len(sides[2])) < _LEAST:
+        counts = ', '.join(str(len(side)) for side in sides)
+        raise UserError(
+            f'{len(data.groups)} rated texts of {len(groups)} examples are too few: {counts} of '
+            f'them fit, choose and test, and {_NEIGHBORS}, {_LEAST} and {_LEAST} are needed'
+        )
+    return sides[0], sides[1], sides[2]
+
+
+def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> regressors.Regressor:
+    """One of the nine, fitted with scikit-learn's defaults.
+
+    Args:
+        name: One of `NAMES`.
+        x: [text, feature], not scaled.
+        y: [text], ratings.
+        seed: Of those that draw.
+
+    Raises:
+        UserError: scikit-learn is not installed.
+    """
+    try:
+        from sklearn import ensemble, linear_model, svm, tree
+    except ImportError:
+        raise UserError(
+            'fitting needs scikit-learn; install it: python -m pip install "xlbench[ratings]"'
+        ) from None
+    if name == 'LinearRegression':
+        model = linear_model.LinearRegression().fit(x, y)
+        return regressors.Linear(model.coef_.tolist(), float(model.intercept_))
+    if name == 'KNeighbors':
+        # It remembers the points, and nothing has to be fitted.
+        return regressors.Neighbors(x.tolist(), y.tolist(), _NEIGHBORS)
+    if name == 'SVR':
+        model = svm.SVR().fit(x, y)
+        weights = model.dual_coef_[0].tolist()
+        gamma = 1 / (x.shape[1] * x.var()) if x.var() else 1.0  # What gamma='scale' stands for.
+        return regressors.SupportVectors(
+            model.support_vectors_.tolist(), weights, float(model.intercept_[0]), float(gamma)
+        )
+    place = tree if name == 'DecisionTree' else ensemble
+    model = getattr(place, f'{name}Regressor')(random_state=seed).fit(x, y)
+    if name == 'DecisionTree':
+        return regressors.Trees([_tree(model)], 'mean')
+    if name == 'GradientBoosting':
+        trees = [_tree(estimator) for estimator in model.estimators_[:, 0]]
+        start = float(np.ravel(model.init_.constant_)[0])
+        return regressors.Trees(trees, 'sum', [model.learning_rate] * len(trees), start)
+    trees = list(map(_tree, model.estimators_))
+    if name == 'Bagging':  # Each tree has the features in an order of its own.
+        for one, order in zip(trees, model.estimators_features_, strict=True):
+            one.features = [int(order[i]) if i >= 0 else i for i in one.features]
+    if name == 'AdaBoost':
+        weights = model.estimator_weights_[: len(trees)].tolist()
+        return regressors.Trees(trees, 'median', weights)
+    return regressors.Trees(trees, 'mean')
+
+
+def _tree(model: Any) -> regressors.Tree:
+    """A tree of scikit-learn's as numbers."""
+    nodes = model.tree_
+    return regressors.Tree(
+        nodes.feature.tolist(),
+        nodes.threshold.tolist(),
+        nodes.children_left.tolist(),
+        nodes.children_right.tolist(),
+        nodes.value[:, 0, 0].tolist(),
+    )
