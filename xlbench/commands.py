@@ -93,6 +93,7 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
         '--mesh', type=mesh_sizes, help="like data=2,tensor=2; default: the run's"
     )
     parser.add_argument('--root', default='', help="the data root; default: the run's")
+    parser.add_argument('--output', default='', help='folder of the results; default: the workdir')
     decoding_flags.add_flags(parser)
     args = parser.parse_args(argv[1:])
     names.check_run(args.workdir, '--workdir', args.step)

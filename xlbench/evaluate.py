@@ -18,6 +18,8 @@ Several processes share the work as in training (MODULE=xlbench.evaluate launch/
 code 75, and after Ctrl-C with 130; the tasks that were complete keep their scores.
 
 A workdir has one writer: while a run, or another evaluation, writes into it, this one is refused.
+--output=FOLDER leaves the workdir as it is, which may be somebody else's: the scores go to
+FOLDER/eval/..., beside a copy of config.json, and `python -m xlbench.report FOLDER` shows them.
 
 A retriever is evaluated with the settings of the config's evaluation, response sets included; flags
 of decoding are for models that write texts.
@@ -25,6 +27,7 @@ of decoding are for models that write texts.
 
 import argparse
 import dataclasses
+import pathlib
 import re
 import signal
 import sys
@@ -39,7 +42,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import errors, files, foreign, locks, names, runs
+from xlbench import errors, files, foreign, limits, locks, names, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.errors import UserError
@@ -57,15 +60,30 @@ def main(argv: Sequence[str]) -> None:
     cluster.join()
     cluster.keep_programs()
     first = jax.process_index() == 0
-    with locks.folder(args.workdir, active=first):
+    output = args.output or args.workdir
+    with locks.folder(output, active=first):
         if first:
             foreign.check_tree(args.workdir, args.workdir)  # It may be somebody else's.
-            files.remove_leftovers(args.workdir)
-        _evaluate(args, first)
+            files.remove_leftovers(output)
+            if args.output:
+                _copy_config(args.workdir, args.output)
+        _evaluate(args, output, first)
 
 
-def _evaluate(args: argparse.Namespace, first: bool) -> None:
-    """Scores what the command line asks for; the first process writes and speaks."""
+def _copy_config(workdir: str, output: str) -> None:
+    """Has a folder of results say which run they are of; UserError if they are of another run."""
+    config, copy = (pathlib.Path(folder, 'config.json') for folder in (workdir, output))
+    content = limits.read_bytes(config)
+    if not copy.exists():
+        files.write(copy, content)
+    elif limits.read_bytes(copy) != content:
+        raise UserError(
+            f'{output} holds results of another run than {workdir}; name another --output'
+        )
+
+
+def _evaluate(args: argparse.Namespace, output: str, first: bool) -> None:
+    """Scores what the command line asks for; the first process writes to output, and speaks."""
     about = read_run(args.workdir, RUN_KEYS)
     config = ConfigDict(about['config'])
     step = find_step(args.workdir, args.step)
@@ -108,12 +126,12 @@ def _evaluate(args: argparse.Namespace, first: bool) -> None:
     with Interruption([signal.SIGTERM]) as interruption:  # Ctrl-C ends it at once: code 130.
         try:
             with memory.advising(f'take a smaller --batch_size (now {changes["batch_size"]:,})'):
-                evaluator.run(params, step, args.workdir, 'evaluate', filed, interruption.check)
+                evaluator.run(params, step, output, 'evaluate', filed, interruption.check)
         except Interrupted as error:
             kept = 'tasks that were complete keep their scores; the same command scores all anew'
             raise Interrupted(f'{error}: {kept}') from None
     if first:
-        print('\n' + screen.table(args.workdir, step, filed))
+        print('\n' + screen.table(output, step, filed))
 
 
 def _check_mesh(sizes: Mapping[str, int]) -> None:

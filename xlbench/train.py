@@ -110,7 +110,7 @@ def finish(trainer: Trainer) -> None:
     if jax.process_index() > 0:
         return
     with trainer.watch.paused('scoring the baselines'):
-        for name, evaluator in trainer.final_evals().items():
+        for name, evaluator in trainer.evaluation.final.items():
             block = config.evals[name]
             learnt = {**block, 'split': config.baseline_split}
             train_tasks = {task.name: task for task in runs.evaluated(learnt, experiment.data)}

@@ -89,6 +89,22 @@ def test_a_part_is_filed_apart(run, capsys):
     assert 'on 1 tasks, test-first5' in capsys.readouterr().out
 
 
+def test_a_workdir_that_is_only_read(run, tmp_path, capsys):
+    """The results go to another folder, which reports read and which is of one run."""
+    before = {path: path.stat().st_mtime_ns for path in run.rglob('*')}
+    output = tmp_path / 'elsewhere'
+    for _ in range(2):  # The same command may be given again.
+        call(run, f'--tasks={TASK}', '--num_examples=5', f'--output={output}')
+        assert {path: path.stat().st_mtime_ns for path in run.rglob('*')} == before
+    result = json.loads((output / f'eval/13/test-first5/{TASK}/metrics.json').read_text())
+    assert result['num_examples'] == 5
+    assert 'test-first5 split, step 13' in screen.table(str(output), split='test-first5')
+    assert 'test-first5 split, step 13' in capsys.readouterr().out
+    (output / 'config.json').write_text('{}')
+    with pytest.raises(UserError, match=r'elsewhere holds results of another run than .*; name'):
+        call(run, f'--tasks={TASK}', f'--output={output}')
+
+
 def test_another_decoding_is_filed_apart(run):
     before = tiny.results(run)
     call(run, f'--tasks={TASK}', '--num_examples=5', '--num_beams=2', '--length_penalty=0.6')

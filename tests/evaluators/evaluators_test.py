@@ -273,7 +273,7 @@ def test_it_asks_at_the_pace_of_the_device(make, tasks, tmp_path, monkeypatch):
     monkeypatch.setattr(base.partitioning, 'put_batch', put_and_note)
     monkeypatch.setattr(base.jax, 'block_until_ready', wait_and_note)
     make(tasks=tasks[:1]).run({}, 7, str(tmp_path), 'stage1')
-    assert events == ['put'] * 3 + ['wait', 'put'] * 3 + ['wait']
+    assert events == ['put'] * 3 + ['wait', 'put'] * 3 + ['wait'] * 3
 
 
 def test_a_lost_batch_stops_the_run(make, tasks, tmp_path, monkeypatch):

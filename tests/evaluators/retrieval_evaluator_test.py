@@ -12,7 +12,7 @@ from xlbench import evaluators, metrics, models
 from xlbench.benchmarks import task_files
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
-from xlbench.evaluators import retrieval
+from xlbench.evaluators import candidates
 from xlbench.metrics import ranking
 from xlbench.parallel import partitioning
 from xlbench.retrieval import text_encoder
@@ -341,14 +341,14 @@ def test_candidates_are_different_and_of_the_example_alone(make, tasks):
 
 
 def test_draws_are_spread_evenly():
-    drawn = retrieval._draw(np.arange(4000), np.arange(4000) % 50, 40, 9)
+    drawn = candidates._draw(np.arange(4000), np.arange(4000) % 50, 40, 9)
     assert drawn.shape == (4000, 9)
     assert all(len(set(row)) == 9 for row in drawn[:100].tolist())
     assert not (drawn == (np.arange(4000) % 50)[:, None]).any()
     counts = np.bincount(drawn.ravel(), minlength=40)
     assert np.abs(counts - 900).max() < 5 * 30  # Binomial: the standard deviation is below 30.
     # More replies to draw from: about as many are new as there are more.
-    more = retrieval._draw(np.arange(4000), np.arange(4000) % 50, 44, 9)
+    more = candidates._draw(np.arange(4000), np.arange(4000) % 50, 44, 9)
     kept = np.mean([np.isin(a, b).mean() for a, b in zip(drawn, more, strict=True)])
     assert 0.88 < kept < 0.94
 
@@ -360,7 +360,7 @@ def test_the_first_examples_alone(make, tasks, tmp_path):
 
 
 def test_the_official_filter(make, tasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(retrieval, 'OFFICIAL_BATCH', 4)
+    monkeypatch.setattr(candidates, 'OFFICIAL_BATCH', 4)
     lengths = {'inputs': 9, 'targets': 8}
     make(tasks=tasks[:1], lengths=lengths, official_filter=True).run({}, 7, str(tmp_path), '')
     short = np.flatnonzero((tasks[0].lengths() <= [9, 8]).all(axis=1))

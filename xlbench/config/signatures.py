@@ -51,8 +51,8 @@ def of(module: str, name: str) -> Signature:
         return _of_function(init[0], name).without('self')
     types, needed = {}, set()
     for base in node.bases:
-        if ast.unparse(base) != 'Protocol':
-            inherited = of(*_place(module, ast.unparse(base)))
+        if _class_of(base) not in ('Protocol', 'Generic'):
+            inherited = of(*_place(module, _class_of(base)))
             types |= inherited.types
             needed |= inherited.needed
     for field in node.body:
@@ -85,7 +85,7 @@ def attributes(module: str, name: str) -> dict[str, Any]:
     module, node = _definition(module, name)
     values: dict[str, Any] = {}
     for base in node.bases:
-        place = _place(module, ast.unparse(base))
+        place = _place(module, _class_of(base))
         if place[0].startswith('xlbench.'):
             values |= attributes(*place)
     for field in node.body:
@@ -119,6 +119,11 @@ def _of_function(node: ast.FunctionDef, name: str) -> Signature:
             needed.add(argument.arg)
     types = {a.arg: ast.unparse(a.annotation) if a.annotation else '' for a in arguments}
     return Signature(name, types, frozenset(needed - {'self'}), node.args.kwarg is not None)
+
+
+def _class_of(base: ast.expr) -> str:
+    """The name of a base class without its types: 'base.Evaluator' of base.Evaluator[T]."""
+    return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
 
 
 def _is_field(node: ast.AST) -> bool:

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import jax
 import numpy as np
@@ -22,9 +22,12 @@ from xlbench import errors, metrics
 from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
+from xlbench.files import Json
+from xlbench.in_flight import in_flight
 from xlbench.metrics import pairs, tagging
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
+from xlbench.trees import Params
 
 # Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
 # memory given back, at the pace of the device.
@@ -46,7 +49,15 @@ class Task:
     metrics: metrics.Suite
 
 
-class Evaluator:
+TaskT = TypeVar('TaskT', bound=Task)
+Shared = TypeVar('Shared')  # What all tasks need of some parameters.
+Rows = TypeVar('Rows')  # What the model says of a task.
+Check = Callable[[], None]
+Result = dict[str, Json]  # What metrics.json says of a task.
+Lines = Sequence[Mapping[str, Json]]  # Those of predictions.jsonl.
+
+
+class Evaluator(Generic[TaskT, Shared, Rows]):
     """An evaluator says how a task is scored; the order of things is the same for all of them.
 
     The constructor is called with (prepared, model, objective, mesh, tokenizer), the tasks of one
@@ -60,7 +71,7 @@ class Evaluator:
     """
 
     views: ClassVar[tuple[str, ...]] = ()
-    tasks: Sequence[Any]
+    tasks: Sequence[TaskT]
     own_scores: Collection[str] = ('loss',)
 
     @property
@@ -82,16 +93,16 @@ class Evaluator:
         (task,) = (task for task in self.tasks if task.prepared.name == name)
         return self.numbers(task)
 
-    def numbers(self, task: Any) -> Sequence[int]:
+    def numbers(self, task: TaskT) -> Sequence[int]:
         """The numbers of the examples that are scored of one of `tasks`."""
         return range(task.batches.num_examples)
 
-    def begin(self, params: Any, check: Callable[[], None]) -> Any:
+    def begin(self, params: Params, check: Check) -> Shared:
         """What all tasks need of these parameters."""
         del check
         return params
 
-    def rows(self, task: Any, shared: Any, check: Callable[[], None]) -> Any:
+    def rows(self, task: TaskT, shared: Shared, check: Check) -> Rows:
         """What the model says of a task.
 
         Args:
@@ -101,9 +112,7 @@ class Evaluator:
         """
         raise NotImplementedError
 
-    def summarise(
-        self, task: Any, rows: Any
-    ) -> tuple[dict[str, Any], Sequence[Mapping[str, Any]]]:
+    def summarise(self, task: TaskT, rows: Rows) -> tuple[Result, Lines]:
         """What metrics.json says of a task, 'scores' among it; the lines of predictions.jsonl.
 
         Args:
@@ -114,12 +123,12 @@ class Evaluator:
 
     def run(
         self,
-        params: Any,
+        params: Params,
         step: int,
         workdir: str,
         stage: str,
         split: str = '',
-        check: Callable[[], None] = lambda: None,
+        check: Check = lambda: None,
         scoring: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
     ) -> dict[str, dict[str, float]]:
         """The scores of each task, and under 'mean' their averages; process 0 writes the files.
@@ -173,7 +182,7 @@ class Evaluator:
                 return set()
         return given
 
-    def has_texts(self, task: Any) -> bool:
+    def has_texts(self, task: TaskT) -> bool:
         """Whether there are predictions for the metrics of a task."""
         del task
         return True
@@ -235,7 +244,7 @@ def tasks_of(
 
 
 def check_metrics(
-    task: Any, num_predictions: int, taken: Sequence[str], any_text: bool = False
+    task: Task, num_predictions: int, taken: Sequence[str], any_text: bool = False
 ) -> None:
     """Scores two examples of a task with its metrics; UserError if one cannot. See Suite.check."""
     if process := postprocess.Postprocess(task.prepared):
@@ -278,7 +287,7 @@ def over_batches(
     predict: Callable[[dict[str, jax.Array]], Mapping[str, jax.Array]],
     batches: Iterable[Batch],
     mesh: Mesh,
-    check: Callable[[], None],
+    check: Check,
 ) -> list[dict[str, jax.Array]]:
     """What `predict` says of each batch, with the 'index' of its rows' examples; see `collect`.
 
@@ -288,15 +297,43 @@ def over_batches(
       mesh: where it runs.
       check: called after every batch.
     """
+
+    def begin(local: Batch) -> dict[str, jax.Array]:
+        batch = partitioning.put_batch(local, mesh)
+        return {'index': batch['example_index'], **predict(batch)}
+
     results = []
     with partitioning.activate(mesh):
-        for local in batches:
-            batch = partitioning.put_batch(local, mesh)
-            results.append({'index': batch['example_index'], **predict(batch)})
-            if len(results) > BATCHES_AHEAD:
-                jax.block_until_ready(results[-1 - BATCHES_AHEAD])
+        for _, result in in_flight(batches, begin, BATCHES_AHEAD):
+            results.append(jax.block_until_ready(result))
             check()
     return results
+
+
+def line(
+    number: int,
+    record: Mapping[str, Json],
+    prediction: str,
+    scores: Mapping[str, float],
+    **more: Json,
+) -> dict[str, Json]:
+    """A line of predictions.jsonl.
+
+    Args:
+      number: of the example.
+      record: of the example.
+      prediction: of the model.
+      scores: of the example.
+      **more: what else there is to say.
+    """
+    return {
+        'id': number,
+        'input': record['inputs_pretokenized'],
+        'target': record['targets_pretokenized'],
+        'prediction': prediction,
+        'scores': dict(scores),
+        **more,
+    }
 
 
 def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -341,8 +378,8 @@ def write_result(
     workdir: str,
     step: str,
     prepared: Prepared,
-    result: Mapping[str, Any],
-    predictions: Sequence[Mapping[str, Any]],
+    result: Mapping[str, Json],
+    predictions: Lines,
     split: str = '',
 ) -> None:
     """Writes metrics.json, and predictions.jsonl if there are any.

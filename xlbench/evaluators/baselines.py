@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from xlbench import metrics
 from xlbench.data import baselines, postprocess
 from xlbench.data.prepared import Prepared
 from xlbench.evaluators.base import write_result
+from xlbench.files import Json
 
 
 def score(
@@ -48,7 +48,7 @@ def score(
         write_result(workdir, f'baselines/{name}', task, result, [])
 
 
-def _pairs(task: Prepared, records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _pairs(task: Prepared, records: Sequence[Mapping[str, Json]]) -> list[tuple[str, str]]:
     """(input, target) texts; the language tag is for the model, no person would read it."""
     tag = f'<{task.manifest["target_lang"]}> '
     return [

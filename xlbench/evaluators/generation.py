@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
@@ -14,14 +14,19 @@ from jax.sharding import Mesh
 from xlbench import decoding as decoding_lib, errors
 from xlbench.config import ranges
 from xlbench.data import postprocess
+from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
+from xlbench.files import Json
+from xlbench.training.objectives.contract import Objective
+from xlbench.trees import Params
 
+Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 
 
-class GenerationEvaluator(base.Evaluator):
+class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
     """Scores an encoder-decoder on prepared tasks; every example exactly once.
 
     Args:
@@ -45,14 +50,14 @@ class GenerationEvaluator(base.Evaluator):
         self,
         prepared: Sequence[Prepared],
         model: nn.Module,
-        objective: Any,
+        objective: Objective,
         mesh: Mesh,
         tokenizer: Tokenizer,
         *,
         batch_size: Annotated[int, '1 to 2**24'],
         lengths: Mapping[str, Annotated[int, '1 to 2**20']],
         decode: bool = True,
-        decoding: Mapping[str, Any] | None = None,
+        decoding: Mapping[str, Json] | None = None,
         num_examples: Annotated[int, '0 or more'] = 0,
     ):
         ranges.check_own(GenerationEvaluator, locals())
@@ -77,7 +82,7 @@ class GenerationEvaluator(base.Evaluator):
             for key, name in (('start_id', 'decoder_start'), ('eos_id', 'eos'), ('pad_id', 'pad'))
         }
 
-        def decode_batch(params: Any, batch: dict[str, jax.Array]) -> decoding_lib.Decoded:
+        def decode_batch(params: Params, batch: dict[str, jax.Array]) -> decoding_lib.Decoded:
             first = batch.pop('forced_first', None)
             return decoding_lib.decode(
                 model, params, batch, self._options, **ids, forced_first=first
@@ -94,28 +99,24 @@ class GenerationEvaluator(base.Evaluator):
         """Programs that this evaluator compiles: one a shape and a job."""
         return super().num_programs * (2 if self._decode else 1)
 
-    def rows(
-        self, task: base.Task, shared: Any, check: Callable[[], None]
-    ) -> dict[str, np.ndarray]:
+    def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         """The losses of each example and, where it is decoded, the tokens of its texts."""
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
 
-        def batches():
+        def batches() -> Iterator[Batch]:
             for batch in task.batches:
                 if first is not None:
                     batch['forced_first'] = np.full(len(batch['example_index']), first, np.int32)
                 yield batch
 
-        def predict(batch):
+        def predict(batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             rows = self._row_losses(shared, batch)
             return rows | (self._decode_batch(shared, batch)._asdict() if self._decode else {})
 
         results = base.over_batches(predict, batches(), self._mesh, check)
         return base.collect(results, task.prepared.name, task.batches.num_examples)
 
-    def summarise(
-        self, task: base.Task, rows: Mapping[str, np.ndarray]
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
         """Scores of the losses and of the texts; a line an example."""
         nats = float(rows['loss'].sum()) / max(float(rows['weight'].sum()), 1.0)
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
@@ -123,27 +124,23 @@ class GenerationEvaluator(base.Evaluator):
         if self._decode:
             n_best = self._texts(rows['tokens'])
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
-            targets = [record['targets_pretokenized'] for record in records]
             compared = postprocess.Postprocess(task.prepared)(records, n_best)
             of_metrics, per_example = task.metrics.score(*compared, _SCORES)
             scores |= of_metrics
             signatures = task.metrics.signatures
             written = [
-                {
-                    'id': i,
-                    'input': record['inputs_pretokenized'],
-                    'target': target,
-                    'prediction': texts[0],
-                    'scores': {
+                base.line(
+                    i,
+                    record,
+                    texts[0],
+                    {
                         'loss': float(rows['loss'][i] / max(rows['weight'][i], 1.0)),
                         'log_probability': float(rows['log_probabilities'][i, 0]),
                         **per_example[i],
                     },
                     **self._n_best(rows, i, texts),
-                }
-                for i, (record, target, texts) in enumerate(
-                    zip(records, targets, n_best, strict=True)
                 )
+                for i, (record, texts) in enumerate(zip(records, n_best, strict=True))
             ]
         result = {
             'scores': scores,
@@ -160,7 +157,7 @@ class GenerationEvaluator(base.Evaluator):
         texts = self._tokenizer.decode_batch(list(tokens.reshape(-1, tokens.shape[-1])))
         return [texts[i : i + count] for i in range(0, len(texts), count)]
 
-    def _n_best(self, rows: dict[str, Any], i: int, texts: Sequence[str]) -> dict[str, Any]:
+    def _n_best(self, rows: Rows, i: int, texts: Sequence[str]) -> dict[str, Json]:
         """What predictions.jsonl says about all texts of an example, where there are several."""
         if self._options.num_return == 1:
             return {}
@@ -173,7 +170,9 @@ class GenerationEvaluator(base.Evaluator):
         }
 
 
-def options(lengths: Mapping[str, int], decoding: Mapping[str, Any] | None) -> decoding_lib.Options:
+def options(
+    lengths: Mapping[str, int], decoding: Mapping[str, Json] | None
+) -> decoding_lib.Options:
     """How an evaluation with this block of its config decodes."""
     names = [field.name for field in dataclasses.fields(decoding_lib.Options)]
     for name in decoding or {}:
@@ -182,7 +181,7 @@ def options(lengths: Mapping[str, int], decoding: Mapping[str, Any] | None) -> d
     return decoding_lib.Options(**{'max_length': lengths['targets'], **(decoding or {})})
 
 
-def describe(options: decoding_lib.Options) -> dict[str, Any]:
+def describe(options: decoding_lib.Options) -> dict[str, Json]:
     """What is written down of them: method, length, and what is not as by default."""
     default = decoding_lib.Options()
     return {

@@ -5,8 +5,8 @@ between them; of a word that is not scored, because it did not fit or by its own
 metrics.tagging.CUT.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
@@ -19,12 +19,16 @@ from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
+from xlbench.files import Json
 from xlbench.metrics import tagging
+from xlbench.training.objectives.contract import Objective
+from xlbench.trees import Params
 
+Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
 
 
-class LabelsEvaluator(base.Evaluator):
+class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
     """Scores a classifier or a tagger on prepared tasks; every example exactly once.
 
     Args:
@@ -44,7 +48,7 @@ class LabelsEvaluator(base.Evaluator):
         self,
         prepared: Sequence[Prepared],
         model: nn.Module,
-        objective: Any,
+        objective: Objective,
         mesh: Mesh,
         tokenizer: Tokenizer | None,
         *,
@@ -67,7 +71,7 @@ class LabelsEvaluator(base.Evaluator):
         for task in self.tasks:
             base.check_metrics(task, 1, _SCORES)
 
-        def predict(params: Any, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        def predict(params: Params, batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             rows = objective.row_losses(model, params, batch)
             if rows['predicted'].ndim == 2:  # As wide for every batch, so that they can be joined.
                 missing = self._limit - rows['predicted'].shape[1]
@@ -76,26 +80,22 @@ class LabelsEvaluator(base.Evaluator):
 
         self._predict = jax.jit(predict)
 
-    def rows(
-        self, task: base.Task, shared: Any, check: Callable[[], None]
-    ) -> dict[str, np.ndarray]:
+    def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         """The loss and the likeliest labels of each example."""
         results = base.over_batches(
             lambda batch: self._predict(shared, batch), task.batches, self._mesh, check
         )
         return base.collect(results, task.prepared.name, task.batches.num_examples)
 
-    def summarise(
-        self, task: base.Task, rows: Mapping[str, np.ndarray]
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
         """Scores of the losses and of the labels; a line an example."""
         prepared = task.prepared
         records = prepared.read(range(len(rows['index'])))
         targets = [record['targets_pretokenized'] for record in records]
         labels = prepared.manifest['labels']
         predictions = [
-            self._text(record, found, labels)
-            for record, found in zip(records, rows['predicted'], strict=True)
+            self._text(record, predicted, labels)
+            for record, predicted in zip(records, rows['predicted'], strict=True)
         ]
         scores = {'loss': float(rows['loss'].sum(dtype=np.float64) / max(rows['weight'].sum(), 1))}
         losses = [
@@ -106,13 +106,7 @@ class LabelsEvaluator(base.Evaluator):
         of_metrics, per_example = task.metrics.score(targets, n_best, _SCORES)
         scores |= of_metrics
         written = [
-            {
-                'id': i,
-                'input': record['inputs_pretokenized'],
-                'target': record['targets_pretokenized'],
-                'prediction': prediction,
-                'scores': {'loss': loss, **values},
-            }
+            base.line(i, record, prediction, {'loss': loss, **values})
             for i, (record, prediction, loss, values) in enumerate(
                 zip(records, predictions, losses, per_example, strict=True)
             )
@@ -126,15 +120,17 @@ class LabelsEvaluator(base.Evaluator):
         }
         return result, written
 
-    def _text(self, record: Mapping[str, Any], found: np.ndarray, labels: Sequence[str]) -> str:
+    def _text(
+        self, record: Mapping[str, Json], predicted: np.ndarray, labels: Sequence[str]
+    ) -> str:
         """The prediction for an example: from its label [], or from the labels of its row [inputs].
 
         A word has the label at its last piece.
         """
         if not self._of_words:
-            return labels[int(found)]
+            return labels[int(predicted)]
         tags = tagging.split(record['targets_pretokenized'])
-        fitting = found[features.tag_places(record, self._limit)].tolist()
+        fitting = predicted[features.tag_places(record, self._limit)].tolist()
         words = [labels[number] for number in fitting]
         words += [tagging.CUT] * (len(tags) - len(words))
         return ' '.join(

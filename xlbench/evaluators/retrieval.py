@@ -12,30 +12,29 @@ predictions.jsonl has `suggestions`, too.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, NamedTuple
 
 import flax.linen as nn
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import metrics
 from xlbench.config import ranges
-from xlbench.data import batches as batches_lib, features
+from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
-from xlbench.evaluators import base
+from xlbench.evaluators import base, candidates as candidates_lib
+from xlbench.evaluators.candidates import RetrievalTask
+from xlbench.files import Json
 from xlbench.metrics import ranking
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.retrieval.text_encoder import TextEncoder
+from xlbench.training.objectives.retrieval import Retrieval
+from xlbench.trees import Params
 
-# The released code scores whole batches of this size, and leaves the last one out.
-OFFICIAL_BATCH = 512
-# Examples whose scores or hashes are in memory at once.
-_CHUNK = 256
 # The evaluation's own, of a task or of an example.
 _SCORES = (
     'loss', 'mrr', 'p_at_1', 'recall_10', 'rank', 'set_rank', 'set_mrr', 'set_p_at_1',
@@ -43,7 +42,7 @@ _SCORES = (
 )  # fmt: skip
 
 
-class RetrievalEvaluator(base.Evaluator):
+class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     """Scores a dual encoder on prepared tasks; every example exactly once.
 
     An example's candidates are its own reply and `candidates` - 1 different ones, chosen by a hash
@@ -84,7 +83,7 @@ class RetrievalEvaluator(base.Evaluator):
         self,
         prepared: Sequence[Prepared],
         model: nn.Module,
-        objective: Any,
+        objective: Retrieval,
         mesh: Mesh,
         tokenizer: Tokenizer | None,
         *,
@@ -109,22 +108,18 @@ class RetrievalEvaluator(base.Evaluator):
         self._mesh, self._scale, self._consensus = mesh, objective.scale, consensus
         self._top_k, self._num_suggestions, self._lm_weight = top_k, num_suggestions, lm_weight
         self._choosers: dict[tuple[str, str | None], Choose] = {}
+        tasks = base.tasks_of(
+            prepared,
+            'retrieval',
+            mesh,
+            batch_size=batch_size,
+            lengths=lengths,
+            num_examples=num_examples,
+        )
+        official = lengths if official_filter else None
         self.tasks = [
-            _Task(
-                task,
-                batches_lib.eval_batches(
-                    task,
-                    batch_size=batch_size,
-                    lengths=dict(lengths),
-                    num_examples=num_examples or None,
-                    view='retrieval',
-                ),
-                metrics.Suite(task.name, task.manifest.get('metrics')),
-                of_task,
-                candidates,
-                lengths if official_filter else None,
-            )
-            for task, of_task in zip(prepared, responses or [None] * len(prepared), strict=True)
+            RetrievalTask(task.prepared, task.batches, task.metrics, of_task, candidates, official)
+            for task, of_task in zip(tasks, responses or [None] * len(tasks), strict=True)
         ]
         for task in self.tasks:
             if task.responses:
@@ -145,7 +140,7 @@ class RetrievalEvaluator(base.Evaluator):
     def _sets(self) -> dict[str, ResponseSet]:
         """The response sets by folder: what several tasks share stands here once."""
         prepared = {task.responses.folder: task.responses for task in self.tasks if task.responses}
-        return {folder: ResponseSet.of_prepared(found) for folder, found in prepared.items()}
+        return {folder: ResponseSet.of_prepared(task) for folder, task in prepared.items()}
 
     def _chooser(self, folder: str, lang: str | None) -> Choose:
         """Kept, because one that weighs suggestions together splits the whole set into words."""
@@ -167,25 +162,25 @@ class RetrievalEvaluator(base.Evaluator):
             given |= ranking.official([0], [[0, 0, 0]], set_size=1).keys()
         return given
 
-    def has_texts(self, task: '_Task') -> bool:
+    def has_texts(self, task: RetrievalTask) -> bool:
         """Whether the task has a response set."""
         return task.responses is not None
 
-    def numbers(self, task: '_Task') -> Sequence[int]:
+    def numbers(self, task: RetrievalTask) -> Sequence[int]:
         """The numbers of the examples that are scored."""
         return task.numbers.tolist()
 
-    def rows(self, task: '_Task', shared: '_Vectors', check: Callable[[], None]) -> '_Vectors':
+    def rows(self, task: RetrievalTask, shared: '_Vectors', check: base.Check) -> '_Vectors':
         """The vectors of all tasks, which `begin` has made."""
         check()
         return shared
 
     def summarise(
-        self, task: '_Task', shared: '_Vectors'
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        self, task: RetrievalTask, shared: '_Vectors'
+    ) -> tuple[base.Result, base.Lines]:
         """Ranks among the candidates and in the response set, and scores of suggestions."""
         messages = shared.messages[task.prepared.name]
-        rows = _rank_candidates(task, messages, shared.replies[task.prepared.name])
+        rows = _Rows(task, candidates_lib.rank(task, messages, shared.replies[task.prepared.name]))
         facts = {'signatures': {}, 'decoding': {}}
         if task.responses:
             facts = self._suggest(task, messages, shared.sets[task.responses.folder], rows)
@@ -194,12 +189,12 @@ class RetrievalEvaluator(base.Evaluator):
             **facts,
             'num_examples': len(task.numbers),
             'dropped': task.dropped,
-            'trimmed': task.trimmed,
+            'trimmed': task.batches.trimmed,
             'candidates': task.pools.shape[1],
         }
         return result, rows.written()
 
-    def begin(self, params: Any, check: Callable[[], None]) -> '_Vectors':
+    def begin(self, params: Params, check: base.Check) -> '_Vectors':
         """Every text of all tasks is encoded once, in one call of each side.
 
         So what several tasks or sets share is shared, batches are full, and the devices are fed
@@ -208,7 +203,7 @@ class RetrievalEvaluator(base.Evaluator):
         left, right = _Texts(), _Texts()
         messages = [left.add([record['inputs'] for record in task.records]) for task in self.tasks]
         replies = [right.add(list(task.replies.values())) for task in self.tasks]
-        sets = {folder: right.add(found.ids) for folder, found in self._sets.items()}
+        sets = {folder: right.add(responses.ids) for folder, responses in self._sets.items()}
         left_vectors = self._left(params, left.rows, check) * np.float32(self._scale)
         right_vectors = self._right(params, right.rows, check)
         names = [task.prepared.name for task in self.tasks]
@@ -224,8 +219,8 @@ class RetrievalEvaluator(base.Evaluator):
         )
 
     def _suggest(
-        self, task: '_Task', messages: np.ndarray, index: exact_search.Index, rows: '_Rows'
-    ) -> dict[str, Any]:
+        self, task: RetrievalTask, messages: np.ndarray, index: exact_search.Index, rows: '_Rows'
+    ) -> dict[str, Json]:
         """Suggests responses to each message, and adds to the rows; facts of the result.
 
         Args:
@@ -235,18 +230,18 @@ class RetrievalEvaluator(base.Evaluator):
           rows: of the task.
         """
         responses = self._sets[task.responses.folder]
-        found = exact_search.top_k(messages, index, min(self._top_k, len(responses)))
+        top = exact_search.top_k(messages, index, min(self._top_k, len(responses)))
         choose = self._chooser(task.responses.folder, task.prepared.manifest['target_lang'])
         chosen = [
             choose(ids, values, self._num_suggestions)
-            for ids, values in zip(found.ids.tolist(), found.values, strict=True)
+            for ids, values in zip(top.ids.tolist(), top.values, strict=True)
         ]
         rows.suggestions = [
             [
                 {'text': responses.display[i], 'response': i, 'score': float(values[ids == i][0])}
-                for i in own
+                for i in suggested
             ]
-            for own, values, ids in zip(chosen, found.values, found.ids, strict=True)
+            for suggested, values, ids in zip(chosen, top.values, top.ids, strict=True)
         ]
         n_best = [[suggestion['text'] for suggestion in row] for row in rows.suggestions]
         of_metrics, per_example = task.metrics.score(rows.targets, n_best, _SCORES)
@@ -279,91 +274,6 @@ class RetrievalEvaluator(base.Evaluator):
                 'gold_inside': len(inside),
             },
         }
-
-
-class _Task:
-    """A prepared task with what evaluating it needs, read when it is first scored.
-
-    Attributes:
-      prepared, metrics, responses: what it was made of.
-      numbers: [n], the examples that are scored.
-      dropped: how many examples the official filter leaves out.
-      trimmed: how many are longer than allowed, by side.
-    """
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        batches: batches_lib.EvalBatches,
-        task_metrics: metrics.Suite,
-        responses: Prepared | None,
-        candidates: int,
-        official_lengths: Mapping[str, int] | None,
-    ):
-        self.prepared, self.metrics, self.responses = prepared, task_metrics, responses
-        self.trimmed = batches.trimmed
-        self.numbers = np.arange(batches.num_examples)
-        self._candidates, self._num_examples = candidates, batches.num_examples
-        if official_lengths:
-            limits = [official_lengths['inputs'], official_lengths['targets']]
-            kept = np.flatnonzero((prepared.lengths()[self.numbers] <= limits).all(axis=1))
-            self.numbers = kept[: len(kept) // OFFICIAL_BATCH * OFFICIAL_BATCH]
-        self.dropped = self._num_examples - len(self.numbers)
-        if not len(self.numbers):
-            raise UserError(
-                f'official_filter leaves none of {self._num_examples} examples of {prepared.name}/'
-                f'{prepared.split}: it keeps whole batches of {OFFICIAL_BATCH}; set it to False'
-            )
-
-    @functools.cached_property
-    def records(self) -> list[dict[str, Any]]:
-        """[n], of the examples that are scored."""
-        return self.prepared.read(self.numbers)
-
-    @functools.cached_property
-    def _drawn_from(self) -> dict[str, np.ndarray]:
-        """The different replies that candidates are drawn from: text -> ids."""
-        count = np.clip(self._num_examples, 2 * self._candidates, 20 * self._candidates)
-        records = self.prepared.read(range(min(count, len(self.prepared))))
-        return {record['targets_pretokenized']: record['targets'] for record in records}
-
-    @functools.cached_property
-    def replies(self) -> dict[str, np.ndarray]:
-        """All candidates: those that are drawn from, then the other own replies: text -> ids."""
-        own = {record['targets_pretokenized']: record['targets'] for record in self.records}
-        return self._drawn_from | own
-
-    @functools.cached_property
-    def pools(self) -> np.ndarray:
-        """[n, candidates], places in `replies`: the own one first, the others sorted."""
-        places = {text: i for i, text in enumerate(self.replies)}
-        own = np.array([places[record['targets_pretokenized']] for record in self.records])
-        total = len(self._drawn_from)
-        count = min(self._candidates, total) - 1
-        parts = [slice(i, i + _CHUNK) for i in range(0, len(own), _CHUNK)]
-        others = [_draw(self.numbers[part], own[part], total, count) for part in parts]
-        return np.concatenate([own[:, None], np.concatenate(others)], axis=1)
-
-
-def _draw(numbers: np.ndarray, own: np.ndarray, total: int, count: int) -> np.ndarray:
-    """[n, count]: replies of 0 .. total - 1 other than own [n], for examples of these numbers [n].
-
-    They are those with the smallest hashes of example and reply, so that a few replies more or
-    fewer change few of them.
-    """
-    hashes = _mix(_mix(numbers.astype(np.uint64))[:, None] + np.arange(total, dtype=np.uint64))
-    known = np.flatnonzero(own < total)
-    hashes[known, own[known]] = np.iinfo(np.uint64).max
-    order = np.argpartition(hashes, min(count, total - 1), axis=1)
-    return np.sort(order[:, :count], axis=1)
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """A hash of uint64, one step of SplitMix64 (doi:10.1145/2660193.2660195)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 class _Vectors(NamedTuple):
@@ -406,76 +316,43 @@ class _Rows:
       suggestions: of each example, best first; None without a response set.
     """
 
-    def __init__(self, task: _Task, best: Sequence[str]):
-        self.scores: dict[str, float] = {}
+    def __init__(self, task: RetrievalTask, ranks: candidates_lib.Ranks):
+        loss, rank, best = ranks
+        self.scores: dict[str, float] = {
+            'loss': float(loss.mean()),
+            'mrr': 100 * float((1 / rank).mean()),
+            'p_at_1': 100 * float((rank == 1).mean()),
+            'recall_10': 100 * float((rank <= 10).mean()),
+        }
         self.targets = [record['targets_pretokenized'] for record in task.records]
-        self.suggestions: list[list[dict[str, Any]]] | None = None
-        self._task, self._best = task, best
+        self.suggestions: list[list[dict[str, Json]]] | None = None
+        texts = list(task.replies)
+        self._task, self._best = task, [texts[i] for i in best]
         self._per_example: list[dict[str, float]] = [{} for _ in self.targets]
+        everyone = np.arange(len(rank))
+        self.note('loss', loss, everyone)
+        self.note('rank', rank, everyone)
 
     def add(
         self, scores: Mapping[str, float], per_example: Sequence[Mapping[str, float]] = ()
     ) -> None:
         """Scores of the task, and of each example."""
         self.scores |= scores
-        for own, values in zip(self._per_example, per_example, strict=bool(per_example)):
-            own.update(values)
+        for noted, values in zip(self._per_example, per_example, strict=bool(per_example)):
+            noted.update(values)
 
     def note(self, name: str, values: np.ndarray, places: np.ndarray) -> None:
         """A score of the examples at these places."""
         for place, value in zip(places.tolist(), values.tolist(), strict=True):
             self._per_example[place][name] = value
 
-    def written(self) -> list[dict[str, Any]]:
+    def written(self) -> list[dict[str, Json]]:
         """The lines of predictions.jsonl. Without suggestions the best candidate is predicted."""
         lines = []
         for i, number in enumerate(self._task.numbers.tolist()):
             suggestions = None if self.suggestions is None else self.suggestions[i]
-            lines.append(
-                {
-                    'id': number,
-                    'input': self._task.records[i]['inputs_pretokenized'],
-                    'target': self.targets[i],
-                    'prediction': suggestions[0]['text'] if suggestions else self._best[i],
-                    'scores': self._per_example[i],
-                    **({'suggestions': suggestions} if suggestions else {}),
-                }
-            )
+            more = {'suggestions': suggestions} if suggestions else {}
+            prediction = suggestions[0]['text'] if suggestions else self._best[i]
+            record, scores = self._task.records[i], self._per_example[i]
+            lines.append(base.line(number, record, prediction, scores, **more))
         return lines
-
-
-def _rank_candidates(task: _Task, messages: np.ndarray, replies: np.ndarray) -> _Rows:
-    """Losses and ranks of the own replies among their candidates.
-
-    Args:
-      task: n examples.
-      messages: [n, dim], times scale.
-      replies: [replies, dim].
-    """
-    lengths = np.linalg.norm(replies, axis=1)
-    best, loss, rank = [], [], []
-    for start in range(0, len(messages), _CHUNK):
-        x, pools = messages[start : start + _CHUNK], task.pools[start : start + _CHUNK]
-        scores = np.take_along_axis(x @ replies.T, pools, axis=1).astype(np.float64)
-        own = scores[:, :1]
-        noise = exact_search.ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
-        rank.append(1 + np.sum(scores[:, 1:] >= own - noise[:, None], axis=1))
-        largest = scores.max(axis=1)
-        total = np.exp(scores - largest[:, None]).sum(axis=1)
-        loss.append(largest + np.log(total) - own[:, 0])
-        best.append(np.take_along_axis(pools, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
-    texts = list(task.replies)
-    rows = _Rows(task, [texts[i] for i in np.concatenate(best)])
-    loss, rank = np.concatenate(loss), np.concatenate(rank)
-    rows.add(
-        {
-            'loss': float(loss.mean()),
-            'mrr': 100 * float((1 / rank).mean()),
-            'p_at_1': 100 * float((rank == 1).mean()),
-            'recall_10': 100 * float((rank <= 10).mean()),
-        }
-    )
-    everyone = np.arange(len(rank))
-    rows.note('loss', loss, everyone)
-    rows.note('rank', rank, everyone)
-    return rows

@@ -4,7 +4,7 @@ The score of response j for query i is x_i . y_j + bias_j, in float32. Scores ar
 block of responses at a time, 64 MiB of them at most, and each block is reduced to its k best before
 the next one; of equal scores the one with the lower id comes first.
 
-  found = search.top_k(messages, search.index(responses, mesh=mesh), 15)   # .values, .ids [m, 15]
+  best = top_k(messages, index(responses, mesh=mesh), 15)   # .values, .ids [m, 15]
 
 On a mesh every device searches rows of its own, and their k best each are merged.
 """
@@ -12,13 +12,14 @@ On a mesh every device searches rows of its own, and their k best each are merge
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.typing import ArrayLike
 
 from xlbench.decoding import top
 from xlbench.decoding.top import Top
@@ -28,6 +29,11 @@ BLOCK_BYTES = 64 << 20  # Scores that exist at once, on each device.
 # Scores that differ by less than this part of the product of the vectors' lengths may differ by
 # rounding alone.
 ROUNDING = 1e-6
+
+
+# (vectors, bias, queries, ...) -> what is known of each query
+_Program = Callable[..., tuple[jax.Array, ...]]
+_Carry = TypeVar('_Carry')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +53,9 @@ class Index:
     mesh: Mesh | None
 
 
-def index(responses: Any, bias: Any = None, mesh: Mesh | None = None) -> Index:
+def index(
+    responses: ArrayLike, bias: ArrayLike | None = None, mesh: Mesh | None = None
+) -> Index:
     """Puts responses [n, dim] and their bias [n] (default 0) onto the devices, cut along n."""
     vectors = np.asarray(responses, np.float32)
     count = len(vectors)
@@ -62,7 +70,12 @@ def index(responses: Any, bias: Any = None, mesh: Mesh | None = None) -> Index:
 
 
 def top_k(
-    queries: Any, responses: Any, k: int, *, bias: Any = None, block: int | None = None
+    queries: ArrayLike,
+    responses: ArrayLike | Index,
+    k: int,
+    *,
+    bias: ArrayLike | None = None,
+    block: int | None = None,
 ) -> Top:
     """The k responses with the largest scores for each query, largest first.
 
@@ -76,19 +89,19 @@ def top_k(
     Returns:
       values [m, k] float32 and ids [m, k] int32, numpy.
     """
-    found = responses if isinstance(responses, Index) else index(responses, bias)
-    if not 1 <= k <= found.count:
-        raise ValueError(f'k is {k}, and there are {found.count} responses')
-    values, ids = _in_chunks(_top_k_program(found.mesh, k, block), found, queries)
+    searched = responses if isinstance(responses, Index) else index(responses, bias)
+    if not 1 <= k <= searched.count:
+        raise ValueError(f'k is {k}, and there are {searched.count} responses')
+    values, ids = _in_chunks(_top_k_program(searched.mesh, k, block), searched, queries)
     return Top(values, ids)
 
 
 def ranks(
-    queries: Any,
-    responses: Any,
-    gold_ids: Any,
+    queries: ArrayLike,
+    responses: ArrayLike | Index,
+    gold_ids: ArrayLike,
     *,
-    bias: Any = None,
+    bias: ArrayLike | None = None,
     block: int | None = None,
 ) -> np.ndarray:
     """The rank of one response for each query among all: 1 and those that come before it.
@@ -105,8 +118,8 @@ def ranks(
     Returns:
       [m] int64, numpy.
     """
-    found = responses if isinstance(responses, Index) else index(responses, bias)
-    (before,) = _in_chunks(_ranks_program(found.mesh, block), found, queries, gold_ids)
+    searched = responses if isinstance(responses, Index) else index(responses, bias)
+    (before,) = _in_chunks(_ranks_program(searched.mesh, block), searched, queries, gold_ids)
     return 1 + before.astype(np.int64)
 
 
@@ -115,7 +128,7 @@ def ranks(
 
 
 def _in_chunks(
-    program: Callable[..., tuple[jax.Array, ...]], found: Index, queries: Any, *columns: Any
+    program: _Program, searched: Index, queries: ArrayLike, *columns: ArrayLike
 ) -> tuple[np.ndarray, ...]:
     """Runs the program for all queries, and fetches when all of it is dispatched."""
     arrays = [np.asarray(queries, np.float32), *(np.asarray(c, np.int32) for c in columns)]
@@ -124,9 +137,9 @@ def _in_chunks(
         chunk = [np.zeros((rows, *array.shape[1:]), array.dtype) for array in arrays]
         for padded, array in zip(chunk, arrays, strict=True):
             padded[: stop - start] = array[start:stop]
-        if found.mesh is not None:
-            chunk = [_put(array, found.mesh, PartitionSpec()) for array in chunk]
-        results.append((stop - start, program(found.vectors, found.bias, *chunk)))
+        if searched.mesh is not None:
+            chunk = [_put(array, searched.mesh, PartitionSpec()) for array in chunk]
+        results.append((stop - start, program(searched.vectors, searched.bias, *chunk)))
     parts = [[np.asarray(part)[:size] for part in parts] for size, parts in results]
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
@@ -145,7 +158,7 @@ def _put(array: np.ndarray, mesh: Mesh, spec: PartitionSpec) -> jax.Array:
     return jax.make_array_from_callback(array.shape, sharding, lambda part: array[part])
 
 
-def _over(mesh: Mesh | None, local: Callable[..., Any], columns: int) -> Callable[..., Any]:
+def _over(mesh: Mesh | None, local: _Program, columns: int) -> _Program:
     """jit of `local(vectors, bias, queries, columns...)`, on the rows of each device."""
     if mesh is None:
         return jax.jit(local)
@@ -158,7 +171,7 @@ def _over(mesh: Mesh | None, local: Callable[..., Any], columns: int) -> Callabl
 
 
 @functools.cache
-def _top_k_program(mesh: Mesh | None, k: int, block: int | None) -> Callable[..., Any]:
+def _top_k_program(mesh: Mesh | None, k: int, block: int | None) -> _Program:
     def local(vectors, bias, queries):
         values, ids = _top_k(vectors, bias, queries, min(k, len(vectors)), block)
         if mesh is None:
@@ -173,7 +186,7 @@ def _top_k_program(mesh: Mesh | None, k: int, block: int | None) -> Callable[...
 
 
 @functools.cache
-def _ranks_program(mesh: Mesh | None, block: int | None) -> Callable[..., Any]:
+def _ranks_program(mesh: Mesh | None, block: int | None) -> _Program:
     def local(vectors, bias, queries, gold_ids):
         if mesh is None:
             return (_count_before(vectors, bias, queries, gold_ids, block, lambda x: x),)
@@ -195,9 +208,9 @@ def _scan(
     bias: jax.Array,  # [n]
     queries: jax.Array,  # [m, dim]
     block: int | None,
-    body: Callable[..., Any],
-    first: Any,
-) -> Any:
+    body: Callable[[_Carry, jax.Array, jax.Array, jax.Array], _Carry],
+    first: _Carry,
+) -> _Carry:
     """body(carry, scores [m, block], bias [block], ids [block]) over the blocks of responses.
 
     The blocks are equally long; the last one is moved back, and what it repeats has a bias of -inf.
@@ -230,10 +243,10 @@ def _top_k(
 ) -> tuple[jax.Array, jax.Array]:
     def body(best, scores, added, ids):
         size = min(k, len(ids))
-        found = top.top_k(scores, size, lambda scores, places: scores + added[places])
-        values = jnp.concatenate([best[0], found.values], axis=1)
+        here = top.top_k(scores, size, lambda scores, places: scores + added[places])
+        values = jnp.concatenate([best[0], here.values], axis=1)
         # What is before comes first: equal scores keep the order of their ids.
-        return _best(values, jnp.concatenate([best[1], ids[0] + found.ids], axis=1), k)
+        return _best(values, jnp.concatenate([best[1], ids[0] + here.ids], axis=1), k)
 
     shape = (len(queries), k)
     return _scan(
@@ -264,18 +277,18 @@ def _count_before(
     Takes the products twice. Only the very products that the others are compared in tell whether
     another response is equally good; a product of one pair is rounded differently.
     """
-    own = gold_ids[:, None]
+    gold_column = gold_ids[:, None]
     lengths = jnp.linalg.norm(vectors, axis=1)
     here = (gold_ids >= 0) & (gold_ids < len(vectors))
     length = largest(jnp.where(here, lengths[jnp.clip(gold_ids, 0, len(vectors) - 1)], 0.0))
     noise = ROUNDING * jnp.linalg.norm(queries, axis=1) * length
 
     def find(gold, scores, added, ids):
-        found = jnp.where((ids == own), scores + added, -jnp.inf)
-        return jnp.maximum(gold, jnp.max(found, axis=1))
+        of_gold = jnp.where(ids == gold_column, scores + added, -jnp.inf)
+        return jnp.maximum(gold, jnp.max(of_gold, axis=1))
 
     def count(before, scores, added, ids):
-        first = (scores + added >= least) & (ids != own)
+        first = (scores + added >= least) & (ids != gold_column)
         return before + jnp.sum(first, axis=1, dtype=jnp.int32)
 
     rows = len(queries)

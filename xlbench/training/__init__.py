@@ -9,12 +9,14 @@
   memory       refuses sizes that cannot fit
   messages     what a run prints
   experiment   what a run is made of
+  evaluation   evaluations while it trains, and the best score
   loop         stages of steps, evaluations and checkpoints
   nonfinite    what is written down of steps that are not finite
 """
 
 __all__ = [
     'checkpoints',
+    'evaluation',
     'experiment',
     'init_from',
     'loop',

@@ -2,17 +2,14 @@
 
 import collections
 import contextlib
-import itertools
-import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
 import optax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, logs
+from xlbench import config as config_lib, logs
 from xlbench.data import batches as batches_lib
 from xlbench.errors import UserError
 from xlbench.parallel import cluster, partitioning
@@ -27,8 +24,9 @@ from xlbench.training import (
     optimizers,
     train_step as train_step_lib,
 )
-from xlbench.training.checkpoints import Best, DamagedCheckpoint, Position, Progress, stages_begun
-from xlbench.training.experiment import Evaluator, Experiment
+from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress, stages_begun
+from xlbench.training.evaluation import Evaluation
+from xlbench.training.experiment import Experiment
 from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
@@ -84,7 +82,9 @@ class Trainer:
         self.progress = Progress()
         self.flying: collections.deque[Flight] = collections.deque()  # The oldest first.
         self.window: list[dict[str, jax.Array]] = []  # Metrics of steps that are not logged yet.
-        self.evaluated = itertools.count(1)  # Batches, for the watch.
+        self.evaluation = Evaluation(
+            config, workdir, experiment.evals, self.log, interruption, watch
+        )
 
     # --------------------------------------------------------------------------------- the start
 
@@ -119,7 +119,7 @@ class Trainer:
         shapes, shardings = experiment.shapes, experiment.shardings
         like = train_step_lib.state_like(tx, shapes, shardings, experiment.mask)
         self.state, self.progress = self.checkpoints.restore(step, like)
-        again = [] if stage in self.progress.chosen else list(self.final_evals())
+        again = [] if stage in self.progress.chosen else list(self.evaluation.final)
         before = self._first_step(stage)
         self.log.rewind(step, again=again, after=before, due=self.progress.due)
         self.log.line(f'resumed at step {step}, in stage {stage}')
@@ -283,11 +283,7 @@ class Trainer:
             last = step == end_step
             if step % config.log_every == 0 or last:
                 self._log_window(name, step, clock, train_step.flops)
-            self.progress.due = [
-                eval_name
-                for eval_name, (_, every) in self.experiment.evals.items()
-                if every and (step % every == 0 or last)
-            ]
+            self.progress.due = self.evaluation.due(step, last)
             scored = self._evaluate(name, step, clock)
             if scored or step % self.checkpoints.every == 0 or last:
                 self._save(step)
@@ -369,73 +365,21 @@ class Trainer:
 
     def _evaluate(self, stage: str, step: int, clock: logs.Clock) -> bool:
         """Runs what is due; whether the score that chooses the best checkpoint was among it."""
-        chosen, _, score = self.config.best.score.partition('/')
         scored = False
         while due := self.progress.due:
             self._land()
-            evaluator, _ = self.experiment.evals[due[0]]
             with clock.paused():
-                scores = self._run_evaluator(due[0], evaluator, self.state.params, step, stage)
-            if due[0] == chosen:
-                self._note_score(step, scores, score, evaluator)
+                scores = self.evaluation.run(due[0], self.state.params, step, stage)
+            if self.evaluation.chooses(due[0]):
+                self.evaluation.note_score(step, scores, self.progress)
                 scored = True
             self.progress.due = due[1:]
         return scored
-
-    def _run_evaluator(
-        self, name: str, evaluator: Evaluator, params: Params, step: int, stage: str
-    ) -> dict[str, dict[str, float]]:
-        started = time.monotonic()
-        rows = self.config.evals[name].batch_size
-        with memory.advising(f'take a smaller config.evals.{name}.batch_size (now {rows:,})'):
-            scores = evaluator.run(
-                params,
-                step,
-                self.workdir,
-                stage,
-                check=self._after_batch,
-                scoring=lambda: self.watch.paused('scoring'),
-            )
-        self.watch.done(step)
-        for task, values in scores.items():
-            self.log.write(step, 'eval', f'{name}/{task}', values)
-        took = logs.duration(time.monotonic() - started)
-        mean = messages.headline(scores, self.config.best.score)
-        count = len(scores) - 1
-        of = f', mean of {count} tasks' if count > 1 else ''
-        self.log.line(f'{name} at step {step}{of}: {mean} ({took})')
-        return scores
-
-    def _after_batch(self) -> None:
-        """Called after every batch of an evaluation."""
-        self.watch.done(next(self.evaluated), 'evaluation batch')
-        self.interruption.check()
-
-    def _note_score(
-        self, step: int, scores: Mapping[str, Mapping[str, float]], at: str, evaluator: Evaluator
-    ) -> None:
-        task, key = at.split('/')
-        if key == 'headline':
-            score = evaluator.headline(scores, task)
-        elif key in scores[task]:
-            score = scores[task][key]
-        else:
-            raise errors.unknown('score in config.best.score', key, scores[task])
-        best = self.progress.best
-        sign = 1 if self.config.best.mode == 'max' else -1
-        if math.isfinite(score) and (best is None or sign * score > sign * best.score):
-            self.progress.best, self.progress.stale = Best(step, float(score)), 0
-        else:
-            self.progress.stale += 1
 
     def _is_stale(self) -> bool:
         return 0 < self.config.best.patience <= self.progress.stale
 
     # ------------------------------------------------------------------------------------- end
-
-    def final_evals(self) -> dict[str, Evaluator]:
-        """The evaluations of the end of a stage."""
-        return {name: e for name, (e, every) in self.experiment.evals.items() if not every}
 
     def _end_stage(self, stage: str) -> None:
         """The evaluations of the end, on the best checkpoint of the stage, or on its last one."""
@@ -445,11 +389,11 @@ class Trainer:
         step, params = last, self.state.params
         if best and best.step != step:
             step, params = best.step, self._load_params(best.step)
-        if self.final_evals():
+        if self.evaluation.final:
             which = 'its best checkpoint' if best else 'its last checkpoint'
             self.log.line(f'stage {stage} ends: it is evaluated at {which}, step {step}')
-        for name, evaluator in self.final_evals().items():
-            self._run_evaluator(name, evaluator, params, step, stage)
+        for name in self.evaluation.final:
+            self.evaluation.run(name, params, step, stage)
         self.progress.chosen = self.progress.chosen | {stage: step}
         self._save(last)  # What was evaluated is not evaluated again.
 

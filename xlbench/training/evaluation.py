@@ -1,0 +1,116 @@
+"""Evaluations of a run: when they are due, what they say, and which score is the best so far."""
+
+import itertools
+import math
+import time
+from collections.abc import Mapping
+
+from ml_collections import ConfigDict
+
+from xlbench import errors, logs
+from xlbench.parallel.preemption import Interruption
+from xlbench.parallel.watchdog import Watch
+from xlbench.training import memory, messages
+from xlbench.training.checkpoints import Best, Progress
+from xlbench.training.experiment import Evaluator, Scores
+from xlbench.trees import Params
+
+
+class Evaluation:
+    """The evaluations of a run.
+
+    Args:
+      config: of the run.
+      workdir: of the run.
+      evals: {name: (evaluator, every)}, see Experiment.
+      log: of the run.
+      interruption: asked after every batch whether the run is told to end.
+      watch: is told of every batch.
+
+    Attributes:
+      final: {name: evaluator} of those at the end of a stage.
+    """
+
+    def __init__(
+        self,
+        config: ConfigDict,
+        workdir: str,
+        evals: Mapping[str, tuple[Evaluator, int]],
+        log: logs.Log,
+        interruption: Interruption,
+        watch: Watch,
+    ):
+        self._config, self._workdir, self._evals = config, workdir, evals
+        self._log, self._interruption, self._watch = log, interruption, watch
+        self._batches = itertools.count(1)  # For the watch.
+        self.final = {name: one for name, (one, every) in evals.items() if not every}
+
+    def due(self, step: int, last: bool) -> list[str]:
+        """The evaluations of a step while a stage trains; all but the final ones in its last."""
+        return [
+            name
+            for name, (_, every) in self._evals.items()
+            if every and (step % every == 0 or last)
+        ]
+
+    def run(self, name: str, params: Params, step: int, stage: str) -> Scores:
+        """Evaluates parameters, and writes the scores into the log.
+
+        Args:
+          name: of the evaluation.
+          params: of the model.
+          step: that they are of.
+          stage: that is trained.
+        """
+        evaluator, _ = self._evals[name]
+        started = time.monotonic()
+        rows = self._config.evals[name].batch_size
+        with memory.advising(f'take a smaller config.evals.{name}.batch_size (now {rows:,})'):
+            scores = evaluator.run(
+                params,
+                step,
+                self._workdir,
+                stage,
+                check=self._after_batch,
+                scoring=lambda: self._watch.paused('scoring'),
+            )
+        self._watch.done(step)
+        for task, values in scores.items():
+            self._log.write(step, 'eval', f'{name}/{task}', values)
+        took = logs.duration(time.monotonic() - started)
+        mean = messages.headline(scores, self._config.best.score)
+        count = len(scores) - 1
+        of = f', mean of {count} tasks' if count > 1 else ''
+        self._log.line(f'{name} at step {step}{of}: {mean} ({took})')
+        return scores
+
+    def _after_batch(self) -> None:
+        """Called after every batch of an evaluation."""
+        self._watch.done(next(self._batches), 'evaluation batch')
+        self._interruption.check()
+
+    def chooses(self, name: str) -> bool:
+        """Whether an evaluation has the score that chooses the best checkpoint."""
+        return name == self._config.best.score.partition('/')[0]
+
+    def note_score(self, step: int, scores: Scores, progress: Progress) -> None:
+        """Notes the score that chooses the best checkpoint: the best so far, or one more below it.
+
+        Args:
+          step: of the scores.
+          scores: of the evaluation that `chooses`.
+          progress: of the run; its `best` and `stale` change.
+        """
+        name, task, key = self._config.best.score.split('/')
+        if key == 'headline':
+            score = self._evals[name][0].headline(scores, task)
+        elif key in scores[task]:
+            score = scores[task][key]
+        else:
+            raise errors.unknown('score in config.best.score', key, scores[task])
+        best = progress.best
+        sign = 1 if self._config.best.mode == 'max' else -1
+        if math.isfinite(score) and (best is None or sign * score > sign * best.score):
+            progress.best, progress.stale = Best(step, float(score)), 0
+        else:
+            progress.stale += 1
