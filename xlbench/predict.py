@@ -145,7 +145,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 class _Asked(NamedTuple):
-    """What the command line asks for.
+    """A command line, with its models loaded.
 
     Attributes:
       model: that answers.
@@ -169,8 +169,8 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
       UserError: models, languages and flags do not go together.
     """
     sizes = dict(mesh=args.mesh, batch_size=args.batch_size, dtype=args.dtype)
-    own = dict(responses=args.responses, lm_weight=args.lm_weight)
-    model = load(args.model, max_input_length=args.max_input_length, **own, **sizes)
+    of_retriever = dict(responses=args.responses, lm_weight=args.lm_weight)
+    model = load(args.model, max_input_length=args.max_input_length, **of_retriever, **sizes)
     given = flags.given(args)
     if isinstance(model, Classifier | Tagger):
         return _ask_labels(args, model, given)
@@ -202,7 +202,7 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
 def _ask_labels(
     args: argparse.Namespace, model: Classifier | Tagger, given: dict[str, float | str | bool]
 ) -> _Asked:
-    """What is asked of a classifier or tagger; UserError for flags of other kinds of model."""
+    """Reads the flags of a classifier or tagger; UserError for flags of other kinds of model."""
     kind = 'classifier' if isinstance(model, Classifier) else 'tagger'
     count = given.pop('num_return', 1) if kind == 'classifier' else 1
     names = ('source_lang', 'target_lang', 'rerank', 'mmi_model')
@@ -223,7 +223,7 @@ def _ask_labels(
 def _reranker(
     args: argparse.Namespace, sizes: Mapping[str, Mapping[str, int] | int | str | None]
 ) -> Reranker | None:
-    """What ranks the answers of a generator anew."""
+    """Loads the model that ranks the answers of a generator anew, if one is named."""
     if args.mmi_model and args.rerank:
         raise UserError('--mmi_model and --rerank both rank the answers; leave out one of them')
     if args.mmi_model:
@@ -242,7 +242,7 @@ def _reranker(
 
 
 class _Progress:
-    """Says on standard error how far it is; on nothing else, which is for the answers."""
+    """Lines about the progress, on standard error; standard output is for the answers."""
 
     def __init__(self, asked: _Asked):
         self._asked = asked

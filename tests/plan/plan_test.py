@@ -169,7 +169,8 @@ def test_the_plan_is_of_the_step_that_runs(tiny_root, small_plan):
     planned = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.sharding), job.state)
     assert planned == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.sharding), state)
 
-    step = train_step.TrainStep(job.model, job.objective, tx, schedule, job.mask, rng)
+    step = train_step.make_train_step(job.model, job.objective, tx, schedule, job.mask)
+    step = train_step.TrainStep(step, rng)
     batch = tiny.packed_batches(tiny_root, 1)[0]
     assert {k: (v.shape, v.dtype) for k, v in batch.items()} == {
         k: (v.shape, v.dtype) for k, v in job.batch.items()

@@ -87,7 +87,8 @@ def xlbench_step(args: argparse.Namespace):
     mask = optimizers.trainable_mask(params)
     state = [train_step.init_state(tx, params, mask)]
     del params  # The first step consumes them.
-    run = train_step.TrainStep(model, objective, tx, schedule, mask, jax.random.key(1))
+    step = train_step.make_train_step(model, objective, tx, schedule, mask)
+    run = train_step.TrainStep(step, jax.random.key(1))
     rng = np.random.default_rng(0)
     batch = {
         'reply_key': np.arange(args.batch_size, dtype=np.int32),

@@ -264,9 +264,10 @@ class Training:
         tx, schedule = optimizers.build(**optimizer, schedule='constant', num_steps=10)
         tx = optax.chain(_keep_gradients(), tx)
         self.state = train_step.init_state(tx, params, self.mask)
-        self.step = train_step.TrainStep(
-            self.model, self.objective, tx, schedule, self.mask, jax.random.key(1), **options
+        step = train_step.make_train_step(
+            self.model, self.objective, tx, schedule, self.mask, **options
         )
+        self.step = train_step.TrainStep(step, jax.random.key(1))
         self.metrics: list[dict] = []
 
     def run(self, numpy_batches) -> 'Training':

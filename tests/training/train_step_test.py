@@ -58,7 +58,7 @@ def batch(rows: int = 16, seed: int = 0) -> dict[str, np.ndarray]:
     return {name: value.astype(np.float32) for name, value in values.items()}
 
 
-def make(trainable=('.*',), first_step=0, skip=False, **options):
+def make(trainable=('.*',), first_step=0, skip=False, accumulate=1, **options):
     """(state, step, objective, mesh) of the linear model on all devices."""
     mesh = partitioning.make_mesh(fsdp=2)
     model, objective = Linear(), Squares()
@@ -68,9 +68,10 @@ def make(trainable=('.*',), first_step=0, skip=False, **options):
     tx, schedule = optimizers.build('sgd', learning_rate=0.1, warmup_steps=4, num_steps=8)
     tx = train_step.skip_nonfinite(tx) if skip else tx
     state = train_step.init_state(tx, params, mask, first_step)
-    step = train_step.TrainStep(
-        model, objective, tx, schedule, mask, jax.random.key(1), first_step=first_step, **options
+    step = train_step.make_train_step(
+        model, objective, tx, schedule, mask, first_step=first_step, accumulate=accumulate
     )
+    step = train_step.TrainStep(step, jax.random.key(1), **options)
     return state, step, objective, mesh
 
 

@@ -66,7 +66,7 @@ def decode(
     if options.num_beams > 1:
         if forced_first is not None:
             forced_first = jnp.repeat(forced_first, count // options.num_groups)
-        found = beam_search(
+        texts = beam_search(
             decode_step,
             cache,
             options,
@@ -76,7 +76,7 @@ def decode(
             pad_id=pad_id,
             empty=empty,
         )
-        return Decoded(*found)
+        return Decoded(*texts)
     if forced_first is not None:
         forced_first = jnp.repeat(forced_first, count)
     rules = Rules(options, eos_id, forced_first)

@@ -1,4 +1,4 @@
-"""What a text may not say, or must: changes of the logits before a token is chosen.
+"""Rules on the tokens of a text: changes of the logits before a token is chosen.
 
 Their order is that of transformers: diversity, repetition, n-grams, banned tokens, least length,
 forced first and last token. The first four depend on what has been said and change few entries;

@@ -41,14 +41,14 @@ def top_k(logits: jax.Array, k: int, value: Value = lambda logits, ids: logits) 
     _, chosen = lax.top_k(jnp.max(value(blocks, ids), axis=-1), k)
     # In the order of the vocabulary, so that equal entries keep it.
     chosen = jnp.sort(chosen, axis=-1)
-    found = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1, mode='promise_in_bounds')
-    found = found.reshape(rows, k * BLOCK)
+    values = jnp.take_along_axis(blocks, chosen[:, :, None], axis=1, mode='promise_in_bounds')
+    values = values.reshape(rows, k * BLOCK)
     ids = (chosen[:, :, None] * BLOCK + jnp.arange(BLOCK)).reshape(rows, k * BLOCK)
     if count * BLOCK < vocab:
         rest = jnp.arange(count * BLOCK, vocab)
-        found = jnp.concatenate([found, logits[:, count * BLOCK :]], axis=1)
+        values = jnp.concatenate([values, logits[:, count * BLOCK :]], axis=1)
         ids = jnp.concatenate([ids, jnp.broadcast_to(rest, (rows, len(rest)))], axis=1)
-    values, places = lax.top_k(value(found, ids), k)
+    values, places = lax.top_k(value(values, ids), k)
     ids = jnp.take_along_axis(ids, places, axis=1, mode='promise_in_bounds')
     return Top(values, ids.astype(jnp.int32))
 

@@ -31,7 +31,7 @@ def find(kind: str) -> type[Evaluator]:
     if ':' not in kind:
         hint = 'One of your own is written as tasks/FILE.py:NAME'
         raise unknown('type of evaluator', kind, classes, hint)
-    found = specs.defined(kind, 'evaluator', specs.trusted())
-    if not (isinstance(found, type) and issubclass(found, Evaluator)):
+    kind_class = specs.defined(kind, 'evaluator', specs.trusted())
+    if not (isinstance(kind_class, type) and issubclass(kind_class, Evaluator)):
         raise UserError(f'{kind!r} is not a subclass of xlbench.evaluators.Evaluator')
-    return found
+    return kind_class

@@ -1,4 +1,4 @@
-"""What an evaluator is: task after task, batch after batch, rows together, files written.
+"""The order of an evaluation: task after task, batch after batch, rows together, files written.
 
 Each task leaves two files, written whole or not at all:
 
@@ -81,7 +81,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
 
     @functools.cached_property
     def notes(self) -> dict[str, str]:
-        """What has to be said about tasks, by their names: targets that seem to be placeholders."""
+        """Warnings about tasks, by their names: targets that seem to be placeholders."""
         notes = {}
         for task in self.tasks:
             if note := _only_target(task.prepared, self.numbers(task)):
@@ -98,12 +98,12 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return range(task.batches.num_examples)
 
     def begin(self, params: Params, check: Check) -> Shared:
-        """What all tasks need of these parameters."""
+        """Computes what all tasks need of these parameters."""
         del check
         return params
 
     def rows(self, task: TaskT, shared: Shared, check: Check) -> Rows:
-        """What the model says of a task.
+        """Asks the model about the examples of a task.
 
         Args:
           task: one of `tasks`.
@@ -113,7 +113,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         raise NotImplementedError
 
     def summarise(self, task: TaskT, rows: Rows) -> tuple[Result, Lines]:
-        """What metrics.json says of a task, 'scores' among it; the lines of predictions.jsonl.
+        """Returns the content of metrics.json, with 'scores', and the lines of predictions.jsonl.
 
         Args:
           task: one of `tasks`.
@@ -271,7 +271,7 @@ def check_metrics(
 
 
 def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
-    """That all examples have one and the same target, as a line; '' where they have several."""
+    """Says in a line that all examples have one and the same target; '' where they have several."""
     view = features.VIEWS[prepared.manifest.get('view', 'generation')]
     splits = tagging.split if view.labels == 'word' else lambda text: [text]
     seen: set[str] = set()
@@ -289,7 +289,7 @@ def over_batches(
     mesh: Mesh,
     check: Check,
 ) -> list[dict[str, jax.Array]]:
-    """What `predict` says of each batch, with the 'index' of its rows' examples; see `collect`.
+    """Runs `predict` on each batch, and adds the 'index' of its rows' examples; see `collect`.
 
     Args:
       predict: from a batch on the devices to arrays [rows, ...].

@@ -54,7 +54,7 @@ class RetrievalTask(base.Task):
 
     @property
     def dropped(self) -> int:
-        """How many examples the official filter leaves out."""
+        """Counts the examples that the official filter leaves out."""
         return self.batches.num_examples - len(self.numbers)
 
     @functools.cached_property
@@ -74,30 +74,30 @@ class RetrievalTask(base.Task):
     @functools.cached_property
     def replies(self) -> dict[str, np.ndarray]:
         """All candidates: those that are drawn from, then the other own replies: text -> ids."""
-        own = {record['targets_pretokenized']: record['targets'] for record in self.records}
-        return self._drawn_from | own
+        gold = {record['targets_pretokenized']: record['targets'] for record in self.records}
+        return self._drawn_from | gold
 
     @functools.cached_property
     def pools(self) -> np.ndarray:
-        """[n, candidates], places in `replies`: the own one first, the others sorted."""
+        """[n, candidates], places in `replies`: the gold one first, the others sorted."""
         places = {text: i for i, text in enumerate(self.replies)}
-        own = np.array([places[record['targets_pretokenized']] for record in self.records])
+        gold = np.array([places[record['targets_pretokenized']] for record in self.records])
         total = len(self._drawn_from)
         count = min(self.num_candidates, total) - 1
-        parts = [slice(i, i + _CHUNK) for i in range(0, len(own), _CHUNK)]
-        others = [_draw(self.numbers[part], own[part], total, count) for part in parts]
-        return np.concatenate([own[:, None], np.concatenate(others)], axis=1)
+        parts = [slice(i, i + _CHUNK) for i in range(0, len(gold), _CHUNK)]
+        others = [_draw(self.numbers[part], gold[part], total, count) for part in parts]
+        return np.concatenate([gold[:, None], np.concatenate(others)], axis=1)
 
 
-def _draw(numbers: np.ndarray, own: np.ndarray, total: int, count: int) -> np.ndarray:
-    """[n, count]: replies of 0 .. total - 1 other than own [n], for examples of these numbers [n].
+def _draw(numbers: np.ndarray, gold: np.ndarray, total: int, count: int) -> np.ndarray:
+    """[n, count]: replies of 0 .. total - 1 other than gold [n], for examples of these numbers [n].
 
     They are those with the smallest hashes of example and reply, so that a few replies more or
     fewer change few of them.
     """
     hashes = _mix(_mix(numbers.astype(np.uint64))[:, None] + np.arange(total, dtype=np.uint64))
-    known = np.flatnonzero(own < total)
-    hashes[known, own[known]] = np.iinfo(np.uint64).max
+    known = np.flatnonzero(gold < total)
+    hashes[known, gold[known]] = np.iinfo(np.uint64).max
     order = np.argpartition(hashes, min(count, total - 1), axis=1)
     return np.sort(order[:, :count], axis=1)
 
@@ -111,11 +111,11 @@ def _mix(x: np.ndarray) -> np.ndarray:
 
 
 class Ranks(NamedTuple):
-    """How n examples' own replies do among their candidates, [n] each.
+    """Losses and ranks of n examples' gold replies among their candidates, [n] each.
 
     Attributes:
-      loss: of the own reply, nats.
-      rank: of the own reply, from 1.
+      loss: of the gold reply, nats.
+      rank: of the gold reply, from 1.
       best: the candidate with the highest score, its place in `RetrievalTask.replies`.
     """
 
@@ -125,7 +125,7 @@ class Ranks(NamedTuple):
 
 
 def rank(task: RetrievalTask, messages: np.ndarray, replies: np.ndarray) -> Ranks:
-    """Losses and ranks of the own replies among their candidates.
+    """Losses and ranks of the gold replies among their candidates.
 
     Args:
       task: n examples.
@@ -137,11 +137,11 @@ def rank(task: RetrievalTask, messages: np.ndarray, replies: np.ndarray) -> Rank
     for start in range(0, len(messages), _CHUNK):
         x, pools = messages[start : start + _CHUNK], task.pools[start : start + _CHUNK]
         scores = np.take_along_axis(x @ replies.T, pools, axis=1).astype(np.float64)
-        own = scores[:, :1]
+        gold = scores[:, :1]
         noise = exact_search.ROUNDING * np.linalg.norm(x, axis=1) * lengths[pools[:, 0]]
-        ranks.append(1 + np.sum(scores[:, 1:] >= own - noise[:, None], axis=1))
+        ranks.append(1 + np.sum(scores[:, 1:] >= gold - noise[:, None], axis=1))
         largest = scores.max(axis=1)
         total = np.exp(scores - largest[:, None]).sum(axis=1)
-        losses.append(largest + np.log(total) - own[:, 0])
+        losses.append(largest + np.log(total) - gold[:, 0])
         best.append(np.take_along_axis(pools, scores.argmax(axis=1)[:, None], axis=1)[:, 0])
     return Ranks(*map(np.concatenate, (losses, ranks, best)))

@@ -158,7 +158,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         return [texts[i : i + count] for i in range(0, len(texts), count)]
 
     def _n_best(self, rows: Rows, i: int, texts: Sequence[str]) -> dict[str, Json]:
-        """What predictions.jsonl says about all texts of an example, where there are several."""
+        """Returns the entry `n_best` of predictions.jsonl, where an example has several texts."""
         if self._options.num_return == 1:
             return {}
         values = (rows[name][i].tolist() for name in ('scores', 'log_probabilities'))
@@ -173,7 +173,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
 def options(
     lengths: Mapping[str, int], decoding: Mapping[str, Json] | None
 ) -> decoding_lib.Options:
-    """How an evaluation with this block of its config decodes."""
+    """Returns the decoding options of an evaluation with this block of its config."""
     names = [field.name for field in dataclasses.fields(decoding_lib.Options)]
     for name in decoding or {}:
         if name not in names:
@@ -182,7 +182,7 @@ def options(
 
 
 def describe(options: decoding_lib.Options) -> dict[str, Json]:
-    """What is written down of them: method, length, and what is not as by default."""
+    """Returns the options to write down: method, length, and those that differ from a default."""
     default = decoding_lib.Options()
     return {
         name: value

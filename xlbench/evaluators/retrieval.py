@@ -143,7 +143,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         return {folder: ResponseSet.of_prepared(task) for folder, task in prepared.items()}
 
     def _chooser(self, folder: str, lang: str | None) -> Choose:
-        """Kept, because one that weighs suggestions together splits the whole set into words."""
+        """Returns the chooser of a set; it is kept, because it may split all texts into words."""
         if (folder, lang) not in self._choosers:
             self._choosers[folder, lang] = chooser(self._sets[folder], lang, self._consensus)
         return self._choosers[folder, lang]
@@ -277,7 +277,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
 
 
 class _Vectors(NamedTuple):
-    """What the encoders made of all texts.
+    """The vectors of all texts.
 
     Attributes:
       messages: of each task, by its name: [n, dim], times scale.
@@ -308,7 +308,7 @@ class _Texts:
 
 
 class _Rows:
-    """What is known of a task's examples.
+    """The scores and suggestions of a task's examples.
 
     Attributes:
       scores: of the task.

@@ -1,4 +1,4 @@
-"""What xlbench.predict reads and writes: plain text, JSONL and CoNLL, in the order of the input."""
+"""Lines that xlbench.predict reads and writes, in the order of the input: text, JSONL, CoNLL."""
 
 import collections
 import json
@@ -144,7 +144,7 @@ def parser(
     field: str | None,
     langs: tuple[str | None, str | None] = (None, None),
 ) -> Callable[[str], Parsed]:
-    """What turns an input into a record and an example of this model.
+    """Returns the parser that turns an input into a record and an example of this model.
 
     Args:
       model: that is asked.
@@ -278,7 +278,7 @@ def shower(
     scores: bool,
     count: int,
 ) -> Show:
-    """What turns answers into lines.
+    """Returns the function that turns answers into lines.
 
     Args:
       model: that answers.

@@ -1,4 +1,4 @@
-"""What all models that answer share: they read ahead, answer in order and count what they cut."""
+"""The class of all models that answer: they read ahead, answer in order and count long inputs."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,12 +51,12 @@ class Answerer(Generic[Asked, Answer]):
 
     @property
     def num_programs(self) -> int:
-        """How many were compiled so far."""
+        """Counts the programs that were compiled so far."""
         return self._batches.num_programs
 
     @property
     def max_programs(self) -> int:
-        """How many one kind of answers can come to need."""
+        """Counts the programs that one kind of answers can come to need."""
         return self._batches.max_programs
 
     @property

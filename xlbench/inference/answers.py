@@ -1,4 +1,4 @@
-"""What models answer: examples, answers to them, and what ranks lists of answers anew."""
+"""Examples, the answers of models to them, and the contract of what ranks answers anew."""
 
 import abc
 import dataclasses
@@ -100,14 +100,14 @@ class Reranker(abc.ABC):
         return dataclasses.replace(options, num_return=options.hypotheses)
 
     def rerank(
-        self, examples: Sequence[Example], found: Sequence[list[Prediction]]
+        self, examples: Sequence[Example], answers: Sequence[list[Prediction]]
     ) -> list[list[Prediction]]:
         """The answers to each example with new scores, best first; those to no text as they are."""
         asked = [i for i, example in enumerate(examples) if example.text.strip()]
-        flat = [(examples[i], prediction) for i in asked for prediction in found[i]]
+        flat = [(examples[i], prediction) for i in asked for prediction in answers[i]]
         scores = iter(self.scores(*map(list, zip(*flat, strict=True))) if flat else ())
-        ranked = list(found)
+        ranked = list(answers)
         for i in asked:
-            new = [dataclasses.replace(p, score=float(next(scores))) for p in found[i]]
+            new = [dataclasses.replace(p, score=float(next(scores))) for p in answers[i]]
             ranked[i] = sorted(new, key=lambda prediction: -prediction.score)
         return ranked

@@ -1,4 +1,4 @@
-"""What stands beside the weights in an exported folder, so that it answers as its run does.
+"""The files beside the weights of an exported folder, which make it answer as its run does.
 
 tokenizer.json, tokenizer_config.json, ...   texts to the ids that training saw
 generation_config.json                       how the run's final evaluation decodes
@@ -28,7 +28,7 @@ _AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'mari
 
 
 class TaskNote(TypedDict, total=False):
-    """What a run's config.json, or xlbench.json, says of a task; see config.RunTask."""
+    """The note on a task in a run's config.json, or in xlbench.json; see config.RunTask."""
 
     trained: bool
     source_lang: str | None
@@ -231,7 +231,7 @@ def generation(
 
 
 def forced_first(tokenizer: tokenizers.Tokenizer, lang: str | None) -> int | None:
-    """As Tokenizer.forced_first; None where the language is needed and not known."""
+    """Returns Tokenizer.forced_first, or None where the language is needed and not known."""
     try:
         return tokenizer.forced_first(lang)
     except UserError:

@@ -26,7 +26,7 @@ _Begun = list[tuple[list[int], decoding.Decoded]]
 
 
 class _Mark(NamedTuple):
-    """What tells the model the languages of an example, as in preparation."""
+    """The mark that tells a model the languages of an example, as in preparation."""
 
     text: str  # Before the input's text.
     ids: np.ndarray  # Before the input's ids.
@@ -38,18 +38,14 @@ class Model(Answerer[Example, list[Prediction]]):
     """An encoder-decoder with its vocabulary, ready to answer; `load` makes it.
 
     Args:
-      name, opened, mesh, batch_size, max_input_length: see Answerer.
+      name, opened, mesh, sizes: see Answerer.
 
     Attributes:
       options: how it decodes unless a call says otherwise.
     """
 
-    def __init__(
-        self, name: str, opened: Opened, mesh: Mesh, *, batch_size: int, max_input_length: int
-    ):
-        super().__init__(
-            name, opened, mesh, batch_size=batch_size, max_input_length=max_input_length
-        )
+    def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
+        super().__init__(name, opened, mesh, **sizes)
         self.options = opened.options
         self._conventions = features.Conventions.of_tokenizer(
             opened.tokenizer, opened.model.config.vocab_size, opened.tokenizer.answer_mark()
@@ -122,7 +118,7 @@ class Model(Answerer[Example, list[Prediction]]):
         return self._in_order(examples, begin, end)
 
     def mark(self, source_lang: str | None, target_lang: str | None) -> _Mark:
-        """What tells the model these languages.
+        """Returns the mark that tells the model these languages.
 
         Raises:
           UserError: a language is missing, or the model does not know it.

@@ -30,18 +30,14 @@ class _Labeller(Answerer[Texts, Answer]):
     """An encoder with a head, its vocabulary and its labels.
 
     Args:
-      name, opened, mesh, batch_size, max_input_length: see Answerer.
+      name, opened, mesh, sizes: see Answerer.
 
     Attributes:
       labels: that it chooses from.
     """
 
-    def __init__(
-        self, name: str, opened: Opened, mesh: Mesh, *, batch_size: int, max_input_length: int
-    ):
-        super().__init__(
-            name, opened, mesh, batch_size=batch_size, max_input_length=max_input_length
-        )
+    def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
+        super().__init__(name, opened, mesh, **sizes)
         self.languages = Languages()  # Nothing tells such a model a language.
         self.labels = opened.labels
         self._conventions = features.Conventions.of_tokenizer(
@@ -55,7 +51,7 @@ class _Labeller(Answerer[Texts, Answer]):
         self._probabilities = jax.jit(probabilities)
 
     def example(self, value: str | Sequence[str]) -> Texts:
-        """What a user gives as one input, checked.
+        """Checks and returns one input of a user.
 
         Raises:
           UserError: it is none; the message does not say which input it is.
@@ -107,7 +103,7 @@ class _Labeller(Answerer[Texts, Answer]):
         return dict(zip(different, self._tokenizer.encode_batch(different), strict=True))
 
     def _encode(self, chunk: Sequence[Texts]) -> list[features.Example]:
-        """As preparation does; targets stand in for those that nobody knows."""
+        """Encodes examples as preparation does, with targets that stand in for unknown ones."""
         raise NotImplementedError
 
     def _finish(self, chunk: Sequence[Texts], begun: _Begun) -> list[Answer]:

@@ -97,7 +97,7 @@ class Languages:
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-    """What `open_model` reads.
+    """A model with all that its folder says of it.
 
     Attributes:
       model: the module.

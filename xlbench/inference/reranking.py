@@ -1,4 +1,4 @@
-"""What ranks a generator's answers anew: a model of the other direction, or a retriever."""
+"""Two ways to rank a generator's answers anew: a model of the other direction, and a retriever."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -124,7 +124,7 @@ class SearchableSets:
         return vectors
 
     def _digest(self, ids: Sequence[np.ndarray]) -> str:
-        """Of all that the vectors depend on: model, parameters, texts as ids, their length."""
+        """Hashes all that the vectors depend on: model, parameters, texts as ids, their length."""
         digest = hashlib.sha256(self._parameters)
         lengths = np.array([len(row) for row in ids], np.int64)
         digest.update(f'{self._opened.lengths["targets"]} {len(ids)} '.encode())

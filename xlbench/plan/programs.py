@@ -127,9 +127,7 @@ def train_program(job: Job) -> tuple[Any, tuple[Any, ...]]:
     step = train_step_lib.make_train_step(
         job.model, job.objective, tx, schedule, job.mask, accumulate=job.config.accumulate
     )
-    shardings = jax.tree.map(lambda leaf: leaf.sharding, job.state)
-    jitted = jax.jit(step, donate_argnums=0, out_shardings=(shardings, None))
-    return jitted, (job.state, job.batch, job.rng)
+    return train_step_lib.jitted(step, job.state), (job.state, job.batch, job.rng)
 
 
 def decode_program(job: Job, block: ConfigDict) -> tuple[Any, tuple[Any, ...], int]:

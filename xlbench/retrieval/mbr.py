@@ -19,7 +19,7 @@ Choose = Callable[[Sequence[int], Sequence[float], int], list[int]]
 
 
 def chooser(responses: ResponseSet, lang: str | None, temperature: float) -> Choose:
-    """How suggestions are chosen: together, or at temperature 0 the first of each cluster.
+    """Returns how to choose suggestions: together, or at temperature 0 the first of each cluster.
 
     Without a language, which splits texts into words, it is the latter, too.
     """

@@ -138,7 +138,7 @@ class ResponseSet:
 
     @classmethod
     def of_copy(cls, path: str | os.PathLike, tokenizer: Tokenizer) -> 'ResponseSet':
-        """What `save` has written.
+        """Reads what `save` has written.
 
         Raises:
           UserError: the file is no such copy.

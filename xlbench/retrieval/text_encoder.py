@@ -121,12 +121,12 @@ class TextEncoder:
                 f'{self._conventions.vocab_size}; prepare the data again with --force'
             )
         share, shares = partitioning.row_share(self._mesh)
-        own = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)
-        return {'tokens': tokens[own], 'segment_ids': segment_ids[own]}
+        part = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)
+        return {'tokens': tokens[part], 'segment_ids': segment_ids[part]}
 
 
 class _Progress:
-    """Says now and then, on standard error of process 0, how far it is."""
+    """A line now and then, on standard error of process 0, about how far the encoding is."""
 
     def __init__(self, total: int, what: str):
         self._total, self._what, self._done = total, what, 0

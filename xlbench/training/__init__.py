@@ -1,4 +1,4 @@
-"""What a training run is made of.
+"""The parts of a training run.
 
   objectives   what is learned: batches in, loss and predictions out
   losses       sums of losses over arrays

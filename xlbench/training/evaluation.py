@@ -85,7 +85,7 @@ class Evaluation:
         return scores
 
     def _after_batch(self) -> None:
-        """Called after every batch of an evaluation."""
+        """Tells the watch of a batch, and ends the run if it is told to."""
         self._watch.done(next(self._batches), 'evaluation batch')
         self._interruption.check()
 

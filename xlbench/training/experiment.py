@@ -1,4 +1,4 @@
-"""What a run is made of before any parameter exists; `xlbench.runs.build` composes it."""
+"""The parts of a run before any parameter exists; `xlbench.runs.build` composes them."""
 
 import contextlib
 import dataclasses
@@ -40,7 +40,7 @@ def is_sample(data: Data) -> bool:
 
 
 class Evaluator(Protocol):
-    """What the loop knows of an evaluator; xlbench/evaluators/base.py says it in full."""
+    """The part of an evaluator that the loop knows; xlbench/evaluators/base.py has all of it."""
 
     num_programs: int
     notes: Mapping[str, str]
@@ -73,7 +73,7 @@ class Evaluator(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What a config builds, before any parameter exists.
+    """All that a config builds before any parameter exists.
 
     Attributes:
       mesh: the devices.
@@ -111,6 +111,6 @@ class Experiment:
 
     @property
     def num_trainable(self) -> int:
-        """Of the parameters, those that move."""
+        """Counts the parameters that training moves."""
         trainable, _ = train_step.split_params(self.shapes, self.mask)
         return sum(math.prod(leaf.shape) for leaf in trainable.values())

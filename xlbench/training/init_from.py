@@ -81,7 +81,7 @@ class Source:
 
 
 def open_source(spec: str) -> Source:
-    """What `spec` names; see the top of this file.
+    """Opens the parameters that `spec` names; see the top of this file.
 
     Raises:
       UserError: it is nothing of that.
@@ -91,22 +91,22 @@ def open_source(spec: str) -> Source:
     )
     if (pathlib.Path(workdir).expanduser() / 'checkpoints').is_dir():
         return open_workdir(str(pathlib.Path(workdir).expanduser()), step or 'best')
-    found = hf_checkpoint.open(spec)
-    found.check_tied()
-    missing, surplus = found.missing(), set(found.surplus())
-    shapes = {path: shape for path, shape in found.shapes.items() if path not in missing}
+    public = hf_checkpoint.open(spec)
+    public.check_tied()
+    missing, surplus = public.missing(), set(public.surplus())
+    shapes = {path: shape for path, shape in public.shapes.items() if path not in missing}
     # A masked-language model's head is no part of an encoder, but a decoder's may begin with it.
     head: dict[str, str] = {}
-    if found.family == 'bert':
-        entries = bert_names.lm_head_names(models.config(**found.model)).items()
+    if public.family == 'bert':
+        entries = bert_names.lm_head_names(models.config(**public.model)).items()
         head = {path: e.tensors[0] for path, e in entries if e.tensors[0] in surplus}
-        shapes |= {path: found.shape(tensor) for path, tensor in head.items()}
+        shapes |= {path: public.shape(tensor) for path, tensor in head.items()}
 
     def read(path: str) -> np.ndarray:
-        return found.read(head[path]) if path in head else found.read_param(path)
+        return public.read(head[path]) if path in head else public.read_param(path)
 
-    name = spec if pathlib.Path(spec).expanduser() == found.folder else f'{spec} ({found.folder})'
-    return Source(name, found.model, shapes, read, tuple(sorted(surplus - set(head.values()))))
+    name = spec if pathlib.Path(spec).expanduser() == public.folder else f'{spec} ({public.folder})'
+    return Source(name, public.model, shapes, read, tuple(sorted(surplus - set(head.values()))))
 
 
 def open_workdir(workdir: str, step: str = 'best') -> Source:
@@ -122,7 +122,7 @@ def open_workdir(workdir: str, step: str = 'best') -> Source:
 
 
 def without_lora(source: Source) -> Source:
-    """The same model with LoRA merged into its kernels."""
+    """Returns the same model with LoRA merged into its kernels."""
     shapes = {n: s for n, s in source.shapes.items() if n.rpartition('/')[2] not in lora.LEAVES}
 
     def read(name: str) -> np.ndarray:
@@ -138,7 +138,7 @@ def without_lora(source: Source) -> Source:
 
 
 class Plan:
-    """What of a run's parameters comes from where; nothing is read yet but names and shapes.
+    """A plan of which parameters of a run come from where, made from names and shapes alone.
 
     Args:
       spec: config.init_from, not empty.
@@ -170,19 +170,19 @@ class Plan:
         self._from: dict[str, str] = {}
         fresh, partial = [], {}
         for name, shape in self._shapes.items():
-            found = self._find(name, family)
-            their_shape = source.shapes.get(found or '')
+            origin = self._find(name, family)
+            their_shape = source.shapes.get(origin or '')
             axes = boxes[name].names if name in boxes else ()
             differing = _differing(shape, their_shape, axes)
-            if found is None or 'labels' in differing:
+            if origin is None or 'labels' in differing:
                 fresh.append(name)
                 continue
             if not differing <= set(_ROWS):
                 raise UserError(
-                    f'parameter {name} has shape {list(shape)}, but {found} of {source.name} has '
+                    f'parameter {name} has shape {list(shape)}, but {origin} of {source.name} has '
                     f'{list(their_shape)}; set config.model to the size of the source'
                 )
-            self._from[name] = found
+            self._from[name] = origin
             if differing:
                 partial[name] = their_shape
         if not self._from:
@@ -233,9 +233,9 @@ class Plan:
           params: tree of fresh arrays, placed on the devices.
         """
         flat = traverse_util.flatten_dict(params, sep='/')
-        for name, found in self._from.items():
+        for name, origin in self._from.items():
             fresh = flat[name]
-            flat[name] = _placed(self._source.read(found), fresh)
+            flat[name] = _placed(self._source.read(origin), fresh)
             fresh.delete()  # So that one parameter at a time is there twice.
         return traverse_util.unflatten_dict(flat, sep='/')
 

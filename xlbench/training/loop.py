@@ -102,7 +102,7 @@ class Trainer:
         self.log.rewind(0)  # What a process wrote that died before its first checkpoint.
 
     def _doubt(self, step: int, progress: Progress) -> str:
-        """What a checkpoint of this run cannot say of its progress, in words."""
+        """Says which part of a checkpoint's progress is impossible in this run."""
         if unknown := set(progress.due) - set(self.experiment.evals):
             return f'its evaluations that are due are {", ".join(map(repr, sorted(unknown)))}'
         return progress.doubt(step, self._begun)
@@ -132,7 +132,7 @@ class Trainer:
         return self._begun[stage]
 
     def _divide_best(self, stage: str, first_step: int) -> None:
-        """Says what is lost where the best of all stages was kept, as earlier versions did.
+        """Gives the best checkpoint of all stages, which earlier versions kept, to its stage.
 
         Of a stage before, it stays that stage's; the best of this one begins with what comes.
         """
@@ -206,17 +206,17 @@ class Trainer:
             process_index=share,
             process_count=shares,
         )
-        train_step = train_step_lib.TrainStep(
+        step = train_step_lib.make_train_step(
             experiment.model,
             experiment.objective,
             tx,
             schedule,
             experiment.mask,
-            self.rng,
             first_step=first_step,
             accumulate=config.accumulate,
-            compiling=self._compiling,
-            on_compile=self._compiled,
+        )
+        train_step = train_step_lib.TrainStep(
+            step, self.rng, compiling=self._compiling, on_compile=self._compiled
         )
         shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
         for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
@@ -239,7 +239,7 @@ class Trainer:
         memory.check_step(step.memory, self.experiment.mesh, self.config)
 
     def _params_for(self, stage: str) -> Params:
-        """What a stage starts from."""
+        """Returns the parameters that a stage starts from."""
         if self.state is None:
             return self._first_params()
         before = self.progress.chosen.get(self.progress.stage)
@@ -302,7 +302,7 @@ class Trainer:
                 self._leave_out(flight)
 
     def _leave_out(self, flight: Flight) -> None:
-        """Says what was not finite, and writes it down with its examples.
+        """Writes down a step that was not finite, with its examples.
 
         Raises:
           UserError: config.nonfinite.skip does not allow as many of them.

@@ -277,7 +277,7 @@ SCORES_AT_ONCE = 2**25
 
 
 class Contrast(NamedTuple):
-    """How well each message finds its own reply, each [rows], 0 for padding rows."""
+    """Losses of messages and whether each finds its own reply, [rows]; 0 for padding rows."""
 
     loss: jax.Array  # Nats.
     correct: jax.Array  # 1 where no other reply has a higher score, nor an equal one before it.
@@ -334,22 +334,22 @@ def contrastive(
         # Operands rounded to bfloat16, times 100, would be wrong by tenths of a nat.
         dims = (((2,), (1,)), ((), ()))
         scores = lax.dot_general(vectors, right, dims, precision=lax.Precision.HIGHEST)
-        own = own_id[..., None] == ids  # [groups, size, rows]
-        gold = jnp.sum(jnp.where(own, scores, 0.0), axis=-1)
+        is_own = own_id[..., None] == ids  # [groups, size, rows]
+        gold = jnp.sum(jnp.where(is_own, scores, 0.0), axis=-1)
         other = own_key[..., None] != keys
-        by_row = jnp.where((own | other) & real, scores, MASKED)
+        by_row = jnp.where((is_own | other) & real, scores, MASKED)
         if kind != 'softmax':
-            counted = other if kind == 'sym_paper' else own | other
+            counted = other if kind == 'sym_paper' else is_own | other
             by_column = jnp.where(counted & is_real[..., None], scores, MASKED)
             log_columns = jnp.logaddexp(log_columns, jax.nn.logsumexp(by_column, axis=(0, 1)))
-        found = jnp.argmax(by_row, axis=-1) == own_id
-        return log_columns, jnp.stack([jax.nn.logsumexp(by_row, axis=-1), gold, found], axis=-1)
+        correct = jnp.argmax(by_row, axis=-1) == own_id
+        return log_columns, jnp.stack([jax.nn.logsumexp(by_row, axis=-1), gold, correct], axis=-1)
 
     chunks = _chunks((left * scale, ids, real, keys), chunk_size, groups)
     if chunks[0].shape[0] > 1:
         of_chunk = jax.checkpoint(of_chunk, prevent_cse=False)  # A loop's body is not merged.
-    log_columns, found = _over_chunks(of_chunk, jnp.full(rows, MASKED, jnp.float32), chunks)
-    log_rows, gold, correct = jnp.moveaxis(_unchunk(found, rows), -1, 0)
+    log_columns, sums = _over_chunks(of_chunk, jnp.full(rows, MASKED, jnp.float32), chunks)
+    log_rows, gold, correct = jnp.moveaxis(_unchunk(sums, rows), -1, 0)
     if kind == 'softmax':
         loss = log_rows - gold
     elif kind == 'bidirectional':

@@ -87,7 +87,7 @@ def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> 
 
 
 def of_training(config: ConfigDict) -> str:
-    """What makes a train step of a config smaller, in words."""
+    """Says in words how to make the train step of a config smaller."""
     batches = config.batches
     choices = [f'take a smaller config.batches.batch_size (now {batches.batch_size:,}) or lengths']
     if config.objective.name == 'retrieval':
@@ -111,7 +111,7 @@ def advising(advice: str) -> Iterator[None]:
 
 
 def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
-    """What the run of a checked config holds.
+    """Yields the memory that the run of a checked config needs.
 
     Args:
       config: of a run.

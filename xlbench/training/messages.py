@@ -71,7 +71,7 @@ def data_table(
 
 
 def compile_line(step: TrainStep, mesh: Mesh) -> str:
-    """How long the step took to compile, and the memory that it takes of each device."""
+    """Says how long the step took to compile, and how much memory it takes of each device."""
     line = f'compiled the train step in {logs.duration(step.compile_seconds[-1])}'
     if len(step.compile_seconds) > 1:
         line += f' (batch shape {len(step.compile_seconds)})'
@@ -83,7 +83,7 @@ def compile_line(step: TrainStep, mesh: Mesh) -> str:
 
 
 def headline(scores: Mapping[str, Mapping[str, float]], best: str) -> str:
-    """What a line has room for of an evaluation's means; metrics.jsonl has all scores.
+    """Picks the means of an evaluation that a line has room for; metrics.jsonl has all scores.
 
     The loss, the score that chooses the best checkpoint, the main one of each task, and the first
     table of the paper that there is a score of. All scores of a task that is no benchmark's.

@@ -63,10 +63,12 @@ def build(
     rate = make_schedule(
         schedule, learning_rate, warmup, num_steps, final_fraction, decay_rate, decay_steps
     )
-    own, common = (list(inspect.signature(f).parameters)[1:] for f in (OPTIMIZERS[name], build))
-    allowed = {*own, *common} - {'num_steps', 'options'}
+    specific, common = (
+        list(inspect.signature(function).parameters)[1:] for function in (OPTIMIZERS[name], build)
+    )
+    allowed = {*specific, *common} - {'num_steps', 'options'}
     for key in options:
-        if key not in own:
+        if key not in specific:
             raise unknown(f'key of optimizer {name!r}', key, allowed)
     tx = OPTIMIZERS[name](rate, **options)
     if clip_norm:

@@ -191,6 +191,10 @@ def state_like(
     return TrainState(step, params, opt_state_like(tx, params, mask))
 
 
+# (state, batch, rng) -> the next state, and the metrics of the step
+StepFunction = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, dict[str, jax.Array]]]
+
+
 class CompiledMemory(Protocol):
     """The compiler's account of a program's memory on each device, in bytes."""
 
@@ -206,7 +210,7 @@ class TrainStep:
     It compiles once for each shape of batch, which is once for a run without length buckets.
 
     Args:
-      model, objective, tx, schedule, mask, first_step, accumulate: see `make_train_step`.
+      step: what `make_train_step` returns.
       rng: folded with the number of the step.
       on_compile: called after each compilation.
       compiling: gives a context for each compilation, from a word for it.
@@ -219,22 +223,13 @@ class TrainStep:
 
     def __init__(
         self,
-        model: nn.Module,
-        objective: Objective,
-        tx: optax.GradientTransformation,
-        schedule: optax.Schedule,
-        mask: Mask,
+        step: StepFunction,
         rng: jax.Array,
         *,
-        first_step: int = 0,
-        accumulate: int = 1,
         on_compile: Callable[['TrainStep'], None] = lambda step: None,
         compiling: Callable[[str], AbstractContextManager] = contextlib.nullcontext,
     ):
-        self._step = make_train_step(
-            model, objective, tx, schedule, mask, first_step=first_step, accumulate=accumulate
-        )
-        self._rng = rng
+        self._step, self._rng = step, rng
         self._compiled: dict[tuple[tuple[int, ...], ...], jax.stages.Compiled] = {}
         self._on_compile, self._compiling = on_compile, compiling
         self.compile_seconds: list[float] = []
@@ -250,8 +245,7 @@ class TrainStep:
 
     def _compile(self, state: TrainState, batch: Batch) -> jax.stages.Compiled:
         start = time.monotonic()
-        shardings = jax.tree.map(lambda leaf: leaf.sharding, state)
-        step = jax.jit(self._step, donate_argnums=0, out_shardings=(shardings, None))
+        step = jitted(self._step, state)
         with self._compiling('compiling'), partitioning.activate(state.step.sharding.mesh):
             compiled = step.lower(state, batch, self._rng).compile()
         self.compile_seconds.append(time.monotonic() - start)
@@ -259,6 +253,17 @@ class TrainStep:
         self.flops = (compiled.cost_analysis() or {}).get('flops')
         self._on_compile(self)
         return compiled
+
+
+def jitted(step: StepFunction, state: TrainState) -> jax.stages.Wrapped:
+    """The step under jit: it consumes a state that lies as this one does, and so does its result.
+
+    Args:
+      step: what `make_train_step` returns.
+      state: of arrays, or of shapes with shardings.
+    """
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, state)
+    return jax.jit(step, donate_argnums=0, out_shardings=(shardings, None))
 
 
 def make_train_step(
@@ -270,7 +275,7 @@ def make_train_step(
     *,
     first_step: int = 0,
     accumulate: int = 1,
-) -> Callable[[TrainState, Batch, jax.Array], tuple[TrainState, dict[str, jax.Array]]]:
+) -> StepFunction:
     """The step as a pure function of (state, batch, rng).
 
     The loss is the sum over the batch divided by the batch's weight once, so that neither the

@@ -27,7 +27,7 @@ class DamagedCheckpoint(UserError):
 
 
 def folder_of(workdir: str, step: int) -> pathlib.Path:
-    """Where a checkpoint lies."""
+    """Returns the folder of a checkpoint."""
     return pathlib.Path(workdir).absolute() / 'checkpoints' / str(step)
 
 
@@ -75,7 +75,7 @@ def read_progress(workdir: str, step: int) -> Progress:
 
 
 def damage(workdir: str, step: int) -> str:
-    """What is wrong with a checkpoint, in words; '' if all of it but the arrays is as written.
+    """Says in words how a checkpoint is damaged; '' if all of it but the arrays is as written.
 
     Raises:
       UserError: one of its files is a link that leads out of the workdir, or no file.
@@ -110,7 +110,7 @@ def set_aside(workdir: str, step: int) -> str:
 
 
 def damage_in(error: BaseException | None, folder: pathlib.Path) -> str:
-    """What a reader says of altered files, shortened; '' if the error has another cause."""
+    """Returns what a reader says of altered files, cut short; '' if the error has another cause."""
     text = ' '.join(f'{error}'.split())
     if isinstance(error, Damage):
         return text

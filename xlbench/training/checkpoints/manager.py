@@ -89,7 +89,7 @@ class _Manager(ocp.CheckpointManager):
     """
 
     def reached_preemption(self, step: int) -> bool:
-        """Not its business."""
+        """Returns False: the run itself asks whether it has to end."""
         return False
 
 
@@ -151,11 +151,11 @@ class Checkpoints:
         Raises:
           UserError: there were checkpoints, and none is whole. To begin from nothing is a choice.
         """
-        found = self._set_damaged_aside(say, doubt) if jax.process_index() == 0 else None
-        found = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if found is None else found)))
+        step = self._set_damaged_aside(say, doubt) if jax.process_index() == 0 else None
+        step = int(multihost_utils.broadcast_one_to_all(np.int32(-1 if step is None else step)))
         self._manager.reload()
-        if found >= 0:
-            return found
+        if step >= 0:
+            return step
         folder = pathlib.Path(self._workdir) / 'damaged'
         if any(folder.glob('*')):
             raise UserError(
@@ -306,7 +306,7 @@ class Checkpoints:
         return self._manager.directory / f'{self._saving}.orbax-checkpoint-tmp'
 
     def _write_record(self) -> None:
-        """Called on process 0, right before the checkpoint gets its final name."""
+        """Writes the record of a checkpoint, on process 0, right before it gets its final name."""
         record.write(self._unfinished, *self._noted)
 
     def _barrier(self, *, key: str, timeout_ms: int) -> None:
@@ -315,8 +315,8 @@ class Checkpoints:
         Orbax's thread waits for them with its error in hand, which would be seen only when they
         gave up waiting for the files of this process.
         """
-        own = threading.current_thread() is threading.main_thread()
-        if own or sys.exception() is None:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main or sys.exception() is None:
             self._wait_for_others(key=key, timeout_ms=timeout_ms)
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: how far its run had come, and checksums of all that is in it.
+"""The record of a checkpoint: how far its run had come, and checksums of all that is in it.
 
   <workdir>/checkpoints/<step>/checkpoint.json
     {"sha256": "...",                                   of every byte behind this line
@@ -39,7 +39,7 @@ _Size = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 
 class Position(msgspec.Struct):
-    """Where the next batch stands in the feed of a stage; see `TrainBatches.position`.
+    """The place of the next batch in the feed of a stage; see `TrainBatches.position`.
 
     Attributes:
       window: number of the window.
@@ -52,7 +52,7 @@ class Position(msgspec.Struct):
     feed: Sum | msgspec.UnsetType = msgspec.UNSET
 
     def place(self) -> dict[str, int]:
-        """As `TrainBatches` takes it."""
+        """Returns the position as `TrainBatches` takes it."""
         return msgspec.to_builtins(self)
 
 
@@ -69,7 +69,7 @@ class Best(msgspec.Struct):
 
 
 class Progress(msgspec.Struct):
-    """How far a run has come; saved with every checkpoint.
+    """The progress of a run, saved with every checkpoint.
 
     Attributes:
       stage: the one that is trained; '' if no run of ours has trained the parameters.
@@ -91,7 +91,7 @@ class Progress(msgspec.Struct):
     chosen: dict[str, Count] = {}
 
     def doubt(self, step: int, begun: Mapping[str, int] | None = None) -> str:
-        """What cannot be so in a checkpoint of `step`, in words; '' if all of it can.
+        """Says which part of this progress is impossible at `step`; '' if none is.
 
         Args:
           step: of the checkpoint.
@@ -204,7 +204,7 @@ def parse(data: bytes) -> Record:
 
 
 def _read_earlier(folder: pathlib.Path) -> Record:
-    """What earlier versions wrote into three files, of which two may be missing."""
+    """Reads the three files of earlier versions, of which two may be missing."""
     progress = _parse(_bytes(folder, 'progress/metadata'), Progress, 'progress/metadata')
     sums: dict[str, int] = {}
     sizes: dict[str, int] = {}
@@ -217,7 +217,7 @@ def _read_earlier(folder: pathlib.Path) -> Record:
 
 
 def damage(folder: str | os.PathLike, step: int) -> str:
-    """What is wrong with a checkpoint, in words; '' if all of it but the arrays is as written.
+    """Says in words how a checkpoint is damaged; '' if all of it but the arrays is as written.
 
     Args:
       folder: of the checkpoint.

@@ -1,4 +1,4 @@
-"""What a model is trained for: one file an objective. contract.py says what an objective is.
+"""Objectives of training, one file each; contract.py says what an objective is.
 
 A new objective is a file: `ranking.py` with the class `Ranking` is what the config
 objective=dict(name='ranking') trains for.

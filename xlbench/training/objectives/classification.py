@@ -76,7 +76,7 @@ class Classification:
     def logits(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None = None
     ) -> jax.Array:
-        """Of each row [batch, labels], or of each token [batch, inputs, labels]; float32."""
+        """Returns logits of rows [batch, labels] or tokens [batch, inputs, labels], float32."""
         optional = type_ids(model, batch)
         if 'encoder_positions' in batch:  # Of rows that hold several examples.
             optional['positions'] = batch['encoder_positions']
@@ -94,8 +94,8 @@ class Classification:
     ) -> tuple[jax.Array, jax.Array]:
         """Logits [..., labels] and losses [...] of each row, or of each token."""
         logits = self.logits(model, params, batch, rng)
-        own = jnp.take_along_axis(logits, batch['labels'][..., None], axis=-1)[..., 0]
-        return logits, jax.nn.logsumexp(logits, axis=-1) - own
+        gold = jnp.take_along_axis(logits, batch['labels'][..., None], axis=-1)[..., 0]
+        return logits, jax.nn.logsumexp(logits, axis=-1) - gold
 
 
 def type_ids(model: nn.Module, batch: Batch) -> dict[str, jax.Array]:

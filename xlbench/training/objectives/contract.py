@@ -12,7 +12,7 @@ Batch = Mapping[str, jax.Array]
 
 
 class Objective(Protocol):
-    """What the loop, the step, the evaluators and a plan know of an objective.
+    """An objective, as the loop, the step, the evaluators and a plan know it.
 
     The constructor's arguments are the block config.objective, beside its name. What a class says
     of itself are literals: they are read from its source before jax is imported.
