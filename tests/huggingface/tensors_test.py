@@ -122,35 +122,34 @@ def one_line(error):
 
 
 def test_truncated_safetensors(tmp_path):
-    """The error names the file and the first tensor that is not whole."""
     file = tmp_path / 'model.safetensors'
     arrays = {name: np.full((4, 5), i, np.float32) for i, name in enumerate('abc')}
     tensors.write(tmp_path, specs(arrays))
     whole = file.read_bytes()
-    for cut, message in (
-        (len(whole) - 1, f'{file}: tensor c ends beyond the file'),
-        (len(whole) - 100, f'{file}: tensor b ends beyond the file'),
-        (40, f'{file} is no safetensors file, or is cut short in its header'),
-        (3, f'{file} is no safetensors file'),
-        (0, f'{file} is no safetensors file'),
+    for cut, reason in (
+        (len(whole) - 1, 'incomplete metadata, file not fully covered'),
+        (len(whole) - 100, 'incomplete metadata, file not fully covered'),
+        (40, 'invalid header length'),
+        (3, 'header too small'),
+        (0, 'header too small'),
     ):
         file.write_bytes(whole[:cut])
         with pytest.raises(errors.UserError) as error:
             tensors.find(tmp_path)
-        assert one_line(error).startswith(message)
+        assert one_line(error).startswith(f'{file} is no whole safetensors file ({reason})')
 
 
 @pytest.mark.parametrize(
     'entry, message',
     [
-        ({'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [0, 8]}, 'needs 16 bytes and has 8'),
-        ({'dtype': 'F32', 'shape': [1 << 60], 'data_offsets': [0, 1 << 62]}, 'ends beyond'),
-        ({'dtype': 'F32', 'shape': [-1], 'data_offsets': [0, -4]}, 'has a broken entry'),
-        ({'dtype': 'F32', 'shape': [True], 'data_offsets': [0, 4]}, 'has a broken entry'),
-        ({'dtype': 'F32', 'shape': 3, 'data_offsets': [0, 12]}, 'has a broken entry'),
-        ({'dtype': 'F32', 'shape': [1]}, 'has a broken entry'),
-        ([], 'has a broken entry'),
-        ({'dtype': 'F8_E4M3', 'shape': [1], 'data_offsets': [0, 1]}, "is of type 'F8_E4M3'"),
+        ({'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [0, 8]}, 'invalid shape, data type'),
+        ({'dtype': 'F32', 'shape': [1 << 60], 'data_offsets': [0, 1 << 62]}, 'overflow computing'),
+        ({'dtype': 'F32', 'shape': [-1], 'data_offsets': [0, -4]}, 'expected usize'),
+        ({'dtype': 'F32', 'shape': [True], 'data_offsets': [0, 4]}, 'expected usize'),
+        ({'dtype': 'F32', 'shape': 3, 'data_offsets': [0, 12]}, 'expected a sequence'),
+        ({'dtype': 'F32', 'shape': [1]}, 'missing field `data_offsets`'),
+        ([], 'invalid length 0'),
+        ({'dtype': 'F8_E4M3', 'shape': [16], 'data_offsets': [0, 16]}, "is of type 'F8_E4M3'"),
     ],
 )
 def test_forged_safetensors(tmp_path, entry, message):
@@ -159,9 +158,9 @@ def test_forged_safetensors(tmp_path, entry, message):
     file.write_bytes(struct.pack('<Q', len(head)) + head + bytes(16))
     with pytest.raises(errors.UserError, match=message) as error:
         tensors.find(tmp_path)
-    assert one_line(error).startswith(f'{file}: tensor t ')
+    assert one_line(error).startswith(str(file))
     file.write_bytes(struct.pack('<Q', 1 << 62) + head)
-    with pytest.raises(errors.UserError, match='is no safetensors file'):
+    with pytest.raises(errors.UserError, match='is no whole safetensors file'):
         tensors.find(tmp_path)
 
 
@@ -384,15 +383,15 @@ def test_zip_members(tmp_path):
 @pytest.mark.parametrize(
     'offsets, size, message',
     [
-        (([0, 8], [4, 12]), 12, 'tensor b begins at byte 4, and the one before it ends at 8'),
-        (([0, 8], [12, 20]), 20, 'tensor b begins at byte 12, and the one before it ends at 8'),
-        (([4, 12], [12, 20]), 20, 'tensor a begins at byte 4, and the one before it ends at 0'),
-        (([0, 8], [8, 16]), 17, 'holds more than its tensors'),
+        (([0, 8], [4, 12]), 12, 'invalid offset for tensor `b`'),
+        (([0, 8], [12, 20]), 20, 'invalid offset for tensor `b`'),
+        (([4, 12], [12, 20]), 20, 'invalid offset for tensor `a`'),
+        (([0, 8], [8, 16]), 17, 'file not fully covered'),
         (([0, 8], [8, 16]), 16, ''),
     ],
 )
 def test_tensors_fill_a_safetensors_file(tmp_path, offsets, size, message):
-    """The library refuses the same files."""
+    """None shares bytes with another, and no bytes are hidden between them."""
     entries = {
         name: {'dtype': 'F32', 'shape': [2], 'data_offsets': place}
         for name, place in zip('ab', offsets, strict=True)
@@ -414,7 +413,7 @@ def test_a_shape_of_many_dimensions_is_refused_at_once(tmp_path):
     entry = {'dtype': 'F32', 'shape': [1] * 100_000, 'data_offsets': [0, 4]}
     head = json.dumps({'t': entry}).encode()
     (tmp_path / 'model.safetensors').write_bytes(struct.pack('<Q', len(head)) + head + bytes(4))
-    with pytest.raises(errors.UserError, match='length <= 64'):
+    with pytest.raises(errors.UserError, match='has 100000 axes; at most 64 are allowed'):
         tensors.find(tmp_path)
 
 

@@ -5,8 +5,8 @@
   google/mt5-base@REVISION    a branch, tag or commit
 
 Of a hub repository only the files named below are fetched: never code, and no pickle but
-pytorch_model.bin, which `tensors` reads without running it. An interrupted download goes on where
-it stopped, and with HF_HUB_OFFLINE=1 nothing is asked for that is in the cache.
+pytorch_model.bin, which `torch_pickles` reads without running it. An interrupted download goes on
+where it stopped, and with HF_HUB_OFFLINE=1 nothing is asked for that is in the cache.
 """
 
 import os
