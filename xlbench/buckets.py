@@ -40,7 +40,6 @@ import collections
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from xlbench import errors, locks
 from xlbench.benchmarks import languages
@@ -77,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
+def _command(
+    commands: argparse._SubParsersAction, name: str, what: str
+) -> argparse.ArgumentParser:
     return commands.add_parser(name, help=what, description=what)
 
 
@@ -102,21 +103,21 @@ def _check(flags: argparse.Namespace) -> int:
         except UserError as error:
             unreadable += 1
             print(f'{file}\tunreadable\t{error}')
-    found = list(problems(buckets))
-    for problem in found:
+    wrong = list(problems(buckets))
+    for problem in wrong:
         print(problem.bucket, problem.kind, problem.detail, sep='\t')
-    print(_table(buckets, found))
+    print(_table(buckets, wrong))
     print(
         f'{len(paths)} files, {unreadable} of them unreadable; {len(buckets)} buckets, '
-        f'{len({problem.bucket for problem in found})} of them not as the paper says'
+        f'{len({problem.bucket for problem in wrong})} of them not as the paper says'
     )
     return 1 if unreadable else 0
 
 
-def _table(buckets: Sequence[Bucket], found: Sequence[Problem]) -> str:
+def _table(buckets: Sequence[Bucket], wrong: Sequence[Problem]) -> str:
     """Of each task and K: buckets, examples, and buckets with each kind of problem."""
-    having = {(problem.bucket, problem.kind) for problem in found}
-    wrong = {problem.bucket for problem in found}
+    having = {(problem.bucket, problem.kind) for problem in wrong}
+    wrong_buckets = {problem.bucket for problem in wrong}
     groups = collections.defaultdict(list)
     for bucket in buckets:
         groups[bucket.task, bucket.shots].append(bucket)
@@ -128,7 +129,7 @@ def _table(buckets: Sequence[Bucket], found: Sequence[Problem]) -> str:
             len({bucket.lang for bucket in group}),
             len(group),
             sum(len(bucket.examples) for bucket in group),
-            sum(name not in wrong for name in names),
+            sum(name not in wrong_buckets for name in names),
             *(sum((name, kind) in having for name in names) for kind in KINDS),
         ]
         rows.append((task, *map(str, numbers)))

@@ -36,12 +36,17 @@ import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xlbench import benchmarks, errors, files, locks, names
 from xlbench.data import features, outputs, prepared
 from xlbench.errors import UserError
+from xlbench.files import Json
 from xlbench.reporting import results
+
+if TYPE_CHECKING:  # They load for half a second, which a slip need not wait for.
+    from xlbench import metrics
+    from xlbench.metrics.contract import Spec, Target
 
 _TAG_FORMATS = ('conll', 'conllu')
 _TAG_METRICS = ('chunk_f1', 'tag_accuracy')
@@ -63,7 +68,7 @@ class _Asked(NamedTuple):
 
     task: str
     references: outputs.References
-    specs: Sequence[Mapping[str, Any]] | None
+    specs: 'Sequence[Spec] | None'
     lang: str | None
     tags: bool
     headline: str = ''
@@ -199,7 +204,7 @@ def _open(args: argparse.Namespace) -> prepared.Prepared:
     """The prepared task and split, of whichever vocabulary: its texts are the same."""
     root, vocabulary, sample = args.root, args.vocabulary, args.sample
     if args.like:
-        about = files.read_json(pathlib.Path(args.like) / 'config.json', dict[str, Any])
+        about: dict[str, Json] = files.read_json(pathlib.Path(args.like) / 'config.json', dict)
         config = about.get('config')
         data = config.get('data') if isinstance(config, dict) else None
         if not isinstance(data, dict) or not isinstance(data.get('root'), str):
@@ -231,7 +236,9 @@ def _open(args: argparse.Namespace) -> prepared.Prepared:
     )
 
 
-def _compared(asked: _Asked, n_best: Sequence[Sequence[str]]) -> tuple[list[Any], list[list[Any]]]:
+def _compared(
+    asked: _Asked, n_best: Sequence[Sequence[str]]
+) -> 'tuple[list[Target], list[list[str]]]':
     """Targets and predictions as metrics take them: what a task's postprocessor makes of them."""
     targets = asked.references.targets
     if asked.source is not None:
@@ -243,7 +250,7 @@ def _compared(asked: _Asked, n_best: Sequence[Sequence[str]]) -> tuple[list[Any]
     return [row if several else row[0] for row in targets], [list(texts) for texts in n_best]
 
 
-def _suite(args: argparse.Namespace, asked: _Asked) -> Any:
+def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
     """The metrics that are named, or the task's."""
     from xlbench import metrics  # They load for half a second, which a slip need not wait for.
     from xlbench.metrics import named
@@ -278,12 +285,12 @@ def _lines(
     references: outputs.References,
     n_best: Sequence[Sequence[str]],
     per_example: Sequence[Mapping[str, float]],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Json]]:
     """The lines of predictions.jsonl."""
     lines = []
     for i, (texts, scores) in enumerate(zip(n_best, per_example, strict=True)):
         targets = references.targets[i]
-        line: dict[str, Any] = {
+        line: dict[str, Json] = {
             'id': references.ids[i],
             'input': references.inputs[i],
             'target': targets[0],
@@ -312,7 +319,7 @@ def _check_workdir(workdir: pathlib.Path, system: str, seed: int) -> None:
                 f'{workdir} is there and holds no scores of xlbench.score; name another'
             )
         return
-    about = files.read_json(path, dict[str, Any])
+    about: dict[str, Json] = files.read_json(path, dict)
     if 'scored' not in about:
         raise UserError(f'{workdir} is the workdir of a run; name another --workdir')
     config = about.get('config')
@@ -328,8 +335,8 @@ def _write(
     workdir: pathlib.Path,
     args: argparse.Namespace,
     asked: _Asked,
-    facts: Mapping[str, Any],
-    lines: Sequence[Mapping[str, Any]],
+    facts: Mapping[str, Json],
+    lines: Sequence[Mapping[str, Json]],
 ) -> pathlib.Path:
     """Writes the result, and config.json: what was scored so far. Returns the result's folder."""
     from xlbench import config as config_lib  # It loads for longer than a slip may wait.
@@ -337,7 +344,7 @@ def _write(
     origin = {'file': args.predictions, 'sha256': outputs.sha256(args.predictions)}
     of_references = asked.references.facts
     path = workdir / 'config.json'
-    before = files.read_json(path, dict[str, Any]) if path.is_file() else {}
+    before: dict[str, Json] = files.read_json(path, dict) if path.is_file() else {}
     place = f'{asked.task}/{args.split}'
     is_sample = 'sample' in (of_references['data'], before.get('data'))
     about = {

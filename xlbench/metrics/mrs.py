@@ -161,23 +161,6 @@ class MrsRouge:
         rows = pairs.check_n_best(targets, predictions)
         return [self._best(target, row) for target, row in zip(targets, rows, strict=True)]
 
-    def choose_in_file(self, lines: Iterable[str]) -> list[Best | None]:
-        """What `choose` gives, of the lines of a file that eval.py reads.
-
-        Args:
-            lines: A message, a reference and predictions with TABs between them. An empty message
-                moves the other columns to the left, as it does in eval.py.
-        """
-        best = []
-        for number, line in enumerate(lines, 1):
-            _, *texts = line.lower().strip().split('\t')
-            if not texts:
-                raise errors.UserError(
-                    f'line {number} has no TAB; a line is message, reference, predictions'
-                )
-            best.append(self._best(texts[0], texts[1:]))
-        return best
-
     def summarise(self, best: Iterable[Best | None]) -> dict[str, dict[str, float] | float]:
         """What eval.py prints, 0 to 1.
 
@@ -218,8 +201,8 @@ class MrsRouge:
         while texts and not texts[-1].strip():
             texts.pop()  # The end of a line is stripped before it is split into columns.
         texts = [self._cut(tokenize(text)) for text in texts[: self.nbest]] or [_EMPTY]
-        wanted = _ngrams(sentences, self.ngrams)
-        rouges = [_rouge_n(_ngrams(_sentences(text), self.ngrams), wanted) for text in texts]
+        target_ngrams = _ngrams(sentences, self.ngrams)
+        rouges = [_rouge_n(_ngrams(_sentences(text), self.ngrams), target_ngrams) for text in texts]
         sums = [_weighted([rouge.f for rouge in row]) for row in rouges]
         best = sums.index(max(sums))  # The first of equals.
         rouge_n = rouges[best]
@@ -292,8 +275,8 @@ def _validation_rouge(target: str, predictions: Sequence[str]) -> dict[str, floa
         # Of what is empty or a single dot, every character is a word.
         return _ngrams(_sentences(text) or list(text or _EMPTY), 'set')
 
-    wanted = ngrams(target)
-    rouges = [_rouge_n(ngrams(text), wanted) for text in predictions]
+    reference = ngrams(target)
+    rouges = [_rouge_n(ngrams(text), reference) for text in predictions]
     best = [100.0 * max(rouge.f for rouge in each) for each in zip(*rouges, strict=True)]
     return {
         'mrs_validation_rouge': sum(
@@ -316,12 +299,12 @@ def _ngrams(sentences: Iterable[Iterable[str]], kind: str) -> list[set | collect
 
 
 def _rouge_n(
-    ngrams: Sequence[set | collections.Counter], wanted: Sequence[set | collections.Counter]
+    ngrams: Sequence[set | collections.Counter], reference: Sequence[set | collections.Counter]
 ) -> list[Rouge]:
     """ROUGE-1, -2 and -3 of a prediction with the n-grams of a reference."""
     return [
-        _rouge(_size(own & other), _size(own), _size(other))
-        for own, other in zip(ngrams, wanted, strict=True)
+        _rouge(_size(of_text & other), _size(of_text), _size(other))
+        for of_text, other in zip(ngrams, reference, strict=True)
     ]
 
 
@@ -334,15 +317,16 @@ def _size(ngrams: set | collections.Counter) -> int:
     return ngrams.total() if isinstance(ngrams, collections.Counter) else len(ngrams)
 
 
-def _rouge(overlap: int, size: int, wanted: int) -> Rouge:
-    p, r = overlap / max(size, 1), overlap / max(wanted, 1)
+def _rouge(overlap: int, size: int, reference_size: int) -> Rouge:
+    p, r = overlap / max(size, 1), overlap / max(reference_size, 1)
     return Rouge(2.0 * (p * r / (p + r + 1e-8)), p, r)
 
 
-def _rouge_l(sentences: Sequence[list[str]], wanted: Sequence[list[str]]) -> Rouge:
+def _rouge_l(sentences: Sequence[list[str]], reference: Sequence[list[str]]) -> Rouge:
     """Different words in common subsequences of any two sentences, over all different words."""
-    common = [_common_subsequence(theirs, ours) for theirs in wanted for ours in sentences]
-    sizes = [len({word for sentence in side for word in sentence}) for side in (sentences, wanted)]
+    common = [_common_subsequence(theirs, ours) for theirs in reference for ours in sentences]
+    sides = (sentences, reference)
+    sizes = [len({word for sentence in side for word in sentence}) for side in sides]
     return _rouge(len(set().union(*common)), *sizes)
 
 
@@ -357,13 +341,13 @@ def _common_subsequence(x: Sequence[str], y: Sequence[str]) -> set[str]:
         for j, other in enumerate(y):
             row.append(above[j] + 1 if word == other else max(above[j + 1], row[j]))
         lengths.append(row)
-    found, i, j = set(), len(x), len(y)
+    common, i, j = set(), len(x), len(y)
     while i and j:
         if x[i - 1] == y[j - 1]:
             i, j = i - 1, j - 1
-            found.add(x[i])
+            common.add(x[i])
         elif lengths[i - 1][j] > lengths[i][j - 1]:
             i -= 1
         else:
             j -= 1
-    return found
+    return common

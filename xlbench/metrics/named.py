@@ -1,12 +1,12 @@
 """Metrics by the names that a command line gives them."""
 
 from collections.abc import Callable
-from typing import Any
 
 from xlbench import errors
 from xlbench.errors import UserError
 from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
+from xlbench.metrics.contract import Metric, Spec
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
@@ -15,7 +15,7 @@ from xlbench.metrics.specs import to_spec
 from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 
 # Of texts in a language, and of anything.
-_OF_LANGUAGE: dict[str, Callable[[str], Any]] = {
+_OF_LANGUAGE: dict[str, Callable[[str], Metric]] = {
     'multilingual_rouge': MultilingualRouge,
     'sacrebleu': SacreBleu.for_language,
     'distinct': Distinct.for_language,
@@ -24,7 +24,7 @@ _OF_LANGUAGE: dict[str, Callable[[str], Any]] = {
     'mrs_rouge': MrsRouge,
     'ter': Ter.for_language,
 }
-_OTHERS: dict[str, Callable[[], Any]] = {
+_OTHERS: dict[str, Callable[[], Metric]] = {
     'chrf': ChrF,
     'chrf++': ChrFPlusPlus,
     'classification': Classification,
@@ -35,7 +35,7 @@ _OTHERS: dict[str, Callable[[], Any]] = {
 NAMES = tuple(sorted({*_OF_LANGUAGE, *_OTHERS}))
 
 
-def spec(name: str, lang: str | None) -> dict[str, Any]:
+def spec(name: str, lang: str | None) -> Spec:
     """The metric of a name, as manifests keep it.
 
     Args:

@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
 import regex
 
 from xlbench import errors
@@ -157,7 +156,7 @@ class MultilingualRouge:
     A target may be several references, a list of texts: of each score the one with the best F1
     counts, as in rouge_score's score_multi.
 
-    (The official command line prints the median of bootstrap means instead, unseeded: `bootstrap`.)
+    (The official command line prints the median of bootstrap means instead, unseeded.)
 
     Attributes:
         lang: ISO code such as 'de', or the scorer's English name such as 'german'. None takes
@@ -263,58 +262,3 @@ def _scorer_name(lang: str | None) -> str | None:
         hint = f'A{languages.HOW_TO_ADD[1:]}'
         raise errors.unknown('language', lang, [*languages.LANGUAGES, *names], hint)
     return languages.LANGUAGES[lang].name
-
-
-def bootstrap(
-    scores: Sequence[dict[str, dict[str, float]]],
-    seed: int,
-    n: int = 1000,
-    confidence: float = 0.95,
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Confidence interval of the corpus means, as the official command line draws it.
-
-    Args:
-        scores: What `score_pairs` returned.
-        seed: Of the resamples. Types are resampled one after the other from one stream.
-        n: Resamples of the corpus.
-        confidence: Share of resampled means between low and high.
-
-    Returns:
-        {'rouge1': {'low': {'precision': ..., 'recall': ..., 'fmeasure': ...}, 'mid', 'high'}, ...}
-        where mid is the median of the resampled means, which is not quite their mean.
-    """
-    if not scores:
-        raise errors.UserError('no scores to resample')
-    rng = np.random.RandomState(seed)  # The generator of the official scorer.
-    tail = (1 - confidence) / 2
-    result = {}
-    for kind in scores[0]:
-        fields = list(scores[0][kind])
-        values = np.array([[score[kind][f] for f in fields] for score in scores])
-        # values: [examples, fields]; means: [n, fields].
-        means = np.stack(
-            [values[rng.choice(len(values), size=len(values))].mean(axis=0) for _ in range(n)]
-        )
-        rows = np.percentile(means, [100 * tail, 50, 100 * (1 - tail)], axis=0)
-        result[kind] = {
-            level: dict(zip(fields, row.tolist(), strict=True))
-            for level, row in zip(('low', 'mid', 'high'), rows, strict=True)
-        }
-    return result
-
-
-def to_csv(scores: Sequence[dict[str, dict[str, float]]]) -> str:
-    """Scores of each example as the official command line prints them with --aggregate=false.
-
-    Args:
-        scores: What `score_pairs` returned.
-
-    Returns:
-        A header id,rouge1-P,rouge1-R,rouge1-F,... and a line per example.
-    """
-    fields = {'P': 'precision', 'R': 'recall', 'F': 'fmeasure'}
-    columns = [(kind, letter) for kind in scores[0] for letter in fields]
-    lines = [','.join(['id', *(f'{kind}-{letter}' for kind, letter in columns)])]
-    for i, score in enumerate(scores):
-        lines.append(','.join([str(i), *(f'{score[k][fields[c]]:f}' for k, c in columns)]))
-    return '\n'.join(lines) + '\n'

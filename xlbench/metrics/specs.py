@@ -24,10 +24,10 @@ import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from xlbench import errors
 from xlbench.benchmarks import task_files
+from xlbench.metrics.contract import Metric, Spec
 
 _PACKAGE = 'xlbench.metrics'
 _SPEC = re.compile(r'(?P<place>tasks/[^\W\d]\w*\.py|[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)')
@@ -38,7 +38,7 @@ _HINT = (
 )
 
 
-def to_spec(metric: Any) -> dict[str, Any]:
+def to_spec(metric: Metric) -> Spec:
     """Where a metric is defined, and its arguments as plain JSON values."""
     kwargs, defined = {}, metric
     if isinstance(metric, functools.partial):
@@ -67,7 +67,7 @@ def to_spec(metric: Any) -> dict[str, Any]:
     return {'metric': f'{module}:{name}', 'kwargs': kwargs}
 
 
-def from_spec(spec: Mapping[str, Any], allow: Sequence[str] = ()) -> Any:
+def from_spec(spec: Spec, allow: Sequence[str] = ()) -> Metric:
     """The metric that `to_spec` wrote down.
 
     A spec is read from a file, so it must not be able to import or call just anything.
@@ -118,15 +118,15 @@ def from_spec(spec: Mapping[str, Any], allow: Sequence[str] = ()) -> Any:
         raise errors.UserError(f'metric {path!r} does not take these arguments: {error}') from error
 
 
-def function(path: str, allow: Sequence[str] = ()) -> Callable[..., Any]:
+def function(path: str, allow: Sequence[str] = ()) -> types.FunctionType:
     """A user's own function that is no metric, such as a segmenter; see `defined`."""
-    found = defined(path, 'function', allow)
-    if not isinstance(found, types.FunctionType):
+    thing = defined(path, 'function', allow)
+    if not isinstance(thing, types.FunctionType):
         raise errors.UserError(f'{path!r} is no function')
-    return found
+    return thing
 
 
-def defined(path: str, what: str, allow: Sequence[str] = ()) -> Any:
+def defined(path: str, what: str, allow: Sequence[str] = ()) -> types.FunctionType | type:
     """A user's own function or class that is no metric, by the same rules as a metric.
 
     Args:
@@ -138,10 +138,10 @@ def defined(path: str, what: str, allow: Sequence[str] = ()) -> Any:
     if parts is None:
         raise errors.UserError(f'{path!r} does not exist; write module:name, or tasks/FILE.py:name')
     module = _module(parts['place'], path, allow, what)
-    found = vars(module).get(parts['name'])
-    if getattr(found, '__module__', None) != module.__name__:
+    thing = vars(module).get(parts['name'])
+    if getattr(thing, '__module__', None) != module.__name__:
         raise errors.UserError(f'{path!r} is no {what}; see {_where(module)}')
-    return found
+    return thing
 
 
 def trusted() -> list[str]:
@@ -155,12 +155,12 @@ def trusted() -> list[str]:
     return sorted({*filter(None, named)}.union(*imported))
 
 
-def is_foreign(spec: Mapping[str, Any]) -> bool:
+def is_foreign(spec: Spec) -> bool:
     """Whether a metric is not one of xlbench's."""
     return not _in_package(spec['metric'].partition(':')[0])
 
 
-def fingerprint(metric: Any) -> str:
+def fingerprint(metric: Metric) -> str:
     """The file that a metric is defined in, as a hash: which version of it has scored."""
     defined = getattr(metric, 'func', metric)
     module = sys.modules.get(getattr(defined, '__module__', None))
@@ -223,7 +223,7 @@ def _imported(
     return module
 
 
-def _check_call(defined: Any, name: str) -> None:
+def _check_call(defined: types.FunctionType | type, name: str) -> None:
     """Raises UserError unless it is called with (targets, predictions), as SeqIO has it."""
     function = defined
     if isinstance(defined, type):

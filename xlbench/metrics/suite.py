@@ -4,10 +4,11 @@ import dataclasses
 import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from xlbench import errors
+from xlbench.files import Json
 from xlbench.metrics import specs
+from xlbench.metrics.contract import Metric, Spec
 
 Scores = dict[str, float]
 # A metric that fails on two examples gets so many: some need every label, or words that are rare.
@@ -26,7 +27,7 @@ class _Member:
         is_foreign: It is not one of xlbench's.
     """
 
-    metric: Any
+    metric: Metric
     source: str
     label: str
     suffix: str
@@ -59,7 +60,7 @@ class Suite:
         UserError: A metric cannot be loaded, may not be, or is there twice.
     """
 
-    def __init__(self, task: str, written: Sequence[Mapping[str, Any]]):
+    def __init__(self, task: str, written: Sequence[Spec]):
         self._task = task
         if not isinstance(written, list | tuple):
             raise errors.UserError(
@@ -223,13 +224,13 @@ class Suite:
             raise errors.UserError(f'{name} ended with {errors.located(error)}') from error
 
 
-def num_predictions(metric: Any) -> int:
+def num_predictions(metric: Metric) -> int:
     """How many predictions of an example a metric takes: its `num_predictions`, 1 by default."""
     return getattr(getattr(metric, 'func', metric), 'num_predictions', 1)
 
 
 def score(
-    metric: Any,
+    metric: Metric,
     targets: Sequence[str],
     n_best: Sequence[Sequence[str]],
     name: str = 'the metric',
@@ -261,7 +262,7 @@ def score(
     return _numbers(scores, name), [_numbers(row, name) for row in rows]
 
 
-def _numbers(values: Any, name: str) -> Scores:
+def _numbers(values: Mapping[str, float], name: str) -> Scores:
     """Scores as floats, also those that are arrays of one number or SeqIO's Scalar."""
     if not isinstance(values, Mapping):
         raise errors.UserError(
@@ -282,9 +283,9 @@ def _numbers(values: Any, name: str) -> Scores:
     return scores
 
 
-def _suffixes(task: str, written: Sequence[Mapping[str, Any]]) -> list[str]:
+def _suffixes(task: str, written: Sequence[Spec]) -> list[str]:
     """What stands behind the names of each metric's scores; see `Suite`."""
-    firsts: dict[str, Mapping[str, Any]] = {}
+    firsts: dict[str, Mapping[str, Json]] = {}
     suffixes, seen = [], set()
     for spec in written:
         path, kwargs = spec['metric'], spec['kwargs']
@@ -300,7 +301,7 @@ def _suffixes(task: str, written: Sequence[Mapping[str, Any]]) -> list[str]:
     return suffixes
 
 
-def _word(name: str, value: Any) -> str:
+def _word(name: str, value: Json) -> str:
     """An argument as a part of a name: 'char' for tokenize='char', nbest1 for nbest=1."""
     if value is True:
         return name

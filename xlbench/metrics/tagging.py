@@ -225,9 +225,9 @@ class ChunkF1:
             )
             for side in (0, 1)
         )
-        found = Chunks(list(numbers), self.seqeval).compare(gold, predicted)
+        compared = Chunks(list(numbers), self.seqeval).compare(gold, predicted)
         firsts = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences[:-1])])
-        counts = np.stack([np.add.reduceat(where.astype(int), firsts) for where in found])
+        counts = np.stack([np.add.reduceat(where.astype(int), firsts) for where in compared])
         examples = np.stack(f1(*counts), -1)
         return _chunk_scores(f1(*counts.sum(-1))), [_chunk_scores(row) for row in examples]
 

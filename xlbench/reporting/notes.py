@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from xlbench import benchmarks, errors
+from xlbench.files import Json
 from xlbench.reporting.systems import Pick
 from xlbench.reporting.tables import clean
 
@@ -146,7 +146,7 @@ def provenance(pick: Pick) -> dict[str, str]:
     }
 
 
-def plain_fact(value: Any) -> str:
+def plain_fact(value: Json) -> str:
     """A fact as one line of text: {'jax': '0.10', 'flax': '0.12'} -> jax 0.10, flax 0.12."""
     if isinstance(value, Mapping):
         return ', '.join(f'{key} {plain_fact(inner)}' for key, inner in value.items())
@@ -202,7 +202,7 @@ def _where(tasks: set[str]) -> str:
         return ', '.join(sorted(tasks))
 
 
-def _short_hashes(manifests: Any) -> Any:
+def _short_hashes(manifests: Json) -> Json:
     if not isinstance(manifests, dict):
         return manifests
     return {name: str(value)[:12] for name, value in sorted(manifests.items())}

@@ -15,11 +15,12 @@ import json
 import math
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from xlbench import benchmarks, errors, files, foreign
+from xlbench.files import Json
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
@@ -44,7 +45,7 @@ class _Metrics(msgspec.Struct):
     signatures: dict[str, str] = {}
     data: str = 'unknown'
     manifest: str = ''
-    decoding: dict[str, Any] | None = None
+    decoding: dict | None = None
     dropped: _Count = 0
     candidates: _Count = 0
     headline: str | None = None
@@ -99,7 +100,7 @@ class Result:
     signatures: Mapping[str, str]
     data: str
     manifest: str
-    decoding: Mapping[str, Any] | None  # Of a model that writes texts.
+    decoding: Mapping[str, Json] | None  # Of a model that writes texts.
     folder: pathlib.Path
     dropped: int = 0
     candidates: int = 0
@@ -126,20 +127,20 @@ class Run:
     """
 
     workdir: pathlib.Path
-    info: Mapping[str, Any]
+    info: Mapping[str, Json]
     evaluations: Mapping[int, Mapping[tuple[str, str], Result]]
     baselines: Mapping[str, Mapping[tuple[str, str], Result]]
     log: tuple[LogLine, ...]
     bad_log_lines: int = 0
 
     @property
-    def config(self) -> Mapping[str, Any]:
+    def config(self) -> Mapping[str, Json]:
         """The resolved config."""
         config = self.info.get('config')
         return config if isinstance(config, dict) else {}
 
     @property
-    def seed(self) -> Any:
+    def seed(self) -> Json:
         """The seed the run was started with."""
         return self.info.get('seed', self.config.get('seed'))
 
@@ -182,19 +183,19 @@ class Run:
 
     def splits(self) -> tuple[str, ...]:
         """The splits that were evaluated, the one to report first: test before all others."""
-        found = {split for results in self.evaluations.values() for _, split in results}
+        scored = {split for results in self.evaluations.values() for _, split in results}
         order = ('test', 'validation')
-        return tuple(sorted(found, key=lambda s: (order.index(s) if s in order else 2, s)))
+        return tuple(sorted(scored, key=lambda s: (order.index(s) if s in order else 2, s)))
 
     def at(self, step: int, split: str) -> dict[str, Result]:
         """Results of one step and split, by task."""
         return {task: r for (task, s), r in self.evaluations.get(step, {}).items() if s == split}
 
-    def choose_step(self, wanted: str | int, split: str, score: str) -> int:
+    def choose_step(self, step: str | int, split: str, score: str) -> int:
         """The step to report.
 
         Args:
-            wanted: 'last', a step, the name of a stage (its last step), or 'best': of the last
+            step: 'last', a step, the name of a stage (its last step), or 'best': of the last
                 stage the highest mean of `score` (or, without it, the lowest loss) on the
                 validation split, or on `split` where there is no validation.
                 Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
@@ -202,31 +203,31 @@ class Run:
             split: Only steps with results on this split are taken.
             score: The score that 'best' compares.
         """
-        steps = [step for step in sorted(self.evaluations) if self.at(step, split)]
+        steps = [number for number in sorted(self.evaluations) if self.at(number, split)]
         if not steps:
             raise errors.UserError(
                 f'{self.workdir} has no results on the split {split!r}; it has '
                 f'{", ".join(self.splits()) or "none"}'
             )
-        if wanted == 'last':
+        if step == 'last':
             return steps[-1]
-        if wanted in self.stages:
-            within = [step for step in steps if self.stage_of(step) == wanted]
+        if step in self.stages:
+            within = [number for number in steps if self.stage_of(number) == step]
             if not within:
                 raise errors.UserError(
-                    f'{self.workdir} has no results of stage {wanted!r} on the split {split!r}'
+                    f'{self.workdir} has no results of stage {step!r} on the split {split!r}'
                 )
             return within[-1]
-        if wanted == 'best':
+        if step == 'best':
             newest = self.stage_of(steps[-1])
-            steps = [step for step in steps if self.stage_of(step) == newest]
-            return max(steps, key=lambda step: self._rank(step, split, score))
-        if not files.is_step(str(wanted)) or int(wanted) not in steps:
+            steps = [number for number in steps if self.stage_of(number) == newest]
+            return max(steps, key=lambda number: self._rank(number, split, score))
+        if not files.is_step(str(step)) or int(step) not in steps:
             raise errors.UserError(
-                f'{self.workdir} has no results at step {wanted!r}; allowed: best, last, '
+                f'{self.workdir} has no results at step {step!r}; allowed: best, last, '
                 f'{", ".join(map(str, [*self.stages, *steps]))}'
             )
-        return int(wanted)
+        return int(step)
 
     def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
         judge = 'validation' if 'validation' in self.splits() else split
@@ -272,7 +273,7 @@ def read_run(workdir: str | pathlib.Path) -> Run:
         if (results := _read_results(folder, folder / 'eval' / 'baselines' / name))
     }
     log, bad = _read_log(foreign.file(folder, 'metrics.jsonl'))
-    info = files.read_json(folder / 'config.json', dict[str, Any])
+    info: dict[str, Json] = files.read_json(folder / 'config.json', dict)
     files.check_type(info, _Info, str(folder / 'config.json'))
     return Run(folder, info, evaluations, baselines, log, bad)
 
@@ -282,8 +283,8 @@ def write_result(
     step: str,
     task: str,
     split: str,
-    facts: Mapping[str, Any],
-    predictions: Sequence[Mapping[str, Any]],
+    facts: Mapping[str, Json],
+    predictions: Sequence[Mapping[str, Json]],
 ) -> pathlib.Path:
     """Writes <workdir>/eval/<step>/<split>/<task>/metrics.json, each file whole or not at all.
 
@@ -308,16 +309,16 @@ def write_result(
     return folder
 
 
-def read_predictions(result: Result, limit: int) -> list[dict[str, Any]]:
+def read_predictions(result: Result, limit: int) -> list[dict[str, Json]]:
     """The first lines of the predictions beside a result; none if the file is missing."""
     path = foreign.file(result.folder, 'predictions.jsonl')
-    found = []
+    records = []
     for line in _lines(path) if path else ():
         with contextlib.suppress(errors.UserError):
-            found.append(files.parse_json(line, dict[str, Any], path.name))
-        if len(found) == limit:
+            records.append(files.parse_json(line, dict, path.name))
+        if len(records) == limit:
             break
-    return found
+    return records
 
 
 def _read_results(workdir: pathlib.Path, folder: pathlib.Path) -> dict[tuple[str, str], Result]:
@@ -363,19 +364,19 @@ def _lines(path: pathlib.Path) -> Iterator[bytes]:
         yield from file
 
 
-def _without_seed(value: Any) -> Any:
+def _without_seed(value: Json) -> Json:
     if isinstance(value, dict):
         return {k: _without_seed(v) for k, v in value.items() if k not in ('seed', 'workdir')}
     return [_without_seed(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def _mixture_names(config: Mapping[str, Any]) -> list[str]:
+def _mixture_names(config: Mapping[str, Json]) -> list[str]:
     """Strings of the config that may name what is trained on, the likeliest first.
 
     Breadth first, and a key called mixture before one called task: evaluators name tasks too, but
     deeper down.
     """
-    found: dict[str, list[str]] = {'mixture': [], 'task': []}
+    names: dict[str, list[str]] = {'mixture': [], 'task': []}
     queue = collections.deque([config])
     while queue:
         block = queue.popleft()
@@ -384,6 +385,6 @@ def _mixture_names(config: Mapping[str, Any]) -> list[str]:
                 queue.append(value)
             elif isinstance(value, list):
                 queue.extend(item for item in value if isinstance(item, dict))
-            elif isinstance(value, str) and key in found:
-                found[key].append(value)
-    return found['mixture'] + found['task']
+            elif isinstance(value, str) and key in names:
+                names[key].append(value)
+    return names['mixture'] + names['task']

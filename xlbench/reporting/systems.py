@@ -11,11 +11,11 @@ import json
 import pathlib
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from xlbench import benchmarks
 from xlbench.benchmarks import SETTING_TITLES
 from xlbench.data import baselines as baselines_lib
+from xlbench.files import Json
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.tables import Cell, clean
 
@@ -257,7 +257,7 @@ def _facts(pick: Pick) -> set[tuple[str, str]]:
     }
 
 
-def _leaves(block: Mapping[str, Any], prefix: str = '') -> Iterator[tuple[str, Any]]:
+def _leaves(block: Mapping[str, Json], prefix: str = '') -> Iterator[tuple[str, Json]]:
     for key, value in block.items():
         if isinstance(value, dict):
             yield from _leaves(value, f'{prefix}{key}.')
