@@ -116,24 +116,6 @@ def test_the_clock_leaves_out_evaluation_and_counts_waiting(monkeypatch):
     assert clock.window()[0] > 0  # Nobody divides by zero.
 
 
-@pytest.mark.parametrize(
-    'seconds, words',
-    [(0, '0.0s'), (7.24, '7.2s'), (59.4, '59.4s'), (60, '1m00s'), (125, '2m05s'),
-     (3599, '59m59s'), (3600, '1h00m'), (3723, '1h02m'), (360_000, '100h00m')],
-)  # fmt: skip
-def test_durations(seconds, words):
-    assert logs.duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    'number, unit, words',
-    [(0, '', '0'), (999, '', '999'), (12_345, '', '12.3k'), (4.2e9, 'B', '4.2GB'),
-     (4 * 300_176_768, 'B', '1.2GB'), (2.5e13, '', '25T'), (7.391, '', '7.39')],
-)  # fmt: skip
-def test_quantities(number, unit, words):
-    assert logs.quantity(number, unit) == words
-
-
 def test_the_progress_line():
     values = {
         'loss': 3.14159, 'learning_rate': 1e-3, 'tokens_per_second': 45_678.0,

@@ -14,12 +14,12 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import pathlib
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xlbench import commands
@@ -32,7 +32,7 @@ import numpy as np
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, errors, files, foreign, locks, logs, models, names, runs
+from xlbench import config as config_lib, errors, files, foreign, locks, models, names, runs
 from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
@@ -40,6 +40,7 @@ from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, tensors
 from xlbench.inference import exported, loading
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.generator import Generator
+from xlbench.progress import Progress, quantity
 from xlbench.training import checkpoints, init_from
 
 # The ids that config.json names -> what the families' `to_config` calls them.
@@ -102,7 +103,7 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
     checkpoint = hf_checkpoint.open(source)
     checkpoint.check()
     count = sum(int(np.prod(shape)) for shape in checkpoint.shapes.values())
-    said = [f'{source}: {checkpoint.family}, {logs.quantity(count)} parameters']
+    said = [f'{source}: {checkpoint.family}, {quantity(count)} parameters']
     with locks.appearing(target) as temporary:
         vocabulary = temporary / 'tokenizer'
         vocabulary.mkdir()
@@ -122,11 +123,14 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
             _set_vocab_size(vocabulary / hub.CONFIG, rows)
         boxes = hf_checkpoint.boxed_params(models.build(**checkpoint.model))
         flat = {}
-        for path in _progress(checkpoint.shapes, lambda path: checkpoint.shapes[path], 'read'):
-            value = checkpoint.read_param(path)
-            if add and 'vocab' in boxes[path].names:
-                value = _with_rows(value, boxes[path].names.index('vocab'), *add)
-            flat[path] = jnp.asarray(value)
+        sizes = {path: 4 * math.prod(shape) for path, shape in checkpoint.shapes.items()}
+        with Progress('read', sum(sizes.values()), 'B') as progress:
+            for path, size in sizes.items():
+                value = checkpoint.read_param(path)
+                if add and 'vocab' in boxes[path].names:
+                    value = _with_rows(value, boxes[path].names.index('vocab'), *add)
+                flat[path] = jnp.asarray(value)
+                progress.add(size)
         config = _config(checkpoint, source, target)
         about = {'config': config, **config_lib.facts()}
         if labels := hf_checkpoint.labels(checkpoint):
@@ -245,7 +249,7 @@ def to_folder(
     adapted = source.is_adapted
     if lora is not None and not adapted:
         raise UserError(f'{workdir} was trained without LoRA; leave out --lora')
-    said = [f'{source.name}: {family}, {logs.quantity(source.num_parameters)} parameters']
+    said = [f'{source.name}: {family}, {quantity(source.num_parameters)} parameters']
     if lora == 'separate':
         _write_adapter(target, source, family, model_config, config.get('init_from', ''))
         return [*said, 'LoRA alone; the model that it was trained on is not in the folder']
@@ -444,21 +448,6 @@ class Vocabulary:
 
 
 # ------------------------------------------------------------------------------------------- pieces
-
-
-def _progress(
-    paths: Iterable[str], shape: Callable[[str], tuple[int, ...]], verb: str
-) -> Iterator[str]:
-    """The paths; prints how far it is every few seconds."""
-    paths = list(paths)
-    sizes = [4 * int(np.prod(shape(path))) for path in paths]
-    said = time.monotonic()
-    for index, path in enumerate(paths):
-        if time.monotonic() - said > 5:
-            said = time.monotonic()
-            done, total = (logs.quantity(sum(s), 'B') for s in (sizes[:index], sizes))
-            print(f'  {verb} {done} of {total}', flush=True)
-        yield path
 
 
 if __name__ == '__main__':

@@ -11,12 +11,13 @@ from typing import Any
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, logs, models, names, runs
+from xlbench import config as config_lib, models, names, runs
 from xlbench.data import batches, prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
+from xlbench.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives
 from xlbench.training.experiment import Data
 
@@ -129,18 +130,18 @@ def size_lines(config: ConfigDict, data: Data, mesh: Any) -> Iterator[str]:
     total = sum(leaf.size for leaf in jax.tree.leaves(job.state.params))
     held = job.state_bytes
     yield (
-        f'{logs.quantity(total)} parameters, {job.trained_share:.0%} of them trained; vocabulary '
+        f'{quantity(total)} parameters, {job.trained_share:.0%} of them trained; vocabulary '
         f'of {size:,} ({source})'
     )
     gradients = held['parameters'] * job.trained_share
     needed = sum(held.values()) + gradients
     line = (
-        f'parameters {logs.quantity(held["parameters"], "B")}, gradients '
-        f'{logs.quantity(gradients, "B")} and optimizer state '
-        f'{logs.quantity(held["optimizer_state"], "B")} on each device'
+        f'parameters {quantity(held["parameters"], "B")}, gradients '
+        f'{quantity(gradients, "B")} and optimizer state '
+        f'{quantity(held["optimizer_state"], "B")} on each device'
     )
     if limit := memory.device(mesh):
-        line += f', of {logs.quantity(limit, "B")}'
+        line += f', of {quantity(limit, "B")}'
         if needed > limit:
             line += ': TOO MUCH'
     yield f'{line}; activations come on top, which python -m xlbench.plan knows'

@@ -15,6 +15,7 @@ from tensorboardX.proto.summary_pb2 import Summary
 
 from xlbench import files, foreign
 from xlbench.errors import UserError
+from xlbench.progress import duration, quantity
 
 
 class _Row(msgspec.Struct):
@@ -159,25 +160,6 @@ class Clock:
         share = self._waited / seconds
         self._start, self._paused, self._waited = now, 0.0, 0.0
         return seconds, share
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words. Example: 3723 -> '1h02m'; 125 -> '2m05s'; 7.2 -> '7.2s'."""
-    if seconds < 60:
-        return f'{seconds:.1f}s'
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f'{minutes}m{rest:02d}s'
-    hours, minutes = divmod(minutes, 60)
-    return f'{hours}h{minutes:02d}m'
-
-
-def quantity(number: float, unit: str = '') -> str:
-    """A number in three digits. Example: 12345 -> '12.3k'; 4.2e9, 'B' -> '4.20GB'."""
-    for size, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
-        if abs(number) >= size:
-            return f'{number / size:.3g}{suffix}{unit}'
-    return f'{number:.3g}{unit}'
 
 
 def progress(

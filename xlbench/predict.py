@@ -73,7 +73,6 @@ import contextlib
 import functools
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, NamedTuple
 
@@ -95,14 +94,13 @@ from xlbench.inference.load import load
 from xlbench.inference.reranking import Mmi, Relevance
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
 from xlbench.parallel import cluster, environment
+from xlbench.progress import Progress
 from xlbench.training import memory
 
 __all__ = [
     'Classified', 'Classifier', 'Mmi', 'Model', 'Prediction', 'Relevance', 'Retriever',
     'Suggestion', 'Tagged', 'Tagger', 'load',
 ]  # fmt: skip
-
-PROGRESS_EVERY = 10.0  # Seconds.
 
 
 def main(argv: Sequence[str]) -> int:
@@ -128,16 +126,21 @@ def main(argv: Sequence[str]) -> int:
         model, given, args.format or given, scores=args.scores, count=asked.count
     )
     inputs = answer_lines.Inputs(file, args.input or 'stdin', given, parse, model.batch_size)
-    progress = _Progress(asked)
+    most = sum(model.max_programs for model in asked.models)
+    _say(f'{model.name}: {asked.method}' + (f', compiles at most {most} programs' if most else ''))
+    live = bool(args.output) or not sys.stdout.isatty()
+    progress = Progress('answered', unit='texts', more=asked.programs, live=live)
     try:
         advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
-        with memory.advising(advice), _opened(args.output) as write:
+        with memory.advising(advice), _opened(args.output) as write, progress:
             for answer in asked.stream(inputs):
                 progress.add()
-                write(show(progress.texts, inputs.records.popleft(), answer).encode())
-            progress.end()
-            if inputs.error:
-                raise inputs.error
+                write(show(progress.done, inputs.records.popleft(), answer).encode())
+        _say(progress.line())
+        if model.num_cut:
+            _say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
+        if inputs.error:
+            raise inputs.error
     except BrokenPipeError:  # Whoever reads the answers has enough; nothing is left to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -160,6 +163,11 @@ class _Asked(NamedTuple):
     count: int
     method: str
     models: Sequence[Model | Classifier | Tagger]
+
+    def programs(self) -> str:
+        """How many programs were compiled, for the end of a line."""
+        count = sum(model.num_programs for model in self.models)
+        return f', {count} programs' if self.models else ''
 
 
 def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) -> _Asked:
@@ -239,38 +247,6 @@ def _reranker(
             raise UserError(f'--rerank={args.rerank} is no run whose objective is retrieval')
         return Relevance(retriever, args.rerank_weight)
     return None
-
-
-class _Progress:
-    """Lines about the progress, on standard error; standard output is for the answers."""
-
-    def __init__(self, asked: _Asked):
-        self._asked = asked
-        self.texts = 0
-        self._start = self._said = time.monotonic()
-        most = sum(model.max_programs for model in asked.models)
-        programs = f', compiles at most {most} programs' if most else ''
-        _say(f'{asked.model.name}: {asked.method}{programs}')
-
-    def add(self) -> None:
-        """One more answer."""
-        self.texts += 1
-        if time.monotonic() > self._said + PROGRESS_EVERY:
-            self._said = time.monotonic()
-            self._line()
-
-    def end(self) -> None:
-        """The last words."""
-        self._line()
-        model = self._asked.model
-        if cut := model.num_cut:
-            _say(f'{cut} of {self.texts} inputs {model.what_is_cut}')
-
-    def _line(self) -> None:
-        rate = self.texts / max(time.monotonic() - self._start, 1e-9)
-        programs = sum(model.num_programs for model in self._asked.models)
-        more = f', {programs} programs' if self._asked.models else ''
-        _say(f'{self.texts} texts, {rate:.1f} texts/s{more}')
 
 
 def _say(line: str) -> None:

@@ -14,10 +14,12 @@ import functools
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from xlbench import files, locks
 from xlbench.errors import UserError
+from xlbench.progress import Progress
 from xlbench.tasks.mrs_build import (
     options as options_lib,
     pairs,
@@ -189,9 +191,9 @@ def _partitions(
     count = options.num_partitions
     paths = [os.path.join(options.work, step, f'{number:06d}') for number in range(count)]
     jobs = [(n, path) for n, path in enumerate(paths) if not os.path.exists(path)]
-    progress = pool_lib.Progress(step, count, 'partitions')
-    progress.at(count - len(jobs))
-    for done, _ in enumerate(pool.run(work, jobs), count - len(jobs) + 1):
-        progress.at(done)
-    progress.end(f'{count:,} partitions')
+    with Progress(step, count, 'partitions') as progress:
+        progress.skip(count - len(jobs))
+        for _ in pool.run(work, jobs):
+            progress.add()
+    print(f'{step}: {count:,} partitions', file=sys.stderr, flush=True)
     return paths

@@ -1,12 +1,10 @@
-"""Jobs in processes, few of them under way at a time, and a line that says how far they are."""
+"""Jobs in processes, few of them under way at a time."""
 
 import multiprocessing
 import os
 import queue
 import signal
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from multiprocessing import connection
@@ -16,7 +14,6 @@ from typing import TypeVar, TypeVarTuple
 from xlbench.errors import UserError
 
 _WAIT = 0.2  # Seconds.
-_SAY = 10.0  # Seconds between lines where they stay.
 _END = object()
 
 Args = TypeVarTuple('Args')
@@ -133,41 +130,3 @@ def merged(streams: Sequence[Iterable[Item]], threads: int) -> Iterator[Item]:
                 yield item
     finally:
         stop.set()
-
-
-class Progress:
-    """Says on standard error how far a step is, now and then."""
-
-    def __init__(self, step: str, total: int, unit: str):
-        self._step, self._total, self._unit = step, total, unit
-        self._live = sys.stderr.isatty()
-        self._first: tuple[float, int] | None = None
-        self._said = time.monotonic()
-
-    def at(self, done: int) -> None:
-        """What was done when this is called first does not count for the speed."""
-        now = time.monotonic()
-        if self._first is None:
-            self._first = now, done
-        if now > self._said + (_WAIT if self._live else _SAY):
-            self._said = now
-            self._print(self.line(done, now - self._first[0]))
-
-    def line(self, done: int, seconds: float) -> str:
-        """Example: scan: 1,200 of 6,000 MB, 40.0 MB/s, 2 min left"""
-        rate = (done - self._first[1]) / max(seconds, 1e-9)
-        left = f'{(self._total - done) / rate / 60:,.0f} min left' if rate else 'starting'
-        return (
-            f'{self._step}: {done:,} of {self._total:,} {self._unit}, {rate:,.1f} {self._unit}/s, '
-            f'{left}'
-        )
-
-    def end(self, line: str) -> None:
-        """A line that stays."""
-        self._print(f'{self._step}: {line}')
-        if self._live:
-            print(file=sys.stderr, flush=True)
-
-    def _print(self, line: str) -> None:
-        start, end = ('\r', '\x1b[K') if self._live else ('', '\n')
-        print(f'{start}{line}', end=end, file=sys.stderr, flush=True)

@@ -3,10 +3,12 @@
 import collections
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from xlbench import locks
-from xlbench.tasks.mrs_build import dumps, plugins, pool as pool_lib, responses, shards, splits
+from xlbench.progress import Progress
+from xlbench.tasks.mrs_build import dumps, plugins, responses, shards, splits
 from xlbench.tasks.mrs_build.options import Options
 from xlbench.tasks.mrs_build.stats import Stats
 
@@ -35,19 +37,19 @@ class Publisher:
           stats: of all steps before; get those of the response sets.
         """
         names = splits.keys(self._options.languages)
-        progress = pool_lib.Progress('publish', len(names), 'files')
-        with locks.appearing(final) as part:
+        progress = Progress('publish', len(names), 'files')
+        with locks.appearing(final) as part, progress:
             for number, name in enumerate(names):
-                progress.at(number)
                 contents = (shards.data(path, number) for path in split)
                 kind, lang = name.split('/')
                 if kind == 'replies':
                     self._write_responses(str(part), lang, contents, stats)
                 else:
                     _write(os.path.join(part, kind, lang, 'pairs.tsv'), contents)
+                progress.add()
             text = json.dumps(stats, ensure_ascii=False, indent=1)
             _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
-        progress.end(final)
+        print(f'publish: {final}', file=sys.stderr, flush=True)
 
     def _write_responses(
         self, folder: str, lang: str, contents: Iterable[bytes], stats: Stats

@@ -5,12 +5,14 @@ import functools
 import itertools
 import json
 import os
+import sys
 from collections.abc import Iterator
 
 import msgspec
 
 from xlbench import files
 from xlbench.errors import UserError
+from xlbench.progress import Progress
 from xlbench.tasks.mrs_build import dumps, pool as pool_lib, shards
 from xlbench.tasks.mrs_build.options import Options, dump_name
 
@@ -108,19 +110,24 @@ def scan(options: Options, pool: pool_lib.Pool) -> list[Dump]:
     for dump in every:
         if dump not in waiting:
             dump.check(options.max_bad)
-    progress = pool_lib.Progress('scan', sum(options.sizes.values()) // 10**6, 'MB')
     # A dump written with --long=31 takes 2 GiB to read, so those are read one at a time.
     long = [dump for dump in waiting if dump.name.endswith('.zst')]
     others = [dump for dump in waiting if dump not in long]
     blocks = itertools.chain(pool_lib.merged(others, min(options.workers, len(others))), *long)
     jobs = ((data, path, options.num_partitions) for path, data in blocks)
-    for _ in pool.run(dumps.scan, jobs):
-        for dump in [dump for dump in waiting if dump.done]:  # Told now, not after a hundred more.
-            dump.check(options.max_bad)
-            waiting.remove(dump)
-        read = sum(dump.position if dump in waiting else options.sizes[dump.path] for dump in every)
-        progress.at(read // 10**6)
+
+    def read() -> int:
+        return sum(dump.position if dump in waiting else options.sizes[dump.path] for dump in every)
+
+    with Progress('scan', sum(options.sizes.values()), 'B') as progress:
+        progress.skip(read())
+        for _ in pool.run(dumps.scan, jobs):
+            for dump in [dump for dump in waiting if dump.done]:  # Told now, not 100 blocks later.
+                dump.check(options.max_bad)
+                waiting.remove(dump)
+            progress.done = read()
     for dump in waiting:
         dump.check(options.max_bad)
-    progress.end(f'{sum(dump.read.blocks for dump in every):,} blocks of {len(every)} dumps')
+    blocks_read = sum(dump.read.blocks for dump in every)
+    print(f'scan: {blocks_read:,} blocks of {len(every)} dumps', file=sys.stderr, flush=True)
     return every

@@ -1,7 +1,6 @@
 """Tests of xlbench/prepare.py and xlbench/preparation/workers.py."""
 
 import glob
-import io
 import json
 import os
 import pathlib
@@ -692,9 +691,3 @@ def test_an_error_in_a_worker_comes_out():
 def test_skips_are_shared():
     shared = workers.Shared.make(2)
     assert [shared.allow_skip() for _ in range(4)] == [True, True, False, False]
-
-
-def test_progress_line():
-    progress = workers.Progress(workers.Shared.make(), 71_819, io.StringIO())
-    assert progress.line(12_000, 0.6) == '12,000 of 71,819 examples, 20,000/s, 3 s left'
-    assert 'starting' in progress.line(0, 3)

@@ -557,9 +557,3 @@ def test_streams_are_merged_and_errors_come_through():
 
     with pytest.raises(errors.UserError, match='broken'):
         list(pool.merged([range(3), broken()], 2))
-
-
-def test_progress_tells_the_time_left():
-    progress = pool.Progress('scan', 6_000, 'MB')
-    progress.at(200)
-    assert progress.line(1_200, 25.0) == 'scan: 1,200 of 6,000 MB, 40.0 MB/s, 2 min left'

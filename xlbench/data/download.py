@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import shutil
-import sys
 import tarfile
 import urllib.parse
 import zipfile
@@ -20,6 +19,7 @@ from xlbench import files, limits, locks
 from xlbench.data import readers
 from xlbench.data.corpora import Archive, Corpus, File
 from xlbench.errors import UserError, shortened
+from xlbench.progress import Progress
 
 ARCHIVES = 'downloads'  # Below the data root.
 
@@ -81,6 +81,21 @@ def present(file: File, root: str) -> str | None:
     return None
 
 
+class _Fetching(Progress):
+    """Progress by the names that pooch calls."""
+
+    def update(self, count: int) -> None:
+        """So many more bytes are there."""
+        self.add(count)
+
+    def reset(self) -> None:
+        """Before pooch counts all of them once more, in one piece."""
+        self.done = 0
+
+    def close(self) -> None:
+        """The `with` block ends it."""
+
+
 def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
     import pooch  # With requests, half a second that other commands need not wait for.
 
@@ -93,13 +108,14 @@ def _fetch(address: str, path: str, sha256: str | None, mirror: str) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     os.makedirs(folder, exist_ok=True)
     try:
-        pooch.retrieve(
-            address,
-            sha256 and f'sha256:{sha256}',
-            fname=name,
-            path=unfinished,
-            progressbar=sys.stderr.isatty(),
-        )
+        with _Fetching(f'{name}: downloaded', unit='B') as progress:
+            pooch.retrieve(
+                address,
+                sha256 and f'sha256:{sha256}',
+                fname=name,
+                path=unfinished,
+                progressbar=progress,
+            )
         os.replace(os.path.join(unfinished, name), path)
         files.sync_folder(folder)
     except ValueError as error:

@@ -13,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, files, foreign, logs
+from xlbench import config as config_lib, files, foreign, logs, progress as progress_lib
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
@@ -23,6 +23,7 @@ from xlbench.fewshot.results import Row
 from xlbench.fewshot.settings import Adapt, Group, in_order, is_tagging, planned, score, zero_shot
 from xlbench.fewshot.source import Source
 from xlbench.parallel.preemption import Interrupted
+from xlbench.progress import duration
 from xlbench.training import checkpoints
 from xlbench.training.objectives.contract import Params
 
@@ -51,7 +52,7 @@ class Progress:
     def line(self, metric: str, scores: Sequence[float]) -> str:
         """What is done, and the scores of the group that is running."""
         rate = (self.done - self.before) / (time.monotonic() - self.began)
-        left = logs.duration((self.total - self.done) / rate)
+        left = duration((self.total - self.done) / rate)
         return (
             f'  {self.done}/{self.total} | {60 * rate:.1f} a minute | {len(scores)} of this '
             f'group: {metric} {min(scores):.2f} to {max(scores):.2f} | {left} left'
@@ -293,13 +294,12 @@ def open_corpora(
         for language in adapt.languages
         if not journal.has_all(planned(config.task, adapt, [language]))
     ]
-    corpora, said = {}, time.monotonic()
-    for language in left:
-        corpora[language] = open_corpus(config, adapt, language)
-        if time.monotonic() - said > SAY_EVERY:
-            said = time.monotonic()
-            print(f'  {len(corpora)} of {len(left)} languages are read', flush=True)
-        check()
+    corpora = {}
+    with progress_lib.Progress('read', len(left), 'languages') as progress:
+        for language in left:
+            corpora[language] = open_corpus(config, adapt, language)
+            progress.add()
+            check()
     return corpora
 
 

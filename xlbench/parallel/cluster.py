@@ -42,8 +42,8 @@ from xlbench.parallel.peers import START_AGAIN, Incomplete, Peers, Verdict
 COMPILED = '~/.cache/xlbench/compiled'
 WAIT = 'XLBENCH_WAIT'
 # Seconds after which jax aborts a run of which a process does not even send heartbeats, because it
-# is stopped; what peers.py finds out comes first, and says more.
-HEARTBEAT = 300
+# was stopped. More than XLBENCH_HANG: the line of watchdog.py comes first, and says more.
+HEARTBEAT = 1200
 MEETING = 7200  # Seconds that the first to come waits for the last.
 # What jax says when a connection to another process is gone.
 GONE = re.compile(

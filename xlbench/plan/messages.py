@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from xlbench import logs
+from xlbench.progress import duration, quantity
 
 GIB = 1 << 30
 MOST = 5  # lines of a kind
@@ -58,7 +58,7 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _plan_lines(plan: Mapping[str, Any], device: Mapping[str, Any]) -> Iterator[str]:
     state = plan['device_bytes']
-    yield f'mesh {plan["mesh_in_words"]}; {logs.quantity(plan["parameters"])} parameters'
+    yield f'mesh {plan["mesh_in_words"]}; {quantity(plan["parameters"])} parameters'
     yield (
         f'per device: parameters {amount(state["parameters"])}, optimizer state '
         f'{amount(state["optimizer_state"])}, batch {amount(state["batch"])}'
@@ -76,7 +76,7 @@ def _program_lines(
     program: Mapping[str, Any], plan: Mapping[str, Any], device: Mapping[str, Any]
 ) -> Iterator[str]:
     memory = program['memory']
-    yield f'{program["name"]} (compiled in {logs.duration(program["compile_seconds"])})'
+    yield f'{program["name"]} (compiled in {duration(program["compile_seconds"])})'
     beside = program['beside']
     kept = f', beside it optimizer state {amount(beside)}' if beside else ''
     limit = f' of {amount(device["capacity"])}' if device['capacity'] else ''
@@ -97,14 +97,14 @@ def _program_lines(
         yield f'  whole on every device: {entry["op"]} {entry["type"]} {amount(entry["bytes"])}'
     count = device['count']
     yield (
-        f'  products of the program {logs.quantity(program["matmul_flops"], "FLOP")} on all '
-        f'devices, {logs.quantity(program["matmul_flops"] / count, "FLOP")} each; the compiler '
-        f'counts {logs.quantity(program["compiler_flops"] or 0, "FLOP")} each, loops once'
+        f'  products of the program {quantity(program["matmul_flops"], "FLOP")} on all '
+        f'devices, {quantity(program["matmul_flops"] / count, "FLOP")} each; the compiler '
+        f'counts {quantity(program["compiler_flops"] or 0, "FLOP")} each, loops once'
     )
     if program['name'] == 'the train step':
         yield (
             f"  the model's own products (three forward passes) "
-            f'{logs.quantity(plan["model_flops"], "FLOP")} on all devices'
+            f'{quantity(plan["model_flops"], "FLOP")} on all devices'
         )
     if program['collectives'] is None:
         yield f'  collectives: not given, jaxlib cannot read the program: {program["unreadable"]}'
@@ -112,13 +112,13 @@ def _program_lines(
         between = ' between slices' if row['between_slices'] else ''
         ring = '' if between or row['kind'] == 'collective-permute' else ' in a ring'
         yield (
-            f'  {row["count"]} {row["kind"]}{between}, {logs.quantity(row["bytes"], "B")}; '
-            f'a device sends {logs.quantity(row["wire_bytes"], "B")}{ring}'
+            f'  {row["count"]} {row["kind"]}{between}, {quantity(row["bytes"], "B")}; '
+            f'a device sends {quantity(row["wire_bytes"], "B")}{ring}'
         )
     if program['collectives'] == []:
         yield '  no collectives'
     for row in program['largest_collectives']:
-        sent = f'{logs.quantity(row["wire_bytes"], "B")} sent'
+        sent = f'{quantity(row["wire_bytes"], "B")} sent'
         over = 'slices' if row['between_slices'] else 'devices'
         yield (
             f'  largest: {row["count"]} {row["kind"]} of {_cut(row["type"])} over {row["devices"]} '

@@ -3,27 +3,25 @@
 `study` compiles one program of a Job, `plan_job` all of them.
 """
 
-import contextlib
 import math
 import pathlib
 import re
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 
-from xlbench import files, logs
+from xlbench import files
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import hlo, programs
 from xlbench.plan.devices import Device
 from xlbench.plan.programs import Job
+from xlbench.progress import Progress
 
 LARGE = 16 << 20  # bytes; whole activations are named from this size on.
-_BEAT = 30  # seconds between lines that say that it still compiles.
 
 
 def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> dict[str, Any]:
@@ -94,7 +92,7 @@ def study(
         'shapes': {key: list(value.shape) for key, value in args[1].items()},
         'beside': also,
     }
-    with partitioning.activate(job.mesh), beating(f'compiling {name}'):
+    with partitioning.activate(job.mesh), Progress(f'compiling {name}'):
         traced = jitted.trace(*args)
         found['matmul_flops'] = matmul_flops(traced.jaxpr.jaxpr, trips)
         found['whole_activations'] = whole_activations(traced.jaxpr.jaxpr)
@@ -338,24 +336,6 @@ def _seconds(estimated: Mapping[str, Any]) -> dict[str, float]:
         'roofline_most': roofline.get('most_seconds'),
     }
     return {key: seconds for key, seconds in found.items() if seconds}
-
-
-@contextlib.contextmanager
-def beating(what: str) -> Iterator[None]:
-    """Says now and then that it still works."""
-    started, done = time.monotonic(), threading.Event()
-
-    def beat() -> None:
-        while not done.wait(_BEAT):
-            say(f'{what}: {logs.duration(time.monotonic() - started)} so far')
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def say(line: str) -> None:

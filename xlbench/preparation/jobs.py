@@ -31,6 +31,7 @@ from xlbench.benchmarks import languages
 from xlbench.data import prepared, readers, tokenizers
 from xlbench.in_flight import in_flight
 from xlbench.preparation import workers as workers_lib
+from xlbench.progress import Progress
 
 BATCH = 1024  # Examples for one call of the tokenizer.
 # Below this many bytes of text, one process is done before others have imported TensorFlow.
@@ -713,17 +714,18 @@ def prepare(
     todo = sorted((job for job in jobs if job not in results), key=lambda job: -sizes[job][0])
     workers = _num_workers(workers, todo, sizes)
     shared = workers_lib.Shared.make(skip_bad)
-    progress = workers_lib.Progress(shared, sum(sizes[job][1] for job in todo))
-    with contextlib.nullcontext() if elsewhere else progress:
+    total = sum(sizes[job][1] for job in todo)
+    count = functools.partial(getattr, shared.examples, 'value')
+    with Progress('prepared', total, 'examples', count=count, active=not elsewhere):
         for job in results:
-            progress.say(str(results[job]))
+            print(results[job], flush=True)
 
         def finished(done: Done) -> None:
             results[done.job] = done
-            progress.say(str(done))
+            print(done, flush=True)
             for bad in done.manifest['skipped']:
                 place = f'{bad["path"]}:{bad["line"]}' if bad['line'] else bad['path']
-                progress.say(f'  skipped {place}: {bad["reason"]}')
+                print(f'  skipped {place}: {bad["reason"]}', flush=True)
 
         work = functools.partial(prepare_one, root=root, vocabulary=vocabulary, force=force)
         if elsewhere:
@@ -738,7 +740,7 @@ def prepare(
             rates = pipeline.mixture_rates(mixture, split)
             prepared.write_mixture(root, vocabulary, mixture.name, split, rates)
         for line in _equal_splits([results[job] for job in todo], root, vocabulary):
-            progress.say(line)
+            print(line, flush=True)
     done = [results[job] for job in jobs]
     seconds = time.monotonic() - started
     made = [d for d in done if not d.fresh]

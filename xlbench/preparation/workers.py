@@ -1,17 +1,15 @@
-"""Jobs in fresh worker processes, with shared counters and a progress line. No TensorFlow."""
+"""Jobs in fresh worker processes, with shared counters. No TensorFlow."""
 
 import ctypes
 import dataclasses
 import multiprocessing
 import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from multiprocessing import connection
-from typing import Any, TextIO
+from typing import Any
 
 from xlbench import errors
 
@@ -104,49 +102,3 @@ def run(
                 'a worker process died, perhaps for lack of memory; try fewer --workers'
             ) from error
         raise
-
-
-class Progress:
-    """One line on standard error that says how far the run is; plain lines if it is no terminal."""
-
-    def __init__(self, shared: Shared, total: int, stream: TextIO | None = None):
-        self._shared = shared
-        self._total = total
-        self._stream = stream or sys.stderr
-        self._live = self._stream.isatty()
-        self._stop = threading.Event()
-        self._start = time.monotonic()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> 'Progress':
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stop.set()
-        self._thread.join()
-        if self._live:
-            self._stream.write('\r\x1b[K')
-            self._stream.flush()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.5 if self._live else 10.0):
-            examples = self._shared.examples.value
-            if not examples:  # The rate leaves out the seconds in which programs are loaded.
-                self._start = time.monotonic()
-            line = self.line(examples, time.monotonic() - self._start)
-            self._stream.write(f'\r{line}\x1b[K' if self._live else f'{line}\n')
-            self._stream.flush()
-
-    def line(self, examples: int, seconds: float) -> str:
-        """Example: 12,000 of 71,819 examples, 20,000/s, 3 s left."""
-        rate = examples / max(seconds, 1e-9)
-        left = f'{(self._total - examples) / rate:.0f} s left' if examples else 'starting'
-        return f'{examples:,} of {self._total:,} examples, {rate:,.0f}/s, {left}'
-
-    def say(self, line: str) -> None:
-        """A line that stays."""
-        if self._live:
-            self._stream.write('\r\x1b[K')
-            self._stream.flush()
-        print(line, flush=True)

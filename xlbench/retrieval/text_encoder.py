@@ -1,7 +1,5 @@
 """Many texts -> their vectors, by one side of a dual encoder, on all devices."""
 
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 import flax.linen as nn
@@ -9,19 +7,17 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import logs
 from xlbench.data import features
 from xlbench.errors import UserError, unknown
 from xlbench.in_flight import in_flight
 from xlbench.parallel import partitioning
 from xlbench.parallel.length_batches import QUARTERS, LengthBatch, LengthBatches
+from xlbench.progress import Progress
 from xlbench.trees import Params
 
 SIDES = {'left': 'messages', 'right': 'replies'}
 # Batches in flight: enough to keep the devices busy while results come back.
 BATCHES_AHEAD = 8
-# Between two lines about how far it is.
-_SECONDS = 15.0
 
 
 class TextEncoder:
@@ -91,15 +87,16 @@ class TextEncoder:
             return self._batches.run(self._encode, params, self._arrays(rows, batch))
 
         vectors: np.ndarray | None = None
-        progress = _Progress(len(rows), SIDES[self._side])
         batches = self._batches.cut({i: len(row) for i, row in enumerate(rows)})
-        for (places, *_), encoded in in_flight(batches, encode, BATCHES_AHEAD):
-            values = np.asarray(encoded)[: len(places)]
-            if vectors is None:
-                vectors = np.empty((len(rows), values.shape[1]), np.float32)
-            vectors[places] = values
-            progress.add(len(places))
-            check()
+        first = jax.process_index() == 0
+        with Progress('encoded', len(rows), SIDES[self._side], active=first) as progress:
+            for (places, *_), encoded in in_flight(batches, encode, BATCHES_AHEAD):
+                values = np.asarray(encoded)[: len(places)]
+                if vectors is None:
+                    vectors = np.empty((len(rows), values.shape[1]), np.float32)
+                vectors[places] = values
+                progress.add(len(places))
+                check()
         if not np.isfinite(vectors).all():
             raise UserError(
                 f'the vectors of {SIDES[self._side]} are not finite: the training that made this '
@@ -123,24 +120,3 @@ class TextEncoder:
         share, shares = partitioning.row_share(self._mesh)
         part = slice(share * shape[0] // shares, (share + 1) * shape[0] // shares)
         return {'tokens': tokens[part], 'segment_ids': segment_ids[part]}
-
-
-class _Progress:
-    """A line now and then, on standard error of process 0, about how far the encoding is."""
-
-    def __init__(self, total: int, what: str):
-        self._total, self._what, self._done = total, what, 0
-        self._started = self._said = time.monotonic()
-
-    def add(self, count: int) -> None:
-        self._done += count
-        now = time.monotonic()
-        if jax.process_index() or now - self._said < _SECONDS:
-            return
-        self._said = now
-        left = (now - self._started) / self._done * (self._total - self._done)
-        print(
-            f'encoded {self._done:,} of {self._total:,} {self._what}, {logs.duration(left)} left',
-            file=sys.stderr,
-            flush=True,
-        )

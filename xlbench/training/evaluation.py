@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 from xlbench import errors, logs
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
+from xlbench.progress import duration
 from xlbench.training import memory, messages
 from xlbench.training.checkpoints import Best, Progress
 from xlbench.training.experiment import Evaluator, Scores
@@ -77,7 +78,7 @@ class Evaluation:
         self._watch.done(step)
         for task, values in scores.items():
             self._log.write(step, 'eval', f'{name}/{task}', values)
-        took = logs.duration(time.monotonic() - started)
+        took = duration(time.monotonic() - started)
         mean = messages.headline(scores, self._config.best.score)
         count = len(scores) - 1
         of = f', mean of {count} tasks' if count > 1 else ''

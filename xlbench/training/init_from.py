@@ -25,11 +25,12 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from xlbench import config as config_lib, logs, models
+from xlbench import config as config_lib, models
 from xlbench.errors import UserError
 from xlbench.huggingface import bert as bert_names, checkpoint as hf_checkpoint
 from xlbench.models import lora
 from xlbench.models.transformer import TransformerConfig
+from xlbench.progress import quantity
 from xlbench.training import checkpoints
 from xlbench.trees import Params, Shapes
 
@@ -215,7 +216,7 @@ class Plan:
         count = sum(int(np.prod(self._shapes[name])) for name in self._from)
         yield (
             f'init_from {self._source.name}: {len(self._from)} of {len(self._shapes)} parameters '
-            f'({logs.quantity(count)} numbers) are loaded'
+            f'({quantity(count)} numbers) are loaded'
         )
         for name, theirs in partial.items():
             rows = [(a, b) for a, b in zip(self._shapes[name], theirs, strict=True) if a != b]

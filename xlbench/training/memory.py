@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import errors, logs, machine, models
+from xlbench import errors, machine, models
 from xlbench.config.decoding import Options
 from xlbench.errors import UserError
 from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
+from xlbench.progress import quantity
 from xlbench.training import objectives
 from xlbench.training.train_step import CompiledMemory
 
@@ -53,8 +54,8 @@ def check(config: ConfigDict, mesh: Mesh) -> None:
     for need in needs(config, dict(mesh.shape)):
         if limit and need.device > limit:
             raise UserError(
-                f'{need.what} takes {logs.quantity(need.device, "B")} of each device at the least, '
-                f'and there are {logs.quantity(limit, "B")}; {need.advice}'
+                f'{need.what} takes {quantity(need.device, "B")} of each device at the least, '
+                f'and there are {quantity(limit, "B")}; {need.advice}'
             )
 
 
@@ -81,8 +82,8 @@ def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> 
     limit = device(mesh)
     if stats is not None and limit and (needed := step_bytes(stats)) > limit:
         raise UserError(
-            f'a train step takes {logs.quantity(needed, "B")} of each device, and there are '
-            f'{logs.quantity(limit, "B")}; {of_training(config)}'
+            f'a train step takes {quantity(needed, "B")} of each device, and there are '
+            f'{quantity(limit, "B")}; {of_training(config)}'
         )
 
 
@@ -125,7 +126,7 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
     held = axes.get('fsdp', 1) * axes.get('tensor', 1)
     state = 0 if config.lora.get('rank') or tuple(config.trainable) != ('.*',) else _state(config)
     yield Need(
-        f'a model of {logs.quantity(count)} parameters with its optimizer state',
+        f'a model of {quantity(count)} parameters with its optimizer state',
         count * (4 + state) / held,
         'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
     )

@@ -7,11 +7,12 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, logs
+from xlbench import config as config_lib
 from xlbench.benchmarks import BENCHMARKS
 from xlbench.data.batches import TrainBatches
 from xlbench.data.prepared import Prepared
 from xlbench.parallel import partitioning
+from xlbench.progress import duration, quantity
 from xlbench.training import memory
 from xlbench.training.experiment import Experiment
 from xlbench.training.train_step import TrainStep
@@ -36,10 +37,10 @@ def machine(workdir: str, mesh: Mesh, joined: str) -> Iterator[str]:
 def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[str]:
     """Versions, processes, mesh, model and data, a plain line each."""
     yield from machine(workdir, experiment.mesh, joined)
-    size = logs.quantity(4 * experiment.num_parameters, 'B')
+    size = quantity(4 * experiment.num_parameters, 'B')
     yield (
-        f'{logs.quantity(experiment.num_parameters)} parameters ({size} in float32), '
-        f'{logs.quantity(experiment.num_trainable)} of them trained'
+        f'{quantity(experiment.num_parameters)} parameters ({size} in float32), '
+        f'{quantity(experiment.num_trainable)} of them trained'
     )
     programs = sum(evaluator.num_programs for evaluator, _ in experiment.evals.values())
     yield f'evaluation compiles at most {programs} programs'
@@ -72,13 +73,13 @@ def data_table(
 
 def compile_line(step: TrainStep, mesh: Mesh) -> str:
     """Says how long the step took to compile, and how much memory it takes of each device."""
-    line = f'compiled the train step in {logs.duration(step.compile_seconds[-1])}'
+    line = f'compiled the train step in {duration(step.compile_seconds[-1])}'
     if len(step.compile_seconds) > 1:
         line += f' (batch shape {len(step.compile_seconds)})'
     if step.memory is not None:
-        line += f'; it takes {logs.quantity(memory.step_bytes(step.memory), "B")} per device'
+        line += f'; it takes {quantity(memory.step_bytes(step.memory), "B")} per device'
         if limit := partitioning.memory_limit(mesh):
-            line += f' of {logs.quantity(limit, "B")}'
+            line += f' of {quantity(limit, "B")}'
     return line
 
 

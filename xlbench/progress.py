@@ -1,0 +1,174 @@
+"""One line that says how far something is, on standard error: a bar of rich's on a terminal.
+
+Elsewhere, in a log file or a pipe, it is a plain line now and then:
+
+  encoded: 12,000 of 71,819 responses, 1,230/s, 48.6s left
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import rich.progress
+
+EVERY = 10.0  # Seconds between two plain lines.
+_TICK = 0.4  # Seconds between two looks; what has ended before the first one says nothing.
+
+
+class Progress:
+    """Says how far something is while a `with` block runs.
+
+    with Progress('encoded', len(texts), 'texts') as progress:
+        for text in texts:
+            ...
+            progress.add()
+
+    A thread says it: on a terminal all the time, elsewhere when some more was done. `print` within
+    the block comes out whole, above the bar. rich is imported on a terminal alone.
+
+    Attributes:
+      total: how much there is to do; 0 if nobody knows.
+      done: how much of it is done.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: int = 0,
+        unit: str = '',
+        *,
+        count: Callable[[], int] | None = None,
+        more: Callable[[], str] = str,
+        active: bool = True,
+        live: bool = True,
+    ):
+        """Says nothing yet.
+
+        Args:
+          what: is done: 'encoded', 'scan'.
+          total: how much there is to do; 0 if nobody knows.
+          unit: of what is counted: 'texts'; 'B' for bytes; '' if nothing is counted but time.
+          count: gives how much is done, in place of `add`; called in a thread.
+          more: gives what is said at the end of the line; called in a thread.
+          active: False to say nothing, as in all processes of a run but the first.
+          live: False for plain lines on a terminal, too, where others write to it without `print`.
+        """
+        self.total, self.done = total, 0
+        self._what, self._unit, self._count, self._more = what, unit, count, more
+        self._active = active
+        self._live = live and sys.stderr.isatty() and os.environ.get('TERM') != 'dumb'
+        self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
+        self._begun = self._said = time.monotonic()
+        self._last = 0  # Done when a plain line was said.
+        self._before: int | None = None  # Done when the clock was started; None: it was not yet.
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name='progress', daemon=True)
+
+    def add(self, count: int = 1) -> None:
+        """So much more is done."""
+        self.done += count
+
+    def skip(self, count: int) -> None:
+        """So much was done before, and counts for no speed."""
+        self.done = self._before = count
+
+    def __enter__(self) -> Self:
+        self._begun = self._said = time.monotonic()
+        if self._active:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        if self._active:
+            self._thread.join()
+
+    def line(self) -> str:
+        """How far it is now, in one line."""
+        now = time.monotonic()
+        self.done = self.done if self._count is None else self._count()
+        if not self._unit:
+            return f'{self._what}: {duration(now - self._begun)} so far{self._more()}'
+        if self._before is None and self.done:
+            self._before = 0
+        elif self._before is None:  # The speed leaves out what comes before the first of them.
+            self._begun = now
+        speed = (self.done - (self._before or 0)) / max(now - self._begun, 1e-9)
+        parts = [f'{self._what}: {self._number(self.done)}']
+        if self.total:
+            parts[0] += f' of {self._number(self.total)}'
+        parts[0] += '' if self._unit == 'B' else f' {self._unit}'
+        if self.done:
+            parts.append(f'{self._number(speed)}/s')
+            if self.total:
+                parts.append(f'{duration(max(self.total - self.done, 0) / speed)} left')
+        return ', '.join(parts) + self._more()
+
+    def _number(self, number: float) -> str:
+        if self._unit == 'B':
+            return quantity(number, 'B')
+        return f'{number:,.1f}' if number < 10 and number % 1 else f'{number:,.0f}'
+
+    def _run(self) -> None:
+        while not self._ended.wait(_TICK):
+            line = self.line()
+            if self._live:
+                self._show(line)
+            elif time.monotonic() - self._said >= EVERY and (
+                self.done != self._last or not self._unit
+            ):
+                self._said, self._last = time.monotonic(), self.done
+                print(line, file=sys.stderr, flush=True)
+        if self._bar:
+            self._bar[0].stop()
+
+    def _show(self, line: str) -> None:
+        if self._bar is None:
+            import rich.console
+            import rich.progress
+
+            console = rich.console.Console(stderr=True)
+            bar = rich.progress.Progress(
+                rich.progress.BarColumn(),
+                rich.progress.TextColumn('{task.description}', markup=False),
+                console=console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=sys.stdout.isatty(),  # What goes into a file goes on to do so.
+            )
+            bar.start()
+            console.show_cursor(True)  # A process that is killed would leave it hidden.
+            self._bar = bar, bar.add_task(line)
+        bar, task = self._bar
+        bar.update(
+            task, description=line, total=self.total or None, completed=self.done, refresh=True
+        )
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words. Example: 3723 -> '1h02m'; 125 -> '2m05s'; 7.2 -> '7.2s'."""
+    if seconds < 60:
+        return f'{seconds:.1f}s'
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f'{minutes}m{rest:02d}s'
+    hours, minutes = divmod(minutes, 60)
+    return f'{hours}h{minutes:02d}m'
+
+
+def quantity(number: float, unit: str = '') -> str:
+    """A number in three digits. Example: 12345 -> '12.3k'; 4.2e9, 'B' -> '4.20GB'."""
+    for size, suffix in ((1e12, 'T'), (1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
+        if abs(number) >= size:
+            return f'{number / size:.3g}{suffix}{unit}'
+    return f'{number:.3g}{unit}'
