@@ -3,12 +3,14 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
   python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
                            [--format=markdown,csv,latex,html] [--split=test]
                            [--significance=t-test|bootstrap|randomization] [--against=STEP]
+                           [--intervals]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
 --output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
 that name which is no report of ours is left alone, and the command fails. Runs that differ in the
-seed only become one row: mean and standard deviation. In bold (not on the screen) is the best score
-of a column among runs and baselines, where these were scored on as many examples.
+seed only become one row: mean and standard deviation, or with --intervals mean and half of its 95 %
+interval (Student's t over seeds; the CSV keeps the deviation). In bold (not on the screen) is the
+best score of a column among runs and baselines, where these were scored on as many examples.
 
 A run with several stages is shown as its last one left it; --step=stage1 shows it after stage1,
 whose test scores are those of that stage's best checkpoint.
@@ -31,7 +33,7 @@ from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, errors, files, locks
 from xlbench.reporting import latex as latex_lib, layout, notes, render, sections as sections_lib
-from xlbench.reporting.results import Run, read_run
+from xlbench.reporting.results import read_run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
@@ -65,6 +67,7 @@ def comma_separated(sections: Sequence[Section]) -> str:
     rows = []
     for section in sections:
         for system in section.systems:
+            system = dataclasses.replace(system, has_intervals=False)
             names = sorted({name for run in system.scores for t in run.values() for name in t})
             for column in (c for c in section.columns if len(c.tasks) == 1):
                 for score in names:
@@ -137,32 +140,19 @@ def main(argv: Sequence[str]) -> int:
     sections = sections_lib.sections(runs, args.step, args.split)
     if args.against and not args.significance:
         raise errors.UserError('--against needs --significance: t-test, bootstrap or randomization')
+    if args.intervals:
+        sections = [section.with_intervals() for section in sections]
     if args.significance:
-        sections = _compared(sections, runs, args)
+        from xlbench.reporting import comparisons  # It loads scipy, which nothing else here needs.
+
+        earlier = sections_lib.sections(runs, args.against, args.split) if args.against else []
+        sections = comparisons.beside(sections, args.significance, earlier, args.against)
     if args.output:
         for path in write(sections, args.output, formats):
             print(f'wrote {path}')
     else:
         print(_FORMATS[formats[0]][1](sections), end='')
     return 0
-
-
-def _compared(
-    sections: Sequence[Section], runs: Sequence[Run], args: argparse.Namespace
-) -> list[Section]:
-    """The sections, with the table of their differences."""
-    from xlbench.reporting import comparisons  # It loads scipy, which nothing else here needs.
-
-    earlier = sections_lib.sections(runs, args.against, args.split) if args.against else []
-    by_title = {section.title: section for section in earlier}
-    tables = [
-        comparisons.table(section, args.significance, by_title.get(section.title), args.against)
-        for section in sections
-    ]
-    return [
-        dataclasses.replace(section, besides=(table,))
-        for section, table in zip(sections, tables, strict=True)
-    ]
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -172,6 +162,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--format', help='markdown, csv, latex, html: one or several, with commas')
     parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
     parser.add_argument('--split', help='by default test if it was scored, else validation')
+    parser.add_argument('--intervals', action='store_true', help='of means over seeds')
     tests = ('t-test', 'bootstrap', 'randomization')
     parser.add_argument('--significance', choices=tests, help='of differences between runs')
     parser.add_argument('--against', default='', help='compare each run with itself at this step')

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import judging
 import pytest
 import tokenizer_files
 from newcomer import PROJECT, Newcomer
@@ -22,6 +23,7 @@ from newcomer import PROJECT, Newcomer
 from xlbench import models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
+from xlbench.judgement import studies
 
 pytestmark = pytest.mark.outside
 
@@ -157,6 +159,18 @@ def answers(newcomer: Newcomer) -> None:
         newcomer.write(f'{name}.txt', ''.join(f'Wo ist Haus {i}?\n' for i in range(count)))
 
 
+def judged(newcomer: Newcomer) -> None:
+    """What two judges of the study saved, each with an opinion of their own."""
+    study = studies.read(str(newcomer.home / 'study' / 'key.json'))
+    for number, sheet in enumerate(study.sheets):
+        file = judging.answers(
+            study,
+            sheet.judge,
+            lambda system, aspect, item, n=number: 1 + (len(system + aspect) * (item + 3) + n) % 5,
+        )
+        newcomer.write(f'answers-{study.id}-{sheet.judge}.json', json.dumps(file))
+
+
 def labellers(newcomer: Newcomer) -> None:
     """A classifier of pairs and a tagger, and what they shall answer."""
     for task, name in (('xnli', 'xnli'), ('udpos', 'ner')):
@@ -227,6 +241,22 @@ PLAN: dict[str, Step] = {
     '--workdir=RUNS/other_system': Step(prepare=answers, leaves='RUNS/other_system/config.json'),
     'python -m xlbench.score answers.txt --references=ref1.txt,ref2.txt --lang=de '
     '--metrics=sacrebleu,chrf': Step(prints='bleu'),
+    'python -m xlbench.report RUNS/mtg RUNS/other_system --significance=bootstrap': Step(
+        prints='Differences of rouge'
+    ),
+    'python -m xlbench.report RUNS/mtg --significance=t-test --against=stage1': Step(
+        prints='mtg minus stage1'
+    ),
+    'python -m xlbench.annotate make RUNS/mtg RUNS/other_system --tasks=mtg_qg_de_de '
+    '--judges=anna,ben --output=study': Step(leaves='study/ben.html'),
+    'python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores': Step(
+        prepare=judged, prints='Krippendorff', leaves='study/scores/ratings.jsonl'
+    ),
+    'python -m xlbench.annotate fit study/scores/ratings.jsonl --output=rating.json': Step(
+        prints='spearman', leaves='rating.json'
+    ),
+    'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
+    '--fitted_rating=rating.json': Step(prints='fitted_on'),
     f'{_MTG}:base': Step(f'{MTG_FRESH} --dry_run', official_mtg, prints='mtg_tg_fr_fr'),
     f'{_MTG}:base,scenario=mono,task=qg,source=de': Step(MTG_FRESH, prints='nearest_input'),
     f'{_MTG}:base,scenario=cross,task=qg,source=en': Step(

@@ -76,16 +76,20 @@ def test_identical_runs_and_seeds(tmp_path):
     assert '0 of 0 differences' in made.notes[0]
 
 
-def test_seeds_are_averaged_before_the_test(tmp_path):
+def test_seeds_are_averaged_before_the_test(tmp_path, capsys):
     seeds = [write(tmp_path / f's{i}', 0.7, seed=i, name='s') for i in range(2)]
     other = write(tmp_path / 'other', 0.9, seed=3)
-    made = table(*seeds, other)
-    assert made.rows[0].name == 'other minus s0 (2 seeds)'
-    means = [
+    assert report.main([*map(str, seeds), '--intervals']) == 0
+    said = capsys.readouterr().out
+    pair = [
         results.read_run(path).at(10, 'test')['mtg_qg_en_en'].scores['rouge_l'] for path in seeds
     ]
+    width = 12.7062 * abs(pair[0] - pair[1]) / 2  # t of one degree of freedom.
+    assert f'{sum(pair) / 2:.1f} ±{width:.1f}' in said and '95 % interval of the mean over' in said
+    made = table(*seeds, other)
+    assert made.rows[0].name == 'other minus s0 (2 seeds)'
     (best,) = [results.read_run(other).at(10, 'test')['mtg_qg_en_en'].scores['rouge_l']]
-    assert made.rows[0].cells[0].value == pytest.approx(best - sum(means) / 2)
+    assert made.rows[0].cells[0].value == pytest.approx(best - sum(pair) / 2)
 
 
 def test_corpus_scores_are_resampled(tmp_path):

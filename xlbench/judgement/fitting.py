@@ -172,7 +172,7 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
         (SAMPLE_DATA, *notes) if data.is_sample else notes,
     )
     tested = {name: data.x[test, i] for i, name in enumerate(data.features)}
-    tested[f'fitted_rating ({regressor})'] = model.predict(data.x[test])
+    tested['fitted_rating'] = model.predict(data.x[test])
     y = data.ratings[target][test]
     of_test = {name: correlation(values, y) for name, values in tested.items()}
     last = list(of_test.values())[-1].pearson
@@ -194,11 +194,13 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
         seed=seed,
         model=model,
     )
+    named = f'fitted_rating is {regressor}, fitted on the texts that fit.'
     figure = Table(
         f'Correlation of each score with {target} on the texts that test',
         tuple(Column('', name) for name in Correlation._fields),
         tuple(_row(name, values) for name, values in of_test.items()),
         'score',
+        (named,),
     )
     return kept, [chosen, figure]
 

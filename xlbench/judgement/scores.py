@@ -51,7 +51,7 @@ def rated_texts(study: Study, judged: Judged) -> str:
             }
             if len(rated) == len(study.scale.aspects):
                 line = {
-                    'study': study.title,
+                    'study': f'{study.title} {study.id}',
                     'data': study.data,
                     'task': item.task,
                     'id': item.id,
@@ -104,7 +104,7 @@ def _scores(study: Study, values: Values, notes: Sequence[str]) -> Table:
     about = f'{len(study.items)} items; ± is half of the 95 % interval over items (Student).'
     if not is_rating:
         about = f'Share of times best minus share of times worst. {about}'
-    return Table(title, tuple(columns), tuple(rows), notes=(*notes, about))
+    return Table(title, tuple(columns), tuple(rows), 'written by', (*notes, about))
 
 
 def _of_items(
@@ -153,7 +153,7 @@ def _counts(study: Study, judged: Judged) -> Table:
         Row(system, 'run', tuple(column[i] for column in cells))
         for i, system in enumerate(study.systems)
     ]
-    return Table('Choices', tuple(columns), tuple(rows))
+    return Table('Choices', tuple(columns), tuple(rows), 'written by')
 
 
 def _agreement(study: Study, judged: Judged) -> Table:

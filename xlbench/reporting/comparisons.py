@@ -54,6 +54,26 @@ class _Texts:
         return {key: statistics.fmean(n[key] for n in of_runs) for key in of_runs[0]}
 
 
+def beside(
+    sections: Sequence[Section], test: str, earlier: Sequence[Section] = (), label: str = ''
+) -> list[Section]:
+    """The sections, each with the table of its differences.
+
+    Args:
+        sections: What is shown.
+        test: One of `significance.TESTS`.
+        earlier: The same runs at another step, to compare each run with itself.
+        label: Of that step.
+    """
+    by_title = {section.title: section for section in earlier}
+    return [
+        dataclasses.replace(
+            section, besides=(table(section, test, by_title.get(section.title), label),)
+        )
+        for section in sections
+    ]
+
+
 def table(section: Section, test: str, other: Section | None = None, label: str = '') -> Table:
     """The differences of the main score between the runs of a section.
 

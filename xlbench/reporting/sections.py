@@ -50,6 +50,12 @@ class Section:
         """The runs of all systems."""
         return tuple(pick for system in self.systems for pick in system.picks)
 
+    def with_intervals(self) -> 'Section':
+        """The section with intervals in place of deviations."""
+        systems = (dataclasses.replace(system, has_intervals=True) for system in self.systems)
+        note = '± is half of the 95 % interval of the mean over seeds (Student).'
+        return dataclasses.replace(self, systems=tuple(systems), notes=(*self.notes, note))
+
 
 def sections(
     runs: Sequence[Run], step: str | int = 'last', split: str | None = None

@@ -42,6 +42,8 @@ class System:
         doubtful: (task, score) of what is printed in a paper but can hardly be meant.
         examples: Task -> the numbers of examples that its scores are of, one where all runs agree;
             nothing for a paper.
+        has_intervals: Whether what follows ± is half of the 95 % interval over seeds, and not their
+            standard deviation.
     """
 
     name: str
@@ -50,6 +52,7 @@ class System:
     picks: tuple[Pick, ...] = ()
     doubtful: frozenset[tuple[str, str]] = frozenset()
     examples: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    has_intervals: bool = False
 
     def count(self, tasks: Sequence[str]) -> str:
         """How many examples the tasks have together; '-' if that is not known of one of them."""
@@ -72,8 +75,12 @@ class System:
         if not values:
             return Cell()
         mark = '?' if any((task, score) in self.doubtful for task in tasks) else ''
-        deviation = statistics.stdev(values) if len(values) > 1 else None
-        return Cell(statistics.fmean(values), deviation, decimals, mark=mark)
+        spread = statistics.stdev(values) if len(values) > 1 else None
+        if self.has_intervals:
+            from xlbench.reporting.statistics import half_width  # It loads scipy.
+
+            spread = half_width(values)
+        return Cell(statistics.fmean(values), spread, decimals, mark=mark)
 
 
 def runs(picks: list[Pick]) -> list[System]:

@@ -13,7 +13,8 @@ class Cell(NamedTuple):
 
     Attributes:
         value: None where there is no number.
-        spread: Standard deviation of the sample; None for a single value.
+        spread: Standard deviation of the sample, or what the table's notes say that it is; None for
+            a single value.
         decimals: Of both.
         sign: '+' writes the sign of positive numbers, too.
         mark: Behind the number; a ? says that it is doubtful.
