@@ -1,0 +1,274 @@
+"""BERTScore (arXiv:1904.09675), equal to the package bert-score 0.3.13 with transformers 4.
+
+Each token of a text is compared with the most similar one of the other text, by the cosine of their
+vectors in some layer of an encoder. The vectors come from our own encoders.
+"""
+
+import collections
+import csv
+import dataclasses
+import functools
+import importlib.util
+import math
+import pathlib
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+import xlbench
+from xlbench import errors
+from xlbench.metrics import pairs
+from xlbench.metrics.learned import weights
+
+if TYPE_CHECKING:
+    from xlbench.metrics.learned.token_vectors import TokenEncoder
+
+Targets = Sequence[str | Sequence[str]]
+# bert_score/utils.py, lang2model; every other language has the multilingual one.
+_MODELS = {
+    'en': 'roberta-large',
+    'zh': 'bert-base-chinese',
+    'tr': 'dbmdz/bert-base-turkish-cased',
+    'en-sci': 'allenai/scibert_scivocab_uncased',
+}
+_MULTILINGUAL = 'bert-base-multilingual-cased'
+# bert_score/utils.py, model2layers: of the models that are one of our encoders.
+_LAYERS = {
+    'bert-base-uncased': 9, 'bert-large-uncased': 18, 'bert-base-cased': 9, 'bert-large-cased': 18,
+    'bert-base-cased-finetuned-mrpc': 9, 'bert-base-multilingual-cased': 9, 'bert-base-chinese': 8,
+    'roberta-base': 10, 'roberta-large': 17, 'roberta-large-mnli': 19,
+    'xlm-roberta-base': 9, 'xlm-roberta-large': 17, 'distilroberta-base': 5,
+    'allenai/scibert_scivocab_uncased': 8, 'dbmdz/bert-base-turkish-cased': 10,
+}  # fmt: skip
+# krystalan/ClidSum: evaluation, `--num_layers 8`.
+_CLIDSUM = {'zh': 'hfl/chinese-bert-wwm-ext', 'de': 'dbmdz/bert-base-german-uncased'}
+_SIZES = {'roberta-large': '1.4 GB', _MULTILINGUAL: '0.7 GB'}
+_PACKAGE = 'bert_score'
+# The package's version, which its hash has wrong, and the transformers whose numbers are ours.
+_VERSIONS = 'version=0.3.12(hug_trans=none)', 'equals:bert-score-0.3.13+transformers-4.46.3'
+
+
+class Prf(NamedTuple):
+    """Precision, recall and F1, [texts] each, as the package returns them."""
+
+    precision: np.ndarray
+    recall: np.ndarray
+    f1: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class BertScore:
+    """BERTScore, 0 to 100 where it is not rescaled: precision, recall and F1, means over texts.
+
+    A target may be several references; the best precision, recall and F1 count, each for itself.
+
+    Attributes:
+        lang: ISO code of the texts, or en-sci; it decides the model and the baseline.
+        model: a folder, or a name of the Hugging Face hub; '' is the package's for the language.
+        layer: of which the vectors are; 0 are the embeddings, -1 the package's for the model.
+        idf: whether rare tokens of the references weigh more.
+        rescale: whether the baseline of the language and model becomes 0; it is a file of the
+            package bert-score, if `baseline` names none.
+        baseline: a table with a row a layer: layer, precision, recall, F1.
+        lowercase: whether texts are lower-cased, as ClidSum does.
+    """
+
+    lang: str = ''
+    model: str = ''
+    layer: int = -1
+    idf: bool = False
+    rescale: bool = False
+    baseline: str = ''
+    lowercase: bool = False
+
+    several_references: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if not self.lang and not self.model:
+            raise errors.UserError('BERTScore takes a lang, such as de, or a model')
+        if self.layer < -1:
+            raise errors.UserError(f'layer={self.layer}; 0 or more is allowed, or -1')
+        if self.layer == -1 and self._model not in _LAYERS:
+            raise errors.UserError(
+                f'BERTScore has no usual layer of {self._model}; say which, such as layer=8'
+            )
+        if self.rescale and not self.baseline and not self.lang:
+            raise errors.UserError('the baselines of BERTScore are of a language; set lang, too')
+
+    @classmethod
+    def clidsum(cls, lang: str) -> 'BertScore':
+        """As ClidSum reports it: its models for Chinese and German, layer 8, lower case."""
+        if lang not in _CLIDSUM:
+            raise errors.unknown('language of ClidSum', lang, _CLIDSUM)
+        return cls(lang, model=_CLIDSUM[lang], layer=8, lowercase=True)
+
+    @property
+    def signature(self) -> str:
+        """The package's hash; what it equals, and what was done to the texts before."""
+        name = f'{pathlib.PurePath(self._model).name if self._is_folder else self._model}'
+        version, equals = _VERSIONS
+        parts = f'{name}_L{self._layer}_{"idf" if self.idf else "no-idf"}_{version}'
+        if self.rescale or self.baseline:
+            parts += '-custom-rescaled' if self.baseline else '-rescaled'
+        case = 'lc' if self.lowercase else 'mixed'
+        return f'{parts}|case:{case}|{equals}|xlbench-{xlbench.__version__}'
+
+    def missing(self) -> list[str]:
+        """What is not on this machine and has to be, with what to type, a line each."""
+        lines = weights.missing('BERTScore', self._model, _SIZES.get(self._model, '0.4 GB'))
+        if (self.rescale or self.baseline) and not self._baseline_file.is_file():
+            if self.baseline:
+                lines.append(f'BERTScore: there is no baseline file {self.baseline}')
+            elif importlib.util.find_spec(_PACKAGE) is None:
+                lines.append(
+                    'BERTScore needs the table of baselines of bert-score: pip install --no-deps '
+                    'bert-score==0.3.13; or name one with baseline'
+                )
+            else:
+                lines.append(
+                    f'bert-score has no baseline of {self._model} for {self.lang}; name a file '
+                    'with baseline, or leave rescale out'
+                )
+        return lines
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
+        """Means over the texts; of F1 too, which is not computed from those of the others."""
+        return self.with_examples(targets, predictions)[0]
+
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
+        """Precision, recall and F1 of each text."""
+        return self.with_examples(targets, predictions)[1]
+
+    def with_examples(
+        self, targets: Targets, predictions: Sequence[str]
+    ) -> tuple[dict[str, float], list[dict[str, float]]]:
+        """The means, and the scores of each text."""
+        values = self.values(targets, predictions)
+        rows = [
+            {'bertscore': 100 * f1, 'bertscore_precision': 100 * p, 'bertscore_recall': 100 * r}
+            for p, r, f1 in zip(*(column.tolist() for column in values), strict=True)
+        ]
+        return pairs.mean(rows), rows
+
+    def values(self, targets: Targets, predictions: Sequence[str]) -> Prf:
+        """Precision, recall and F1 of each text, as the package returns them."""
+        rows = pairs.check_references(targets, predictions)
+        if lines := self.missing():
+            raise errors.UserError(lines[0])
+        encoder = _encoder(str(weights.folder(self._model)), self._layer)
+        owners = [i for i, row in enumerate(rows) for _ in row]
+        references = encoder.ids(self._texts([text for row in rows for text in row]))
+        candidates = encoder.ids(self._texts(predictions))
+        scale = _Weights(references if self.idf else None, encoder.special)
+        found = np.full((3, len(rows)), -math.inf)
+        jobs = [(candidates[i], reference) for i, reference in zip(owners, references, strict=True)]
+        for place, vectors, other_vectors in encoder.pairs(jobs):
+            candidate, reference = jobs[place]
+            one = _match(vectors, other_vectors, scale(candidate), scale(reference))
+            best = found[:, owners[place]]
+            np.fmax(best, one, out=best, where=~np.isnan(one))
+            if np.isnan(one).any():
+                best[np.isnan(one) & np.isinf(best)] = math.nan
+        if np.isnan(found).any():
+            warnings.warn(
+                'BERTScore is undefined for some texts: with idf, no token of theirs weighs '
+                'anything, as where there is one reference in all',
+                stacklevel=2,
+            )
+        if self.rescale or self.baseline:
+            base = self._read_baseline()[:, None]
+            found = (found - base) / (1 - base)
+        return Prf(*found)
+
+    @property
+    def _model(self) -> str:
+        return self.model or _MODELS.get(self.lang, _MULTILINGUAL)
+
+    @property
+    def _is_folder(self) -> bool:
+        return pathlib.Path(self._model).expanduser().is_dir()
+
+    @property
+    def _layer(self) -> int:
+        return _LAYERS[self._model] if self.layer == -1 else self.layer
+
+    def _texts(self, texts: Sequence[str]) -> list[str]:
+        return [text.lower() for text in texts] if self.lowercase else list(texts)
+
+    @property
+    def _baseline_file(self) -> pathlib.Path:
+        if self.baseline:
+            return pathlib.Path(self.baseline).expanduser()
+        spec = importlib.util.find_spec(_PACKAGE)
+        [folder] = (spec.submodule_search_locations if spec else None) or ['']
+        return pathlib.Path(folder) / 'rescale_baseline' / self.lang / f'{self._model}.tsv'
+
+    def _read_baseline(self) -> np.ndarray:
+        """[3]: the row of the layer."""
+        path = self._baseline_file
+        try:
+            with open(path, encoding='utf-8', newline='') as file:
+                _, *rows = csv.reader(file, delimiter='\t' if path.suffix == '.tsv' else ',')
+                if rows and len(rows[0]) == 1:  # The package's tables have commas, too.
+                    rows = [row[0].split(',') for row in rows]
+            table = {int(float(row[0])): np.array([*map(float, row[1:4])]) for row in rows}
+            base = table[self._layer]
+        except (OSError, ValueError, KeyError, IndexError, csv.Error) as error:
+            raise errors.UserError(
+                f'{path} has no baseline of layer {self._layer}: a header, then a line a layer '
+                f'with layer, precision, recall and F1 ({error})'
+            ) from None
+        if base.shape != (3,) or not np.isfinite(base).all() or (base >= 1).any():
+            raise errors.UserError(f'{path}: the baseline of layer {self._layer} is not below 1')
+        return base
+
+
+class _Weights:
+    """What each token of a text weighs: 1, or its idf; nothing if it is a special one.
+
+    Args:
+        references: ids, of which idf is counted; None weighs all alike.
+        special: ids that weigh nothing; with idf they are in every reference, or count as others.
+    """
+
+    def __init__(self, references: Sequence[np.ndarray] | None, special: Sequence[int]):
+        self._special, self._idf = np.array(special), None
+        if references is not None:
+            count = len(references)
+            seen = collections.Counter(i for ids in references for i in set(ids.tolist()))
+            self._idf = {i: math.log((count + 1) / (n + 1)) for i, n in seen.items()}
+            self._unseen = math.log(count + 1)
+
+    def __call__(self, ids: np.ndarray) -> np.ndarray:
+        """[length] of [length]."""
+        if self._idf is None:
+            return (~np.isin(ids, self._special)).astype(np.float32)
+        return np.array([self._idf.get(i, self._unseen) for i in ids.tolist()], np.float32)
+
+
+def _match(
+    candidate: np.ndarray, reference: np.ndarray, weights: np.ndarray, other_weights: np.ndarray
+) -> np.ndarray:
+    """[precision, recall, F1] of two texts.
+
+    Args:
+        candidate, reference: [length, dim], of norm 1.
+        weights, other_weights: [length], of the candidate's and the reference's tokens.
+    """
+    if len(candidate) == 2 or len(reference) == 2:  # Nothing but special tokens.
+        return np.zeros(3)
+    similarity = candidate @ reference.T
+    with np.errstate(invalid='ignore', divide='ignore'):
+        precision = similarity.max(1) @ weights / weights.sum()
+        recall = similarity.max(0) @ other_weights / other_weights.sum()
+        f1 = 2 * precision * recall / (precision + recall)
+    return np.array([precision, recall, 0.0 if np.isnan(f1) else f1])
+
+
+@functools.lru_cache(maxsize=2)
+def _encoder(folder: str, layer: int) -> 'TokenEncoder':
+    from xlbench.metrics.learned.token_vectors import TokenEncoder
+
+    return TokenEncoder(pathlib.Path(folder), layer)
