@@ -11,7 +11,7 @@ from typing import Any
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, models, names, runs
+from xlbench import config as config_lib, metrics, models, names, runs
 from xlbench.data import batches, prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.huggingface import hub
@@ -86,6 +86,10 @@ def data_lines(
     counts = {(task.name, task.split): len(task) for tasks, _ in data.values() for task in tasks}
     for (task, split), count in sorted(counts.items()):
         yield f'  {task:<28} {split:<12} {count:>10,} examples'
+    tasks = {task.name: task for prepared_tasks, _ in data.values() for task in prepared_tasks}
+    suites = (metrics.Suite(name, task.manifest.get('metrics')) for name, task in tasks.items())
+    lacking = dict.fromkeys(line for suite in suites for line in suite.missing())
+    yield from (f'TO DO before the first evaluation: {line}' for line in lacking)
     if missing:
         source = f', from the embedded sample corpora in {block["root"]}' if block['sample'] else ''
         yield f'to prepare: {len(missing)} of {len(pairs)} inputs{source}; {missing[0][1]}'

@@ -272,6 +272,7 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
     if not specs:
         raise UserError(f'{asked.task} has no metrics; name some of {", ".join(named.NAMES)}')
     suite = metrics.Suite(asked.task, specs)
+    suite.require()
     most = max(map(len, asked.references.targets))
     if most > 1 and suite.of_one_reference:
         raise UserError(

@@ -247,6 +247,7 @@ def check_metrics(
     task: Task, num_predictions: int, taken: Sequence[str], any_text: bool = False
 ) -> None:
     """Scores two examples of a task with its metrics; UserError if one cannot. See Suite.check."""
+    task.metrics.require()
     if process := postprocess.Postprocess(task.prepared):
         records = task.prepared.read(range(min(2, len(task.prepared))))
         right = [record['targets_pretokenized'] for record in records]

@@ -12,6 +12,7 @@ from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.fitted_rating import FittedRating
+from xlbench.metrics.learned import BertScore
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
@@ -20,6 +21,7 @@ from xlbench.metrics.suite import Suite, num_predictions, score
 from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 
 __all__ = [
+    'BertScore',
     'ChrF',
     'ChrFPlusPlus',
     'ChunkF1',

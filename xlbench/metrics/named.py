@@ -8,6 +8,7 @@ from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.contract import Metric, Spec
 from xlbench.metrics.distinct import Distinct
+from xlbench.metrics.learned import BertScore
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
@@ -19,6 +20,8 @@ _OF_LANGUAGE: dict[str, Callable[[str], Metric]] = {
     'multilingual_rouge': MultilingualRouge,
     'sacrebleu': SacreBleu.for_language,
     'distinct': Distinct.for_language,
+    'bertscore': BertScore,
+    'bertscore_clidsum': BertScore.clidsum,
     'meteor': Meteor,
     'meteor_exact_stem': Meteor.without_tables,
     'mrs_rouge': MrsRouge,

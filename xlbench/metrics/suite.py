@@ -93,6 +93,16 @@ class Suite:
         """What decides the numbers of each metric."""
         return self.signatures_of([1])
 
+    def require(self) -> None:
+        """Raises UserError if a model or a table of a metric is not here, with what to type."""
+        if lines := self.missing():
+            raise errors.UserError(f'task {self._task}: {lines[0]}')
+
+    def missing(self) -> list[str]:
+        """What its metrics need and this machine lacks, a line each, with what to type."""
+        missing = (getattr(member.metric, 'missing', None) for member in self._members)
+        return [line for ask in missing if ask for line in ask()]
+
     def signatures_of(self, counts: Sequence[int]) -> dict[str, str]:
         """The signatures where examples have so many references each."""
         return {member.label: member.signature(counts) for member in self._members}
@@ -157,8 +167,9 @@ class Suite:
                 called with an empty and a meaningless one, too, as an untrained model gives them.
 
         Raises:
-            UserError: Which metric of which task ended how; or that two give the same score.
+            UserError: Which metric of which task ended how, or lacks what; or two give one score.
         """
+        self.require()
         used = dict.fromkeys(taken, 'the evaluation itself')
         for member in self._members:
             for name in self._check(member, read, num_predictions, any_text):

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 from flax import traverse_util
 from jax.sharding import NamedSharding, PartitionSpec
 
 from xlbench import models
-from xlbench.data import tokenizers, vocabularies
+from xlbench.data import tokenizers, vocabulary_files
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as checkpoints
 from xlbench.parallel import partitioning
@@ -47,7 +48,12 @@ class TokenEncoder:
             )
         model = models.build(**checkpoint.model | {'num_layers': layer, 'has_pooler': False})
         self._tokenizer = tokenizers.load(str(folder), '')
-        self._max_length = _max_length(folder, model.config.max_positions)
+        if self._tokenizer.num_pieces > model.config.vocab_size:
+            raise UserError(
+                f'{folder} has a vocabulary of {self._tokenizer.num_pieces:,} pieces and a model '
+                f'of {model.config.vocab_size:,}; they are not of one model'
+            )
+        self._max_length = max_length(folder, model.config.max_positions)
         self.special = (self._tokenizer.bos_id, self._tokenizer.eos_id)
         self._mesh = partitioning.make_mesh(devices=jax.local_devices())
         self._rows = NamedSharding(self._mesh, PartitionSpec(self._mesh.axis_names))
@@ -164,7 +170,14 @@ def _filled(
     return places, [tokens, segments, positions]
 
 
-def _max_length(folder: pathlib.Path, positions: int) -> int:
-    """Tokens that a text may have: what its tokenizer says, and what the model has positions for."""
-    limit = vocabularies.Files.read(str(folder)).setting('model_max_length')
-    return min(int(limit), positions) if isinstance(limit, int | float) else positions
+class _Limit(msgspec.Struct):
+    """What tokenizer_config.json says of lengths."""
+
+    model_max_length: float | None = None
+
+
+def max_length(folder: pathlib.Path, positions: int) -> int:
+    """Tokens of a text: as many as its tokenizer allows and the model has positions for."""
+    name = vocabulary_files.TOKENIZER_CONFIG
+    limit = vocabulary_files.read_json(str(folder), name, _Limit).model_max_length
+    return positions if limit is None else int(min(limit, positions))

@@ -1,0 +1,173 @@
+"""BERTScore: numbers of the package bert-score, and what packing and several references change."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import tokenizer_files
+
+from xlbench import errors, models
+from xlbench.huggingface import checkpoint
+from xlbench.metrics import Suite, named
+from xlbench.metrics.learned import BertScore, token_vectors
+
+ABS = 1e-5
+CANDIDATES = [
+    'the ferry left the harbour at dawn',
+    "  We don't sell bread on Mondays.",
+    '',
+    'Snow fell all night 雪',
+    'the old mill burns',
+]
+REFERENCES = [
+    'at dawn the boat sailed out of port',
+    'On Mondays no bread is sold here.',
+    'A letter came.',
+    'It snowed during the whole night 雪',
+    'the old mill burns',
+]
+# bert-score 0.3.13 with the weights of all-MiniLM-L6-v2: precision, recall, F1.
+OF_PACKAGE = {
+    (6, False): (
+        [0.7443955, 0.8015757, 0.0, 0.7651981, 1.0],
+        [0.7124118, 0.7925738, 0.0, 0.6582742, 1.0],
+        [0.7280526, 0.7970493, 0.0, 0.7077203, 1.0],
+    ),
+    (3, True): (
+        [0.6926339, 0.6482904, 0.0, 0.7521305, 1.0],
+        [0.6558391, 0.702077, 0.0, 0.6842481, 1.0],
+        [0.6737345, 0.6741126, 0.0, 0.7165852, 1.0],
+    ),
+}
+
+
+@pytest.fixture(scope='module')
+def minilm():
+    folder = pathlib.Path(os.environ.get('XLBENCH_DEV_MODELS', ''), 'all-minilm-l6-v2')
+    if 'XLBENCH_DEV_MODELS' not in os.environ or not folder.is_dir():
+        pytest.skip('XLBENCH_DEV_MODELS names no folder with all-minilm-l6-v2')
+    return str(folder)
+
+
+@pytest.fixture(scope='module')
+def tiny(tmp_path_factory):
+    """A folder with a BERT of random weights and a vocabulary of a few pieces."""
+    import jax
+
+    folder = tmp_path_factory.mktemp('bert')
+    vocabulary = tokenizer_files.write(folder / 'vocabulary', 'bert-uncased')
+    size = len(pathlib.Path(vocabulary, 'vocab.txt').read_text().splitlines())
+    config = dict(
+        vocab_size=size, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, num_layers=2,
+        max_positions=40, has_pooler=True,
+    )  # fmt: skip
+    model = models.build('bert', **config)
+    params = model.init(jax.random.key(3), np.zeros((1, 4), np.int32))['params']
+    params = jax.tree.map(lambda box: np.asarray(box.value) * 10, params, is_leaf=is_box)
+    files = [path for path in pathlib.Path(vocabulary).iterdir() if path.name != 'config.json']
+    ids = {'pad_id': 0, 'bos_id': 2, 'eos_id': 3}
+    checkpoint.save(folder / 'model', 'bert', model.config, params, ids, files)
+    return str(folder / 'model')
+
+
+def is_box(leaf):
+    return hasattr(leaf, 'value')
+
+
+@pytest.mark.parametrize(('layer', 'idf'), OF_PACKAGE)
+def test_equals_the_package(minilm, layer, idf):
+    metric = BertScore(model=minilm, layer=layer, idf=idf)
+    values = metric.values(REFERENCES, CANDIDATES)
+    for column, expected in zip(values, OF_PACKAGE[layer, idf], strict=True):
+        np.testing.assert_allclose(column, expected, rtol=0, atol=ABS)
+    scores, rows = metric.with_examples(REFERENCES, CANDIDATES)
+    f1 = OF_PACKAGE[layer, idf][2]
+    assert scores['bertscore'] == pytest.approx(100 * np.mean(f1), abs=100 * ABS)
+    assert rows[1]['bertscore'] == pytest.approx(100 * f1[1], abs=100 * ABS)
+    kind = 'idf' if idf else 'no-idf'
+    assert metric.signature.startswith(f'all-minilm-l6-v2_L{layer}_{kind}_version=0.3.12(')
+
+
+def test_texts_in_one_row_do_not_see_each_other(tiny, monkeypatch):
+    """Packing, batches and what is kept of earlier calls change nothing."""
+    texts = ['the cat', 'a b c d e f g h', 'the', 'cat the a', 'b ' * 60, 'the cat']
+    others = texts[::-1]
+    whole = BertScore(model=tiny, layer=2).values(others, texts)
+    for width in (3, 11):
+        monkeypatch.setattr(token_vectors, '_WIDTHS', (width,))
+        monkeypatch.setattr(token_vectors, '_BATCH_TOKENS', {'cpu': 80, 'other': 80})
+        monkeypatch.setattr(token_vectors, '_KEPT_BYTES', 2000)
+        encoder = token_vectors.TokenEncoder(pathlib.Path(tiny), 2)
+        ids = encoder.ids(texts)
+        assert max(map(len, ids)) == 40  # What the model has positions for.
+        pairs = {
+            place: (one, two)
+            for place, one, two in encoder.pairs(list(zip(ids, ids[::-1], strict=True)))
+        }
+        assert len(pairs) == len(texts)
+        for place, (one, two) in pairs.items():
+            similarity = (one @ two.T)[1:-1].max(1).mean()
+            assert similarity == pytest.approx(whole.precision[place], abs=1e-5)
+    alone = [
+        BertScore(model=tiny, layer=2).values([o], [t]) for o, t in zip(others, texts, strict=True)
+    ]
+    np.testing.assert_allclose(np.concatenate(alone, 1), whole, atol=1e-5)
+
+
+def test_several_references_count_apart(tiny):
+    metric = BertScore(model=tiny, layer=1)
+    first, second, both = (
+        metric.values(targets, ['the cat a'])
+        for targets in (['the b'], ['cat a c d e'], [['the b', 'cat a c d e']])
+    )
+    for one, two, best in zip(first, second, both, strict=True):
+        assert best == max(one, two)
+
+
+def test_idf_of_one_reference_is_undefined(tiny):
+    with pytest.warns(UserWarning, match='undefined'):
+        values = BertScore(model=tiny, layer=1, idf=True).values(['the cat'], ['the cat b'])
+    assert np.isnan(values.recall[0]) and values.f1[0] == 0
+
+
+def test_rescaled(tiny, tmp_path):
+    path = tmp_path / 'own.tsv'
+    path.write_text('LAYER,P,R,F\n0,0.1,0.1,0.1\n1,0.5,0.25,0.2\n')
+    plain = np.array(BertScore(model=tiny, layer=1).values(['the cat'], ['a cat b']))
+    metric = BertScore(model=tiny, layer=1, baseline=str(path))
+    scaled = np.array(metric.values(['the cat'], ['a cat b']))
+    base = np.array([[0.5], [0.25], [0.2]])
+    np.testing.assert_allclose(scaled, (plain - base) / (1 - base), rtol=1e-6)
+    assert '-custom-rescaled' in metric.signature
+    path.write_text('LAYER,P,R,F\n0,0.1,0.1,0.1\n')
+    with pytest.raises(errors.UserError, match='no baseline of layer 1'):
+        metric.values(['a'], ['a'])
+
+
+def test_what_is_missing_is_said_before_a_run(tmp_path, monkeypatch):
+    monkeypatch.setenv('HF_HOME', str(tmp_path))
+    [line] = BertScore('de').missing()
+    assert line.endswith('hf download google-bert/bert-base-multilingual-cased')
+    assert BertScore(model='no such model', layer=1).missing()
+    suite = Suite('news_de', [named.spec('bertscore_clidsum', 'de')])
+    with pytest.raises(errors.UserError, match=r'task news_de: BERTScore needs the model dbmdz'):
+        suite.require()
+    assert 'case:lc' in suite.signatures['BertScore']
+
+
+def test_models_of_languages_and_mistakes():
+    assert BertScore('en').signature.startswith('roberta-large_L17_no-idf_')
+    assert BertScore('ja').signature.startswith('bert-base-multilingual-cased_L9_')
+    assert BertScore('zh', rescale=True).signature.startswith('bert-base-chinese_L8_')
+    with pytest.raises(errors.UserError, match='no usual layer'):
+        BertScore(model='hfl/chinese-bert-wwm-ext')
+    with pytest.raises(errors.UserError, match='lang, such as de, or a model'):
+        BertScore()
+    with pytest.raises(errors.UserError, match='language of ClidSum'):
+        BertScore.clidsum('en')
+
+
+def test_layers_that_a_model_does_not_have(tiny):
+    with pytest.raises(errors.UserError, match='has 2 layers, and not layer 3'):
+        BertScore(model=tiny, layer=3).values(['a'], ['a'])
