@@ -103,6 +103,15 @@ def _heads(newcomer: Newcomer, name: str, patterns: tuple[str, ...], count: int)
             newcomer.write(f'data/{path.relative_to(source)}', ''.join(lines[:count]))
 
 
+def apertium(newcomer: Newcomer) -> None:
+    """Apertium, or what is called like it on a machine that has none; and the files of MRS."""
+    official_mrs(newcomer)
+    if not shutil.which('apertium'):
+        path = newcomer.clone.parent / 'bin' / 'apertium'
+        path.write_text('#!/bin/sh\ncase $1 in -l) echo eng-spa;; -V) echo 3;; *) cat;; esac\n')
+        path.chmod(0o755)
+
+
 def xquad(newcomer: Newcomer) -> None:
     """Files of XQuAD's form: an article of one passage and two questions, twenty times."""
     words = {'en': 'The house of {} stands at a lake.', 'de': 'Das Haus von {} steht an einem See.'}
@@ -329,6 +338,23 @@ PLAN: dict[str, Step] = {
         REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
     ),
     'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
+    # Machine translation.
+    'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
+    "--input='data/mrs/train/en/*.tsv*' --format=tsv --field=1,2 --failed=drop "
+    '--output=data/mrs/mt_train/es/en.tsv': Step(
+        prepare=apertium, leaves='data/mrs/mt_train/es/en.about.json'
+    ),
+    f'{_MRS}:mbert,scenario=mt,source=es --workdir=RUNS/mt_es': Step(
+        REPLIES_TINY, leaves='RUNS/mt_es/DONE'
+    ),
+    'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
+    '--input=RUNS/mtg --input_task=mtg_qg_en_en --output=questions.es.jsonl '
+    '--task=mtg_qg_es_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated': Step(
+        leaves='RUNS/generated_then_translated/config.json'
+    ),
+    'python -m xlbench.report RUNS/mtg RUNS/generated_then_translated': Step(
+        prints='generated_then_translated'
+    ),
     # Few-shot transfer.
     f'{_SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
     f'{_SWEEP}:mbert,task=panx --workdir=RUNS/panx': Step(
@@ -414,6 +440,7 @@ GROUPS = (
         'The official MTG',
         'Public checkpoints, both ways',
         'Texts from a model',
+        'Machine translation',
         'Many devices, many machines',
     ),
     ('Corpora', 'Replies: MRS', 'Few-shot transfer'),

@@ -1,9 +1,12 @@
 """The class of all models that answer: they read ahead, answer in order and count long inputs."""
 
+import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+import jax
+import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.errors import UserError
@@ -58,6 +61,15 @@ class Answerer(Generic[Asked, Answer]):
     def max_programs(self) -> int:
         """Counts the programs that one kind of answers can come to need."""
         return self._batches.max_programs
+
+    def digest(self) -> str:
+        """SHA-256 over parameters and vocabulary, in hexadecimal: the same for the same model."""
+        digest = hashlib.sha256(self._tokenizer.sha256.encode())
+        for path, leaf in jax.tree_util.tree_leaves_with_path(self._params):
+            array = np.asarray(leaf)
+            digest.update(f'{jax.tree_util.keystr(path)} {array.dtype} {array.shape}'.encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     @property
     def what_is_cut(self) -> str:

@@ -1,0 +1,422 @@
+"""Translation: engines, what is kept, the order of texts, files, and everything that may fail."""
+
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from xlbench import errors, translate
+from xlbench.errors import UserError
+from xlbench.translation import engines, jobs, neural, programs, records, servers, tables
+
+TEXTS = [
+    'one',
+    'two',
+    '',
+    'one',
+    '\U0001f600 "three" — [x] ^y$ /z\\ {w} @ # * ...',
+    '   ',
+    'four\tfive',
+]
+# Writes each line in upper case behind the target language, and notes what it was asked.
+ENGINE = """
+import os, sys, time
+lines = sys.stdin.buffer.read().decode().split('\\n')[:-1]
+with open(os.environ['ASKED'], 'a') as file:
+    file.writelines(f'{line}\\n' for line in lines)
+if any('bad' in line for line in lines):
+    sys.exit('no idea')
+if os.environ.get('WAIT_AT') in lines:
+    time.sleep(600)
+for line in lines:
+    print(f'{sys.argv[1]}:{line.upper()}')
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """The name of an engine that is a program; `asked` has the texts that it got."""
+    path = tmp_path / 'engine.py'
+    path.write_text(ENGINE)
+    monkeypatch.setenv('ASKED', str(tmp_path / 'asked'))
+    return f'command:{sys.executable} {path} {{target}}'
+
+
+def asked(tmp_path) -> list[str]:
+    return (tmp_path / 'asked').read_text().split('\n')[:-1]
+
+
+def test_each_text_once_and_in_order(tmp_path, program):
+    cache = str(tmp_path / 'cache')
+    answers = jobs.translate(TEXTS, program, 'en', 'es', cache=cache)
+    assert answers == [f'es:{t.upper()}' if t.strip() else '' for t in TEXTS]
+    assert asked(tmp_path) == ['one', 'two', TEXTS[4], 'four\tfive']
+    # Nothing is asked again; other languages and another version of the engine are.
+    assert jobs.translate(TEXTS, program, 'en', 'es', cache=cache) == answers
+    assert len(asked(tmp_path)) == 4
+    assert jobs.translate(['one'], program, 'en', 'de', cache=cache) == ['de:ONE']
+    newer = engines.find(program, version='2')
+    assert jobs.translate(['one'], newer, 'en', 'es', cache=cache) == ['es:ONE']
+    assert asked(tmp_path)[4:] == ['one', 'one']
+
+
+def test_a_text_that_fails_is_named_and_the_others_are_not_lost(tmp_path, program):
+    texts = [f'text {i}' for i in range(20)] + ['bad one', 'last']
+    answers = jobs.translate(texts, program, 'en', 'es', cache=str(tmp_path))
+    assert answers[:20] == [f'es:TEXT {i}' for i in range(20)] and answers[21] == 'es:LAST'
+    assert isinstance(answers[20], engines.Failure)
+    assert 'ended with 1: no idea' in answers[20].reason
+    # Failures are not kept: the engine may know better the next time.
+    before = len(asked(tmp_path))
+    jobs.translate(texts, program, 'en', 'es', cache=str(tmp_path))
+    assert asked(tmp_path)[before:] == ['bad one']
+    # An engine that can do nothing ends the job.
+    with pytest.raises(UserError, match=r'translates none of its first 2 texts.*no idea'):
+        jobs.translate(['bad 1', 'bad 2'], program, 'en', 'es')
+
+
+@pytest.mark.parametrize(
+    ('spec', 'message'),
+    [
+        ('command:', 'names no program'),
+        ('command:"x', 'quotes come in pairs'),
+        ('command:cat {lang}', 'only {source} and {target}'),
+        ('command:no-such-program', "there is no program 'no-such-program'"),
+        ('file:/no/such/file', 'there is no file'),
+    ],
+)
+def test_engines_that_are_not_there(spec, message):
+    with pytest.raises(UserError, match=message):
+        jobs.translate(['x'], spec, 'en', 'es')
+
+
+def test_languages_are_checked_first():
+    with pytest.raises(UserError, match="language in --target_lang 'xx'"):
+        jobs.translate(['x'], 'command:cat', 'en', 'xx')
+    with pytest.raises(UserError, match='are both en'):
+        jobs.translate(['x'], 'command:cat', 'en', 'en')
+
+
+def test_a_program_is_bound_in_time_and_leaves_nothing_behind(tmp_path):
+    started = time.monotonic()
+    engine = programs.Program('sh -c "sleep 60 & wait"', timeout=0.5)
+    (answer,) = engine.translate(['x'], 'en', 'es')
+    assert answer.reason == 'sh took more than 0.5 s' and time.monotonic() - started < 30
+
+
+# ---------------------------------------------------------------------------------- Apertium
+
+# As much of Apertium's command as is used: paragraphs, modes with codes of two and three letters.
+APERTIUM = """#!{python}
+import sys
+if sys.argv[1] == '-l':
+    print('  eng-spa\\n  fr-es\\n  spa-eng_US')
+elif sys.argv[1] == '-V':
+    print('Apertium 3.8.3')
+else:
+    sys.stdout.write(sys.stdin.read().replace('house', f'casa({{sys.argv[-1]}})'))
+"""
+
+
+@pytest.fixture
+def apertium(tmp_path, monkeypatch):
+    path = tmp_path / 'bin' / 'apertium'
+    path.parent.mkdir()
+    path.write_text(APERTIUM.format(python=sys.executable))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv('PATH', str(path.parent))
+
+
+def test_apertium(apertium):
+    assert jobs.translate(['a house.', 'x'], 'apertium', 'en', 'es') == ['a casa(eng-spa).', 'x']
+    assert jobs.translate(['house'], 'apertium', 'fr', 'es') == ['casa(fr-es)']
+    assert programs.Apertium().identity('en', 'es') == 'Apertium 3.8.3 eng-spa -u'
+    with pytest.raises(UserError, match='no pair es-en; installed: eng-spa, fr-es'):
+        jobs.translate(['x'], 'apertium', 'es', 'en')
+
+
+def test_apertium_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv('PATH', str(tmp_path))
+    with pytest.raises(UserError, match='apt-get install apertium'):
+        jobs.translate(['x'], 'apertium', 'en', 'es')
+
+
+@pytest.mark.skipif(not shutil.which('apertium'), reason='needs Apertium: apt-get install apertium')
+def test_real_apertium_keeps_lines_apart():
+    texts = [
+        'I like the house .',
+        'I like it',
+        'Wait...',
+        'a\nb',
+        '\U0001f600 :-) [x] ^y$ /z\\ {w}',
+    ]
+    try:
+        answers = jobs.translate(texts, 'apertium', 'en', 'es')
+    except UserError as error:
+        pytest.skip(f'needs the pair apertium-eng-spa: {error}')
+    assert answers[0] == 'Me gusta la casa .' and answers[2].endswith('...')
+    assert answers[4].startswith('\U0001f600 :-) [') and answers[4].endswith('/z\\ {w}')
+    # A text has the same translation in any company.
+    for text, answer in zip(texts, answers, strict=True):
+        assert jobs.translate([text], 'apertium', 'en', 'es') == [answer]
+
+
+# ----------------------------------------------------------------------------------- servers
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """LibreTranslate's interface; the server's attributes say how it misbehaves."""
+
+    def do_GET(self):
+        assert self.path == '/languages'
+        self._answer(200, [{'code': 'en', 'name': 'English', 'targets': ['es', 'de']}])
+
+    def do_POST(self):
+        assert self.path == '/translate'
+        body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
+        self.server.bodies.append(body)
+        if self.server.busy:
+            self.server.busy -= 1
+            self._answer(429, {'error': 'slow down'})
+        elif any('bad' in text for text in body['q']):
+            self._answer(400, {'error': 'I do not <b>translate</b> that'})
+        elif self.server.strange:
+            self._answer(200, self.server.strange)
+        else:
+            self._answer(200, {'translatedText': [f'{body["target"]}:{t}' for t in body['q']]})
+
+    def log_message(self, *_):
+        pass
+
+    def _answer(self, code, content):
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(code)
+        self.send_header('Content-Length', str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(servers, '_PAUSES', (0.0, 0.0))
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler) as server:
+        server.bodies, server.busy, server.strange = [], 0, None
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server.url = f'http://127.0.0.1:{server.server_port}'
+        yield server
+        server.shutdown()
+
+
+def test_a_server(server, monkeypatch):
+    monkeypatch.setenv(servers.KEY, 'secret')
+    server.busy = 2
+    answers = jobs.translate(['one', 'bad', 'two'], server.url, 'en', 'es')
+    assert [answers[0], answers[2]] == ['es:one', 'es:two']
+    assert 'HTTP 400: I do not <b>translate</b> that' in answers[1].reason
+    assert server.bodies[0] == {
+        'q': ['one', 'bad', 'two'], 'source': 'en', 'target': 'es', 'format': 'text',
+        'api_key': 'secret',
+    }  # fmt: skip
+    assert 'secret' not in engines.find(server.url).identity('en', 'es')
+
+
+def test_a_server_that_is_not_there_or_is_another_one(server):
+    with pytest.raises(UserError, match=r"target language of http.* 'fr'"):
+        jobs.translate(['x'], server.url, 'en', 'fr')
+    server.busy = 99
+    with pytest.raises(UserError, match='gave no answer in 3 tries: HTTP 429: slow down'):
+        jobs.translate(['x'], server.url, 'en', 'es')
+    server.busy = 0
+    for strange in ({'translatedText': []}, {'translatedText': 'x'}, [1], b'<html>', b'\xff'):
+        server.strange = strange
+        (answer,) = jobs.translate(['x'], server.url, 'en', 'es')
+        assert isinstance(answer, engines.Failure) and '\n' not in answer.reason
+    closed = f'http://127.0.0.1:{server.server_port}'
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(UserError, match='gave no answer in 3 tries'):
+        jobs.translate(['x'], closed, 'en', 'es')
+
+
+# ---------------------------------------------------------------------------- tables and models
+
+
+def test_a_file_of_translations(tmp_path):
+    path = tmp_path / 'made.tsv'
+    path.write_text('one\tuno\ntwo\tdos\none\tuna\n')
+    answers = jobs.translate(['two', 'three', 'one'], f'file:{path}', 'en', 'es')
+    assert [answers[0], answers[2]] == ['dos', 'uno'] and 'has no translation' in answers[1].reason
+    same = tmp_path / 'same.tsv'
+    shutil.copy(path, same)
+    assert tables.Table(str(same)).identity('en', 'es') == tables.Table(str(path)).identity(
+        'en', 'es'
+    )
+    path.write_text('one\n')
+    with pytest.raises(UserError, match=r'made.tsv:1: 1 TAB-separated columns instead of 2'):
+        jobs.translate(['x'], f'file:{path}', 'en', 'es')
+    lines = tmp_path / 'made.jsonl'
+    lines.write_text('{"source": "one", "translation": "uno"}\n')
+    assert jobs.translate(['one'], f'file:{lines}', 'en', 'es') == ['uno']
+
+
+def test_a_model(tiny_run, tmp_path):
+    from xlbench import predict
+
+    model = predict.load(str(tiny_run), batch_size=8)
+    target = model.languages.allowed[0]
+    source = 'en' if target != 'en' else 'de'
+    engine = neural.Neural(str(tiny_run), batch_size=8, max_length=6)
+    texts = ['eins zwei drei', 'vier', 'fünf sechs']
+    expected = model.generate(texts, source_lang=source, target_lang=target, max_length=6)
+    cache = str(tmp_path)
+    assert jobs.translate(texts, engine, source, target, cache=cache) == expected
+    # The same model at another place is the same engine; decoded in another way it is not.
+    copy = tmp_path / 'copy'
+    shutil.copytree(tiny_run, copy)
+    same = neural.Neural(str(copy), batch_size=8, max_length=6)
+    assert same.identity(source, target) == engine.identity(source, target)
+    other = neural.Neural(str(copy), batch_size=8, max_length=6, num_beams=2)
+    assert other.identity(source, target) != engine.identity(source, target)
+    with pytest.raises(UserError, match='does not know target language'):
+        jobs.Job(engine, source, next(x for x in ('fi', 'sw') if x not in model.languages.allowed))
+
+
+# ------------------------------------------------------------------------------- the command
+
+
+def run(*flags: str, folder: pathlib.Path) -> int:
+    with contextlib.chdir(folder):
+        return errors.run_main(translate.main, ['--source_lang=en', '--target_lang=es', *flags])
+
+
+def test_files_of_each_form(tmp_path, program):
+    engine = f'--engine={program}'
+    (tmp_path / 'a.txt').write_text('one\n\ntwo\n')
+    assert run(engine, '--input=a.txt', '--output=a.es.txt', folder=tmp_path) == 0
+    assert (tmp_path / 'a.es.txt').read_text() == 'es:ONE\n\nes:TWO\n'
+    (tmp_path / 'pairs').mkdir()
+    (tmp_path / 'pairs' / '1.tsv').write_text('one\ttwo\t7\t\n')
+    (tmp_path / 'pairs' / '2.tsv').write_text('three\tfour\t8\tx\n')
+    flags = [engine, '--field=1,2', '--input=pairs/*.tsv', '--output=mt/es/en.tsv.gz']
+    assert run(*flags, folder=tmp_path) == 0
+    unpacked = subprocess.run(['gzip', '-dc', tmp_path / 'mt/es/en.tsv.gz'], capture_output=True)
+    assert unpacked.stdout == b'es:ONE\tes:TWO\t7\t\nes:THREE\tes:FOUR\t8\tx\n'
+    (tmp_path / 'b.jsonl').write_text(
+        '{"id": 3, "inputs": "one", "turns": ["two", "x"], "n": [1]}\n'
+    )
+    flags = [engine, '--field=inputs,turns', '--input=b.jsonl', '--output=b.es.jsonl']
+    assert run(*flags, folder=tmp_path) == 0
+    record = json.loads((tmp_path / 'b.es.jsonl').read_text())
+    assert record == {'id': 3, 'inputs': 'es:ONE', 'turns': ['es:TWO', 'es:X'], 'n': [1]}
+    about = json.loads((tmp_path / 'b.es.about.json').read_text())
+    assert about['engine'] == program and about['texts'] == 3 and about['failed'] == 0
+    assert list(about['inputs']) == ['b.jsonl'] and about['translated_before'] == 2
+
+
+def test_failures_in_files(tmp_path, program, capfd):
+    (tmp_path / 'a.tsv').write_text('one\ttwo\nbad\tthree\nfour\tfive\n')
+    flags = [f'--engine={program}', '--field=1,2', '--input=a.tsv']
+    assert run(*flags, '--output=b.tsv', folder=tmp_path) == 1
+    assert (tmp_path / 'b.tsv').read_text() == 'es:ONE\tes:TWO\n\tes:THREE\nes:FOUR\tes:FIVE\n'
+    assert "a.tsv:2: not translated: 'bad': " in capfd.readouterr().err
+    about = json.loads((tmp_path / 'b.about.json').read_text())
+    assert about['failures'][0]['place'] == 'a.tsv:2' and about['failed'] == 1
+    assert run(*flags, '--output=c.tsv', '--failed=drop', folder=tmp_path) == 1
+    assert (tmp_path / 'c.tsv').read_text() == 'es:ONE\tes:TWO\nes:FOUR\tes:FIVE\n'
+
+
+@pytest.mark.parametrize(
+    ('content', 'flags', 'message'),
+    [
+        ('one\n', ['--input=in.txt', '--field=x'], '--field is for JSONL and TSV'),
+        ('one\n', ['--input=in.tsv'], 'say which fields to translate'),
+        ('one\n', ['--input=in.tsv', '--field=0'], 'numbers of columns, from 1'),
+        ('a\tb\nc\n', ['--input=in.tsv', '--field=2'], 'in.tsv:2: 1 TAB-separated columns; 2 are'),
+        ('{"a": 1}\n', ['--input=in.jsonl', '--field=a'], 'in.jsonl:1: '),
+        ('{"a": "x"}\n', ['--input=in.jsonl', '--field=b'], "in.jsonl:1: no key 'b'"),
+        ('\udcff\n', ['--input=in.txt'], 'in.txt:1: not UTF-8'),
+        ('one\n', ['--input=none.txt'], 'there is no file none.txt'),
+        ('one\n', ['--input=in.txt', '--like=RUN'], '--like is for scoring'),
+        ('one\n', ['--input=in.txt', '--task=x_de_de'], '--task scores the output'),
+        ('one\n', ['--input=in.txt', '--num_beams=4'], 'are for models'),
+        ('one\n', ['--input=in.txt', '--engine=gs://x'], 'begins with gs://'),
+        (
+            'one\n',
+            ['--input=in.txt', '--engine=no_such_model'],
+            'is neither a folder nor a hub name',
+        ),
+    ],
+)
+def test_what_a_user_gets_wrong(tmp_path, program, capfd, content, flags, message):
+    name = next(flag for flag in flags if flag.startswith('--input=')).partition('=')[2]
+    if not name.startswith('none'):
+        (tmp_path / name).write_bytes(content.encode(errors='surrogateescape'))
+    assert run(f'--engine={program}', '--output=out.txt', *flags, folder=tmp_path) == 2
+    printed = capfd.readouterr().err.strip().split('\n')
+    assert message in printed[-1]
+    assert not (tmp_path / 'out.txt').exists() and not (tmp_path / 'out.about.json').exists()
+
+
+def test_nothing_is_overwritten(tmp_path, program, capfd):
+    (tmp_path / 'in.txt').write_text('one\n')
+    (tmp_path / 'out.txt').write_text('mine')
+    flags = [f'--engine={program}', '--input=in.txt', '--output=out.txt']
+    assert run(*flags, folder=tmp_path) == 2
+    assert 'out.txt exists already' in capfd.readouterr().err
+    assert (tmp_path / 'out.txt').read_text() == 'mine'
+
+
+def test_a_killed_command_goes_on(tmp_path, program):
+    """Each text once: those of the batch that the kill fell into are the only ones asked again."""
+    batch = programs.Program.batch_size
+    lines = [f'text {i}' for i in range(3 * batch)]
+    (tmp_path / 'in.txt').write_text(''.join(f'{line}\n' for line in lines))
+    command = [
+        sys.executable, '-m', 'xlbench.translate', f'--engine={program}', '--source_lang=en',
+        '--target_lang=es', '--input=in.txt', '--output=out.txt',
+    ]  # fmt: skip
+    waiting = os.environ | {'WAIT_AT': f'text {2 * batch}'}
+    process = subprocess.Popen(command, cwd=tmp_path, env=waiting, stderr=subprocess.DEVNULL)
+    try:
+        while not ((tmp_path / 'asked').exists() and len(asked(tmp_path)) == 3 * batch):
+            assert process.poll() is None
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not (tmp_path / 'out.txt').exists()
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+    assert asked(tmp_path) == lines + lines[2 * batch :]
+    expected = ''.join(f'es:{line.upper()}\n' for line in lines)
+    assert (tmp_path / 'out.txt').read_text() == expected
+    assert not [name for name in os.listdir(tmp_path) if '.tmp' in name or name.endswith('.part')]
+
+
+def test_the_cache_is_no_translation_file(tmp_path, program, capfd):
+    (tmp_path / 'in.txt').write_text('one\n')
+    (tmp_path / 'cache').mkdir()
+    (tmp_path / 'cache' / 'translations.sqlite').write_text('something else, of some length' * 99)
+    flags = [f'--engine={program}', '--input=in.txt', '--output=out.txt', '--cache=cache']
+    assert run(*flags, folder=tmp_path) == 2
+    assert 'cannot be used: file is not a database' in capfd.readouterr().err
+
+
+def test_forms():
+    form = records.Form('tsv', ['2'])
+    record = records.Record('x:1', ['a', 'b'], ('b',))
+    assert form.line(record, ['c\td\ne']) == 'a\tc d e'
+    assert [records.format_of(n) for n in ('a.tsv.gz', 'a.jsonl', 'a.de')] == [
+        'tsv',
+        'jsonl',
+        'text',
+    ]

@@ -1,0 +1,257 @@
+r"""Translates files of texts, with any engine, each text once.
+
+  python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
+      --input=english.txt --output=spanish.txt
+  python -m xlbench.translate --engine=Helsinki-NLP/opus-mt-en-de --source_lang=en \
+      --target_lang=de --input=train.jsonl --field=inputs,targets --output=train.de.jsonl
+
+An engine is `apertium` (apt-get install apertium apertium-eng-spa ...), a program of yours that
+reads and writes lines ('command:my_engine --from={source} --to={target}'), the address of a server
+with LibreTranslate's interface (http://localhost:5000; XLBENCH_TRANSLATE_KEY is its key), a file of
+translations that were made elsewhere (file:PATH, TSV of text and translation, or JSONL with
+`source` and `translation`), or a model as xlbench.predict takes it: a workdir, a folder in the form
+of Hugging Face or a hub name, with the flags of decoding.
+
+The input has a text a line, or is JSONL or TSV whose fields --field names: keys of JSONL, numbers
+of columns from 1. Other fields are kept. A pattern (--input='train/en/*.tsv') reads several files
+one after another. Names that end in .gz are packed. The workdir of a run with --input_task stands
+for what the run predicted in the last evaluation of that task.
+
+What was translated is kept by text and engine (--cache, by default DATA/translations), so that
+nothing is translated twice, in this command or another one. A command that was killed goes on
+there. Files appear when they are whole. OUTPUT's name with the ending .about.json says who made it:
+engine, version, languages, input, counts, and each text that was not translated and why. Such texts
+become empty ones, or with --failed=drop their records are left out; the command ends with 1 then.
+
+With --task and --workdir the output is scored as a system on that task's split, as xlbench.score
+does with the same flags. So generation in English and translation is compared with generation in
+the language itself (arXiv:2108.07140, Figure 6):
+
+  python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es \
+      --input=RUNS/mtg --input_task=mtg_qg_en_en --output=qg.es.jsonl \
+      --task=mtg_qg_en_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated
+
+From Python:
+
+  from xlbench.translation import jobs
+
+  jobs.translate(['Good morning.'], 'apertium', 'en', 'es')
+"""
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from xlbench import errors, files, locks
+from xlbench.config import decoding_flags
+from xlbench.errors import UserError
+from xlbench.progress import Progress
+
+if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
+    from xlbench.translation.jobs import Counts, Job
+    from xlbench.translation.records import Failed
+
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    args = _parse(argv)
+    _check(args)
+    from xlbench.data import readers  # They load for a second, which a slip need not wait for.
+    from xlbench.translation import records
+
+    if args.input_task:
+        args.input, args.field = _predictions(args), args.field or 'prediction'
+    fields = [field for field in args.field.split(',') if field]
+    form = records.Form(args.format or records.format_of(args.input), fields)
+    paths = readers.find(args.input)
+    if not paths:
+        raise UserError(f'there is no file {args.input}')
+    job = _job(args)
+    _say(f'{job.identity}, kept in {args.cache}')
+    failed = records.Failed()
+    with locks.file(args.output):
+        _check_free(args.output)
+        lines = records.translated(form, paths, job, failed, drop=args.failed == 'drop')
+        counts = job.counts
+        with Progress('translated', count=lambda: counts.kept + counts.made, unit='texts'):
+            count = _write(args.output, lines)
+        about = _about(args, paths, job, failed) | {'records': count}
+        files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))
+    _say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
+    for place, text, reason in failed.first[:3]:
+        _say(f'{place}: not translated: {errors.shortened(text)}: {reason}')
+    if args.task:
+        _score(args)
+    if failed.count:
+        _say(
+            f'{failed.count:,} texts were not translated; the same command tries them again '
+            f'when {args.output} is removed'
+        )
+        return 1
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises UserError for a command line that cannot end well."""
+    decoding_flags.check(args)
+    args.cache = args.cache or os.path.join(
+        args.root or os.environ.get('XLBENCH_DATA') or 'data', 'translations'
+    )
+    for name in ('like', 'workdir', 'split'):
+        if getattr(args, name) and not args.task:
+            raise UserError(f'--{name} is for scoring the output; name the --task as well')
+    if args.task and not args.workdir:
+        raise UserError('--task scores the output; say where with --workdir=FOLDER')
+    _check_free(args.output)
+
+
+def _check_free(output: str) -> None:
+    for path in (output, _about_path(output)):
+        if os.path.lexists(path):
+            raise UserError(f'{path} exists already; name another --output, or remove it')
+
+
+def _about_path(output: str) -> str:
+    return f'{os.path.splitext(output.removesuffix(".gz"))[0]}.about.json'
+
+
+def _job(args: argparse.Namespace) -> 'Job':
+    """The job that the command line asks for; the engine was asked whether it can do it."""
+    from xlbench.translation import engines, jobs
+
+    engines.check_languages(args.source_lang, args.target_lang)
+    if engines.is_model(args.engine):
+        from xlbench import names
+
+        names.check_source(args.engine, '--engine')
+        from xlbench.translation import neural
+
+        options = decoding_flags.given(args)
+        engine = neural.Neural(
+            args.engine, prefix=args.prefix, batch_size=args.batch_size, **options
+        )
+    else:
+        if args.prefix or args.batch_size or decoding_flags.given(args):
+            raise UserError(
+                f'--prefix, --batch_size and the flags of decoding are for models, and '
+                f'{args.engine} is none; leave them out'
+            )
+        engine = engines.find(args.engine, version=args.engine_version, timeout=args.timeout)
+    return jobs.Job(engine, args.source_lang, args.target_lang, cache=args.cache)
+
+
+def _predictions(args: argparse.Namespace) -> str:
+    """The file of what the run of --input predicted for --input_task."""
+    from xlbench.reporting import results
+
+    evaluations = results.read_run(args.input).evaluations
+    key = args.input_task, args.split or 'test'
+    steps = [step for step, of_step in evaluations.items() if key in of_step]
+    if not steps:
+        tasks = {task for of_step in evaluations.values() for task, split in of_step}
+        raise errors.unknown(
+            f'task with predictions of split {key[1]} in {args.input}', args.input_task, tasks
+        )
+    return str(evaluations[max(steps)][key].folder / 'predictions.jsonl')
+
+
+def _write(output: str, lines: Iterator[str]) -> int:
+    """Writes the lines, all or none; returns how many."""
+    count = 0
+    os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
+    with files.replacing(output) as file:
+        packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if output.endswith('.gz') else file
+        for line in lines:
+            packed.write(f'{line}\n'.encode())
+            count += 1
+        if packed is not file:
+            packed.close()
+    return count
+
+
+def _about(
+    args: argparse.Namespace, paths: Sequence[str], job: 'Job', failed: 'Failed'
+) -> dict[str, object]:
+    """What made the output."""
+    from xlbench import config as config_lib
+    from xlbench.data import outputs
+
+    return {
+        'engine': args.engine,
+        'identity': job.identity,
+        'source_lang': args.source_lang,
+        'target_lang': args.target_lang,
+        'inputs': {path: outputs.sha256(path) for path in paths},
+        'sha256': outputs.sha256(args.output),
+        'fields': args.field,
+        'texts': job.counts.texts,
+        'translated_before': job.counts.kept,
+        'translated_now': job.counts.made,
+        'failed': failed.count,
+        'failures': [
+            dict(zip(('place', 'text', 'reason'), row, strict=True)) for row in failed.first
+        ],
+        **config_lib.facts(),
+    }
+
+
+def _score(args: argparse.Namespace) -> None:
+    """Scores the output as a system, as xlbench.score does."""
+    from xlbench import score
+
+    flags = [f'--task={args.task}', f'--workdir={args.workdir}']
+    flags += [f'--field={args.field}'] if args.field else []
+    flags += [f'--{n}={getattr(args, n)}' for n in ('like', 'split', 'root') if getattr(args, n)]
+    score.main([args.output, *flags])
+
+
+def _progress(counts: 'Counts') -> str:
+    failed = f', {counts.failed:,} failed' if counts.failed else ''
+    return f'{counts.texts:,} texts: {counts.kept:,} known, {counts.made:,} translated{failed}'
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _engine(text: str) -> str:
+    """The name of an engine, which may be the address of a server."""
+    if not text.startswith(('http://', 'https://')):
+        errors.check_path('--engine', text)
+    return text
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.translate', __doc__)
+    parser.add_argument('--engine', type=_engine, required=True, help='see above')
+    parser.add_argument('--source_lang', required=True, help='ISO code of the texts')
+    parser.add_argument('--target_lang', required=True, help='ISO code of the translations')
+    parser.add_argument('--input', required=True, help='file, or a pattern of files')
+    parser.add_argument('--input_task', default='', help='of a workdir in --input')
+    parser.add_argument('--output', required=True, help='a file that does not exist yet')
+    parser.add_argument('--field', default='', help='of JSONL: keys; of TSV: numbers of columns')
+    parser.add_argument('--format', choices=('text', 'jsonl', 'tsv'), help='default: by the name')
+    parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
+    parser.add_argument('--root', default='', help='the data root; default: XLBENCH_DATA, or data')
+    parser.add_argument(
+        '--failed', choices=('empty', 'drop'), default='empty', help='default: %(default)s'
+    )
+    parser.add_argument('--engine_version', default='', help='of a program or server of yours')
+    parser.add_argument('--timeout', type=float, default=600.0, help='seconds for a batch')
+    parser.add_argument('--prefix', default='', help='before each text, for a model that needs it')
+    parser.add_argument('--batch_size', type=int, default=0, help='of a model')
+    parser.add_argument('--task', default='', help='scores the output on this task')
+    parser.add_argument('--split', default='', help='of the task (default: test)')
+    parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
+    parser.add_argument('--workdir', default='', help='to write the scores into')
+    decoding_flags.add_flags(parser)
+    return parser.parse_args(argv)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))

@@ -1,0 +1,13 @@
+"""Machine translation: one way to translate, whoever does it.
+
+  engines   the contract of an engine, and which one a name stands for
+  programs  engines that are programs of this machine: Apertium, or any command
+  servers   engines behind the HTTP interface of LibreTranslate
+  tables    files of translations that were made elsewhere
+  neural    encoder-decoders: runs, folders in the form of Hugging Face, hub names
+  memory    translations that were made once, kept by text and engine
+  jobs      texts to translations, in order, each text once
+  records   files of texts, JSONL or TSV, with some of their fields translated
+"""
+
+__all__ = ['engines', 'jobs', 'memory', 'neural', 'programs', 'records', 'servers', 'tables']

@@ -1,0 +1,98 @@
+"""The contract of an engine that translates, and which engine a name stands for."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from xlbench import benchmarks, errors
+
+
+class Failure(NamedTuple):
+    """Stands in the place of a translation that an engine did not give.
+
+    Attributes:
+      reason: why, in plain words.
+    """
+
+    reason: str
+
+
+class Engine(Protocol):
+    """Translates texts from one language to another.
+
+    Attributes:
+      name: as the user called it.
+      batch_size: how many texts it takes at once.
+    """
+
+    name: str
+    batch_size: int
+
+    def check(self, source: str, target: str) -> None:
+        """Raises UserError if the engine is not there, or does not know the two languages."""
+        ...
+
+    def identity(self, source: str, target: str) -> str:
+        """One line that says what makes the translations: name, version and settings.
+
+        A translation is made once for each identity; another version of an engine is another one.
+        """
+        ...
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+        """The translation of each text, in order; a Failure where there is none.
+
+        Args:
+          texts: without empty ones, at most `batch_size`.
+          source: ISO 639-1 code of their language.
+          target: that of the translations.
+
+        Raises:
+          UserError: the engine as a whole does not work.
+        """
+        ...
+
+
+def check_languages(source: str, target: str) -> None:
+    """Raises UserError unless both are languages that the project knows, and differ."""
+    for flag, code in (('source_lang', source), ('target_lang', target)):
+        if code not in benchmarks.languages.LANGUAGES:
+            raise errors.unknown(f'language in --{flag}', code, benchmarks.languages.LANGUAGES)
+    if source == target:
+        raise errors.UserError(f'--source_lang and --target_lang are both {source}; name two')
+
+
+def is_model(spec: str) -> bool:
+    """Whether a name stands for an encoder-decoder."""
+    return spec != 'apertium' and spec.partition(':')[0] not in ('command', 'http', 'https', 'file')
+
+
+def find(spec: str, *, version: str = '', timeout: float = 600.0) -> Engine:
+    """The engine that a name stands for, without looking whether it is there.
+
+    Args:
+      spec: 'apertium'; 'command:PROGRAM ARGUMENTS'; the address of a LibreTranslate server
+        ('http://localhost:5000'); 'file:PATH' of translations; otherwise a model, as
+        xlbench.predict takes it: a workdir, a folder in the form of Hugging Face or a hub name.
+      version: part of the identity of an engine that cannot say its version.
+      timeout: seconds that a program or server has for a batch.
+    """
+    kind, _, rest = spec.partition(':')
+    if spec == 'apertium':
+        from xlbench.translation import programs
+
+        return programs.Apertium(timeout=timeout)
+    if kind == 'command':
+        from xlbench.translation import programs
+
+        return programs.Program(rest, version=version, timeout=timeout)
+    if kind in ('http', 'https'):
+        from xlbench.translation import servers
+
+        return servers.LibreTranslate(spec, version=version, timeout=timeout)
+    if kind == 'file':
+        from xlbench.translation import tables
+
+        return tables.Table(rest)
+    from xlbench.translation import neural  # It loads jax.
+
+    return neural.Neural(spec)

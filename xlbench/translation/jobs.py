@@ -1,0 +1,108 @@
+"""Texts to translations: in order, each text once, whatever was done before."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from xlbench.errors import UserError
+from xlbench.translation import engines
+from xlbench.translation.engines import Engine, Failure
+from xlbench.translation.memory import Memory
+
+_CHUNK = 4096  # Texts that are looked up together.
+
+
+@dataclasses.dataclass
+class Counts:
+    """How far a job is.
+
+    Attributes:
+      texts: that were asked for.
+      kept: of these, those that an earlier run had translated, or that came before.
+      made: those that the engine has translated.
+      failed: those that it has not.
+    """
+
+    texts: int = 0
+    kept: int = 0
+    made: int = 0
+    failed: int = 0
+
+
+class Job:
+    """Translates with one engine from one language to another.
+
+    Args:
+      engine: which one.
+      source: ISO 639-1 code of the texts.
+      target: that of the translations.
+      cache: folder of the translations that are kept; '' keeps none.
+
+    Raises:
+      UserError: the engine is not there, or does not know the languages.
+    """
+
+    def __init__(self, engine: Engine, source: str, target: str, *, cache: str = ''):
+        engines.check_languages(source, target)
+        engine.check(source, target)
+        self.counts = Counts()
+        self.identity = engine.identity(source, target)
+        self._engine, self._languages = engine, (source, target)
+        self._memory = Memory(cache, self.identity) if cache else None
+
+    def run(self, texts: Iterable[str]) -> Iterator[str | Failure]:
+        """The translation of each text, in order; an empty text has an empty one.
+
+        Texts are read some thousands at a time. What a batch gives is kept before the next one
+        begins; failures are not kept, so that another run tries them again.
+
+        Raises:
+          UserError: the engine does not work, or translates none of its first batch.
+        """
+        iterator = iter(texts)
+        while chunk := list(itertools.islice(iterator, _CHUNK)):
+            yield from self._chunk(chunk)
+
+    def _chunk(self, chunk: Sequence[str]) -> list[str | Failure]:
+        distinct = dict.fromkeys(text for text in chunk if text.strip())
+        answers: dict[str, str | Failure] = dict(self._memory.get(distinct) if self._memory else {})
+        missing = [text for text in distinct if text not in answers]
+        full = sum(bool(text.strip()) for text in chunk)
+        self.counts.texts += len(chunk)
+        self.counts.kept += full - len(missing)
+        size = self._engine.batch_size
+        for first in range(0, len(missing), size):
+            batch = missing[first : first + size]
+            translations = self._engine.translate(batch, *self._languages)
+            made = dict(zip(batch, translations, strict=True))
+            failures = [x for x in translations if isinstance(x, Failure)]
+            if len(failures) == len(batch) > 1 and not self.counts.made:
+                raise UserError(
+                    f'{self._engine.name} translates none of its first {len(batch)} texts: '
+                    f'{failures[0].reason}'
+                )
+            if self._memory:
+                self._memory.add({k: v for k, v in made.items() if not isinstance(v, Failure)})
+            answers |= made
+            self.counts.made += len(batch) - len(failures)
+            self.counts.failed += len(failures)
+        return [answers[text] if text.strip() else '' for text in chunk]
+
+
+def translate(
+    texts: Sequence[str], engine: str | Engine, source: str, target: str, *, cache: str = ''
+) -> list[str | Failure]:
+    """Translates texts.
+
+    Args:
+      texts: in one language.
+      engine: one, or the name of one as `engines.find` takes it.
+      source: ISO 639-1 code of the texts.
+      target: that of the translations.
+      cache: folder of the translations that are kept; '' keeps none.
+
+    Returns:
+      The translation of each text, or a Failure.
+    """
+    engine = engines.find(engine) if isinstance(engine, str) else engine
+    return list(Job(engine, source, target, cache=cache).run(texts))

@@ -1,0 +1,83 @@
+"""Encoder-decoders that translate: what xlbench.predict opens and that writes texts."""
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from xlbench.config import decoding_flags
+from xlbench.errors import UserError
+from xlbench.inference.generator import Model
+from xlbench.inference.load import load
+from xlbench.translation.engines import Failure
+
+
+class Neural:
+    """A run, a folder in the form of Hugging Face, or a hub name.
+
+    Marian needs no languages; mBART-50 and runs of ours are told them; other models (T5) may need
+    words before each text.
+
+    Args:
+      spec: see the top of xlbench/predict.py.
+      prefix: stands before each text, such as 'translate English to German: '.
+      batch_size: texts that are decoded together.
+      mesh: sizes of its axes; default: every device has its own rows.
+      **options: fields of decoding.Options, such as num_beams=5.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        *,
+        prefix: str = '',
+        batch_size: int = 0,
+        mesh: dict[str, int] | None = None,
+        **options: Any,
+    ):
+        self.name = spec
+        size = {'batch_size': batch_size} if batch_size else {}
+        model = load(spec, mesh=mesh, **size)
+        if not isinstance(model, Model):
+            raise UserError(f'{spec} writes no texts; name an encoder-decoder that translates')
+        self._model, self._prefix, self._options = model, prefix, options
+        # Several batches at a time, so that texts of a similar length share one.
+        self.batch_size = 16 * model.batch_size
+
+    def check(self, source: str, target: str) -> None:
+        """Raises UserError for a language that the model does not know."""
+        decoding_flags.changed(self._model.options, self._options)
+        self._model.mark(*self._languages(source, target))
+
+    def identity(self, source: str, target: str) -> str:
+        """A digest of parameters and vocabulary, the languages, and how it decodes."""
+        options = decoding_flags.changed(self._model.options, self._options)
+        changed = ' '.join(
+            f'{field.name}={getattr(options, field.name)}'
+            for field in dataclasses.fields(options)
+            if getattr(options, field.name) != field.default
+        )
+        told = ' '.join(filter(None, self._languages(source, target)))
+        prefix = f' prefix {self._prefix!r}' if self._prefix else ''
+        return f'model {self._model.digest()} {source}-{target} told {told!r} {changed}{prefix}'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+        """See Engine.translate; a text that is too long is translated as far as it is read."""
+        source_lang, target_lang = self._languages(source, target)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # `num_cut` counts them.
+            return self._model.generate(
+                [self._prefix + text for text in texts],
+                source_lang=source_lang,
+                target_lang=target_lang,
+                **self._options,
+            )
+
+    @property
+    def num_cut(self) -> int:
+        """How many texts were longer than the model takes, and were cut."""
+        return self._model.num_cut
+
+    def _languages(self, source: str, target: str) -> tuple[str | None, str | None]:
+        """The languages as this model is told them; none where it knows one pair alone."""
+        return (source, target) if self._model.languages.allowed else (None, None)

@@ -1,0 +1,180 @@
+"""Engines that are programs of this machine: a line in, a line out."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+
+from xlbench import benchmarks, errors
+from xlbench.errors import UserError
+from xlbench.translation.engines import Failure
+
+# Whatever a program may take for the end of a line, and NUL, which ends a text for Apertium.
+_LINE_ENDS = re.compile('[\0\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
+_BATCH = 256  # Texts: a program starts anew for each batch, which takes Apertium about a second.
+
+
+class Broken(Exception):
+    """A program that failed, was too slow, or wrote another number of lines than it read."""
+
+
+class Program:
+    """A command that reads a text a line and writes a translation a line.
+
+    Args:
+      command: program and arguments, as a shell reads them; {source} and {target} stand for the
+        codes of the languages. No shell runs it.
+      version: part of the identity.
+      timeout: seconds for a batch.
+    """
+
+    batch_size = _BATCH
+    _end = '\n'  # Stands behind each text, and each translation.
+
+    def __init__(self, command: str, *, version: str = '', timeout: float = 600.0):
+        self.name = f'command:{command}'
+        self._command, self._version, self._timeout = command, version, timeout
+
+    def check(self, source: str, target: str) -> None:
+        """Raises UserError if there is no such program."""
+        words = self._words(source, target)
+        if not words:
+            raise UserError('the engine command: names no program; write command:PROGRAM ARGUMENTS')
+        if not shutil.which(words[0]):
+            raise UserError(f'there is no program {words[0]!r}; install it, or give its path')
+
+    def identity(self, source: str, target: str) -> str:
+        """The command, the version that the user gave, and the languages."""
+        version = f' version {self._version}' if self._version else ''
+        return f'{shlex.join(self._words(source, target))}{version} {source}-{target}'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+        """See Engine.translate; a batch that breaks the program is halved down to the text."""
+        words = self._words(source, target)
+        lines = [_LINE_ENDS.sub(' ', text) for text in texts]
+        return self._halving(words, lines)
+
+    def _words(self, source: str, target: str) -> list[str]:
+        try:
+            words = shlex.split(self._command)
+            return [word.format(source=source, target=target) for word in words]
+        except (ValueError, KeyError, IndexError) as error:
+            raise UserError(
+                f'the command {self._command!r} cannot be read: {error}; quotes come in pairs, and '
+                'only {source} and {target} stand in braces'
+            ) from None
+
+    def _halving(self, words: Sequence[str], lines: Sequence[str]) -> list[str | Failure]:
+        try:
+            return list(self._run(words, lines))
+        except Broken as error:
+            if len(lines) == 1:
+                return [Failure(f'{words[0]} {error}')]
+            middle = len(lines) // 2
+            first = self._halving(words, lines[:middle])
+            return first + self._halving(words, lines[middle:])
+
+    def _run(self, words: Sequence[str], lines: Sequence[str]) -> list[str]:
+        text = ''.join(line + self._end for line in lines)
+        # A group of its own, because such programs are often scripts that start a pipeline.
+        with subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            try:
+                answer, complaint = process.communicate(text.encode(), timeout=self._timeout)
+            except subprocess.TimeoutExpired:
+                raise Broken(f'took more than {self._timeout:g} s') from None
+            finally:
+                _end_group(process)
+        if process.returncode:
+            said = complaint.decode(errors='replace').strip().rpartition('\n')[2]
+            why = f': {errors.printable(said)}' if said else ''
+            raise Broken(f'ended with {process.returncode}{why}')
+        try:
+            answers = answer.decode().removesuffix(self._end).split(self._end)
+        except UnicodeDecodeError:
+            raise Broken('wrote something that is not UTF-8') from None
+        if len(answers) != len(lines):
+            raise Broken(f'wrote {len(answers)} lines for {len(lines)}')
+        return answers
+
+
+class Apertium(Program):
+    """Apertium (https://apertium.org) as Debian packages it: apertium and its pairs of languages.
+
+    Words that it does not know stay as they are, without its mark.
+    """
+
+    # A text is a paragraph: Apertium reads sentences across single line ends, and its own format of
+    # lines (-f line, 3.8) loses the full stop at their ends.
+    _end = '\n\n'
+
+    def __init__(self, *, timeout: float = 600.0):
+        super().__init__('apertium -u', timeout=timeout)
+        self.name = 'apertium'
+
+    def check(self, source: str, target: str) -> None:
+        """Raises UserError if Apertium or this pair is not installed."""
+        if not shutil.which('apertium'):
+            raise UserError(
+                'Apertium is not installed: apt-get install apertium, and its pairs of languages, '
+                'such as apertium-eng-spa'
+            )
+        self._mode(source, target)
+
+    def identity(self, source: str, target: str) -> str:
+        """Apertium's version, the pair, and the version of the pair's package if dpkg knows it."""
+        mode = self._mode(source, target)
+        return f'{_output("apertium", "-V").strip()} {mode}{_package_version(mode)} -u'
+
+    def _words(self, source: str, target: str) -> list[str]:
+        return [*super()._words(source, target), self._mode(source, target)]
+
+    def _run(self, words: Sequence[str], lines: Sequence[str]) -> list[str]:
+        return [answer.strip() for answer in super()._run(words, lines)]
+
+    def _mode(self, source: str, target: str) -> str:
+        """The name of the pair, whose codes have two letters in old pairs and three in new ones."""
+        pairs = _output('apertium', '-l').split()
+        for left in _codes(source):
+            for right in _codes(target):
+                if f'{left}-{right}' in pairs:
+                    return f'{left}-{right}'
+        raise UserError(
+            f'Apertium has no pair {source}-{target}; installed: {", ".join(sorted(pairs))}. '
+            'apt-cache search apertium- lists the others'
+        )
+
+
+def _codes(code: str) -> tuple[str, ...]:
+    return benchmarks.languages.get(code).alpha3, code
+
+
+def _output(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout
+
+
+def _package_version(mode: str) -> str:
+    if not shutil.which('dpkg-query'):
+        return ''
+    left, _, right = mode.partition('-')
+    for name in (f'apertium-{left}-{right}', f'apertium-{right}-{left}'):
+        if version := _output('dpkg-query', '-W', '-f=${Version}', name):
+            return f' {version}'
+    return ''
+
+
+def _end_group(process: subprocess.Popen) -> None:
+    """Ends whatever the program has started and left."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()

@@ -1,0 +1,166 @@
+"""Files of texts, some of whose fields are translated while the others stay as they are."""
+
+import dataclasses
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from xlbench.data import readers
+from xlbench.errors import UserError
+from xlbench.translation.engines import Failure
+from xlbench.translation.jobs import Job
+
+FORMATS = ('text', 'jsonl', 'tsv')
+_TOGETHER = 2048  # Records.
+_MOST_FAILURES = 10_000  # That are written down one by one.
+_BREAKS = re.compile('[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A line of a file.
+
+    Attributes:
+      place: file and line, for messages.
+      content: of JSONL the object, otherwise the columns of the line.
+      texts: those to translate.
+    """
+
+    place: str
+    content: dict[str, Any] | list[str]
+    texts: tuple[str, ...]
+
+
+@dataclasses.dataclass
+class Failed:
+    """The texts that were not translated.
+
+    Attributes:
+      count: how many.
+      first: (place, text, reason) of the first ones.
+    """
+
+    count: int = 0
+    first: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+
+    def add(self, place: str, text: str, reason: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.first) < _MOST_FAILURES:
+            self.first.append((place, text, reason))
+
+
+class Form:
+    """How a line holds the texts to translate.
+
+    Args:
+      name: 'text', 'jsonl' or 'tsv'.
+      fields: of JSONL the names of the fields, each a text or a list of texts; of TSV the numbers
+        of the columns, from 1.
+
+    Raises:
+      UserError: the fields do not suit the form.
+    """
+
+    def __init__(self, name: str, fields: Sequence[str]):
+        self.name = name
+        self._fields = tuple(fields)
+        if name == 'text' and fields:
+            raise UserError('--field is for JSONL and TSV; a line of text is one text')
+        if name != 'text' and not fields:
+            takes = 'their names' if name == 'jsonl' else 'the numbers of columns, from 1'
+            raise UserError(f'say which fields to translate: --field with {takes}, and commas')
+        if name == 'tsv' and not all(re.fullmatch('[1-9][0-9]{0,3}', field) for field in fields):
+            raise UserError(f'--field={",".join(fields)}; of TSV it is numbers of columns, from 1')
+
+    def read(self, path: str) -> Iterator[Record]:
+        """The records of a file, packed or not; UserError for one that is not as it should be."""
+        if self.name == 'jsonl':
+            for line in readers.json_lines(path):
+                yield self._checked(path, *self._whole(line))
+            return
+        for number, line in enumerate(readers.lines(path), 1):
+            if isinstance(line, readers.BadRecord):
+                raise UserError(str(line))
+            yield self._checked(path, number, [line] if self.name == 'text' else line.split('\t'))
+
+    def line(self, record: Record, translations: Sequence[str | Failure]) -> str:
+        """The line that the record becomes; a Failure is an empty text."""
+        texts = iter(['' if isinstance(x, Failure) else x for x in translations])
+        if isinstance(record.content, list):
+            columns = [
+                _BREAKS.sub(' ', next(texts)) if self._is_translated(i) else column
+                for i, column in enumerate(record.content)
+            ]
+            return '\t'.join(columns)
+        content = dict(record.content)
+        for field in self._fields:
+            several = isinstance(content[field], list)
+            content[field] = [next(texts) for _ in content[field]] if several else next(texts)
+        reasons = [x.reason for x in translations if isinstance(x, Failure)]
+        content |= {'translation_error': reasons[0]} if reasons else {}
+        return json.dumps(content, ensure_ascii=False)
+
+    def _whole(self, line: tuple[int, dict[str, Any]] | readers.BadRecord) -> Any:
+        if isinstance(line, readers.BadRecord):
+            raise UserError(str(line))
+        return line
+
+    def _is_translated(self, column: int) -> bool:
+        return self.name == 'text' or str(column + 1) in self._fields
+
+    def _checked(self, path: str, number: int, content: dict[str, Any] | list[str]) -> Record:
+        place = f'{path}:{number}'
+        try:
+            if isinstance(content, list):
+                needed = max(map(int, self._fields), default=1)
+                if len(content) < needed:
+                    raise ValueError(f'{len(content)} TAB-separated columns; {needed} are needed')
+                texts = [x for i, x in enumerate(content) if self._is_translated(i)]
+            else:
+                readers.check_keys(content, self._fields)
+                texts = []
+                for field in self._fields:
+                    value = content[field]
+                    several = value if isinstance(value, list) else [value]
+                    texts += [readers.text_field(text, field) for text in several]
+        except ValueError as error:
+            raise UserError(f'{place}: {error}') from None
+        return Record(place, content, tuple(texts))
+
+
+def format_of(path: str) -> str:
+    """The form of a file by its name."""
+    ending = os.path.splitext(path.removesuffix('.gz'))[1]
+    return {'.jsonl': 'jsonl', '.tsv': 'tsv'}.get(ending, 'text')
+
+
+def translated(
+    form: Form, paths: Iterable[str], job: Job, failed: Failed, *, drop: bool = False
+) -> Iterator[str]:
+    """The lines of files with their texts translated, in order.
+
+    Args:
+      form: of all files.
+      paths: of the files.
+      job: what translates.
+      failed: to be filled.
+      drop: leaves out records of which a text was not translated.
+    """
+    records = itertools.chain.from_iterable(map(form.read, paths))
+    while chunk := list(itertools.islice(records, _TOGETHER)):
+        answers = job.run(text for record in chunk for text in record.texts)
+        for record in chunk:
+            translations = [next(answers) for _ in record.texts]
+            failures = [
+                (text, answer.reason)
+                for text, answer in zip(record.texts, translations, strict=True)
+                if isinstance(answer, Failure)
+            ]
+            for text, reason in failures:
+                failed.add(record.place, text, reason)
+            if not (failures and drop):
+                yield form.line(record, translations)

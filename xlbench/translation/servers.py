@@ -1,0 +1,146 @@
+"""Engines behind the HTTP interface of LibreTranslate (https://docs.libretranslate.com)."""
+
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from xlbench import errors
+from xlbench.errors import UserError
+from xlbench.translation.engines import Failure
+
+KEY = 'XLBENCH_TRANSLATE_KEY'  # The environment variable of a server's API key.
+_PAUSES = (1.0, 4.0, 16.0)  # Seconds before each further try.
+_MOST_BYTES = 1 << 26  # Of an answer.
+_BATCH = 64  # Texts.
+_BUSY = (429, 500, 502, 503, 504)  # Status codes that a further try may change.
+
+
+class _Language(msgspec.Struct):
+    code: str
+    targets: list[str] = []
+
+
+class _Translations(msgspec.Struct):
+    translatedText: list[str]  # As the server calls it.
+
+
+class _Complaint(msgspec.Struct):
+    error: str = ''
+
+
+T = TypeVar('T')
+
+
+class _Refused(Exception):
+    """The server does not take this request, now or later."""
+
+
+class LibreTranslate:
+    """A server with LibreTranslate's interface, on this machine or elsewhere.
+
+    Args:
+      url: its address.
+      version: part of the identity; the server does not say its own.
+      timeout: seconds for a batch.
+    """
+
+    batch_size = _BATCH
+
+    def __init__(self, url: str, *, version: str = '', timeout: float = 600.0):
+        self.name = self._url = url.rstrip('/')
+        self._version, self._timeout = version, timeout
+
+    def check(self, source: str, target: str) -> None:
+        """Raises UserError if the server does not answer, or does not know the languages."""
+        try:
+            known = self._ask('languages', None, list[_Language])
+        except _Refused as error:
+            raise UserError(f'{self._url} is no LibreTranslate server: {error}') from None
+        targets = {language.code: language.targets for language in known}
+        if source not in targets:
+            raise errors.unknown(f'source language of {self._url}', source, targets)
+        if target not in targets[source]:
+            raise errors.unknown(
+                f'target language of {self._url} from {source}', target, targets[source]
+            )
+
+    def identity(self, source: str, target: str) -> str:
+        """The address, and the version that the user gave."""
+        version = f' version {self._version}' if self._version else ''
+        return f'LibreTranslate {self._url}{version} {source}-{target}'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+        """See Engine.translate; a batch that the server refuses is halved down to the text."""
+        body = {'q': list(texts), 'source': source, 'target': target, 'format': 'text'}
+        if key := os.environ.get(KEY):
+            body['api_key'] = key
+        try:
+            answers = self._ask('translate', body, _Translations).translatedText
+            if len(answers) != len(texts):
+                raise _Refused(f'{len(answers)} translations for {len(texts)} texts')
+            return list(answers)
+        except _Refused as error:
+            if len(texts) == 1:
+                return [Failure(f'{self._url}: {error}')]
+            middle = len(texts) // 2
+            first = self.translate(texts[:middle], source, target)
+            return first + self.translate(texts[middle:], source, target)
+
+    def _ask(self, path: str, body: dict | None, kind: type[T]) -> T:
+        """The server's answer.
+
+        Args:
+          path: below the address.
+          body: JSON to post; None asks without any.
+          kind: the type of the answer.
+
+        Raises:
+          _Refused: the server answers, but not with that.
+          UserError: it does not answer, however often it is asked.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        headers = {'Content-Type': 'application/json', 'Accept': 'application/json'}
+        try:
+            request = urllib.request.Request(f'{self._url}/{path}', data, headers)
+        except ValueError as error:
+            raise UserError(f'{self._url} is no address of a server: {error}') from None
+        why = ''
+        for pause in (0.0, *_PAUSES):
+            time.sleep(pause)
+            try:
+                with urllib.request.urlopen(request, timeout=self._timeout) as answer:
+                    content = answer.read(_MOST_BYTES + 1)
+            except urllib.error.HTTPError as error:
+                why = f'HTTP {error.code}{_complaint(error)}'
+                if error.code not in _BUSY:
+                    raise _Refused(why) from None
+            except (OSError, http.client.HTTPException) as error:
+                why = str(getattr(error, 'reason', '') or error)
+            else:
+                if len(content) > _MOST_BYTES:
+                    raise _Refused(f'an answer of more than {_MOST_BYTES:,} bytes')
+                try:
+                    return msgspec.json.decode(content, type=kind)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                    raise _Refused(f'an answer of another form: {error}') from None
+        tries = 1 + len(_PAUSES)
+        raise UserError(
+            f'{self._url} gave no answer in {tries} tries: {errors.printable(why)}; start the '
+            'server, and the same command again: what is translated is kept'
+        )
+
+
+def _complaint(error: urllib.error.HTTPError) -> str:
+    """What the server says of an error, after a colon."""
+    try:
+        said = msgspec.json.decode(error.read(1 << 16), type=_Complaint).error
+    except (msgspec.MsgspecError, UnicodeDecodeError, OSError, http.client.HTTPException):
+        return ''
+    return f': {errors.printable(said)}' if said else ''
