@@ -11,7 +11,7 @@ import pytest
 
 from tests.fuzz import cases, mutate
 from xlbench import errors, foreign, limits
-from xlbench.huggingface import declared, tensors
+from xlbench.huggingface import declared, stored, tensors, torch_pickles
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = (ROOT / 'SECURITY.md').read_text(encoding='utf-8')
@@ -38,9 +38,10 @@ def test_limits_that_stay():
         for meta in getattr(kind, '__metadata__', ())
         if isinstance(meta, msgspec.Meta)
     ]
-    assert f'the header of a file of weights has at most {tensors._MAX_HEADER:,} bytes' in WORDS
-    assert f'at most {tensors._MOST_AXES} axes' in WORDS
-    assert f'a name of at most {tensors._LONGEST_NAME} characters' in WORDS
+    most = torch_pickles._MAX_HEADER
+    assert f'the header of a file of weights has at most {most:,} bytes' in WORDS
+    assert f'at most {stored.MOST_AXES} axes' in WORDS
+    assert f'a name of at most {stored.LONGEST_NAME} characters' in WORDS
     assert f'at most {layers} layers' in WORDS
 
 
@@ -65,7 +66,7 @@ def test_names():
 
 def test_axes_of_a_tensor(tmp_path):
     """numpy has no more of them, in either kind of file."""
-    shape = (1,) * (tensors._MOST_AXES + 1)
+    shape = (1,) * (stored.MOST_AXES + 1)
     bin_files.save(tmp_path / 'pytorch_model.bin', {'a': bin_files.View(
         bin_files.Storage('0', np.ones(1, np.float32)), shape, shape
     )})  # fmt: skip

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 
+import fake_hub
 import msgspec
 import mtg_files
 import numpy as np
@@ -570,40 +571,25 @@ def test_unknown_names(tmp_path, root):
         tokenizers.load(str(tmp_path / 'x.json'), root)
 
 
-class FakeHub:
-    """The two functions of huggingface_hub that are used, over a folder."""
-
-    def __init__(self, folder, present):
-        self.folder, self.present, self.asked = folder, present, []
-
-    def try_to_load_from_cache(self, repository, file, revision=None):
-        del repository, file, revision
-        return
-
-    def hf_hub_download(self, repository, file, revision=None):
-        from huggingface_hub import errors as hub_errors
-
-        self.asked.append((repository, file, revision))
-        if file in self.present:
-            return str(self.folder / file)
-        raise hub_errors.EntryNotFoundError(file)
-
-
 def test_hub_fetches_named_files_only(tmp_path, root, monkeypatch):
-    import huggingface_hub
-
-    shutil.copy(f'{root}/sample.model', tmp_path / 'spiece.model')
-    (tmp_path / 'config.json').write_text('{"model_type": "mt5", "vocab_size": 500}')
-    hub = FakeHub(tmp_path, ('spiece.model', 'config.json', 'pytorch_model.bin'))
-    for name in ('try_to_load_from_cache', 'hf_hub_download'):
-        monkeypatch.setattr(huggingface_hub, name, getattr(hub, name))
+    folder = tmp_path / 'hub'
+    folder.mkdir()
+    shutil.copy(f'{root}/sample.model', folder / 'spiece.model')
+    (folder / 'config.json').write_text('{"model_type": "mt5", "vocab_size": 500}')
+    for name in ('pytorch_model.bin', 'tokenization.py', 'model.safetensors', 'x.model'):
+        (folder / name).write_bytes(b'?')
+    hub = fake_hub.FakeHub(folder, monkeypatch)
     tokenizer = tokenizers.load('google/mt5-base@abc', root)
     assert (tokenizer.name, tokenizer.vocab_size) == ('google/mt5-base@abc', 500)
-    assert {asked[1] for asked in hub.asked} == {
-        *('tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'config.json'),
-        *('added_tokens.json', 'spiece.model'),
-    }
-    assert {(asked[0], asked[2]) for asked in hub.asked} == {('google/mt5-base', 'abc')}
+    assert {path.name for path in hub.snapshot.iterdir()} == {'spiece.model', 'config.json'}
+    assert hub.asked == [('google/mt5-base', 'abc')]
+    tokenizers.loading._load.cache_clear()
+    tokenizers.load('google/mt5-base@abc', root)
+    assert len(hub.asked) == 1  # What is in the cache is not asked for.
+    (folder / 'spiece.model').unlink()
+    (hub.snapshot / 'spiece.model').unlink()
+    with pytest.raises(errors.UserError, match=r'google/mt5-base has none of tokenizer.json, sp'):
+        tokenizers.load('mt5', root)
 
 
 def test_hub_offline_is_a_plain_error(tmp_path):

@@ -6,6 +6,7 @@ import json
 import random
 from unittest import mock
 
+import fake_hub
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -268,48 +269,39 @@ def test_dual_encoders_of_different_sizes(tmp_path):
 # ------------------------------------------------------------------------------------------ the hub
 
 
-class FakeHub:
-    """The two functions of huggingface_hub that are used, over a folder."""
-
-    COMMIT = 'a' * 40
-
-    def __init__(self, folder, monkeypatch):
-        import huggingface_hub
-
-        self.folder = folder.rename(folder.parent / self.COMMIT)
-        self.asked, self.error = [], None
-        for name in ('try_to_load_from_cache', 'hf_hub_download'):
-            monkeypatch.setattr(huggingface_hub, name, getattr(self, name))
-
-    def try_to_load_from_cache(self, repository, file, revision=None):
-        return None
-
-    def hf_hub_download(self, repository, file, revision=None):
-        from huggingface_hub import errors as hub_errors
-
-        self.asked.append((repository, file, revision))
-        if self.error:
-            raise self.error
-        if (self.folder / file).is_file():
-            return str(self.folder / file)
-        raise hub_errors.EntryNotFoundError(file)
-
-
 def test_hub_fetches_named_files_of_one_commit(tmp_path, monkeypatch):
     folder = save(tmp_path / 'one', 'mt5', max_shard=30_000)
     for name in ('modeling.py', 'pytorch_model.bin', 'tf_model.h5', 'spiece.model', 'x.pkl'):
         (folder / name).write_bytes(b'?')
-    fake = FakeHub(folder, monkeypatch)
+    (folder / 'onnx').mkdir()
+    (folder / 'onnx' / 'config.json').write_text('{}')
+    fake = fake_hub.FakeHub(folder, monkeypatch)
     found = checkpoint.open('google/mt5-small@main')
     assert_same(checkpoint.load_params(found), random_params('mt5'))
-    assert {repository for repository, _, _ in fake.asked} == {'google/mt5-small'}
-    revisions = [revision for _, _, revision in fake.asked]
-    assert revisions == ['main'] + [fake.COMMIT] * (len(revisions) - 1)
-    files = {file for _, file, _ in fake.asked}
-    shards = {path.name for path in found.folder.glob('model-*')}
-    assert len(shards) > 1 and shards | {'model.safetensors.index.json'} <= files
-    assert not files & {'modeling.py', 'pytorch_model.bin', 'tf_model.h5', 'x.pkl'}
+    assert fake.asked == [('google/mt5-small', 'main'), ('google/mt5-small', fake.COMMIT)]
+    files = {path.name for path in fake.snapshot.iterdir()}
+    shards = {path.name for path in folder.glob('model-*')}
+    about = {'config.json', 'generation_config.json', 'spiece.model'}
+    assert len(shards) > 1 and files == shards | about | {'model.safetensors.index.json'}
     assert [path.name for path in hub.tokenizer_files(found.folder)] == ['spiece.model']
+    checkpoint.open('google/mt5-small@main')
+    assert len(fake.asked) == 2  # What is in the cache is not asked for.
+    shard = min(shards)
+    for place in (folder, fake.snapshot):
+        (place / shard).unlink()
+    with pytest.raises(errors.UserError, match=f'lacks {shard}, which its index names'):
+        checkpoint.open('google/mt5-small@main')
+
+
+def test_an_index_on_the_hub_names_files_and_no_patterns(tmp_path, monkeypatch):
+    folder = save(tmp_path / 'one', 'mt5', max_shard=30_000)
+    index = folder / 'model.safetensors.index.json'
+    index.write_text('{"weight_map": {"a": "*.bin"}}')
+    (folder / 'training_args.bin').write_bytes(b'?')
+    fake = fake_hub.FakeHub(folder, monkeypatch)
+    with pytest.raises(errors.UserError, match=r'lacks \*.bin, which its index names'):
+        checkpoint.open('google/mt5-small')
+    assert not list(fake.snapshot.glob('*.bin'))
 
 
 def test_hub_falls_back_to_bin(tmp_path, monkeypatch):
@@ -319,21 +311,23 @@ def test_hub_falls_back_to_bin(tmp_path, monkeypatch):
     arrays = safetensors.numpy.load_file(str(folder / 'model.safetensors'))
     bin_files.save(folder / 'pytorch_model.bin', arrays)
     (folder / 'model.safetensors').unlink()
-    FakeHub(folder, monkeypatch)
+    fake = fake_hub.FakeHub(folder, monkeypatch)
     found = checkpoint.open('google/mt5-small')
     assert_same(checkpoint.load_params(found), random_params('mt5'))
+    checkpoint.open('google/mt5-small')
+    assert (fake.snapshot / 'pytorch_model.bin').is_file()
 
 
 def test_hub_errors_are_one_line(tmp_path, monkeypatch):
     from huggingface_hub import errors as hub_errors
 
-    fake = FakeHub(save(tmp_path / 'one', 'mt5'), monkeypatch)
+    folder = save(tmp_path / 'one', 'mt5')
+    fake = fake_hub.FakeHub(folder, monkeypatch)
     response = mock.Mock(status_code=404)
     for raised, message in (
         (hub_errors.RepositoryNotFoundError('no', response=response), 'has no open repository'),
         (hub_errors.RevisionNotFoundError('no', response=response), 'has no open repository'),
         (hub_errors.LocalEntryNotFoundError('no'), 'is not in the Hugging Face cache'),
-        (hub_errors.EntryNotFoundError('no'), 'has no config.json'),
         (OSError('disk full\nand more'), 'cannot be fetched from the hub: disk full'),
     ):
         fake.error = raised
@@ -341,8 +335,12 @@ def test_hub_errors_are_one_line(tmp_path, monkeypatch):
             checkpoint.open('google/mt5-small')
         assert '\n' not in str(error.value)
     fake.error = None
-    (fake.folder / 'model.safetensors').unlink()
+    (folder / 'model.safetensors').unlink()
     with pytest.raises(errors.UserError, match=r'has no model.safetensors'):
+        checkpoint.open('google/mt5-small')
+    for place in (folder, fake.snapshot):
+        (place / 'config.json').unlink()
+    with pytest.raises(errors.UserError, match=r'has no config.json, so it holds no checkpoint'):
         checkpoint.open('google/mt5-small')
 
 

@@ -6,9 +6,11 @@
 
 Of a hub repository only the files named below are fetched: never code, and no pickle but
 pytorch_model.bin, which `torch_pickles` reads without running it. An interrupted download goes on
-where it stopped, and with HF_HUB_OFFLINE=1 nothing is asked for that is in the cache.
+where it stopped, and the hub is asked for nothing that is in the cache.
 """
 
+import contextlib
+import glob
 import os
 import pathlib
 import re
@@ -37,31 +39,74 @@ def local_folder(spec: str) -> pathlib.Path:
     folder = pathlib.Path(os.path.expanduser(spec))
     if spec and folder.is_dir():
         return folder
-    _check_form(spec)
-    repository, _, revision = spec.partition('@')
-    path = fetch(repository, CONFIG, revision)
-    if path is None:
+    indices = [f'{name}.index.json' for name in tensors.WEIGHT_FILES]
+    names = (CONFIG, GENERATION_CONFIG, *TOKENIZER_FILES, *indices, tensors.SAFETENSORS)
+    weights = (*indices, *tensors.WEIGHT_FILES)
+    folder = fetch(spec, names, all_of=[(CONFIG,), TOKENIZER_FILES, weights])
+    if not foreign.file(folder, CONFIG):
         raise UserError(f'hub repository {spec} has no {CONFIG}, so it holds no checkpoint')
-    folder = path.parent
+    repository, _, revision = spec.partition('@')
     if re.fullmatch(r'[0-9a-f]{40}', folder.name):
         revision = folder.name  # So that all files are of one commit.
-    for name in tensors.WEIGHT_FILES:
-        if index := fetch(repository, f'{name}.index.json', revision):
-            for shard in sorted(set(tensors.index_shards(index).values())):
-                if not fetch(repository, shard, revision):
+    commit = f'{repository}@{revision}' if revision else repository
+    for name, index in zip(tensors.WEIGHT_FILES, indices, strict=True):
+        if path := foreign.file(folder, index):
+            shards = sorted(set(tensors.index_shards(path).values()))
+            folder = fetch(commit, shards, all_of=[(shard,) for shard in shards])
+            for shard in shards:
+                if not foreign.file(folder, shard):
                     raise UserError(f'hub repository {spec} lacks {shard}, which its index names')
-            break
-        if fetch(repository, name, revision):
-            break
-    else:
-        import huggingface_hub
+            return folder
+        if name == tensors.BIN:  # Not fetched where there is another.
+            folder = fetch(commit, [name], all_of=[(name,)])
+        if foreign.file(folder, name):
+            return folder
+    import huggingface_hub
 
-        place = 'the cache' if huggingface_hub.constants.HF_HUB_OFFLINE else 'the hub'
-        names = ' and no '.join(tensors.WEIGHT_FILES)
-        raise UserError(f'repository {spec} has no {names} in {place}')
-    for name in (GENERATION_CONFIG, *TOKENIZER_FILES):
-        fetch(repository, name, revision)
-    return folder
+    place = 'the cache' if huggingface_hub.constants.HF_HUB_OFFLINE else 'the hub'
+    raise UserError(f'repository {spec} has no {" and no ".join(tensors.WEIGHT_FILES)} in {place}')
+
+
+def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> pathlib.Path:
+    """The folder in the cache of a hub repository, with those of the named files that it has.
+
+    Args:
+      spec: NAME or NAME@REVISION.
+      names: of the files; all others stay where they are.
+      all_of: groups of names; nobody is asked where the cache has a file of each.
+
+    Raises:
+      UserError: there is no such repository or revision, or no connection to ask.
+    """
+    _check_form(spec)
+    import huggingface_hub as hub
+    from huggingface_hub import errors as hub_errors
+
+    repository, _, revision = spec.partition('@')
+
+    def snapshot(**options: bool) -> pathlib.Path:
+        patterns = [glob.escape(name) for name in names]
+        where = dict(revision=revision or None, allow_patterns=patterns)
+        return pathlib.Path(hub.snapshot_download(repository, **where, **options))
+
+    try:
+        with contextlib.suppress(hub_errors.LocalEntryNotFoundError):
+            folder = snapshot(local_files_only=True)
+            if all(any(foreign.file(folder, name) for name in group) for group in all_of):
+                return folder
+        return snapshot()
+    except hub_errors.HFValidationError:
+        raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
+    except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):
+        raise _no_repository(spec) from None
+    except hub_errors.LocalEntryNotFoundError:
+        raise UserError(
+            f'{names[0]} of {spec!r} is not in the Hugging Face cache and the hub cannot be '
+            'reached (HF_HUB_OFFLINE set, or no connection); give a folder with its files'
+        ) from None
+    except (OSError, hub_errors.HfHubHTTPError) as error:
+        reason = str(error).strip().partition('\n')[0] or type(error).__name__
+        raise UserError(f'{spec!r} cannot be fetched from the hub: {reason}') from None
 
 
 def check_name(spec: str) -> None:
@@ -100,8 +145,13 @@ def is_name(spec: str) -> bool:
 
 def is_cached(spec: str) -> bool:
     """Whether the cache has the weights, or the tokenizer, of a hub name."""
+    import huggingface_hub as hub
+
     repository, _, revision = spec.partition('@')
-    return _has_cached(repository, revision, (*tensors.WEIGHT_FILES, *TOKENIZER_FILES))
+    return any(
+        isinstance(hub.try_to_load_from_cache(repository, file, revision=revision or None), str)
+        for file in (*tensors.WEIGHT_FILES, *TOKENIZER_FILES)
+    )
 
 
 def _check_form(spec: str) -> None:
@@ -122,50 +172,3 @@ def _no_repository(spec: str) -> UserError:
 def tokenizer_files(folder: pathlib.Path) -> Sequence[pathlib.Path]:
     """Those of a folder's files that its tokenizer is made of."""
     return [path for name in TOKENIZER_FILES if (path := foreign.file(folder, name))]
-
-
-def _has_cached(repository: str, revision: str, files: Sequence[str]) -> bool:
-    """Whether the cache has one of these files of a repository."""
-    import huggingface_hub as hub
-
-    return any(
-        isinstance(hub.try_to_load_from_cache(repository, file, revision=revision or None), str)
-        for file in files
-    )
-
-
-def fetch(repository: str, file: str, revision: str = '') -> pathlib.Path | None:
-    """The local path of a repository's file; None if the repository does not have it.
-
-    With HF_HUB_OFFLINE, a file that the cache lacks counts as one that the repository lacks.
-
-    Raises:
-      UserError: there is no such repository or revision, or no connection to ask.
-    """
-    import huggingface_hub as hub
-    from huggingface_hub import errors as hub_errors
-
-    spec = f'{repository}@{revision}' if revision else repository
-    try:
-        cached = hub.try_to_load_from_cache(repository, file, revision=revision or None)
-        if cached is not None:  # A path, or the knowledge that there is no such file.
-            return pathlib.Path(cached) if isinstance(cached, str) else None
-        return pathlib.Path(hub.hf_hub_download(repository, file, revision=revision or None))
-    except hub_errors.HFValidationError:
-        raise UserError(f'{spec!r} is neither a folder nor a hub name') from None
-    except (hub_errors.RepositoryNotFoundError, hub_errors.RevisionNotFoundError):
-        raise _no_repository(spec) from None
-    except hub_errors.LocalEntryNotFoundError:  # A kind of EntryNotFoundError: no connection.
-        known_by = CONFIG, 'tokenizer_config.json', TOKENIZER_JSON
-        is_offline = file != CONFIG and hub.constants.HF_HUB_OFFLINE
-        if is_offline and _has_cached(repository, revision, known_by):
-            return None  # Other programs fetch fewer files, and note less about absent ones.
-        raise UserError(
-            f'{file} of {spec!r} is not in the Hugging Face cache and the hub cannot be reached '
-            '(HF_HUB_OFFLINE set, or no connection); give a folder with its files'
-        ) from None
-    except hub_errors.EntryNotFoundError:
-        return None
-    except (OSError, hub_errors.HfHubHTTPError) as error:
-        reason = str(error).strip().partition('\n')[0] or type(error).__name__
-        raise UserError(f'{file} of {spec!r} cannot be fetched from the hub: {reason}') from None

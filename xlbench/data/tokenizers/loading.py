@@ -5,7 +5,7 @@ import functools
 import os
 import pathlib
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from xlbench import errors, foreign, locks
@@ -50,33 +50,23 @@ def _is_bytes(files: vocabulary_files.Files) -> bool:
 
 
 def _from_hub(spec: str) -> str:
-    """Fetches the named files of a hub repository; the folder they are in.
+    """The folder in the cache with the small named files of a hub repository.
 
     An interrupted download goes on where it stopped, and what is in the cache is used without a
     connection.
     """
     from xlbench.huggingface import hub
 
-    repository, _, revision = HUB_NAMES.get(spec, spec).partition('@')
-
-    def fetch(names: Iterable[str]) -> list[str]:
-        paths = [hub.fetch(repository, name, revision) for name in names]
-        return [str(path) for path in paths if path]
-
-    configs = fetch(vocabulary_files.CONFIG_FILES)
-    found = fetch([vocabulary_files.TOKENIZER_FILE])
-    if not found:  # Else the others would not be read.
-        files = vocabulary_files.Files.read(os.path.dirname(configs[0])) if configs else None
-        if files and _is_bytes(files):
-            return files.folder
-        family = vocabularies.family_of(files) if files else 'other'
-        found = fetch(vocabularies.FAMILIES[family].files or VOCABULARY_FILES)
-    if not found:
-        raise errors.UserError(
-            f'hub repository {repository} has neither {vocabulary_files.TOKENIZER_FILE} nor '
-            f'{", ".join(VOCABULARY_FILES)}'
-        )
-    return os.path.dirname(found[0])
+    vocabulary = (vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES)
+    names = (*vocabulary_files.CONFIG_FILES, *vocabulary)
+    folder = hub.fetch(HUB_NAMES.get(spec, spec), names, [vocabulary])
+    if any(foreign.file(folder, name) for name in vocabulary):
+        return str(folder)
+    if _is_bytes(vocabulary_files.Files.read(str(folder))):
+        return str(folder)
+    raise errors.UserError(
+        f'hub repository {HUB_NAMES.get(spec, spec)} has none of {", ".join(vocabulary)}'
+    )
 
 
 def load(spec: str, root: str) -> Tokenizer:
