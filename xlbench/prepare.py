@@ -1,13 +1,13 @@
 r"""Runs SeqIO pipelines once, and writes token ids for training and evaluation to read.
 
-xlbench/preparation/jobs.py says what is prepared, and when it is stale; `--help` lists the flags.
+xlbench/preparation/command.py says what is prepared, and when; `--help` lists the flags.
 """
 
 import contextlib
 import sys
 
 from xlbench import errors
-from xlbench.preparation.jobs import main, make_sample, prepare
+from xlbench.preparation.command import main, make_sample, prepare
 
 __all__ = ['main', 'make_sample', 'prepare']
 

@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xlbench import files, locks
 from xlbench.errors import UserError
+from xlbench.pool import Pool
 from xlbench.progress import Progress
 from xlbench.tasks.mrs_build import (
     options as options_lib,
     pairs,
     plugins,
-    pool as pool_lib,
     scan,
     splits,
     stats as stats_lib,
@@ -51,7 +51,7 @@ def build(options: Options, redo: bool) -> Stats:
     final = os.path.join(options.output, 'mrs')
     if os.path.exists(final):
         return _finished(final, settings)
-    with locks.folder(options.work), pool_lib.Pool(options.workers) as pool:
+    with locks.folder(options.work), Pool(options.workers) as pool:
         _begin(options.work, settings, redo)
         # What is wrong with the user's own files is said before hours of work.
         plugins.identifier(options.language_model)
@@ -151,7 +151,7 @@ def _with_indexed_scores(options: Options, names: Mapping[str, Setting]) -> Opti
 # Steps.
 
 
-def _pair(options: Options, sources: Sequence[str], pool: pool_lib.Pool) -> list[str]:
+def _pair(options: Options, sources: Sequence[str], pool: Pool) -> list[str]:
     """Shards of comments -> shards of pairs."""
     return _partitions(options, 'pair', functools.partial(_join, options, sources), pool)
 
@@ -169,7 +169,7 @@ def _join(options: Options, sources: Sequence[str], partition: int, path: str) -
     )
 
 
-def _split(options: Options, sources: Sequence[str], pool: pool_lib.Pool) -> list[str]:
+def _split(options: Options, sources: Sequence[str], pool: Pool) -> list[str]:
     """Shards of pairs -> shards of lines of the final files."""
     return _partitions(options, 'split', functools.partial(_sort, options, sources), pool)
 
@@ -185,7 +185,7 @@ def _sort(options: Options, sources: Sequence[str], partition: int, path: str) -
 
 
 def _partitions(
-    options: Options, step: str, work: Callable[[int, str], None], pool: pool_lib.Pool
+    options: Options, step: str, work: Callable[[int, str], None], pool: Pool
 ) -> list[str]:
     """The shards of a step, one of each partition; those that are not there are made."""
     count = options.num_partitions

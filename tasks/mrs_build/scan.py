@@ -12,6 +12,7 @@ import msgspec
 
 from xlbench import files
 from xlbench.errors import UserError
+from xlbench.pool import Pool
 from xlbench.progress import Progress
 from xlbench.tasks.mrs_build import dumps, pool as pool_lib, shards
 from xlbench.tasks.mrs_build.options import Options, dump_name
@@ -101,7 +102,7 @@ class Dump:
             )
 
 
-def scan(options: Options, pool: pool_lib.Pool) -> list[Dump]:
+def scan(options: Options, pool: Pool) -> list[Dump]:
     """Scans all dumps; those that are done already are only checked."""
     every = [
         Dump(path, os.path.join(options.work, 'scan', dump_name(path))) for path in options.dumps

@@ -9,7 +9,7 @@ import pytest
 from xlbench import tasks
 from xlbench.data import prepared
 from xlbench.data.prepared import freshness
-from xlbench.preparation import jobs
+from xlbench.preparation import mixtures
 from xlbench.tasks.samples import labels, mrs, mtg
 
 TASKS = pathlib.Path(tasks.__file__).parent
@@ -93,7 +93,7 @@ def test_the_versions_make_these_bytes(tmp_path, capsys):
         ('sample_fewshot', 'fewshot_xnli_de_de', 'test'),
         ('sample_fewshot', 'fewshot_udpos_de_de', 'test'),
     ):
-        jobs.prepare(name, split, root=str(tmp_path), vocabulary=vocabulary)
+        mixtures.prepare(name, split, root=str(tmp_path), vocabulary=vocabulary)
         task = prepared.open_task(str(tmp_path), vocabulary, name, split)
         digest = hashlib.sha256(task.content.encode() + repr(task.manifest['view']).encode())
         made[name] = digest.hexdigest()[:16]

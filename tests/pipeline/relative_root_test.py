@@ -14,7 +14,7 @@ from tasks import xtreme
 from tasks.samples import labels
 from xlbench import pipeline
 from xlbench.data import prepared
-from xlbench.preparation import jobs
+from xlbench.preparation import mixtures
 
 ROOT = 'data/of mine'
 # Task, split -> records. Those of panx are read as TensorFlow Datasets hosts them.
@@ -95,10 +95,10 @@ def elsewhere(made, monkeypatch):
 
 def test_every_family_is_prepared_and_up_to_date(elsewhere):
     names = [':'.join(job) for job in JOBS]
-    done = jobs.prepare(names, 'train', root=ROOT, vocabulary='sample')
+    done = mixtures.prepare(names, 'train', root=ROOT, vocabulary='sample')
     counts = {(one.job.task, one.job.split): one.manifest['num_examples'] for one in done}
     assert counts == JOBS
-    again = jobs.prepare(names, 'train', root=ROOT, vocabulary='sample')
+    again = mixtures.prepare(names, 'train', root=ROOT, vocabulary='sample')
     assert all(one.fresh for one in again)
     for one in done:
         # The data root can move: no path below it is absolute, nor has it a second time.

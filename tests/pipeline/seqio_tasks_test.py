@@ -14,7 +14,7 @@ import xtreme_files
 from xlbench import errors, metrics, pipeline
 from xlbench.benchmarks import task_files
 from xlbench.data import postprocess, prepared, tokenizers
-from xlbench.preparation import jobs
+from xlbench.preparation import mixtures, vocabulary as vocabulary_lib
 
 # What such files hold: their own vocabulary, all kinds of sources, their own preprocessors,
 # features that need not be there or end without eos, postprocessors, fields for these.
@@ -182,7 +182,7 @@ def registry(made, monkeypatch):
     before = {*seqio.TaskRegistry.names()}, {*seqio.MixtureRegistry.names()}
 
     def run(*names, vocabulary=made / 'spiece.model', **kwargs):
-        return jobs.prepare(names, 'train', root=str(made), vocabulary=str(vocabulary), **kwargs)
+        return mixtures.prepare(names, 'train', root=str(made), vocabulary=str(vocabulary), **kwargs)
 
     yield run
     for kind, names in zip((seqio.TaskRegistry, seqio.MixtureRegistry), before, strict=True):
@@ -366,7 +366,7 @@ def test_what_cannot_be_is_one_line(made, registry, name, vocabulary, message):
 def test_no_vocabulary_is_trained_on_what_has_one(made, registry):
     for name, brought in (('trivia_v001', r'/.*spiece.model'), ('copy_bytes', 'bytes')):
         with pytest.raises(errors.UserError, match=f'brings its own .*--vocabulary={brought}, in'):
-            jobs.make_vocabulary(
+            vocabulary_lib.make_vocabulary(
                 name, 'train', str(made / 'new.model'), root=str(made), size=300
             )
 

@@ -16,7 +16,7 @@ from xlbench import errors, pipeline
 from xlbench.benchmarks import languages, task_files
 from xlbench.data import prepared
 from xlbench.metrics import ChrF, from_spec
-from xlbench.preparation import jobs
+from xlbench.preparation import examples, jobs, mixtures
 
 CONLL = """-DOCSTART- -X- -X- O
 
@@ -61,7 +61,7 @@ def put(root, name, text):
 
 def shown(task, split):
     """What an example is made of, and ids of its labels, read by prepare and by SeqIO."""
-    read = [record for batch in jobs.records(task, split) for record in batch]
+    read = [record for batch in examples.examples(task, split) for record in batch]
     dataset = task.get_dataset(sequence_length=None, split=split, shuffle=False)
     for ours, theirs in zip(read, dataset.as_numpy_iterator(), strict=True):
         for name in ('inputs', 'targets', 'piece_counts'):
@@ -88,7 +88,7 @@ def test_classification_reads_its_labels_from_the_training_data(root):
     assert shown(task, 'train')[0] == ('Well, no', '10', [2])
     assert shown(task, 'validation') == [('sie sagte "ja"', '9', [1])]
     assert shown(task, 'test') == [('Nun', '-1', [0])]
-    assert [r['nr'] for batch in jobs.records(task, 'test') for r in batch] == ['f']
+    assert [r['nr'] for batch in examples.examples(task, 'test') for r in batch] == ['f']
     assert [task.num_input_examples(split) for split in task.splits] == [4, 1, 1]
     manifest = jobs.manifest_of(jobs.Job('reviews_stars', 'test'), str(root), [])
     assert manifest['labels'] == ['-1', '9', '10'] and manifest['headline'] == 'accuracy'
@@ -117,7 +117,7 @@ def test_classification_of_pairs_with_labels_in_an_order(root):
         ('Es regnet\tEs ist nass', 'true', [0]),
         ('Es regnet\tEs schneit', 'false', [1]),
     ]
-    (record, _), *_ = jobs.records(task, 'test')
+    (record, _), *_ = examples.examples(task, 'test')
     assert len(record['piece_counts']) == 2
     assert pipeline.headline(task) == 'macro_f1'
     (metric,) = pipeline.metric_fns(task)
@@ -183,7 +183,7 @@ def test_malformed_records_are_named(root, name, text, reason):
     )
     task = register('bad_x', files={'train': name})
     with pytest.raises(errors.UserError, match=reason) as error:
-        list(jobs.records(task, 'train'))
+        list(examples.examples(task, 'train'))
     assert '\n' not in str(error.value)
 
 
@@ -194,14 +194,14 @@ def test_labels_that_training_does_not_have_are_named(root):
         'strange_x', files={'train': 'train.csv', 'test': 'dev.csv'}
     )
     with pytest.raises(errors.UserError, match=r"dev.csv:3: '-1' is none of .* gut, schlecht"):
-        list(jobs.records(task, 'test'))
+        list(examples.examples(task, 'test'))
     put(root, 'train.conll', 'EU B-ORG\nsays O\n')
     put(root, 'dev.conll', 'EU B-ORG\nsays I-LOC\n')
     task = pipeline.register_tagging_task(
         'strange_y', files={'train': 'train.conll', 'test': 'dev.conll'}
     )
     with pytest.raises(errors.UserError, match=r"sentence 'EU says' 'I-LOC' is none of .* O"):
-        list(jobs.records(task, 'test'))
+        list(examples.examples(task, 'test'))
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_a_registered_language_goes_with_what_is_prepared(root):
         'lo_x', files={'train': 'lo.jsonl'}, fields={'inputs': 'a', 'targets': 'b'}, lang='lo'
     )
     mtg_files.write_vocabulary(root)  # BERT's has tokens of languages, and none of this one.
-    jobs.prepare('lo_x', 'train', root=str(root), vocabulary='sample')
+    mixtures.prepare('lo_x', 'train', root=str(root), vocabulary='sample')
     pipeline.use_vocabulary(str(root / 'bert'), str(root))
     del languages.LANGUAGES['lo']
     task = prepared.open_task(str(root), 'sample', 'lo_x', 'train')
@@ -272,7 +272,7 @@ def test_shots_are_drawn_from_the_training_data(root):
         'few_x', files={'train': 'many.csv', 'test': 'many.csv'}, shots=pipeline.Shots((1, 4), 3)
     )
     assert task.splits == ('train', 'test', 'shots_1', 'shots_4')
-    drawn = [record for batch in jobs.records(task, 'shots_4') for record in batch]
+    drawn = [record for batch in examples.examples(task, 'shots_4') for record in batch]
     assert task.num_input_examples('shots_4') == len(drawn)
     counts = collections.Counter((r['bucket'], r['targets_pretokenized']) for r in drawn)
     # The rarer label runs out: there are ten of it for twelve places.
@@ -280,12 +280,12 @@ def test_shots_are_drawn_from_the_training_data(root):
     assert [counts[str(i), 'bad'] for i in range(3)] == [4, 4, 2]
     texts = [record['inputs_pretokenized'] for record in drawn]
     assert len(set(texts)) == len(texts)
-    assert {r['bucket'] for batch in jobs.records(task, 'train') for r in batch} == {''}
+    assert {r['bucket'] for batch in examples.examples(task, 'train') for r in batch} == {''}
     put(root, 'many.conll', 'EU B-ORG\nsays O\n\nRome B-LOC\nis O\n\nso O\n\n' * 5)
     task = pipeline.register_tagging_task(
         'few_y', files={'train': 'many.conll'}, shots=pipeline.Shots((2,), buckets=2)
     )
-    drawn = [record for batch in jobs.records(task, 'shots_2') for record in batch]
+    drawn = [record for batch in examples.examples(task, 'shots_2') for record in batch]
     for bucket in '01':
         tags = [r['targets_pretokenized'] for r in drawn if r['bucket'] == bucket]
         count = collections.Counter(' '.join(tags).split())

@@ -20,7 +20,12 @@ pytest.importorskip(
 
 from xlbench import errors, pipeline
 from xlbench.data import prepared
-from xlbench.preparation import beam as beam_lib, jobs
+from xlbench.preparation import (
+    beam as beam_lib,
+    command,
+    examples as examples_lib,
+    mixtures,
+)
 
 SHARD_EXAMPLES = 4
 
@@ -50,7 +55,7 @@ def root(tmp_path, vocabulary_file, monkeypatch):
     (place / 'mldoc' / 'german.train.10000').write_text(''.join(lines))
     shutil.copy(vocabulary_file, folder / 'sample.model')
     monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
-    monkeypatch.setattr(jobs, 'BATCH', 2)
+    monkeypatch.setattr(examples_lib, 'BATCH', 2)
     # Of the ordinary preparation; the other one is told the number.
     writer = functools.partial(prepared.Writer, shard_examples=SHARD_EXAMPLES)
     monkeypatch.setattr(prepared, 'Writer', writer)
@@ -67,7 +72,7 @@ def tree(folder):
 def run(root, *names, beam=False, splits='train', skip_bad=0, **kwargs):
     chosen = dict(root=str(root), vocabulary='sample', skip_bad=skip_bad)
     work = functools.partial(beam_lib.run, **chosen, shard_examples=SHARD_EXAMPLES)
-    return jobs.prepare(names, splits, **chosen, elsewhere=work if beam else None, **kwargs)
+    return mixtures.prepare(names, splits, **chosen, elsewhere=work if beam else None, **kwargs)
 
 
 def assert_same_bytes(root, *names, **kwargs):
@@ -154,7 +159,7 @@ def test_a_task_that_cannot_be_divided(root):
         metric_fns=task.metric_fns,
     )
     try:
-        assert jobs.encoder(pipeline.get('mtg_half'), 'train') is None
+        assert examples_lib.encoder(pipeline.get('mtg_half'), 'train') is None
         (done,) = assert_same_bytes(root, 'mtg_half')
         assert done.manifest['num_examples'] == 5
     finally:
@@ -185,13 +190,13 @@ def test_mistakes_leave_nothing_behind(root):
 
 
 def test_input_that_changes_while_it_is_read(root, monkeypatch):
-    original = jobs.source_records
+    original = examples_lib.source_records
 
     def source_records(*args, **kwargs):
         yield from original(*args, **kwargs)
         os.utime(root / 'mtg' / 'qg' / 'de' / 'train.trg', (1, 1))
 
-    monkeypatch.setattr(jobs, 'source_records', source_records)
+    monkeypatch.setattr(examples_lib, 'source_records', source_records)
     with pytest.raises(errors.UserError, match='changed while they were read'):
         run(root, 'mtg_qg_en_de', beam=True)
     assert tree(root / 'prepared') == {}
@@ -207,7 +212,7 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
 )
 def test_mistakes_on_the_command_line(root, capsys, flags, message):
     arguments = ['--mixture=mtg_qg_en_de', '--split=train', f'--root={root}', *flags]
-    assert errors.run_main(jobs.main, ['prepare', *arguments]) == 2
+    assert errors.run_main(command.main, ['prepare', *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count('\n') == 1 and error.startswith('error: ')
 

@@ -24,7 +24,14 @@ import worker_jobs
 
 from xlbench import errors, pipeline
 from xlbench.data import features, prepared, tokenizers
-from xlbench.preparation import jobs as jobs_lib, workers
+from xlbench.preparation import (
+    command,
+    examples as examples_lib,
+    jobs as jobs_lib,
+    mixtures,
+    planning,
+    workers,
+)
 
 SIZES = {'train': 7, 'validation': 5}
 
@@ -44,11 +51,11 @@ def root(tmp_path, vocabulary_file):
 
 
 def run(root, *names, splits='train', **kwargs):
-    return jobs_lib.prepare(names, splits, root=str(root), vocabulary='sample', **kwargs)
+    return mixtures.prepare(names, splits, root=str(root), vocabulary='sample', **kwargs)
 
 
 def main(*argv):
-    return errors.run_main(jobs_lib.main, ['prepare', *map(str, argv)])
+    return errors.run_main(command.main, ['prepare', *map(str, argv)])
 
 
 def tree(folder):
@@ -84,8 +91,8 @@ def test_fast_path_equals_seqio(root, monkeypatch, name):
     monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
     pipeline.use_vocabulary('sample', str(root))
     task = pipeline.get(name)
-    monkeypatch.setattr(jobs_lib, '_seqio_records', None)  # The fast path is what runs.
-    assert_same_records(flat(jobs_lib.records(task, 'train')), seqio_examples(task, 'train'))
+    monkeypatch.setattr(examples_lib, '_seqio_examples', None)  # The fast path is what runs.
+    assert_same_records(flat(examples_lib.examples(task, 'train')), seqio_examples(task, 'train'))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +105,8 @@ def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
     tokenizer = pipeline.use_vocabulary(folder, str(root))
     task = pipeline.get('mtg_qg_en_de')
     found = seqio_examples(task, 'train')
-    monkeypatch.setattr(jobs_lib, '_seqio_records', None)  # The fast path is what runs.
-    assert_same_records(flat(jobs_lib.records(task, 'train')), found)
+    monkeypatch.setattr(examples_lib, '_seqio_examples', None)  # The fast path is what runs.
+    assert_same_records(flat(examples_lib.examples(task, 'train')), found)
     before = dict(zip(('inputs', 'targets'), tokenizer.prefix_ids('en', 'de'), strict=True))
     for name, prefix in before.items():
         text = found[0][f'{name}_pretokenized'].decode()
@@ -138,7 +145,7 @@ def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
 
 def test_preparing_with_language_tokens(root, tmp_path):
     folder = tokenizer_files.write(tmp_path / 'mbart', 'mbart50')
-    (done,) = jobs_lib.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
+    (done,) = mixtures.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
     tokenizer = pipeline.tokenizer()
     found = prepared.open_task(str(root), folder, 'mtg_qg_en_de', 'train')
     assert found[0]['inputs'][0] == tokenizer.forced_first('en')
@@ -161,7 +168,7 @@ def test_preparing_with_language_tokens(root, tmp_path):
     pathlib.Path(folder, 'config.json').write_text(json.dumps({'model_type': 'xlm-roberta'}))
     pathlib.Path(folder, 'tokenizer_config.json').write_text(json.dumps(config))
     tokenizers.loading._load.cache_clear()
-    (again,) = jobs_lib.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
+    (again,) = mixtures.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
     assert not again.fresh
 
 
@@ -192,22 +199,22 @@ def add_number(dataset):
 )
 def test_other_pipelines_equal_seqio(root, monkeypatch, step, at, fast):
     """A step that is not for batches, one that adds a number, and steps on ids."""
-    monkeypatch.setattr(jobs_lib, 'BATCH', 2)
+    monkeypatch.setattr(examples_lib, 'BATCH', 2)
     pipeline.use_vocabulary('sample', str(root))
     task = pipeline.get('mtg_qg_en_de')
     steps = list(task.preprocessors)
     changed = task.replace(name='changed', preprocessors=[*steps[:at], step, *steps[at:]])
     used = []
-    for name in ('_fast_records', '_seqio_records'):
-        original = getattr(jobs_lib, name)
+    for name in ('_text_examples', '_seqio_examples'):
+        original = getattr(examples_lib, name)
 
         def spy(*args, name=name, original=original):
             used.append(name)
             return original(*args)
 
-        monkeypatch.setattr(jobs_lib, name, spy)
-    found = flat(jobs_lib.records(changed, 'train'))
-    assert used == ['_fast_records' if fast else '_seqio_records']
+        monkeypatch.setattr(examples_lib, name, spy)
+    found = flat(examples_lib.examples(changed, 'train'))
+    assert used == ['_text_examples' if fast else '_seqio_examples']
     expected = seqio_examples(changed, 'train')
     for example in expected:
         if 'number' in example:
@@ -390,14 +397,14 @@ def test_help_needs_no_tensorflow():
 
 
 def test_input_that_changes_while_it_is_read(root, monkeypatch):
-    original = jobs_lib.records
+    original = examples_lib.examples
 
-    def records(task, split):
+    def examples(task, split):
         yield from original(task, split)
         path = root / 'mtg' / 'qg' / 'de' / 'train.trg'
         path.write_text(path.read_text() + 'more\n')
 
-    monkeypatch.setattr(jobs_lib, 'records', records)
+    monkeypatch.setattr(examples_lib, 'examples', examples)
     with pytest.raises(errors.UserError, match='changed while they were read'):
         run(root, 'mtg_qg_en_de')
     assert not [p for p in tree(root) if 'manifest' in p]
@@ -405,7 +412,7 @@ def test_input_that_changes_while_it_is_read(root, monkeypatch):
 
 def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     """Which makes it possible to divide a task among workers."""
-    monkeypatch.setattr(jobs_lib, 'BATCH', 2)
+    monkeypatch.setattr(examples_lib, 'BATCH', 2)
     reply_files.write_mrs(root, {'train': (4, 3)}, langs=('de',))
     (root / 'fewshot' / 'mldoc').mkdir(parents=True)
     lines = [f'MCAT\t{mtg_files.sentence("de", seed, 8)}\n' for seed in range(7)]
@@ -413,15 +420,15 @@ def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     pipeline.use_vocabulary('sample', str(root))
     for name in ('mtg_qg_en_de', 'mrs_retrieval_de_de', 'fewshot_mldoc_de_de'):
         task = pipeline.get(name)
-        encode = jobs_lib.encoder(task, 'train')
-        rows = flat(jobs_lib.source_records(task, 'train'))
+        encode = examples_lib.encoder(task, 'train')
+        rows = flat(examples_lib.source_records(task, 'train'))
         found = flat(encode(rows[:5])) + flat(encode(rows[5:6])) + flat(encode(rows[6:]))
-        assert_same_records(found, flat(jobs_lib.records(task, 'train')))
+        assert_same_records(found, flat(examples_lib.examples(task, 'train')))
     # A step on ids, or one that may look at several records: only SeqIO's own pipeline.
     task = pipeline.get('mtg_qg_en_de')
     for step, at in ((drop_last_id, 3), (upper, 2)):
         steps = [*task.preprocessors[:at], step, *task.preprocessors[at:]]
-        assert jobs_lib.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
+        assert examples_lib.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
 
 
 def test_one_process_prepares_and_another_waits_for_it(root):
@@ -619,9 +626,11 @@ def test_what_another_process_prepares_is_waited_for_and_used(root, monkeypatch,
 
     said = []
     monkeypatch.setattr(prepared.writer, '_say', lambda line: (said.append(line), waits.set()))
-    records = jobs_lib.records
+    examples = examples_lib.examples
     monkeypatch.setattr(
-        jobs_lib, 'records', lambda task, split: (read.append(task.name), records(task, split))[1]
+        examples_lib,
+        'examples',
+        lambda task, split: (read.append(task.name), examples(task, split))[1],
     )
     thread = threading.Thread(target=prepare_elsewhere)
     thread.start()
@@ -651,7 +660,7 @@ def test_workers_end_with_their_parent():
         'from xlbench.preparation import workers\n'
         'if __name__ == "__main__":\n'
         '    shared = workers.Shared.make()\n'
-        '    workers.run(worker_jobs.wait, [60, 60], 2, (len, ""), shared, print)\n'
+        '    list(workers.run(worker_jobs.wait, [60, 60], 2, shared))\n'
     )
     path = pathlib.Path(worker_jobs.__file__).parent
     process = start([sys.executable, '-c', code], PYTHONPATH=str(path))
@@ -669,22 +678,21 @@ def test_workers_end_with_their_parent():
 
 def test_number_of_workers(monkeypatch):
     jobs = [jobs_lib.Job('a', str(i)) for i in range(5)]
-    monkeypatch.setattr(jobs_lib.tokenizers, 'num_threads', lambda: 8)
-    small = dict.fromkeys(jobs, (1000, 10))
-    large = dict.fromkeys(jobs, (2**28, 10**6))
-    assert jobs_lib._num_workers(None, jobs, small) == 1
-    assert jobs_lib._num_workers(None, jobs, large) == 5
-    assert jobs_lib._num_workers(3, jobs, small) == 3
-    assert jobs_lib._num_workers(3, [], small) == 1
+    monkeypatch.setattr(planning.tokenizers, 'num_threads', lambda: 8)
+    small = dict.fromkeys(jobs, planning.Size(1000, 10))
+    large = dict.fromkeys(jobs, planning.Size(2**28, 10**6))
+    assert planning.num_workers(None, jobs, small) == 1
+    assert planning.num_workers(None, jobs, large) == 5
+    assert planning.num_workers(3, jobs, small) == 3
+    assert planning.num_workers(3, [], small) == 1
 
 
 def test_an_error_in_a_worker_comes_out():
     shared = workers.Shared.make()
     with pytest.raises(errors.UserError, match='job 2 is bad'):
-        workers.run(worker_jobs.job, [2, 2], 1, (len, ''), shared, print)
-    results = []
-    workers.run(worker_jobs.job, [1, 3, 4], 2, (len, ''), shared, results.append)
-    assert sorted(results) == [1, 3, 4]
+        list(workers.run(worker_jobs.job, [2, 2], 2, shared))
+    assert sorted(workers.run(worker_jobs.job, [1, 3, 4], 2, shared)) == [1, 3, 4]
+    assert list(workers.run(worker_jobs.job, [5], 1, shared)) == [5]
     assert shared.examples.value >= 4
 
 

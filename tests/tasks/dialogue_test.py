@@ -13,7 +13,7 @@ import seqio
 from xlbench import errors, pipeline
 from xlbench.benchmarks import XDAILYDIALOG, XPERSONA, task_files
 from xlbench.data import prepared
-from xlbench.preparation import jobs
+from xlbench.preparation import mixtures
 
 SPLITS = ('train', 'validation', 'test')
 LENGTHS = {'inputs': 24, 'targets': 12}
@@ -70,7 +70,13 @@ def test_held_out_pairs_are_unseen(root, tmp_path, capsys):
         assert not set(wanted) & set(pairs(name, 'train'))
         assert pipeline.get(name).num_input_examples(split) == 6
     shutil.copytree(root, tmp_path / 'root')
+<<<<<<< HEAD:tests/tasks/dialogue_test.py
     done = jobs.prepare(name, SPLITS, root=str(tmp_path / 'root'), vocabulary='sample', force=True)
+=======
+    done = mixtures.prepare(
+        name, SPLITS, root=str(tmp_path / 'root'), vocabulary='sample', force=True
+    )
+>>>>>>> 21fd649 (Preparation in files by subject; root and vocabulary are bound explicitly):tests/tasks_dialogue_test.py
     assert [d.manifest['left_out'] for d in done] == [{}, *[{'pairs that training has': 3}] * 2]
     assert all(d.manifest['skipped'] == [] for d in done)
     assert f'{name}/test: 6 examples' in (out := capsys.readouterr().out)

@@ -14,7 +14,7 @@ from xlbench import benchmarks, errors, pipeline
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, labelled, prepared, tokenizers
 from xlbench.metrics import from_spec
-from xlbench.preparation import jobs
+from xlbench.preparation import examples, mixtures, vocabulary as vocabulary_lib
 from xlbench.tasks.samples import labels
 
 SPLITS = ('train', 'validation', 'test')
@@ -57,7 +57,7 @@ def put(root: pathlib.Path, path: str, *lines: str) -> None:
 
 
 def records(name: str, split: str) -> list[dict]:
-    found = itertools.chain.from_iterable(jobs.records(pipeline.get(name), split))
+    found = itertools.chain.from_iterable(examples.examples(pipeline.get(name), split))
     return list(found)
 
 
@@ -197,7 +197,7 @@ def test_seqio_gives_the_same_examples(root):
 
 def test_prepared(made):
     names = 'fewshot_zero_shot_xnli,fewshot_udpos_de_de:test,fewshot_xnli_fr_fr:validation'
-    jobs.prepare(names, 'train', root=str(made), vocabulary='sample_fewshot')
+    mixtures.prepare(names, 'train', root=str(made), vocabulary='sample_fewshot')
     opened = prepared.open_task(str(made), 'sample_fewshot', 'fewshot_udpos_de_de', 'test')
     assert opened.manifest['view'] == 'tagging'
     assert opened.manifest['labels'] == list(pipeline.labels(pipeline.get('fewshot_udpos_de_de')))
@@ -226,11 +226,11 @@ def test_prepared(made):
 def test_a_vocabulary_is_trained_on_texts_without_labels(made, tmp_path):
     path = str(tmp_path / 'own.model')
     names = 'fewshot_udpos_de_de:test,fewshot_xnli_de_de:validation'
-    jobs.make_vocabulary(names, 'test', path, root=str(made), size=500)
+    vocabulary_lib.make_vocabulary(names, 'test', path, root=str(made), size=500)
     assert tokenizers.load(path, str(made)).decode([]) == ''
-    found = [*jobs.texts(pipeline.get('fewshot_xnli_de_de'), 'validation')]
+    found = [*examples.texts(pipeline.get('fewshot_xnli_de_de'), 'validation')]
     assert len(found) == 2 * 20 and not {*found} & {*labelled.LABELS['xnli']}
-    [*words] = jobs.texts(pipeline.get('fewshot_udpos_de_de'), 'test')
+    [*words] = examples.texts(pipeline.get('fewshot_udpos_de_de'), 'test')
     assert len(words) == 30 and not any('PUNCT' in text for text in words)
     pipeline.use_root(None)
 
@@ -319,8 +319,8 @@ def test_what_is_wrong_is_said_or_skipped(own_root, name, path, lines, message):
     task = f'fewshot_{name}_de_de'
     arguments = {'root': str(own_root), 'vocabulary': pipeline.tokenizer().name}
     with pytest.raises(errors.UserError, match=message):
-        jobs.prepare(task, 'test', **arguments)
-    [done] = jobs.prepare(task, 'test', skip_bad=1, **arguments)
+        mixtures.prepare(task, 'test', **arguments)
+    [done] = mixtures.prepare(task, 'test', skip_bad=1, **arguments)
     assert done.manifest['num_examples'] == len(done.manifest['skipped']) == 1
 
 
@@ -331,7 +331,7 @@ def test_a_missing_file_and_a_missing_split(own_root):
         records('fewshot_udpos_ta_ta', 'train')
     arguments = {'root': str(own_root), 'vocabulary': pipeline.tokenizer().name}
     with pytest.raises(errors.UserError, match="no split 'train'; it has validation, test"):
-        jobs.prepare('fewshot_xnli_de_de', 'train', **arguments)
+        mixtures.prepare('fewshot_xnli_de_de', 'train', **arguments)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_prepared_buckets_know_of_empty_and_of_further_ones(own_root):
         put(own_root, f'buckets/udpos/1-shots/de/{index}-th/train.tsv', *lines)
     root, vocabulary = str(own_root), pipeline.tokenizer().name
     task = 'fewshot_udpos_de_de'
-    [done] = jobs.prepare(task, 'shots_1', root=root, vocabulary=vocabulary)
+    [done] = mixtures.prepare(task, 'shots_1', root=root, vocabulary=vocabulary)
     assert done.manifest['left_out'] == {'empty buckets': 1}
     opened = prepared.open_task(root, vocabulary, task, 'shots_1')
     assert [opened[i]['bucket'] for i in range(len(opened))] == ['0', '2']
@@ -420,7 +420,7 @@ def test_prepared_buckets_know_of_empty_and_of_further_ones(own_root):
 def test_what_is_wrong_with_buckets_is_said(own_root, path, lines, message):
     put(own_root, f'buckets/{path}', *lines)
     with pytest.raises(errors.UserError, match=message) as raised:
-        jobs.prepare(
+        mixtures.prepare(
             'fewshot_udpos_de_de',
             'shots_1',
             root=str(own_root),

@@ -12,7 +12,7 @@ import tokenizer_files
 from xlbench import errors, pipeline
 from xlbench.benchmarks import MRS, RATES
 from xlbench.data import prepared, readers
-from xlbench.preparation import jobs
+from xlbench.preparation import mixtures
 
 SIZES = dict.fromkeys(reply_files.FOLDERS, (4, 3)) | {'valid': (2,)}
 LENGTHS = {'inputs': 24, 'targets': 12}
@@ -133,7 +133,7 @@ def test_what_is_prepared_equals_seqio(own_root, monkeypatch, family, split):
     monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
     monkeypatch.setattr(jobs, '_seqio_records', None)  # The fast path is what runs.
     names = ['mrs_retrieval_de_de', 'mrs_generation_de_de']
-    for done in jobs.prepare(names, split, root=str(own_root), vocabulary=vocabulary):
+    for done in mixtures.prepare(names, split, root=str(own_root), vocabulary=vocabulary):
         found = prepared.open_task(str(own_root), vocabulary, done.job.task, split)
         assert found.manifest['view'] == done.job.task.split('_')[1]
         wanted = examples(done.job.task, split)
@@ -187,8 +187,8 @@ def test_files_of_a_split(own_root):
 def test_a_further_file_makes_what_is_prepared_stale(own_root):
     arguments = dict(root=str(own_root), vocabulary='sample')
     names = ['mrs_retrieval_de_de', 'mrs_retrieval_fr_fr']
-    jobs.prepare(names, 'train,responses', **arguments)
-    assert all(d.fresh for d in jobs.prepare(names, 'train,responses', **arguments))
+    mixtures.prepare(names, 'train,responses', **arguments)
+    assert all(d.fresh for d in mixtures.prepare(names, 'train,responses', **arguments))
     (own_root / 'mrs/train/de/part2.tsv').write_text('neu\tja\t\t\n')
     folder = own_root / 'mrs/rsp_map/fr'
     folder.mkdir()
@@ -196,7 +196,7 @@ def test_a_further_file_makes_what_is_prepared_stale(own_root):
     (folder / 'response.mapping.txt').write_text(''.join(lines))
     with pytest.raises(prepared.NotPrepared, match=r'a further input .*part2\.tsv'):
         prepared.open_task(str(own_root), 'sample', 'mrs_retrieval_de_de', 'train')
-    done = jobs.prepare(names, 'train,responses', **arguments)
+    done = mixtures.prepare(names, 'train,responses', **arguments)
     assert {str(d.job) for d in done if not d.fresh} == {
         'mrs_retrieval_de_de/train',
         'mrs_retrieval_fr_fr/responses',
@@ -220,7 +220,7 @@ def test_bad_lines_stop_with_their_place(own_root, path, line, message):
     file.write_text('\n'.join([line, *lines[1:]]) + '\n')
     split = 'train' if 'train' in path else 'responses'
     with pytest.raises(errors.UserError, match=message) as caught:
-        jobs.prepare(
+        mixtures.prepare(
             'mrs_retrieval_de_de', split, root=str(own_root), vocabulary='sample', force=True
         )
     assert '\n' not in str(caught.value)

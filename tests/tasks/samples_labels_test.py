@@ -9,7 +9,7 @@ import pytest
 
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, conllu, labelled, tokenizers
-from xlbench.preparation import jobs
+from xlbench.preparation import command
 from xlbench.tasks.samples import labels, lexicon
 
 SPLITS = labels.SPLITS
@@ -137,12 +137,12 @@ def test_the_bytes_of_seed_0_stay(root):
 
 def test_same_seed_same_bytes_and_another_seed_other_bytes(root, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, 'SAMPLES', ('labels',))
-    jobs.make_sample(str(tmp_path / 'a'))
+    command.make_sample(str(tmp_path / 'a'))
     assert digests(tmp_path / 'a') == digests(root)
     sizes = {'train': 300, 'dev': 20, 'test': 20}
     monkeypatch.setattr(labels, 'SPLITS', {'udpos': sizes, 'xnli': sizes})
-    jobs.make_sample(str(tmp_path / 'b'), seed=1)
-    jobs.make_sample(str(tmp_path / 'c'), seed=2)
+    command.make_sample(str(tmp_path / 'b'), seed=1)
+    command.make_sample(str(tmp_path / 'c'), seed=2)
     assert digests(tmp_path / 'b') != digests(tmp_path / 'c')
     assert not labels.write(str(tmp_path / 'c'), seed=2)  # It is there already.
 

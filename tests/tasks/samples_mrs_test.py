@@ -14,7 +14,7 @@ import pytest
 
 from xlbench import errors
 from xlbench.data import baselines, readers, tokenizers
-from xlbench.preparation import jobs
+from xlbench.preparation import command
 from xlbench.tasks import samples
 from xlbench.tasks.samples import mrs, replies
 
@@ -262,12 +262,12 @@ def test_samples_stand_beside_each_other(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(mrs, 'MT_PAIRS', 20)
     monkeypatch.setattr(jobs, 'SAMPLES', ('mrs',))
     (tmp_path / 'SAMPLE.json').write_text(json.dumps({'corpora': {'mtg': {'seed': 5}}}))
-    jobs.make_sample(str(tmp_path), seed=3)
+    command.make_sample(str(tmp_path), seed=3)
     assert 'wrote the sample corpora' in capsys.readouterr().out
     first = digests(tmp_path)
     corpora = json.loads((tmp_path / 'SAMPLE.json').read_text())['corpora']
     assert corpora['mtg'] == {'seed': 5} and corpora['mrs']['seed'] == 3
-    jobs.make_sample(str(tmp_path), seed=3)
+    command.make_sample(str(tmp_path), seed=3)
     assert not capsys.readouterr().out and digests(tmp_path) == first
     # A vocabulary that went missing is made again, the texts stay.
     (tmp_path / 'sample_mrs.model').unlink()

@@ -143,8 +143,7 @@ def test_udpos_and_the_names_of_tamil_and_tagalog(tmp_path):
 
 
 def test_the_tasks_fall_back_to_it(source, data_dir):
-    pipeline.use_no_vocabulary(str(pathlib.Path(data_dir).parent))
-    try:
+    with pipeline.bound(None, str(pathlib.Path(data_dir).parent)):
         task = pipeline.get('fewshot_panx_de_de')
         [path, _] = task.source.patterns('validation')
         assert path.startswith(data_dir) and path.endswith(xtreme.INFO)
@@ -159,8 +158,6 @@ def test_the_tasks_fall_back_to_it(source, data_dir):
         # Neither is there: the message names the official one.
         with pytest.raises(UserError, match=r'no file .*panx/test-nl.tsv'):
             pipeline.get('fewshot_panx_nl_nl').source.paths('test')
-    finally:
-        pipeline.use_root(None)
 
 
 def test_what_is_there(data_dir):

@@ -18,7 +18,7 @@ import tiny
 from xlbench import errors, machine, train
 from xlbench.data import prepared
 from xlbench.errors import UserError
-from xlbench.preparation import jobs
+from xlbench.preparation import command
 from xlbench.training import loop, memory
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -114,7 +114,7 @@ def test_limits_with_which_libraries_would_hang_are_refused_at_once(kind, limit,
 
 def test_a_preparation_with_so_little_memory_that_tensorflow_aborts(monkeypatch, capsys):
     monkeypatch.setattr(machine, '_limits', lambda *names: [2 << 30] * ('RLIMIT_AS' in names))
-    assert errors.run_main(jobs.main, ['prepare', '--mixture=mtg_multi_qg']) == 2
+    assert errors.run_main(command.main, ['prepare', '--mixture=mtg_multi_qg']) == 2
     printed = capsys.readouterr().err
     assert printed.startswith('error: this process may reserve 2,048 MiB of memory (ulimit -v), ')
 

@@ -112,9 +112,11 @@ def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:
             continue
         state = f'{file.path}: ' + ('missing' if path is None else 'the published content')
         yield state, path is not None
-    from xlbench.preparation import jobs  # Late: list and get need none of what it imports.
+    # Late: list and get need none of what these import.
+    from xlbench.preparation.loading import quietly
 
-    pipeline = jobs.load_pipeline()
+    with quietly():
+        from xlbench import pipeline
     pipeline.use_root(root)
     for name in corpus.tasks:
         task_name, _, split = name.partition(':')

@@ -1,9 +1,9 @@
 """What task files are written with: sources, preprocessors, the vocabulary, mixtures, look-up.
 
 A task is a plain `seqio.Task`, so `seqio.get_dataset` works on it. Three things are decided when a
-dataset is built, not when a task is declared: the data root, the vocabulary (`use_vocabulary`), and
-the split that a mixture's rates count. One registry therefore serves every model and every copy of
-the data.
+dataset is built, not when a task is declared: the data root and the vocabulary (`bound`, or
+`use_vocabulary` in a notebook), and the split that a mixture's rates count. One registry therefore
+serves every model and every copy of the data.
 
 `register_text_task`, `register_classification_task` and `register_tagging_task` add a task for
 files of your own, `register_dialogue_tasks` those of a file of dialogues; put the call in
@@ -21,11 +21,12 @@ import tensorflow as tf
 from xlbench.pipeline.binding import (
     ANSWER_SEPARATOR,
     Vocabulary,
+    bad_records,
+    bound,
     retrieval_features,
     root,
     text_features,
     tokenizer,
-    use_no_vocabulary,
     use_root,
     use_vocabulary,
     vocabulary,
@@ -52,14 +53,13 @@ from xlbench.pipeline.mixtures import (
     mixture_rates,
 )
 from xlbench.pipeline.preprocessors import (
+    AddPrefix,
+    EncodeLabelled,
     Encoder,
-    add_prefix,
     classification_encoder,
     classification_preprocessors,
     cut_passage,
-    encode_labelled,
     format_text,
-    prefixes,
     retrieval_preprocessors,
     tag_target_language,
     tagging_encoder,
@@ -88,7 +88,6 @@ from xlbench.pipeline.scoring import (
 from xlbench.pipeline.sources import (
     CHUNK,
     RecordSource,
-    bad_records,
 )
 from xlbench.pipeline.user_files import (
     DialogueFiles,
@@ -105,7 +104,9 @@ __all__ = [
     'PAIR',
     'REPLY_FIELDS',
     'SILENCE',
+    'AddPrefix',
     'DialogueFiles',
+    'EncodeLabelled',
     'Encoder',
     'Files',
     'Hub',
@@ -118,13 +119,12 @@ __all__ = [
     'Shots',
     'Vocabulary',
     'add_mixture',
-    'add_prefix',
     'add_reply_tasks',
     'bad_records',
+    'bound',
     'classification_encoder',
     'classification_preprocessors',
     'cut_passage',
-    'encode_labelled',
     'format_text',
     'get',
     'headline',
@@ -136,7 +136,6 @@ __all__ = [
     'mistake',
     'mixing_rate',
     'mixture_rates',
-    'prefixes',
     'register_classification_task',
     'register_dialogue_tasks',
     'register_tagging_task',
@@ -153,7 +152,6 @@ __all__ = [
     'text_metrics',
     'text_preprocessors',
     'tokenizer',
-    'use_no_vocabulary',
     'use_root',
     'use_vocabulary',
     'user_task_file',

@@ -1,59 +1,146 @@
-"""Where the data is, and the vocabulary, as they are when a dataset is built."""
+"""What a dataset is built with: the data root, the vocabulary, and what becomes of bad records.
 
+SeqIO's registries give a task by its name alone, as in `seqio.get_dataset('mtg_qg_en_de', ...)`, so
+nothing else can be handed to it. It stands in a `Binding` instead, one for each context of Python:
+
+  with bound('mt5', root='/data'):   a block, of this thread
+  use_vocabulary('mt5', '/data')     from now on, for a notebook or a script
+
+A dataset keeps the binding that it was built with, whichever thread reads it.
+"""
+
+import contextlib
+import contextvars
+import dataclasses
 import os
-import types
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import seqio
 import tensorflow as tf
 
 from xlbench import errors
-from xlbench.data import tokenizers
+from xlbench.data import readers, tokenizers
 
 ANSWER_SEPARATOR = tokenizers.ANSWER_SEPARATOR
-_bound: dict[str, Any] = {'root': None, 'tokenizer': None}
+SIDES = ('inputs', 'targets')
+Item = TypeVar('Item')
 
 
-def data_root() -> str:
-    """The data root: what `use_root` or `use_vocabulary` set, else XLBENCH_DATA, else data.
+@dataclasses.dataclass(frozen=True)
+class NoTokenizer:
+    """In place of a vocabulary where texts stay as they are, without the tags of any model."""
+
+    name: str = 'none'
+    tags: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Binding:
+    """What a dataset is built with.
+
+    Attributes:
+      root: the data root, absolute; None stands for XLBENCH_DATA, else the folder data.
+      tokenizer: the vocabulary.
+      policy: what becomes of bad records; None stops at the first one.
+    """
+
+    root: str | None = None
+    tokenizer: tokenizers.Tokenizer | NoTokenizer | None = None
+    policy: readers.BadRecords | None = None
+
+
+_NOTHING = Binding()
+_binding = contextvars.ContextVar('binding', default=_NOTHING)
+
+
+def _change(**fields: str | tokenizers.Tokenizer | NoTokenizer | readers.BadRecords | None) -> None:
+    _binding.set(dataclasses.replace(_binding.get(), **fields))
+
+
+def root() -> str:
+    """The data root: what the binding has, else XLBENCH_DATA, else data.
 
     It is absolute, so that a task file may join it to its paths or leave it out.
     """
-    return _bound['root'] or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
+    return _binding.get().root or os.path.abspath(os.environ.get('XLBENCH_DATA') or 'data')
 
 
-root = data_root  # As task files call it.
+data_root = root  # Where `root` is an argument.
 
 
 def use_root(path: str | None) -> None:
     """Sets the data root of every task; None goes back to XLBENCH_DATA."""
-    _bound['root'] = path and os.path.abspath(os.path.expanduser(path))
+    _change(root=path and os.path.abspath(os.path.expanduser(path)))
 
 
 def use_vocabulary(spec: str, root: str | None = None) -> tokenizers.Tokenizer:
     """Chooses the vocabulary of every task, and the data root if one is given."""
     if root is not None:
         use_root(root)
-    _bound['tokenizer'] = tokenizers.load(spec, data_root())
-    return _bound['tokenizer']
+    chosen = tokenizers.load(spec, data_root())
+    _change(tokenizer=chosen)
+    return chosen
 
 
-def use_no_vocabulary(root: str | None = None) -> None:
-    """Tasks give their texts as they are, without the tags of a vocabulary's model."""
-    if root is not None:
+@contextlib.contextmanager
+def _until_the_end() -> Iterator[None]:
+    """What is bound in the block ends with it."""
+    token = _binding.set(_binding.get())
+    try:
+        yield
+    finally:
+        _binding.reset(token)
+
+
+@contextlib.contextmanager
+def bound(vocabulary: str | None, root: str) -> Iterator[None]:
+    """Binds a vocabulary and a data root in a block.
+
+    Args:
+      vocabulary: see xlbench/data/tokenizers; None leaves texts as they are.
+      root: the data root.
+    """
+    with _until_the_end():
         use_root(root)
-    _bound['tokenizer'] = types.SimpleNamespace(tags='', name='none')
+        _change(tokenizer=tokenizers.load(vocabulary, root) if vocabulary else NoTokenizer())
+        yield
+
+
+@contextlib.contextmanager
+def bad_records(policy: readers.BadRecords) -> Iterator[None]:
+    """Datasets that are built inside the block treat bad records by `policy`."""
+    with _until_the_end():
+        _change(policy=policy)
+        yield
+
+
+def policy() -> readers.BadRecords:
+    """What becomes of bad records; by default the first one stops the reading."""
+    return _binding.get().policy or readers.BadRecords()
+
+
+def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterator[Item]]:
+    """A generator function that has the binding of this moment in any thread."""
+    here = contextvars.copy_context()
+
+    def generator() -> Iterator[Item]:
+        end = object()
+        items, context = generate(), here.copy()  # No two threads are in one context.
+        while (item := context.run(next, items, end)) is not end:
+            yield item
+
+    return generator
 
 
 def tokenizer() -> tokenizers.Tokenizer:
     """The vocabulary in use."""
-    if _bound['tokenizer'] is None:
+    if (chosen := _binding.get().tokenizer) is None:
         raise errors.UserError(
             "no vocabulary is chosen; call pipeline.use_vocabulary('sample', root) or name another"
         )
-    return _bound['tokenizer']
+    return chosen
 
 
 class Vocabulary(seqio.Vocabulary):
@@ -61,11 +148,22 @@ class Vocabulary(seqio.Vocabulary):
 
     Args:
       feature: the side it encodes, 'inputs' or 'targets'.
+
+    Attributes:
+      is_target: whether that is 'targets'.
+      view: what a task is for that has it as the vocabulary of its targets.
     """
 
     def __init__(self, feature: str):
         super().__init__()
-        self._target = feature == 'targets'
+        self.is_target = feature == 'targets'
+        self.view = 'generation' if self.is_target else 'retrieval'
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.is_target == other.is_target
+
+    def __hash__(self) -> int:
+        return hash(self.is_target)
 
     @property
     def bos_id(self) -> int | None:
@@ -93,7 +191,7 @@ class Vocabulary(seqio.Vocabulary):
         return tokenizer().vocab_size
 
     def _encode(self, s: str) -> list[int]:
-        return tokenizer().encode(s, self._target).tolist()
+        return tokenizer().encode(s, self.is_target).tolist()
 
     def _decode(self, ids: Sequence[int]) -> str:
         return tokenizer().decode(ids)
@@ -105,7 +203,7 @@ class Vocabulary(seqio.Vocabulary):
 
         def encode(text: bytes | np.ndarray) -> np.ndarray:
             data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
-            return chosen.encode(data.decode(), self._target)
+            return chosen.encode(data.decode(), self.is_target)
 
         ids = tf.numpy_function(encode, [s], tf.int32)
         ids.set_shape([None])
@@ -124,27 +222,23 @@ class Vocabulary(seqio.Vocabulary):
         return texts
 
     def __str__(self) -> str:
-        chosen = _bound['tokenizer']
+        chosen = _binding.get().tokenizer
         return f'Vocabulary({chosen.name if chosen else "none chosen yet"})'
 
 
-VOCABULARIES = {feature: Vocabulary(feature) for feature in ('inputs', 'targets')}
+_VOCABULARIES = {side: Vocabulary(side) for side in SIDES}
 
 
 def vocabulary(feature: str = 'inputs') -> Vocabulary:
     """The vocabulary object of a feature, which every task shares."""
-    return VOCABULARIES[feature]
+    return _VOCABULARIES[feature]
 
 
 def text_features() -> dict[str, seqio.Feature]:
     """Output features of a text-to-text task: `inputs` and `targets`, each ending in eos."""
-    return {
-        name: seqio.Feature(vocabulary=vocabulary(name), add_eos=True) for name in VOCABULARIES
-    }
+    return {side: seqio.Feature(vocabulary=vocabulary(side), add_eos=True) for side in SIDES}
 
 
 def retrieval_features() -> dict[str, seqio.Feature]:
     """Output features of retrieval: `inputs` and `targets` are both inputs of an encoder."""
-    return {
-        name: seqio.Feature(vocabulary=vocabulary('inputs'), add_eos=True) for name in VOCABULARIES
-    }
+    return {side: seqio.Feature(vocabulary=vocabulary('inputs'), add_eos=True) for side in SIDES}

@@ -1,19 +1,17 @@
 """Labels as the targets of tasks, and what kind of batches a task is for."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import seqio
 
 from xlbench import errors
-from xlbench.pipeline.binding import VOCABULARIES, vocabulary
+from xlbench.pipeline.binding import Vocabulary, vocabulary
 
 
 def is_ours(feature_vocabulary: seqio.Vocabulary) -> bool:
     """Whether a feature's vocabulary is the one of the run, or one of labels."""
-    ours = any(feature_vocabulary is one for one in VOCABULARIES.values())
-    return ours or isinstance(feature_vocabulary, Labels)
+    return isinstance(feature_vocabulary, Vocabulary | Labels)
 
 
 class Labels(seqio.PassThroughVocabulary):
@@ -34,7 +32,7 @@ class Labels(seqio.PassThroughVocabulary):
         """Their texts, in the order of their ids."""
         return self._labels
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         same = isinstance(other, Labels)
         return same and (self.labels, self.view) == (other.labels, other.view)
 
@@ -104,7 +102,4 @@ def view(task: seqio.Task) -> str:
     inputs; else 'generation'.
     """
     targets = task.output_features.get('targets')
-    known = targets.vocabulary if targets else None
-    if isinstance(known, Labels):
-        return known.view
-    return 'retrieval' if known is vocabulary('inputs') else 'generation'
+    return getattr(targets and targets.vocabulary, 'view', 'generation')

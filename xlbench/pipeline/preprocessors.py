@@ -1,9 +1,9 @@
 """From records to texts and ids: what the preprocessors of tasks are made of."""
 
+import dataclasses
 import functools
 import string
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import seqio
@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from xlbench import errors
 from xlbench.data import features, vocabularies
+from xlbench.data.tokenizers import Tokenizer
 from xlbench.pipeline.binding import tokenizer
 from xlbench.pipeline.labels import Labels, as_labels
 
@@ -22,7 +23,7 @@ def text_map(fn: Callable[..., dict[str, tf.Tensor]]) -> Callable[..., tf.data.D
     return mapped
 
 
-def works_on_batches(preprocessor: Callable[..., Any]) -> bool:
+def works_on_batches(preprocessor: Callable[..., tf.data.Dataset]) -> bool:
     """Whether a preprocessor was made by `text_map`."""
     while isinstance(preprocessor, functools.partial):
         preprocessor = preprocessor.func
@@ -47,7 +48,7 @@ def format_text(
     """
     result = {name: example[name] for name in keep}
     for name, template in (('inputs', inputs), ('targets', targets)):
-        parts: list[Any] = []
+        parts: list[str | tf.Tensor] = []
         for literal, field, _, _ in string.Formatter().parse(template):
             parts += [literal] if literal else []
             parts += [example[field]] if field is not None else []
@@ -67,44 +68,52 @@ def tag_target_language(example: dict[str, tf.Tensor], lang: str) -> dict[str, t
     return example | {'inputs': tf.strings.join([f'<{lang}> ', example['inputs']])}
 
 
-def prefixes(
-    source_lang: str | None, target_lang: str | None, view: str = 'generation'
-) -> dict[str, np.ndarray]:
-    """What `add_prefix` puts before each feature, [length] int32, for the vocabulary in use."""
-    chosen = tokenizer()
+def _check_encoder(chosen: Tokenizer, view: str) -> None:
+    """UserError for a vocabulary of a translation model where there is nothing to translate."""
     if view != 'generation' and vocabularies.FAMILIES[chosen.family].needs_languages:
         raise errors.UserError(
             f'vocabulary {chosen.name} is of a model whose inputs hold the language to translate '
             f'from or into, so it is no vocabulary for {view}; take one of BERT, XLM-R or T5'
         )
-    source, target = chosen.prefix_ids(source_lang, target_lang)
-    return {'inputs': source, 'targets': source if view == 'retrieval' else target}
 
 
-def add_prefix(
-    dataset: tf.data.Dataset,
-    source_lang: str | None,
-    target_lang: str | None,
-    view: str = 'generation',
-) -> tf.data.Dataset:
-    """Puts the model's own tokens before the ids: of the language, or of the start of a text.
+@dataclasses.dataclass(frozen=True)
+class AddPrefix:
+    """The step that puts the model's own tokens before the ids: of the language, or of the start.
 
     Example, mBART-50, 'en' to 'de': inputs [5, 6], targets [7] -> [en_XX, 5, 6], [de_DE, 7]. The
     loss covers them, as in mBART's pretraining, so that a decoder that is told its first token and
     one that is not go on alike. For retrieval the targets get what the inputs get, BERT:
     [5, 6], [7] -> [CLS, 5, 6], [CLS, 7].
+
+    Attributes:
+      source_lang, target_lang: ISO codes of inputs and targets, None where it is not one language.
+      view: what the task is for, see `view`.
     """
-    found = prefixes(source_lang, target_lang, view)
-    found = {name: ids for name, ids in found.items() if ids.size}
 
-    def prepend(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return example | {
-            name: tf.concat([ids, example[name]], 0)
-            for name, ids in found.items()
-            if name in example
-        }
+    source_lang: str | None = None
+    target_lang: str | None = None
+    view: str = 'generation'
 
-    return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if found else dataset
+    def prefixes(self) -> dict[str, np.ndarray]:
+        """What is put before each feature, [length] int32, for the vocabulary in use."""
+        chosen = tokenizer()
+        _check_encoder(chosen, self.view)
+        source, target = chosen.prefix_ids(self.source_lang, self.target_lang)
+        return {'inputs': source, 'targets': source if self.view == 'retrieval' else target}
+
+    def __call__(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """The dataset with the tokens before its ids."""
+        prefixes = {name: ids for name, ids in self.prefixes().items() if ids.size}
+
+        def prepend(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+            return example | {
+                name: tf.concat([ids, example[name]], 0)
+                for name, ids in prefixes.items()
+                if name in example
+            }
+
+        return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if prefixes else dataset
 
 
 def cut_passage(
@@ -153,7 +162,7 @@ def text_preprocessors(
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
         *tag,
         seqio.preprocessors.tokenize,
-        functools.partial(add_prefix, source_lang=source_lang, target_lang=target_lang),
+        AddPrefix(source_lang, target_lang),
         seqio.CacheDatasetPlaceholder(),
         cut_passage,
         seqio.preprocessors.append_eos_after_trim,
@@ -175,7 +184,7 @@ def retrieval_preprocessors(
     return [
         functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
         seqio.preprocessors.tokenize,
-        functools.partial(add_prefix, source_lang=None, target_lang=None, view='retrieval'),
+        AddPrefix(view='retrieval'),
         seqio.CacheDatasetPlaceholder(),
         seqio.preprocessors.append_eos_after_trim,
     ]
@@ -191,10 +200,10 @@ def classification_preprocessors(
       texts: the fields of the one or two texts.
       keep: fields that stay as they are.
     """
-    labels = as_labels(labels, 'classification')
-    encoder = functools.partial(classification_encoder, labels, tuple(texts))
-    step = functools.partial(encode_labelled, encoder=encoder, texts=tuple(texts), keep=tuple(keep))
-    return [step, seqio.CacheDatasetPlaceholder()]
+    encoder = functools.partial(
+        classification_encoder, as_labels(labels, 'classification'), tuple(texts)
+    )
+    return [EncodeLabelled(encoder, tuple(texts), tuple(keep)), seqio.CacheDatasetPlaceholder()]
 
 
 def tagging_preprocessors(
@@ -207,11 +216,10 @@ def tagging_preprocessors(
       keep: fields that stay as they are.
     """
     encoder = functools.partial(tagging_encoder, as_labels(labels, 'tagging'))
-    step = functools.partial(encode_labelled, encoder=encoder, texts=('words',), keep=tuple(keep))
-    return [step, seqio.CacheDatasetPlaceholder()]
+    return [EncodeLabelled(encoder, ('words',), tuple(keep)), seqio.CacheDatasetPlaceholder()]
 
 
-Encoder = Callable[[Mapping[str, str]], dict[str, Any]]  # A record -> its features.
+Encoder = Callable[[Mapping[str, str]], dict[str, str | np.ndarray]]  # A record -> its features.
 
 
 def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str]) -> Encoder:
@@ -222,9 +230,9 @@ def classification_encoder(labels: Sequence[str] | Labels, texts: Sequence[str])
       inputs_pretokenized 'Es regnet.\\tEs ist nass.', targets_pretokenized 'entailment'
     """
     chosen, known = tokenizer(), Labels(as_labels(labels, '').labels, 'classification')
-    prefixes(None, None, 'classification')  # Refuses vocabularies that are of no encoder.
+    _check_encoder(chosen, 'classification')
 
-    def encode(record: Mapping[str, str]) -> dict[str, Any]:
+    def encode(record: Mapping[str, str]) -> dict[str, str | np.ndarray]:
         sides = [record[name] for name in texts]
         pieces = [chosen.encode(side) for side in sides]
         return {
@@ -247,10 +255,10 @@ def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
       [CLS] Hun ##de bel ##len [SEP], targets [7, 15], piece_counts [2, 2]
     """
     chosen, known = tokenizer(), Labels(as_labels(labels, '').labels, 'tagging')
-    prefixes(None, None, 'tagging')  # Refuses vocabularies that are of no encoder.
+    _check_encoder(chosen, 'tagging')
     pieces_of = functools.lru_cache(2**17)(chosen.encode)
 
-    def encode(record: Mapping[str, str]) -> dict[str, Any]:
+    def encode(record: Mapping[str, str]) -> dict[str, str | np.ndarray]:
         pieces = [pieces_of(word) for word in record['words'].split(' ')]
         inputs, piece_counts = chosen.join_words(pieces)
         return {
@@ -264,39 +272,48 @@ def tagging_encoder(labels: Sequence[str] | Labels) -> Encoder:
     return encode
 
 
-def encode_labelled(
-    dataset: tf.data.Dataset,
-    encoder: Callable[[], Encoder],
-    texts: Sequence[str],
-    keep: Sequence[str] = (),
-) -> tf.data.Dataset:
-    """Texts and labels -> ids; `prepare` calls the encoder without a dataset, which is faster.
+@dataclasses.dataclass(frozen=True)
+class EncodeLabelled:
+    """The step from texts and labels to ids, one record at a time.
 
-    Args:
-      dataset: of records of texts.
+    Attributes:
       encoder: gives the function that encodes one, for the vocabulary of this moment.
       texts: the fields that hold language; `prepare` trains vocabularies on them.
       keep: fields that stay as they are.
     """
-    del texts
-    encode, fields = encoder(), list(dataset.element_spec)
-    ids = ('inputs', 'targets', 'piece_counts')
-    shown = ('inputs_pretokenized', 'targets_pretokenized')
 
-    def call(*values: Any) -> list[np.ndarray]:
-        # Eager, a text is an array [].
-        data = [value.item() if isinstance(value, np.ndarray) else value for value in values]
-        found = encode({name: text.decode() for name, text in zip(fields, data, strict=True)})
-        return [found[name] for name in ids] + [
-            np.array(found[name].encode(), object) for name in shown
-        ]
+    encoder: Callable[[], Encoder]
+    texts: tuple[str, ...]
+    keep: tuple[str, ...] = ()
 
-    def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        types = [tf.int32] * len(ids) + [tf.string] * len(shown)
-        found = tf.numpy_function(call, [record[name] for name in fields], types)
-        for tensor, shape in zip(found, [[None]] * len(ids) + [[]] * len(shown), strict=True):
-            tensor.set_shape(shape)
-        kept = {name: record[name] for name in keep}
-        return kept | dict(zip((*ids, *shown), found, strict=True))
+    def encode(
+        self, batches: Iterable[Sequence[Mapping[str, str]]]
+    ) -> Iterator[list[dict[str, str | np.ndarray]]]:
+        """Batches of records -> batches of examples, without TensorFlow in between."""
+        encode = self.encoder()
+        for batch in batches:
+            yield [{name: record[name] for name in self.keep} | encode(record) for record in batch]
 
-    return dataset.map(example)
+    def __call__(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """A dataset of records of texts -> one of examples."""
+        encode, fields = self.encoder(), list(dataset.element_spec)
+        ids = ('inputs', 'targets', 'piece_counts')
+        shown = ('inputs_pretokenized', 'targets_pretokenized')
+
+        def call(*values: bytes | np.ndarray) -> list[np.ndarray]:
+            # Eager, a text is an array [].
+            data = [value.item() if isinstance(value, np.ndarray) else value for value in values]
+            encoded = encode({name: text.decode() for name, text in zip(fields, data, strict=True)})
+            return [encoded[name] for name in ids] + [
+                np.array(encoded[name].encode(), object) for name in shown
+            ]
+
+        def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+            types = [tf.int32] * len(ids) + [tf.string] * len(shown)
+            tensors = tf.numpy_function(call, [record[name] for name in fields], types)
+            for tensor, shape in zip(tensors, [[None]] * len(ids) + [[]] * len(shown), strict=True):
+                tensor.set_shape(shape)
+            kept = {name: record[name] for name in self.keep}
+            return kept | dict(zip((*ids, *shown), tensors, strict=True))
+
+        return dataset.map(example)

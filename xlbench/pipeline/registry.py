@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import threading
 import traceback
 import types
 
@@ -11,6 +12,7 @@ from xlbench import errors
 from xlbench.benchmarks import task_files
 
 _user_files: dict[str, str] = {}  # Word of a task, or its whole name -> the file it stands in.
+_lock = threading.RLock()  # What a file registers is known by what was there before.
 
 
 def get(name: str) -> seqio.Task | seqio.Mixture:
@@ -21,6 +23,11 @@ def get(name: str) -> seqio.Task | seqio.Mixture:
     """
     if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
         raise errors.UserError(f'{name!r} is no name of a task or mixture')
+    with _lock:
+        return _get(name)
+
+
+def _get(name: str) -> seqio.Task | seqio.Mixture:
     _load_tasks(name.split('_')[0])
     if (task := _registered(name)) is not None:
         return task

@@ -1,6 +1,5 @@
 """Where the records of a task come from, with what happens to bad ones."""
 
-import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -11,21 +10,9 @@ import tensorflow as tf
 
 from xlbench import errors
 from xlbench.data import readers
-from xlbench.pipeline.binding import root
+from xlbench.pipeline.binding import policy, root, with_binding
 
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
-_bad_records = [readers.BadRecords()]
-
-
-@contextlib.contextmanager
-def bad_records(policy: readers.BadRecords) -> Iterator[None]:
-    """Datasets that are read inside the block treat bad records by `policy`."""
-    # Not a context variable: TensorFlow reads in threads of its own.
-    _bad_records.append(policy)
-    try:
-        yield
-    finally:
-        _bad_records.remove(policy)
 
 
 def below_root(path: str) -> str:
@@ -116,23 +103,31 @@ class RecordSource(seqio.FunctionDataSource):
 
     def batches(self, split: str) -> tf.data.Dataset:
         """The records in order, in chunks: {field: [up to CHUNK] string}."""
-        paths = self.paths(split)
+        paths, chosen = self.paths(split), policy()
         return tf.data.Dataset.from_generator(
-            lambda: self.chunks(split, paths),
+            with_binding(lambda: self.chunks(split, paths, chosen)),
             output_signature={name: tf.TensorSpec([None], tf.string) for name in self._fields},
         )
 
-    def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
-        """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
-        policy = _bad_records[-1]
+    def chunks(
+        self, split: str, paths: Sequence[str], bad: readers.BadRecords | None = None
+    ) -> Iterator[dict[str, list[str]]]:
+        """The records of files of a split in order, in chunks: {field: up to CHUNK texts}.
+
+        Args:
+          split: which one.
+          paths: its files, or a part of them where they can be read apart.
+          bad: what becomes of bad records; by default what the binding has.
+        """
+        bad = bad or policy()
         columns: dict[str, list[str]] = {name: [] for name in self._fields}
         first = columns[self._fields[0]]
         for record in self._read(split, *paths):
             if isinstance(record, readers.BadRecord):
-                policy.add(record)
+                bad.add(record)
                 continue
             if isinstance(record, readers.LeftOut):
-                policy.left_out[record.reason] += 1
+                bad.left_out[record.reason] += 1
                 continue
             for name, column in columns.items():
                 column.append(record[name])

@@ -1,12 +1,24 @@
-"""Jobs that prepare tasks, in worker processes or with Beam.
+"""Prepares tasks for training: in this process, in worker processes or with Beam.
 
-  jobs     what has to be prepared, and doing it
-  workers  jobs in fresh processes
-  beam     the same as an Apache Beam program
+command     python -m xlbench.prepare
+mixtures    every task of some mixtures
+planning    which jobs these are, and which of them are done
+jobs        one task and split -> a folder
+examples    its examples
+vocabulary  a new vocabulary from the texts of tasks
+workers     jobs in fresh processes
+beam        the same jobs as an Apache Beam program
+loading     imports of what needs TensorFlow
 """
 
 __all__ = [
     'beam',
+    'command',
+    'examples',
     'jobs',
+    'loading',
+    'mixtures',
+    'planning',
+    'vocabulary',
     'workers',
 ]

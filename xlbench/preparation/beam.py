@@ -24,21 +24,49 @@ import functools
 import itertools
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TypedDict
 
 import apache_beam as beam
 from apache_beam.options import pipeline_options
 
 from xlbench import errors, files, pipeline
 from xlbench.data import prepared, readers
-from xlbench.preparation import jobs as jobs_lib
+from xlbench.data.prepared import InputEntry, ShardEntry, SkippedEntry
+from xlbench.preparation import examples as examples_lib, jobs as jobs_lib, mixtures as mixtures_lib
+from xlbench.preparation.jobs import Done, Job
 
 REPORT = 'report'  # A line of JSON for each input file, part that was read, and shard.
 ERROR = 'error'  # What a worker has to say to the user.
 
-Rows = list[dict[str, Any]]  # Records of a source; examples of a task that cannot be divided.
+# Records of a source; examples of a task that cannot be divided.
+Rows = list[readers.Record] | list[examples_lib.Example]
+# Task, split and number of a shard.
+ShardKey = tuple[str, str, int]
+
+
+class InputLine(TypedDict):
+    """What the report says of an input file."""
+
+    input: InputEntry
+
+
+class PartLine(TypedDict):
+    """What the report says of a part of a job that was read."""
+
+    job: tuple[str, str]
+    part: int
+    examples: int
+    skipped: list[SkippedEntry]
+    left_out: dict[str, int]
+
+
+class ShardLine(TypedDict):
+    """What the report says of a shard that was written."""
+
+    job: tuple[str, str]
+    shard: int
+    entry: ShardEntry
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,31 +88,29 @@ class Setting:
     skip_bad: int
     shard_examples: int
     scratch: str
-    folders: dict[jobs_lib.Job, str]
-
-
-# A runner may call one process in several threads, and what `pipeline` holds is one a process.
-_LOCK = threading.RLock()
+    folders: dict[Job, str]
 
 
 class _Step(beam.DoFn):
-    """A step in a worker, which has the vocabulary and the tasks."""
+    """A step in a worker."""
 
     def __init__(self, setting: Setting):
         self._setting = setting
 
     def setup(self) -> None:
         """Called by Beam before the first element."""
-        with _LOCK:
-            if self._setting.tasks:
-                os.environ['XLBENCH_TASKS'] = self._setting.tasks
-            pipeline.use_vocabulary(self._setting.vocabulary, self._setting.root)
+        if self._setting.tasks:
+            os.environ['XLBENCH_TASKS'] = self._setting.tasks
 
     @contextlib.contextmanager
-    def _telling(self) -> Iterator[None]:
-        """A mistake of the user reaches them as one line, whatever a runner makes of it."""
+    def _working(self) -> Iterator[None]:
+        """Binds root and vocabulary in this thread, one of several that a runner may have.
+
+        A mistake of the user reaches them as one line, whatever the runner makes of it.
+        """
         try:
-            yield
+            with pipeline.bound(self._setting.vocabulary, self._setting.root):
+                yield
         except (errors.UserError, OSError) as error:
             files.write(os.path.join(self._setting.scratch, ERROR), str(error))
             raise
@@ -93,26 +119,28 @@ class _Step(beam.DoFn):
 class _Hash(_Step):
     """The path of an input file -> what the manifest says about it."""
 
-    def process(self, path: str) -> Iterator[dict[str, Any]]:
+    def process(self, path: str) -> Iterator[InputLine]:
         """Called by Beam."""
-        with self._telling():
+        with self._working():
             yield {'input': jobs_lib.input_entry(path, self._setting.root)}
 
 
 class _Read(_Step):
     """(job, number of a part, its files) -> its rows; 'parts' says how many there are."""
 
-    def process(self, part: tuple[jobs_lib.Job, int, Sequence[str] | None]) -> Iterator[Any]:
+    def process(
+        self, part: tuple[Job, int, Sequence[str] | None]
+    ) -> Iterator[tuple[Job, int, int, Rows] | beam.pvalue.TaggedOutput]:
         """Yields (job, number of the part, number of the first row in it, rows)."""
         job, number, paths = part
         skips = itertools.count()
         policy = readers.BadRecords(lambda: next(skips) < self._setting.skip_bad)
         count = 0
-        with self._telling(), _LOCK, jobs_lib.reading(job, policy):
+        with self._working(), jobs_lib.reading(job, policy):
             task = pipeline.get(job.task)
-            divisible = jobs_lib.encoder(task, job.split) is not None
-            read = functools.partial(jobs_lib.source_records, paths=paths)
-            for rows in (read if divisible else jobs_lib.records)(task, job.split):
+            divisible = examples_lib.encoder(task, job.split) is not None
+            read = functools.partial(examples_lib.source_records, paths=paths)
+            for rows in (read if divisible else examples_lib.examples)(task, job.split):
                 yield job, number, count, rows
                 count += len(rows)
         read = {
@@ -125,21 +153,21 @@ class _Read(_Step):
         yield beam.pvalue.TaggedOutput('parts', read)
 
 
-def _starts(parts: Iterable[dict[str, Any]]) -> dict[jobs_lib.Job, list[int]]:
+def _starts(parts: Iterable[PartLine]) -> dict[Job, list[int]]:
     """Job -> the numbers of the first row of each part, and at last the number of all rows."""
     ordered = sorted(parts, key=lambda part: part['part'])
-    jobs = {jobs_lib.Job(*part['job']) for part in ordered}
+    jobs = {Job(*part['job']) for part in ordered}
     counts = {job: [0] for job in jobs}
     for part in ordered:
-        counts[jobs_lib.Job(*part['job'])].append(part['examples'])
+        counts[Job(*part['job'])].append(part['examples'])
     return {job: list(itertools.accumulate(numbers)) for job, numbers in counts.items()}
 
 
 def _place(
-    read: tuple[jobs_lib.Job, int, int, Rows],
-    starts: dict[jobs_lib.Job, list[int]],
+    read: tuple[Job, int, int, Rows],
+    starts: dict[Job, list[int]],
     shard_examples: int,
-) -> Iterator[tuple[tuple[str, str, int], tuple[int, Rows]]]:
+) -> Iterator[tuple[ShardKey, tuple[int, Rows]]]:
     """Yields ((task, split, shard), (number of the first row in the job, rows))."""
     job, part, first, rows = read
     first += starts[job][part]
@@ -155,16 +183,15 @@ class _Write(_Step):
 
     def process(
         self,
-        shard: tuple[tuple[str, str, int], Iterable[tuple[int, Rows]]],
-        starts: dict[jobs_lib.Job, list[int]],
-    ) -> Iterator[dict[str, Any]]:
+        shard: tuple[ShardKey, Iterable[tuple[int, Rows]]],
+        starts: dict[Job, list[int]],
+    ) -> Iterator[ShardLine]:
         """Called by Beam."""
         (task, split, index), pieces = shard
-        job = jobs_lib.Job(task, split)
+        job = Job(task, split)
         rows = [row for _, rows in sorted(pieces, key=lambda piece: piece[0]) for row in rows]
-        with self._telling():
-            with _LOCK:
-                encode = jobs_lib.encoder(pipeline.get(task), split)
+        with self._working():
+            encode = examples_lib.encoder(pipeline.get(task), split)
             batches = encode(rows) if encode else [rows]
             entry = prepared.write_shard(
                 self._setting.folders[job],
@@ -179,7 +206,7 @@ class _Write(_Step):
         yield {'job': (task, split), 'shard': index, 'entry': entry}
 
 
-def _build(begin: beam.Pipeline, jobs: Sequence[jobs_lib.Job], setting: Setting) -> None:
+def _build(begin: beam.Pipeline, jobs: Sequence[Job], setting: Setting) -> None:
     """Puts the steps together."""
     paths = dict.fromkeys(path for job in jobs for path in jobs_lib.input_paths(job))
     inputs = (
@@ -212,10 +239,10 @@ def _build(begin: beam.Pipeline, jobs: Sequence[jobs_lib.Job], setting: Setting)
     )
 
 
-def _parts(job: jobs_lib.Job) -> list[tuple[jobs_lib.Job, int, tuple[str, ...] | None]]:
+def _parts(job: Job) -> list[tuple[Job, int, tuple[str, ...] | None]]:
     """What one worker reads of a job, in order."""
     task = pipeline.get(job.task)
-    if jobs_lib.encoder(task, job.split) is None:
+    if examples_lib.encoder(task, job.split) is None:
         return [(job, 0, None)]
     return [
         (job, number, tuple(paths)) for number, paths in enumerate(task.source.parts(job.split))
@@ -223,8 +250,8 @@ def _parts(job: jobs_lib.Job) -> list[tuple[jobs_lib.Job, int, tuple[str, ...] |
 
 
 def run(
-    jobs: Sequence[jobs_lib.Job],
-    finished: Callable[[jobs_lib.Done], None],
+    jobs: Sequence[Job],
+    finished: Callable[[Done], None],
     *,
     root: str,
     vocabulary: str,
@@ -236,7 +263,7 @@ def run(
     """Prepares jobs as one Beam program; all of them are there at its end, or none.
 
     Args:
-      jobs: what to prepare; `pipeline.use_vocabulary` has been called.
+      jobs: what to prepare; root and vocabulary are bound, see `pipeline.bound`.
       finished: called with each result.
       root: the data root.
       vocabulary: see xlbench/data/tokenizers.
@@ -291,21 +318,22 @@ def run(
             manifests[job]['inputs'] += [hashes[stamp['path']] | stamp for stamp in stamps[job]]
             skipped = [jobs_lib.skipped_entry(bad, root) for bad in policy.skipped]
             jobs_lib.complete(manifests[job], job, root, examples, skipped, policy.left_out)
-            own = [s['entry'] for s in shards if tuple(s['job']) == dataclasses.astuple(job)]
-            writers[job].adopt(own)
+            writers[job].adopt(
+                [s['entry'] for s in shards if tuple(s['job']) == dataclasses.astuple(job)]
+            )
     for job in jobs:
-        found = prepared.open_task(root, vocabulary, job.task, job.split)
-        finished(jobs_lib.Done(job, found.manifest, False))
+        task = prepared.open_task(root, vocabulary, job.task, job.split)
+        finished(Done(job, task.manifest, False))
 
 
 def _left(
-    jobs: Sequence[jobs_lib.Job],
-    finished: Callable[[jobs_lib.Done], None],
+    jobs: Sequence[Job],
+    finished: Callable[[Done], None],
     stack: contextlib.ExitStack,
     root: str,
     vocabulary: str,
     force: bool,
-) -> list[jobs_lib.Job]:
+) -> list[Job]:
     """The jobs that no other process has done in the meantime; the stack holds them."""
     left = []
     for job in jobs:
@@ -320,8 +348,8 @@ def _left(
 
 
 def _report(
-    jobs: Sequence[jobs_lib.Job], setting: Setting, options: Sequence[str]
-) -> list[dict[str, Any]]:
+    jobs: Sequence[Job], setting: Setting, options: Sequence[str]
+) -> list[InputLine | PartLine | ShardLine]:
     """Runs the program; the lines of its report."""
     # Beam's DirectRunner would download a program first.
     chosen = pipeline_options.PipelineOptions(['--runner=FnApiRunner', *options])
@@ -351,12 +379,12 @@ def prepare_with_beam(
     skip_bad: int = 0,
     force: bool = False,
     options: Sequence[str] = (),
-) -> list[jobs_lib.Done]:
+) -> list[Done]:
     """`prepare.prepare` by Beam; `options` are Beam's own."""
     work = functools.partial(
         run, root=root, vocabulary=vocabulary, skip_bad=skip_bad, force=force, options=options
     )
-    return jobs_lib.prepare(
+    return mixtures_lib.prepare(
         mixtures,
         splits,
         root=root,

@@ -1,17 +1,19 @@
-"""Jobs in fresh worker processes, with shared counters. No TensorFlow."""
+"""Jobs in worker processes, with shared counters."""
 
 import ctypes
 import dataclasses
+import functools
 import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Callable, Sequence
-from concurrent import futures
-from multiprocessing import connection
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.sharedctypes import Synchronized
+from typing import TypeVar
 
-from xlbench import errors
+from xlbench import pool
+from xlbench.data import tokenizers
+from xlbench.preparation.loading import quietly
+
+Job = TypeVar('Job')
+Result = TypeVar('Result')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,12 +21,12 @@ class Shared:
     """Counters of one run, the same in all its processes.
 
     Attributes:
-      examples: a multiprocessing Value, the examples read so far.
-      skips_left: a multiprocessing Value, how many bad records may still be skipped.
+      examples: read so far.
+      skips_left: how many bad records may still be skipped.
     """
 
-    examples: Any
-    skips_left: Any
+    examples: Synchronized
+    skips_left: Synchronized
 
     @classmethod
     def make(cls, skips: int = 0) -> 'Shared':
@@ -44,61 +46,43 @@ class Shared:
             return self.skips_left.value >= 0
 
 
-_shared: list[Shared] = []  # In a worker process: the counters of its run.
+_shared: Shared | None = None  # In a worker process: the counters of its run.
 
 
-def _start(shared: Shared, start: Callable[..., None], arguments: Sequence[Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
-    parent = multiprocessing.parent_process()
-
-    def end_with_parent() -> None:
-        connection.wait([parent.sentinel])
-        os._exit(1)  # Nobody is left to take the result.
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    _shared[:] = [shared]
-    start(*arguments)
+def _start(shared: Shared, threads: int) -> None:
+    """Begins a worker process."""
+    global _shared
+    _shared = shared
+    tokenizers.limit_threads(threads)
+    with quietly():
+        import xlbench.pipeline  # noqa: F401 - before a job needs it, which would not be quiet.
 
 
-def _work(work: Callable[[Any, Shared], Any], job: Any) -> Any:
-    return work(job, _shared[0])
+def _work(work: Callable[[Job, Shared], Result], job: Job) -> Result:
+    return work(job, _shared)
 
 
 def run(
-    work: Callable[[Any, Shared], Any],
-    jobs: Sequence[Any],
+    work: Callable[[Job, Shared], Result],
+    jobs: Sequence[Job],
     workers: int,
-    start: tuple[Any, ...],
     shared: Shared,
-    finished: Callable[[Any], None],
-) -> None:
-    """Runs jobs in worker processes; the first error stops all of them.
+    threads: int = 1,
+) -> Iterator[Result]:
+    """Runs jobs in worker processes, or in this process; the first error stops all of them.
 
     Args:
-      work: (job, shared) -> result; like everything here it must be picklable.
+      work: (job, shared) -> result; for several workers it must be picklable.
       jobs: in the order they are begun.
-      workers: processes.
-      start: a function and its arguments, called first in each process.
+      workers: processes; with one, the jobs run in this process.
       shared: the counters of the run.
-      finished: called in this process with each result, in the order they come.
+      threads: of the tokenizer, in each process.
+
+    Yields:
+      The results, in the order they come.
     """
-    before = set(multiprocessing.active_children())
-    executor = futures.ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context('spawn'),
-        initializer=_start,
-        initargs=(shared, start[0], start[1:]),
-    )
-    try:
-        for future in futures.as_completed([executor.submit(_work, work, job) for job in jobs]):
-            finished(future.result())
-        executor.shutdown()
-    except BaseException as error:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - before:
-            process.terminate()
-        if isinstance(error, futures.process.BrokenProcessPool):
-            raise errors.UserError(
-                'a worker process died, perhaps for lack of memory; try fewer --workers'
-            ) from error
-        raise
+    if workers == 1:
+        yield from (work(job, shared) for job in jobs)
+        return
+    with pool.Pool(workers, _start, shared, threads) as processes:
+        yield from processes.run(functools.partial(_work, work), ((job,) for job in jobs))

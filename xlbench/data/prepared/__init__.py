@@ -19,6 +19,7 @@ from xlbench.data.prepared.format import (
     MANIFEST,
     MAX_RECORD_BYTES,
     NotPrepared,
+    Record,
     decode,
     encode,
     folder,
@@ -27,6 +28,12 @@ from xlbench.data.prepared.format import (
 from xlbench.data.prepared.freshness import (
     code_fingerprint,
     stale_reason,
+)
+from xlbench.data.prepared.manifest import (
+    InputEntry,
+    Manifest,
+    ShardEntry,
+    SkippedEntry,
 )
 from xlbench.data.prepared.on_demand import (
     ensure,
@@ -56,8 +63,13 @@ __all__ = [
     'MANIFEST',
     'MAX_RECORD_BYTES',
     'SHARD_EXAMPLES',
+    'InputEntry',
+    'Manifest',
     'NotPrepared',
     'Prepared',
+    'Record',
+    'ShardEntry',
+    'SkippedEntry',
     'Writer',
     'alone',
     'code_fingerprint',

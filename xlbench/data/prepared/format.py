@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import msgpack
 import numpy as np
@@ -21,6 +20,9 @@ _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}')
 MIXTURE_KEYS = frozenset({'name', 'code'})
 
 
+Record = dict[str, str | np.ndarray]  # One example: texts, and ids [length] int32.
+
+
 class NotPrepared(Exception):
     """A preparation that is missing, stale or broken; `xlbench.prepare` can make it (again)."""
 
@@ -29,7 +31,7 @@ class NotPrepared(Exception):
         self.reason = reason
 
 
-def safe_name(name: Any, what: str) -> str:
+def safe_name(name: object, what: str) -> str:
     """`name` if it is one plain path component, else UserError."""
     if not isinstance(name, str) or not _SAFE_NAME.fullmatch(name) or '..' in name:
         raise errors.UserError(
@@ -61,13 +63,13 @@ def folder(root: str, vocabulary: str, task: str, split: str) -> str:
     )
 
 
-def encode(record: Mapping[str, Any]) -> bytes:
+def encode(record: Mapping[str, str | np.ndarray]) -> bytes:
     """A record -> msgpack map of feature name -> bytes of little-endian int32, or str.
 
     Example: {'inputs': np.array([5, 1]), 'lang': 'de'} ->
       msgpack of {'inputs': b'\\x05\\0\\0\\0\\x01\\0\\0\\0', 'lang': 'de'}
     """
-    fields = {}
+    fields: dict[str, str | bytes] = {}
     for name in sorted(record):
         value = record[name]
         if isinstance(value, str):
@@ -88,7 +90,7 @@ def encode(record: Mapping[str, Any]) -> bytes:
     return data
 
 
-def decode(data: bytes) -> dict[str, Any]:
+def decode(data: bytes) -> Record:
     """What `encode` wrote: int32 arrays and str. Raises ValueError on anything else."""
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError(f'a record of {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed')
@@ -106,7 +108,7 @@ def decode(data: bytes) -> dict[str, Any]:
         raise ValueError(f'not a msgpack map: {type(error).__name__}: {error}') from error
     if not isinstance(fields, dict):
         raise ValueError('not a msgpack map')
-    record: dict[str, Any] = {}
+    record: Record = {}
     for name, value in fields.items():
         if isinstance(value, bytes) and len(value) % 4 == 0:
             array = np.frombuffer(value, '<i4')
@@ -118,7 +120,7 @@ def decode(data: bytes) -> dict[str, Any]:
     return record
 
 
-def json_bytes(value: Any) -> bytes:
+def json_bytes(value: object) -> bytes:
     """A manifest as it is written: readable, the same bytes for the same content."""
     text = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode() + b'\n'

@@ -12,12 +12,11 @@ import os
 import pathlib
 import stat
 import tokenize
-from collections.abc import Mapping
-from typing import Any
 
 from xlbench import tasks
 from xlbench.data import readers
 from xlbench.data.prepared.format import FORMAT, hash_file, safe_name
+from xlbench.data.prepared.manifest import InputEntry, Manifest
 
 # Raise one when the same inputs are to give other records, rates or ids from now on; everything
 # that was prepared before is then made anew. tests/data/freshness_test.py holds what they make.
@@ -100,7 +99,7 @@ def _of_word(word: str) -> str | None:
     return of_task_file(os.path.join(os.path.dirname(tasks.__file__), f'{word}.py'))
 
 
-def _is_changed(path: str, expected: Mapping[str, Any]) -> bool | None:
+def _is_changed(path: str, expected: InputEntry) -> bool | None:
     """Whether an input file differs from what was read; None if it is not there."""
     try:
         status = os.stat(path)
@@ -114,7 +113,7 @@ def _is_changed(path: str, expected: Mapping[str, Any]) -> bool | None:
     )
 
 
-def stale_reason(manifest: Mapping[str, Any], root: str | None = None) -> str | None:
+def stale_reason(manifest: Manifest, root: str | None = None) -> str | None:
     """Why a preparation no longer fits its inputs and code, or None if it does.
 
     Prepared data that was copied somewhere without any of its input files stays valid: nothing

@@ -1,57 +1,67 @@
 """The types of a manifest, which somebody else may have written."""
 
 import os
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 
 from xlbench import errors, files
 from xlbench.benchmarks import languages
-from xlbench.data.prepared.format import LENGTHS, NotPrepared, safe_name
+from xlbench.data.prepared.format import NotPrepared, safe_name
 
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**40)]
 _Id = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
 
 
-class _ShardEntry(msgspec.Struct):
-    file: Any  # See `safe_name`.
+class ShardEntry(TypedDict):
+    """An ArrayRecord file."""
+
+    file: Any  # A name, see `safe_name`.
     examples: _Count
     bytes: _Count
     sha256: str
 
 
-class _VocabularyEntry(msgspec.Struct):
+class VocabularyEntry(TypedDict):
+    """What made the ids, see `Tokenizer.manifest`."""
+
     name: str
     sha256: str
     size: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
-    pad_id: _Id | None = None
-    eos_id: _Id | None = None
-    bos_id: _Id | None = None
-    unk_id: _Id | None = None
-    decoder_start_id: _Id | None = None
-    family: str = ''
+    pad_id: NotRequired[_Id | None]
+    eos_id: NotRequired[_Id | None]
+    bos_id: NotRequired[_Id | None]
+    unk_id: NotRequired[_Id | None]
+    decoder_start_id: NotRequired[_Id | None]
+    family: NotRequired[str]
 
 
-class _InputEntry(msgspec.Struct):
+class InputEntry(TypedDict):
+    """A file that was read."""
+
     path: str
-    bytes: int = 0
-    mtime_ns: int = 0
-    sha256: str = ''
+    bytes: NotRequired[int]
+    mtime_ns: NotRequired[int]
+    sha256: NotRequired[str]
 
 
-class _LengthsEntry(msgspec.Struct, frozen=True):
-    file: str = LENGTHS
-    sha256: str = ''
+class LengthsEntry(TypedDict, total=False):
+    """The file of all lengths."""
+
+    file: str
+    sha256: str
 
 
-class _SkippedEntry(msgspec.Struct):
+class SkippedEntry(TypedDict):
+    """A bad record that was skipped."""
+
     path: str
     line: int
     reason: str
 
 
-class _Manifest(msgspec.Struct):
-    """The types of a manifest.json that `Writer` may have written, with any version of this code.
+class Manifest(TypedDict):
+    """A manifest.json that `Writer` may have written, with any version of this code.
 
     What `languages` and `metrics` hold is checked where it is used.
     """
@@ -60,27 +70,28 @@ class _Manifest(msgspec.Struct):
     split: str
     format: int
     num_examples: _Count
-    shards: list[_ShardEntry]
-    vocabulary: _VocabularyEntry
-    code: str | None = None
-    lengths: _LengthsEntry = _LengthsEntry()
-    tokens: dict[str, dict[str, _Count]] = {}
-    splits: list[str] = []
-    view: str = 'generation'
-    labels: list[str] = []
-    features: dict[str, dict[str, _Id | None]] = {}
-    answer_mark: list[_Id] | None = None
-    source_lang: str | None = None
-    target_lang: str | None = None
-    headline: str | None = None
-    metrics: list[dict[str, Any]] | None = None
-    inputs: list[_InputEntry] | None = None
-    patterns: list[str] | None = None
-    unseen: bool = False
-    postprocessor: bool = False
-    data: str = ''
-    skipped: list[_SkippedEntry] | None = None
-    left_out: dict[str, _Count] | None = None
+    shards: list[ShardEntry]
+    vocabulary: VocabularyEntry
+    code: NotRequired[str | None]
+    lengths: NotRequired[LengthsEntry]
+    tokens: NotRequired[dict[str, dict[str, _Count]]]
+    splits: NotRequired[list[str]]
+    view: NotRequired[str]
+    labels: NotRequired[list[str]]
+    features: NotRequired[dict[str, dict[str, _Id | None]]]
+    answer_mark: NotRequired[list[_Id] | None]
+    source_lang: NotRequired[str | None]
+    target_lang: NotRequired[str | None]
+    headline: NotRequired[str | None]
+    metrics: NotRequired[list[dict[str, Any]] | None]
+    languages: NotRequired[Any]
+    inputs: NotRequired[list[InputEntry] | None]
+    patterns: NotRequired[list[str] | None]
+    unseen: NotRequired[bool]
+    postprocessor: NotRequired[bool]
+    data: NotRequired[str]
+    skipped: NotRequired[list[SkippedEntry] | None]
+    left_out: NotRequired[dict[str, _Count] | None]
 
 
 def read_json(path: str) -> dict[str, Any]:
@@ -95,26 +106,32 @@ def read_json(path: str) -> dict[str, Any]:
         raise NotPrepared(str(error)) from error
 
 
-def check_manifest(path: str, manifest: dict[str, Any], task: str, split: str) -> None:
-    """Raises NotPrepared on a manifest that no Writer wrote, UserError on one that is hostile."""
-    if (manifest.get('task'), manifest.get('split')) != (task, split):
-        there = errors.shortened(manifest.get('task')), errors.shortened(manifest.get('split'))
+def checked_manifest(path: str, content: dict[str, Any], task: str, split: str) -> Manifest:
+    """The content of a manifest file as what `Writer` writes.
+
+    Raises:
+      NotPrepared: no Writer wrote it.
+      UserError: it is hostile.
+    """
+    if (content.get('task'), content.get('split')) != (task, split):
+        there = errors.shortened(content.get('task')), errors.shortened(content.get('split'))
         raise NotPrepared(f'{path} is of {"/".join(there)}')
     try:
-        typed = files.check_type(manifest, _Manifest, path)
+        manifest = files.check_type(content, Manifest, path)
     except errors.UserError as error:
         raise NotPrepared(str(error)) from error
-    for shard in typed.shards:
-        safe_name(shard.file, f'{path}: shard file')
-    if len({shard.file for shard in typed.shards}) < len(typed.shards):
+    shards = [safe_name(shard['file'], f'{path}: shard file') for shard in manifest['shards']]
+    if len(set(shards)) < len(shards):
         raise NotPrepared(f'{path} lists a shard twice')
-    if typed.num_examples != sum(shard.examples for shard in typed.shards):
+    if manifest['num_examples'] != sum(shard['examples'] for shard in manifest['shards']):
         raise NotPrepared(f'{path}: num_examples is not the sum of its shards')
     languages.restore(manifest.get('languages'))
-    if typed.view in ('classification', 'tagging') and not typed.labels:
-        raise NotPrepared(f'{path} is of {typed.view} and has no labels')
-    if len(set(typed.labels)) < len(typed.labels):
+    labels = manifest.get('labels', [])
+    if manifest.get('view') in ('classification', 'tagging') and not labels:
+        raise NotPrepared(f'{path} is of {manifest["view"]} and has no labels')
+    if len(set(labels)) < len(labels):
         raise NotPrepared(f'{path} has a label twice')
-    names = [*(entry.path for entry in typed.inputs or ()), *(typed.patterns or ())]
-    if any('\0' in name for name in names):
+    inputs = [entry['path'] for entry in manifest.get('inputs') or ()]
+    if any('\0' in name for name in [*inputs, *(manifest.get('patterns') or ())]):
         raise NotPrepared(f'{path}: the name of an input has a NUL')
+    return manifest

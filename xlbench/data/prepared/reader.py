@@ -6,7 +6,6 @@ import functools
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from array_record.python import array_record_module
@@ -18,13 +17,14 @@ from xlbench.data.prepared.format import (
     MANIFEST,
     MIXTURE_KEYS,
     NotPrepared,
+    Record,
     decode,
     folder,
     hash_file,
     safe_name,
     vocabulary_path,
 )
-from xlbench.data.prepared.manifest import check_manifest, read_json
+from xlbench.data.prepared.manifest import Manifest, checked_manifest, read_json
 
 _READER_OPTIONS = 'readahead_buffer_size:0'
 
@@ -34,7 +34,7 @@ class Prepared:
     """One prepared task and split: random access to its examples."""
 
     folder: str
-    manifest: dict[str, Any] = dataclasses.field(repr=False)
+    manifest: Manifest = dataclasses.field(repr=False)
 
     @property
     def name(self) -> str:
@@ -98,10 +98,10 @@ class Prepared:
         return np.cumsum([shard['examples'] for shard in self.manifest['shards']], dtype=np.int64)
 
     @functools.cached_property
-    def _readers(self) -> dict[int, Any]:
+    def _readers(self) -> dict[int, array_record_module.ArrayRecordReader]:
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, str | Manifest]:
         # Open files and caches stay behind when this goes to another process.
         return {'folder': self.folder, 'manifest': self.manifest}
 
@@ -109,7 +109,7 @@ class Prepared:
         name = safe_name(self.manifest['shards'][shard]['file'], 'shard file')
         return os.path.join(self.folder, name)
 
-    def _reader(self, shard: int) -> Any:
+    def _reader(self, shard: int) -> array_record_module.ArrayRecordReader:
         if shard not in self._readers:
             path = self._shard_path(shard)
             try:
@@ -128,19 +128,19 @@ class Prepared:
             self._readers[shard] = reader
         return self._readers[shard]
 
-    def _broken(self, path: str, detail: Any) -> errors.UserError:
+    def _broken(self, path: str, detail: Exception | str) -> errors.UserError:
         line = ' '.join(str(detail).split())[:300]
         return errors.UserError(
             f'{path} is broken ({line}); prepare {self.name}/{self.split} again with --force'
         )
 
-    def read(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+    def read(self, indices: Sequence[int]) -> list[Record]:
         """The records at `indices`, in that order, one read for each shard they lie in."""
         wanted = np.asarray(indices, np.int64)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f'{self.name}/{self.split} has {len(self)} examples')
         shards = np.searchsorted(self._ends, wanted, side='right')
-        records: list[Any] = [None] * len(wanted)
+        records: list[Record] = [{}] * len(wanted)
         for shard in np.unique(shards).tolist():
             where = np.flatnonzero(shards == shard)
             start = int(self._ends[shard - 1]) if shard else 0
@@ -156,7 +156,7 @@ class Prepared:
                 raise self._broken(path, error) from error
         return records
 
-    def _checked(self, record: dict[str, Any], index: int) -> dict[str, Any]:
+    def _checked(self, record: Record, index: int) -> Record:
         """The plan of a batch is made from lengths.npy, so a record must be as long as it says."""
         for name, expected in zip(('inputs', 'targets'), self._lengths[index], strict=True):
             value = record.get(name)
@@ -170,7 +170,7 @@ class Prepared:
     def _vocabulary_size(self) -> int:
         return self.manifest['vocabulary']['size']
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, index: int) -> Record:
         """One record: {'inputs': [length] int32, 'targets': ..., 'inputs_pretokenized': str}."""
         return self.read([index])[0]
 
@@ -224,8 +224,7 @@ def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:
     path = os.path.join(place, MANIFEST)
     if not os.path.isfile(path):
         raise NotPrepared(f'{task}/{split} is not prepared in {place}')
-    manifest = read_json(path)
-    check_manifest(path, manifest, task, split)
+    manifest = checked_manifest(path, read_json(path), task, split)
     prepared = Prepared(place, manifest)
     for index, shard in enumerate(manifest['shards']):
         shard_path = prepared._shard_path(index)

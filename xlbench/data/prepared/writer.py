@@ -8,7 +8,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from types import TracebackType
 
 import numpy as np
 from array_record.python import array_record_module
@@ -21,6 +21,7 @@ from xlbench.data.prepared.format import (
     MANIFEST,
     MIXTURE_KEYS,
     NotPrepared,
+    Record,
     encode,
     hash_file,
     json_bytes,
@@ -28,7 +29,7 @@ from xlbench.data.prepared.format import (
     shard_path,
     vocabulary_path,
 )
-from xlbench.data.prepared.manifest import read_json
+from xlbench.data.prepared.manifest import Manifest, ShardEntry, read_json
 
 SHARD_EXAMPLES = 50_000
 _PARTS = 'parts'  # Below a hidden folder: what `write_shard` leaves beside shards.
@@ -117,13 +118,13 @@ class _Shard:
         self._size = vocabulary_size
         self._file = array_record_module.ArrayRecordWriter(path, _WRITER_OPTIONS)
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Record) -> None:
         """Appends an example."""
         lengths = self._check_ids(record, 'inputs'), self._check_ids(record, 'targets')
         self._file.write(encode(record))
         self.lengths.append(lengths)
 
-    def _check_ids(self, record: Mapping[str, Any], name: str) -> int:
+    def _check_ids(self, record: Record, name: str) -> int:
         ids = np.asarray(record[name])
         if ids.size == 0:
             number = self._first + len(self.lengths)
@@ -138,7 +139,7 @@ class _Shard:
             self._file.close()
             self._file = None
 
-    def finish(self, path: str) -> dict[str, Any]:
+    def finish(self, path: str) -> ShardEntry:
         """Gives the file its name; returns its entry in the manifest."""
         self.close()
         with open(self.path, 'rb') as file:
@@ -156,11 +157,11 @@ def write_shard(
     folder: str,
     index: int,
     shards: int,
-    records: Iterable[Mapping[str, Any]],
+    records: Iterable[Record],
     *,
     first: int,
     vocabulary_size: int,
-) -> dict[str, Any]:
+) -> ShardEntry:
     """Writes one shard for `Writer.adopt`, perhaps on another machine, perhaps more than once.
 
     Args:
@@ -210,9 +211,7 @@ class Writer:
         writer.write_batch([{'inputs': ids, 'targets': ids, 'inputs_pretokenized': text}])
     """
 
-    def __init__(
-        self, folder: str, *, manifest: Mapping[str, Any], shard_examples: int = SHARD_EXAMPLES
-    ):
+    def __init__(self, folder: str, *, manifest: Manifest, shard_examples: int = SHARD_EXAMPLES):
         if shard_examples < 1:
             raise ValueError(f'shard_examples is {shard_examples}; it must be at least 1')
         self.folder = os.path.abspath(folder)
@@ -223,13 +222,18 @@ class Writer:
         self._scratch = scratch(parent, name)
         self._old = os.path.join(parent, f'.{name}.old-{_host()}-{os.getpid()}')
         self._shards: list[_Shard] = []
-        self._adopted: list[dict[str, Any]] = []
+        self._adopted: list[ShardEntry] = []
 
     def __enter__(self) -> 'Writer':
         self.temporary = self._scratch.__enter__()
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             for shard in self._shards:
                 shard.close()
@@ -238,7 +242,7 @@ class Writer:
         finally:
             self._scratch.__exit__(None, None, None)
 
-    def write_batch(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def write_batch(self, records: Sequence[Record]) -> None:
         """Appends records, each with `inputs` and `targets` ids (eos included, untruncated)."""
         for record in records:
             if not self._shards or len(self._shards[-1].lengths) == self._shard_examples:
@@ -252,7 +256,7 @@ class Writer:
         path = os.path.join(self.temporary, f'{number:05d}.part')
         self._shards.append(_Shard(path, number * self._shard_examples, self._size))
 
-    def adopt(self, shards: Sequence[dict[str, Any]]) -> None:
+    def adopt(self, shards: Sequence[ShardEntry]) -> None:
         """Takes over what `write_shard` has written into `temporary`, in place of batches."""
         self._adopted = list(shards)
 
@@ -305,7 +309,7 @@ def write_mixture(
     new = {safe_name(task, 'task'): float(rate) for task, rate in rates.items()}
     code = freshness.code_fingerprint(name)
     with locks.file(path, wait=_say):  # Others may be adding splits of their own.
-        content: dict[str, Any] = {}
+        content: dict[str, str | dict[str, float] | None] = {}
         if os.path.isfile(path):
             with contextlib.suppress(NotPrepared):
                 content = read_json(path)

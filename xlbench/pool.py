@@ -1,0 +1,88 @@
+"""Jobs in processes, few of them under way at a time."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from multiprocessing import connection
+from types import TracebackType
+from typing import TypeVar, TypeVarTuple
+
+from xlbench.errors import UserError
+
+Args = TypeVarTuple('Args')
+Result = TypeVar('Result')
+
+
+def _start(initialize: Callable[[*Args], None] | None, arguments: tuple[*Args]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides.
+    parent = multiprocessing.parent_process()
+
+    def end_with_parent() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)  # Nobody is left to take the result.
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    if initialize:
+        initialize(*arguments)
+
+
+class Pool:
+    """Fresh processes for jobs; with one worker the jobs run in this process.
+
+    Args:
+      workers: how many.
+      initialize: called first in each process, if there are several.
+      *arguments: of `initialize`.
+    """
+
+    def __init__(
+        self, workers: int, initialize: Callable[[*Args], None] | None = None, *arguments: *Args
+    ):
+        self.workers = workers
+        self._start = initialize, arguments
+        self._executor: futures.ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> 'Pool':
+        self._others = set(multiprocessing.active_children())
+        if self.workers > 1:
+            # Not forked: this process has threads.
+            context = multiprocessing.get_context('spawn')
+            self._executor = futures.ProcessPoolExecutor(self.workers, context, _start, self._start)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._executor:
+            self._executor.shutdown(wait=not kind, cancel_futures=True)
+        if kind:  # What the others are at is lost; nobody waits for it.
+            for process in set(multiprocessing.active_children()) - self._others:
+                process.terminate()
+
+    def run(
+        self, work: Callable[[*Args], Result], jobs: Iterable[tuple[*Args]]
+    ) -> Iterator[Result]:
+        """Yields work(*job) for each job, as they end; at most two more than workers are begun."""
+        if self._executor is None:
+            for job in jobs:
+                yield work(*job)
+            return
+        begun: set[futures.Future[Result]] = set()
+        try:
+            for job in jobs:
+                begun.add(self._executor.submit(work, *job))
+                if len(begun) >= self.workers + 2:
+                    done, begun = futures.wait(begun, return_when=futures.FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            yield from (future.result() for future in futures.as_completed(begun))
+        except futures.process.BrokenProcessPool as error:
+            raise UserError(
+                'a worker process died, perhaps for lack of memory; the same command goes on from '
+                'here, also with fewer --workers'
+            ) from error

@@ -1,0 +1,174 @@
+r"""Prepares tasks for training: runs their SeqIO pipeline once and writes token ids to disk.
+
+  python -m xlbench.prepare --sample --mixture=mtg_multi_qg
+  python -m xlbench.prepare --mixture=mtg_cross_qg_en,mtg_qg_en_en --split=train,validation \
+      --root=/data --vocabulary=mt5
+
+What is up to date is left as it is, so the same command goes on after an interruption. A record
+that cannot be used stops it with `file:line: reason`. What another process is preparing is waited
+for and used, so that any number of runs may start at once on the same data.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xlbench import errors, machine, names
+from xlbench.data import tokenizers
+from xlbench.preparation.loading import quietly
+
+if TYPE_CHECKING:
+    from xlbench.preparation.jobs import Done
+
+SAMPLES = ('mtg', 'mrs', 'labels')  # Modules of tasks/samples.
+
+
+def make_sample(root: str, seed: int = 0) -> None:
+    """Writes the sample corpora and their vocabularies into `root`, unless they are there."""
+    modules = [importlib.import_module(f'xlbench.tasks.samples.{name}') for name in SAMPLES]
+    written = [module.write(root, seed) for module in modules]
+    if any(written):
+        print(f'wrote the sample corpora into {root}', flush=True)
+
+
+def prepare(
+    mixtures: str | Sequence[str], splits: str | Sequence[str], **arguments: str | int | bool | None
+) -> list['Done']:
+    """Prepares tasks, after TensorFlow is loaded; see `xlbench.preparation.mixtures`."""
+    with quietly():
+        from xlbench.preparation import mixtures as mixtures_lib
+    return mixtures_lib.prepare(mixtures, splits, **arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = errors.ArgumentParser('python -m xlbench.prepare', __doc__)
+    add = parser.add_argument
+    add(
+        '--mixture',
+        metavar='NAMES',
+        help='mixtures or tasks, comma-separated; NAME:SPLIT for one split of it, NAME:SPLIT? for '
+        'those of its tasks that have the split',
+    )
+    add(
+        '--split',
+        metavar='NAMES',
+        default='train,validation',
+        help='splits, comma-separated (default: train,validation)',
+    )
+    add(
+        '--root',
+        metavar='FOLDER',
+        help='the data root (default: XLBENCH_DATA, else data; with --sample data/sample)',
+    )
+    add(
+        '--vocabulary',
+        metavar='NAME',
+        default='sample',
+        help='sample, sample_mrs, sample_fewshot, bytes, a SentencePiece .model, a folder with the '
+        'vocabulary files of a model, or a name such as mt5 or google/mt5-base (default: sample)',
+    )
+    add('--sample', action='store_true', help='write the sample corpora first, if they are missing')
+    add(
+        '--skip_bad',
+        metavar='N',
+        type=int,
+        default=0,
+        help='skip at most N bad records in this run, and list them (default: 0, the first stops)',
+    )
+    add(
+        '--new_vocabulary',
+        metavar='FILE.model',
+        help='train a SentencePiece vocabulary on the texts of the tasks; prepare nothing',
+    )
+    add(
+        '--if_missing',
+        action='store_true',
+        help='with --new_vocabulary: a file that is there is kept, and that is no error',
+    )
+    add('--vocabulary_size', metavar='N', type=int, default=8000, help='of it (default: 8000)')
+    add('--workers', metavar='N', type=int, help='processes (default: as many as it is worth)')
+    add(
+        '--beam',
+        action='store_true',
+        help='as an Apache Beam program: see xlbench/preparation/beam.py',
+    )
+    add('beam_options', metavar='-- OPTION', nargs='*', help="with --beam, the runner's options")
+    add('--force', action='store_true', help='prepare anew what is up to date, too')
+    add(
+        '--tasks',
+        metavar='PLACE',
+        help='a folder of task files of your own, or one such file (default: XLBENCH_TASKS, else '
+        './tasks)',
+    )
+    return parser
+
+
+def _check_beam(flags: argparse.Namespace) -> None:
+    """UserError on flags that do not go together."""
+    if flags.beam_options and not flags.beam:
+        raise errors.UserError(f'{flags.beam_options[0]!r} is no flag; see --help')
+    if flags.beam and (flags.workers or flags.new_vocabulary):
+        raise errors.UserError(
+            '--beam goes with neither --workers nor --new_vocabulary; for several workers, tell '
+            'its runner: -- --direct_running_mode=multi_processing --direct_num_workers=4'
+        )
+    if flags.beam and importlib.util.find_spec('apache_beam') is None:
+        raise errors.UserError(
+            "--beam needs the package apache-beam: python -m uv pip install --editable '.[beam]'"
+        )
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command; `argv[0]` is the program."""
+    flags = _parser().parse_args(list(argv[1:]))
+    _check_beam(flags)
+    if reason := machine.too_little_memory():
+        raise errors.UserError(reason)
+    root = flags.root or ('data/sample' if flags.sample else os.environ.get('XLBENCH_DATA', 'data'))
+    # This process only reads text; the accelerator may be in use by the one that trains.
+    os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
+    if flags.tasks:
+        os.environ['XLBENCH_TASKS'] = flags.tasks
+    for name in filter(None, (flags.mixture or '').split(',')):  # Before TensorFlow is imported.
+        names.check_task(name.partition(':')[0], 'task or mixture', root, flags.vocabulary)
+    if flags.mixture and not flags.new_vocabulary:
+        tokenizers.check_name(flags.vocabulary)
+    try:
+        if flags.sample:
+            make_sample(root)
+            if not flags.mixture:
+                return 0
+        if flags.new_vocabulary:
+            with quietly():
+                from xlbench.preparation import vocabulary
+            vocabulary.make_vocabulary(
+                flags.mixture or '',
+                flags.split,
+                flags.new_vocabulary,
+                root=root,
+                size=flags.vocabulary_size,
+                if_missing=flags.if_missing,
+            )
+            return 0
+        chosen = {
+            'root': root,
+            'vocabulary': flags.vocabulary,
+            'skip_bad': flags.skip_bad,
+            'force': flags.force,
+        }
+        if flags.beam:
+            with quietly():
+                from xlbench.preparation import beam
+            options = flags.beam_options
+            beam.prepare_with_beam(flags.mixture or '', flags.split, **chosen, options=options)
+        else:
+            prepare(flags.mixture or '', flags.split, **chosen, workers=flags.workers)
+    except KeyboardInterrupt:
+        line = 'stopped by Ctrl-C; what is finished stays, the same command goes on'
+        print(f'error: {line}', file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,234 @@
+"""One task and split -> its examples, as SeqIO's own pipeline makes them, in large batches."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from xlbench import errors, pipeline
+from xlbench.data.readers import Record
+from xlbench.pipeline import seqio_tasks
+
+BATCH = 1024  # Examples for one call of the tokenizer.
+_ENDS = (seqio.preprocessors.append_eos_after_trim, seqio.preprocessors.append_eos)
+
+Example = dict[str, str | np.ndarray]  # What is stored: texts, and ids [length] int32.
+Preprocessor = Callable[..., tf.data.Dataset]
+Encode = Callable[[Sequence[Record]], Iterator[list[Example]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class TextSteps:
+    """What a task does whose texts can be tokenised in large batches.
+
+    Attributes:
+      before: the preprocessors before tokenisation.
+      prefix: what stands before the ids; None for nothing.
+    """
+
+    before: list[Preprocessor]
+    prefix: pipeline.AddPrefix | None = None
+
+    def prefixes(self) -> dict[str, np.ndarray]:
+        """What stands before the ids of each feature, [length] int32."""
+        return self.prefix.prefixes() if self.prefix else {}
+
+
+def text_steps(task: seqio.Task) -> TextSteps | None:
+    """The steps of a task of which only prefix and eos come after tokenisation.
+
+    Such a task can be tokenised in large batches, with the result of SeqIO's own pipeline; another
+    gets None and goes through SeqIO's.
+    """
+    steps = _steps(task)
+    plain = all(
+        type(feature) is seqio.Feature
+        and name in ('inputs', 'targets')
+        and isinstance(feature.vocabulary, pipeline.Vocabulary)
+        and (feature.rank, feature.dtype.name) == (1, 'int32')
+        for name, feature in task.output_features.items()
+    )
+    if not plain or not steps or steps[-1] not in _ENDS:
+        return None
+    steps.pop()
+    if steps and steps[-1] == pipeline.cut_passage:  # Examples are prepared whole.
+        steps.pop()
+    prefix = steps.pop() if steps and isinstance(steps[-1], pipeline.AddPrefix) else None
+    if not steps or steps.pop() != seqio.preprocessors.tokenize:
+        return None
+    return TextSteps(steps, prefix)
+
+
+def _steps(task: seqio.Task) -> list[Preprocessor]:
+    return [s for s in task.preprocessors if not isinstance(s, seqio.CacheDatasetPlaceholder)]
+
+
+def _label_step(task: seqio.Task) -> pipeline.EncodeLabelled | None:
+    """The step from texts and labels to ids, if it is all that a task does with its records."""
+    steps = _steps(task)
+    alone = len(steps) == 1 and isinstance(steps[0], pipeline.EncodeLabelled)
+    return steps[0] if alone and isinstance(task.source, pipeline.RecordSource) else None
+
+
+def _on_batches(task: seqio.Task, steps: list[Preprocessor]) -> bool:
+    """Whether steps make one text of each record, for a whole batch at once."""
+    return isinstance(task.source, pipeline.RecordSource) and all(
+        pipeline.works_on_batches(step) for step in steps
+    )
+
+
+def _text_dataset(
+    task: seqio.Task,
+    split: str,
+    steps: list[Preprocessor],
+    batches: tf.data.Dataset | None = None,
+) -> tf.data.Dataset | None:
+    """The texts of a task, in batches; None if they are not plain texts by then.
+
+    Args:
+      task: whose records they are.
+      split: one of its splits.
+      steps: those before tokenisation.
+      batches: a dataset of batches of its records, where `_on_batches`; by default all of them.
+    """
+    batched = _on_batches(task, steps)
+    if batches is not None:
+        dataset = batches
+    elif batched:
+        dataset = task.source.batches(split)
+    else:
+        dataset = task.source.get_dataset(split=split, shuffle=False)
+    for step in steps:
+        step = seqio.utils.add_kwargs_to_transform(
+            step, sequence_length=None, output_features=task.output_features
+        )
+        dataset = step(dataset)
+    dataset = dataset if batched else dataset.batch(BATCH)
+    spec = dataset.element_spec
+    texts = isinstance(spec, dict) and all(
+        isinstance(s, tf.TensorSpec) and s.dtype == tf.string and s.shape.rank == 1
+        for s in spec.values()
+    )
+    if not texts or not set(task.output_features) <= set(spec):
+        return None
+    return dataset.prefetch(4)
+
+
+def _text_examples(
+    task: seqio.Task, dataset: tf.data.Dataset, prefixes: Mapping[str, np.ndarray]
+) -> Iterator[list[Example]]:
+    """Tokenises batches of texts; `prefixes` stand before the ids of a feature."""
+    tokenizer = pipeline.tokenizer()
+    eos = np.array([tokenizer.eos_id], np.int32)
+    none = np.zeros(0, np.int32)
+    for batch in dataset.as_numpy_iterator():
+        columns: dict[str, Sequence[str] | list[np.ndarray]] = {}
+        for name, values in batch.items():
+            texts = [value.decode() for value in values.tolist()]
+            feature = task.output_features.get(name)
+            if feature is None:
+                columns[name] = texts
+                continue
+            ends = prefixes.get(name, none), eos if feature.add_eos else none
+            ids = tokenizer.encode_batch(texts, feature.vocabulary.is_target)
+            columns[name] = [np.concatenate((ends[0], row, ends[1])) for row in ids]
+            columns[f'{name}_pretokenized'] = texts
+        names = tuple(columns)
+        yield [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _seqio_examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
+    """The examples of SeqIO's own pipeline."""
+    dataset = task.get_dataset(
+        sequence_length=None, split=split, shuffle=False, try_in_mem_cache=False
+    )
+    examples = []
+    for example in dataset.as_numpy_iterator():
+        record = {}
+        for name, value in example.items():
+            if isinstance(value, bytes):
+                record[name] = value.decode()
+            elif name in task.output_features:
+                record[name] = value
+            elif np.ndim(value) == 0 and not isinstance(value, dict):
+                record[name] = str(value)
+        examples.append(seqio_tasks.complete_record(task, example, record))
+        if len(examples) == BATCH:
+            yield examples
+            examples = []
+    if examples:
+        yield examples
+
+
+def source_records(
+    task: seqio.Task, split: str, paths: Sequence[str] | None = None
+) -> Iterator[list[Record]]:
+    """The records of a RecordSource as it reads them, of all its files or of a part of them."""
+    paths = task.source.paths(split) if paths is None else paths
+    for chunk in task.source.chunks(split, paths):
+        yield [dict(zip(chunk, row, strict=True)) for row in zip(*chunk.values(), strict=True)]
+
+
+def encoder(task: seqio.Task, split: str) -> Encode | None:
+    """Encodes any run of a task's `source_records`, one example for each, as `examples` does.
+
+    Returns:
+      Records -> batches of examples; None for a task whose steps may look at several records.
+    """
+    if (step := _label_step(task)) is not None:
+        return lambda rows: step.encode([rows])
+    steps = text_steps(task)
+    if steps is None or not _on_batches(task, steps.before):
+        return None
+    if _text_dataset(task, split, steps.before) is None:
+        return None
+    spec = task.source.batches(split).element_spec
+
+    def encode(rows: Sequence[Record]) -> Iterator[list[Example]]:
+        columns = (
+            {name: [row[name] for row in rows[start : start + BATCH]] for name in spec}
+            for start in range(0, len(rows), BATCH)
+        )
+        batches = tf.data.Dataset.from_generator(lambda: columns, output_signature=spec)
+        texts = _text_dataset(task, split, steps.before, batches)
+        yield from _text_examples(task, texts, steps.prefixes())
+
+    return encode
+
+
+def examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
+    """The examples of a task and split in order, in batches; ids end in eos and are not cut."""
+    if (step := _label_step(task)) is not None:  # One by one, without TensorFlow in between.
+        yield from step.encode(source_records(task, split))
+        return
+    steps = text_steps(task)
+    dataset = None if steps is None else _text_dataset(task, split, steps.before)
+    if dataset is None:
+        yield from _seqio_examples(task, split)
+    else:
+        yield from _text_examples(task, dataset, steps.prefixes())
+
+
+def texts(task: seqio.Task, split: str) -> Iterator[str]:
+    """Inputs and targets of a task and split as text, without language tags and labels."""
+    if (step := _label_step(task)) is not None:
+        for batch in source_records(task, split):
+            yield from (record[name] for record in batch for name in step.texts)
+        return
+    steps = text_steps(task)
+    dataset = None if steps is None else _text_dataset(task, split, steps.before)
+    if dataset is None:
+        if brought := seqio_tasks.vocabulary_of(task):
+            raise errors.UserError(
+                f'task {task.name} brings its own vocabulary, so that none is trained on it; name '
+                f'that one: --vocabulary={brought}, in a config data.vocabulary'
+            )
+        raise errors.UserError(
+            f'task {task.name} does not end in tokenisation of plain text, so that a vocabulary '
+            'cannot be trained on it; name other tasks in --mixture'
+        )
+    for batch in dataset.as_numpy_iterator():
+        for name in task.output_features:
+            yield from (value.decode() for value in batch[name].tolist())
