@@ -14,7 +14,13 @@ import xlbench
 PROJECT = pathlib.Path(__file__).parent.parent
 TENSORFLOW = {'tensorflow', 'seqio', 'tensorflow_datasets', 'tensorflow_text', 'keras', 't5'}
 SLOW = {'torch', 'transformers'}  # Nobody needs them to start.
-BEYOND_THE_WALL = ('xlbench.pipeline', 'xlbench.preparation.beam')
+BEYOND_THE_WALL = (
+    'xlbench.pipeline',
+    *(
+        f'xlbench.preparation.{name}'
+        for name in ('beam', 'examples', 'jobs', 'mixtures', 'planning', 'vocabulary')
+    ),
+)
 WITHOUT_JAX = (
     'xlbench.metrics', 'xlbench.benchmarks', 'xlbench.config', 'xlbench.reporting',
     'xlbench.errors', 'xlbench.files', 'xlbench.machine', 'xlbench.names', 'xlbench.commands',

@@ -182,7 +182,9 @@ def registry(made, monkeypatch):
     before = {*seqio.TaskRegistry.names()}, {*seqio.MixtureRegistry.names()}
 
     def run(*names, vocabulary=made / 'spiece.model', **kwargs):
-        return mixtures.prepare(names, 'train', root=str(made), vocabulary=str(vocabulary), **kwargs)
+        return mixtures.prepare(
+            names, 'train', root=str(made), vocabulary=str(vocabulary), **kwargs
+        )
 
     yield run
     for kind, names in zip((seqio.TaskRegistry, seqio.MixtureRegistry), before, strict=True):

@@ -146,7 +146,7 @@ def test_tokens_of_the_model_on_both_paths(root, tmp_path, monkeypatch, family):
 def test_preparing_with_language_tokens(root, tmp_path):
     folder = tokenizer_files.write(tmp_path / 'mbart', 'mbart50')
     (done,) = mixtures.prepare('mtg_qg_en_de', 'train', root=str(root), vocabulary=folder)
-    tokenizer = pipeline.tokenizer()
+    tokenizer = tokenizers.load(folder, str(root))
     found = prepared.open_task(str(root), folder, 'mtg_qg_en_de', 'train')
     assert found[0]['inputs'][0] == tokenizer.forced_first('en')
     assert found[0]['targets'][0] == tokenizer.forced_first('de')
@@ -226,6 +226,7 @@ def test_other_pipelines_equal_seqio(root, monkeypatch, step, at, fast):
 
 
 def test_what_is_on_disk(root, capsys):
+    pipeline.use_vocabulary('sample', str(root))
     (done,) = run(root, 'mtg_qg_en_de')
     assert not done.fresh
     found = prepared.open_task(str(root), 'sample', 'mtg_qg_en_de', 'train')
@@ -297,7 +298,7 @@ def test_another_vocabulary_of_the_same_name(root):
     mtg_files.write_vocabulary(root, vocab_size=340)
     (done,) = run(root, 'mtg_qg_en_en')
     assert not done.fresh
-    assert done.manifest['vocabulary'] == pipeline.tokenizer().manifest()
+    assert done.manifest['vocabulary'] == tokenizers.load('sample', str(root)).manifest()
 
 
 # --- Mistakes.
@@ -428,7 +429,9 @@ def test_any_run_of_records_is_encoded_as_all_of_them(root, monkeypatch):
     task = pipeline.get('mtg_qg_en_de')
     for step, at in ((drop_last_id, 3), (upper, 2)):
         steps = [*task.preprocessors[:at], step, *task.preprocessors[at:]]
-        assert examples_lib.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
+        assert (
+            examples_lib.encoder(task.replace(name='other', preprocessors=steps), 'train') is None
+        )
 
 
 def test_one_process_prepares_and_another_waits_for_it(root):

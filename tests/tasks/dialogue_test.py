@@ -70,13 +70,9 @@ def test_held_out_pairs_are_unseen(root, tmp_path, capsys):
         assert not set(wanted) & set(pairs(name, 'train'))
         assert pipeline.get(name).num_input_examples(split) == 6
     shutil.copytree(root, tmp_path / 'root')
-<<<<<<< HEAD:tests/tasks/dialogue_test.py
-    done = jobs.prepare(name, SPLITS, root=str(tmp_path / 'root'), vocabulary='sample', force=True)
-=======
     done = mixtures.prepare(
         name, SPLITS, root=str(tmp_path / 'root'), vocabulary='sample', force=True
     )
->>>>>>> 21fd649 (Preparation in files by subject; root and vocabulary are bound explicitly):tests/tasks_dialogue_test.py
     assert [d.manifest['left_out'] for d in done] == [{}, *[{'pairs that training has': 3}] * 2]
     assert all(d.manifest['skipped'] == [] for d in done)
     assert f'{name}/test: 6 examples' in (out := capsys.readouterr().out)
@@ -216,12 +212,18 @@ def test_a_broken_training_file_is_not_passed_over(own_tasks):
         examples('broken_retrieval_en_en', 'test')
 
 
-def test_a_root_that_changes_while_it_is_read(root, tmp_path):
-    """What is training and what is held out is told by the files, so they must stay in place."""
+def test_a_dataset_keeps_the_root_that_it_was_built_with(root, tmp_path):
+    """It is read in threads of TensorFlow; its files must stay in place until then."""
     dataset = pipeline.get('xdailydialog_retrieval_de_de').source.batches('test')
-    pipeline.use_root(str(tmp_path))
-    with pytest.raises(Exception, match=r'files of xdailydialog changed .* split .test.'):
-        list(dataset)
+    before = [batch['message'].numpy().tolist() for batch in dataset]
+    with pipeline.bound(None, str(tmp_path)):
+        assert [batch['message'].numpy().tolist() for batch in dataset] == before != []
+    shutil.copytree(root, tmp_path / 'copy')
+    with pipeline.bound(None, str(tmp_path / 'copy')):
+        dataset = pipeline.get('xdailydialog_retrieval_de_de').source.batches('test')
+        shutil.rmtree(tmp_path / 'copy')
+        with pytest.raises(Exception, match=r'files of xdailydialog changed .* split .test.'):
+            list(dataset)
 
 
 @pytest.mark.parametrize(

@@ -228,11 +228,11 @@ def test_a_vocabulary_is_trained_on_texts_without_labels(made, tmp_path):
     names = 'fewshot_udpos_de_de:test,fewshot_xnli_de_de:validation'
     vocabulary_lib.make_vocabulary(names, 'test', path, root=str(made), size=500)
     assert tokenizers.load(path, str(made)).decode([]) == ''
-    found = [*examples.texts(pipeline.get('fewshot_xnli_de_de'), 'validation')]
+    with pipeline.bound(None, str(made)):
+        found = [*examples.texts(pipeline.get('fewshot_xnli_de_de'), 'validation')]
+        [*words] = examples.texts(pipeline.get('fewshot_udpos_de_de'), 'test')
     assert len(found) == 2 * 20 and not {*found} & {*labelled.LABELS['xnli']}
-    [*words] = examples.texts(pipeline.get('fewshot_udpos_de_de'), 'test')
     assert len(words) == 30 and not any('PUNCT' in text for text in words)
-    pipeline.use_root(None)
 
 
 # ---------------------------------------------------------------------------------------------

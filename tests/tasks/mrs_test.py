@@ -12,7 +12,7 @@ import tokenizer_files
 from xlbench import errors, pipeline
 from xlbench.benchmarks import MRS, RATES
 from xlbench.data import prepared, readers
-from xlbench.preparation import mixtures
+from xlbench.preparation import examples as examples_lib, mixtures
 
 SIZES = dict.fromkeys(reply_files.FOLDERS, (4, 3)) | {'valid': (2,)}
 LENGTHS = {'inputs': 24, 'targets': 12}
@@ -131,8 +131,9 @@ def test_what_is_prepared_equals_seqio(own_root, monkeypatch, family, split):
     if family != 'sample':
         vocabulary = tokenizer_files.write(own_root / family, family)
     monkeypatch.setattr(pipeline.sources, 'CHUNK', 3)
-    monkeypatch.setattr(jobs, '_seqio_records', None)  # The fast path is what runs.
+    monkeypatch.setattr(examples_lib, '_seqio_examples', None)  # The fast path is what runs.
     names = ['mrs_retrieval_de_de', 'mrs_generation_de_de']
+    pipeline.use_vocabulary(vocabulary, str(own_root))
     for done in mixtures.prepare(names, split, root=str(own_root), vocabulary=vocabulary):
         found = prepared.open_task(str(own_root), vocabulary, done.job.task, split)
         assert found.manifest['view'] == done.job.task.split('_')[1]

@@ -136,7 +136,7 @@ def test_the_bytes_of_seed_0_stay(root):
 
 
 def test_same_seed_same_bytes_and_another_seed_other_bytes(root, tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, 'SAMPLES', ('labels',))
+    monkeypatch.setattr(command, 'SAMPLES', ('labels',))
     command.make_sample(str(tmp_path / 'a'))
     assert digests(tmp_path / 'a') == digests(root)
     sizes = {'train': 300, 'dev': 20, 'test': 20}

@@ -260,7 +260,7 @@ def test_vocabulary(root):
 def test_samples_stand_beside_each_other(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(mrs, 'SPLITS', {'train': 300, 'valid': 20, 'test': 20})
     monkeypatch.setattr(mrs, 'MT_PAIRS', 20)
-    monkeypatch.setattr(jobs, 'SAMPLES', ('mrs',))
+    monkeypatch.setattr(command, 'SAMPLES', ('mrs',))
     (tmp_path / 'SAMPLE.json').write_text(json.dumps({'corpora': {'mtg': {'seed': 5}}}))
     command.make_sample(str(tmp_path), seed=3)
     assert 'wrote the sample corpora' in capsys.readouterr().out

@@ -103,23 +103,15 @@ class RecordSource(seqio.FunctionDataSource):
 
     def batches(self, split: str) -> tf.data.Dataset:
         """The records in order, in chunks: {field: [up to CHUNK] string}."""
-        paths, chosen = self.paths(split), policy()
+        paths = self.paths(split)
         return tf.data.Dataset.from_generator(
-            with_binding(lambda: self.chunks(split, paths, chosen)),
+            with_binding(lambda: self.chunks(split, paths)),
             output_signature={name: tf.TensorSpec([None], tf.string) for name in self._fields},
         )
 
-    def chunks(
-        self, split: str, paths: Sequence[str], bad: readers.BadRecords | None = None
-    ) -> Iterator[dict[str, list[str]]]:
-        """The records of files of a split in order, in chunks: {field: up to CHUNK texts}.
-
-        Args:
-          split: which one.
-          paths: its files, or a part of them where they can be read apart.
-          bad: what becomes of bad records; by default what the binding has.
-        """
-        bad = bad or policy()
+    def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+        """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
+        bad = policy()
         columns: dict[str, list[str]] = {name: [] for name in self._fields}
         first = columns[self._fields[0]]
         for record in self._read(split, *paths):

@@ -1,14 +1,16 @@
 """Prepares tasks for training: in this process, in worker processes or with Beam.
 
-command     python -m xlbench.prepare
-mixtures    every task of some mixtures
-planning    which jobs these are, and which of them are done
-jobs        one task and split -> a folder
-examples    its examples
-vocabulary  a new vocabulary from the texts of tasks
-workers     jobs in fresh processes
-beam        the same jobs as an Apache Beam program
-loading     imports of what needs TensorFlow
+  command     python -m xlbench.prepare
+  mixtures    every task of some mixtures
+  planning    which jobs these are, and which of them are done
+  jobs        one task and split -> a folder
+  examples    its examples
+  vocabulary  a new vocabulary from the texts of tasks
+  workers     jobs in fresh processes
+  beam        the same jobs as an Apache Beam program
+  loading     imports of what needs TensorFlow
+
+Of these, command, loading and workers start without TensorFlow.
 """
 
 __all__ = [

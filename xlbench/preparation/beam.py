@@ -130,7 +130,7 @@ class _Read(_Step):
 
     def process(
         self, part: tuple[Job, int, Sequence[str] | None]
-    ) -> Iterator[tuple[Job, int, int, Rows] | beam.pvalue.TaggedOutput]:
+    ) -> Iterator[tuple[Job, int, int, Rows]]:
         """Yields (job, number of the part, number of the first row in it, rows)."""
         job, number, paths = part
         skips = itertools.count()
