@@ -437,6 +437,7 @@ GROUPS = (
     (
         'Two commands',
         'What you see',
+        'Human judgement',
         'The official MTG',
         'Public checkpoints, both ways',
         'Texts from a model',
