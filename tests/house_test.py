@@ -10,6 +10,7 @@ import re
 import pytest
 
 from tests import house
+from xlbench.config import signatures
 
 PROJECT = pathlib.Path(__file__).parent.parent
 ARROWS = house.arrows(PROJECT)
@@ -81,6 +82,8 @@ def test_every_public_name_is_used():
     texts.append((PROJECT / 'README.md').read_text())
     mentioned = re.findall(r'\w+', '\n'.join(texts))
     counts = collections.Counter(mentioned)
+    for package, ending in (('training.objectives', ''), ('evaluators', 'Evaluator')):
+        counts.update(signatures.catalog(f'xlbench.{package}', ending).values())  # By their files.
     unused = []
     for module, path in MODULES.items():
         for node in ast.parse(path.read_bytes()).body:

@@ -5,6 +5,8 @@ slip are answered at once. Its `main` reads the same command line in the same wa
 """
 
 import argparse
+import dataclasses
+import math
 import os
 import pathlib
 import re
@@ -14,7 +16,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors, machine, names
-from xlbench.config import decoding_flags, signatures
+from xlbench.config import decoding_flags
+from xlbench.config.blocks import Mesh
 from xlbench.errors import UserError
 
 BATCH_SIZE = 32  # Texts that xlbench.predict answers at once.
@@ -69,12 +72,24 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     parser.add_argument('--memory', type=float, default=None)
     parser.add_argument('--tries', type=int, default=8)
     parser.add_argument('--no_decode', action='store_true')
+    parser.add_argument('--mfu', type=_share, default=0.4)
     parser.add_argument('--output', default='')
     parser.add_argument('--hlo', default='')
     args, rest = parser.parse_known_args(argv[1:])
     config, _ = config_lib.parse_flags([argv[0], *rest], doc=doc, fields=names.fields)
     names.check_config(config)
     return args, config
+
+
+def _share(text: str) -> float:
+    """A number above 0, up to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is no share above 0, up to 1')
+    return number
 
 
 def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
@@ -198,7 +213,7 @@ def mesh_sizes(text: str) -> dict[str, int]:
       UserError: it is something else, or there is no such axis.
     """
     sizes = {}
-    axes = signatures.of('xlbench.parallel.partitioning', 'make_mesh').without('devices').types
+    axes = [field.name for field in dataclasses.fields(Mesh)]
     for name, _, size in (part.partition('=') for part in text.split(',')):
         if not re.fullmatch(r'-?\d+', size):
             raise UserError(f'--mesh={text} is not sizes of axes like data=2,tensor=2')

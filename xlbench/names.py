@@ -14,14 +14,15 @@ import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Protocol
+from typing import Any
 
 from ml_collections import ConfigDict
 
 from xlbench import benchmarks, config as config_lib, errors, files, models
 from xlbench.benchmarks import task_files, topics
-from xlbench.config import check_keys, ranges, signatures
+from xlbench.config import blocks, check_keys, ranges, signatures
 from xlbench.config.decoding import Options
+from xlbench.config.optimizer import OPTIMIZERS
 from xlbench.config.signatures import Signature
 from xlbench.data import prepared
 from xlbench.errors import UserError
@@ -39,71 +40,13 @@ EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the
 EVAL_OPTIONS = ('optional', 'type')
 
 
-class Run(Protocol):
-    """What a config holds beside its blocks."""
-
-    seed: Annotated[int, '0 or more, below 2**32']
-    init_from: str
-    trainable: Sequence[str]
-    accumulate: Annotated[int, '1 or more, below 2**31']
-    log_every: Annotated[int, '1 or more']
-    baselines: Sequence[str]
-    baseline_split: str
-
-
-class Data(Protocol):
-    """The block config.data."""
-
-    root: str
-    vocabulary: str
-    sample: bool
-    # A SentencePiece model that is not there is trained on the training data, with so many pieces.
-    vocabulary_size: Annotated[int, '0 to 2**24'] = 0
-
-
-class Stage(Protocol):
-    """A block of config.stages."""
-
-    mixture: str
-    split: str
-    num_steps: Annotated[int, '1 or more, below 2**31']
-    optimizer: Mapping
-    start_from: str = 'last'
-
-
-class Eval(Protocol):
-    """What a block of config.evals holds beside the arguments of its evaluator."""
-
-    tasks: Sequence[str]
-    split: str
-    every: Annotated[int, '0 or more']
-    optional: bool = False  # Whether tasks without this split are left out.
-    type: str = ''
-
-
-class Best(Protocol):
-    """The block config.best."""
-
-    score: str
-    mode: str
-    patience: Annotated[int, '0 or more']
-
-
-_RUN, _DATA, _STAGE, _EVAL, _BEST = (
-    signatures.of(__name__, name) for name in ('Run', 'Data', 'Stage', 'Eval', 'Best')
-)
-# {block: module and name of what takes it, and the arguments that do not come from the config}.
-_TAKEN_BY = {
-    'mesh': ('xlbench.parallel.partitioning', 'make_mesh', 'devices'),
-    'batches': (
-        'xlbench.data.batches', 'TrainBatches', 'prepared', 'rates', 'view', 'seed', 'position',
-        'process_index', 'process_count',
-    ),
-    'checkpoints': ('xlbench.training.checkpoints', 'check_options'),
-    'nonfinite': ('xlbench.training.train_step', 'check_nonfinite'),
-    'lora': ('xlbench.models.lora', 'Lora'),
+# The blocks of which there is one kind.
+_BLOCKS = {
+    'data': blocks.Data, 'mesh': blocks.Mesh, 'batches': blocks.Batches, 'best': blocks.Best,
+    'checkpoints': blocks.Checkpoints, 'nonfinite': blocks.Nonfinite,
 }  # fmt: skip
-_GIVEN_TO_EVALUATORS = ('prepared', 'model', 'objective', 'mesh', 'tokenizer')
+_NAME = Signature('name', {'name': 'str'}, frozenset())  # Of what has kinds.
+_RUN, _STAGE, _EVAL = map(signatures.of_class, (blocks.Run, blocks.Stage, blocks.Evaluation))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -130,14 +73,14 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
             return taken(config['source'], *path[1:])
         if path == ('adapt',):
             return signatures.of('xlbench.fewshot.settings', 'Adapt')
-    if len(path) == 1 and path[0] in _TAKEN_BY:
-        module, name, *given = _TAKEN_BY[path[0]]
-        return signatures.of(module, name).without(*given)
+    if len(path) == 1 and path[0] in _BLOCKS:
+        return signatures.of_class(_BLOCKS[path[0]])
+    if path == ('lora',):
+        return signatures.of('xlbench.models.lora', 'Lora')
     if path == ('model',):
         return _model(config['model'])
     if path == ('objective',):
-        name = _objective(config)
-        return _with_name(signatures.of(f'{_OBJECTIVES}.{name}', objectives()[name]))
+        return _NAME | signatures.of(f'{_OBJECTIVES}.{_objective(config)}', 'Options')
     if path[:1] == ('stages',) and len(path) == 2:
         return _STAGE
     if path[:1] == ('stages',) and path[2:] == ('optimizer',):
@@ -145,7 +88,7 @@ def taken(config: Mapping[str, Any], *path: str) -> Signature | None:
     if path[:1] == ('evals',) and len(path) == 2:
         return _evaluation(config, path[1])
     if path[:1] == ('evals',) and path[2:] == ('decoding',):
-        return signatures.of('xlbench.config.decoding', 'Options')
+        return signatures.of_class(Options)
     return None
 
 
@@ -157,12 +100,10 @@ def check_config(config: ConfigDict) -> None:
             'takes those with stages'
         )
     check_keys(config, CONFIG_KEYS, 'config')
-    for key in ('data', 'model', 'objective', *_TAKEN_BY, 'stages', 'evals', 'best'):
+    for key in (*_BLOCKS, 'lora', 'model', 'objective', 'stages', 'evals'):
         _check_is_block(config[key], f'config.{key}')
-    for signature, block, name in (
-        (_DATA, config.data, 'config.data'), (_BEST, config.best, 'config.best'),
-    ):  # fmt: skip
-        config_lib.check_arguments(signature, block, name)
+    for key in ('data', 'best'):
+        config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     ranges.check_arguments(_RUN, config, 'config')
     if not config.trainable:
         raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
@@ -173,7 +114,7 @@ def check_config(config: ConfigDict) -> None:
             f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
             'no other objective does'
         )
-    for key in ('objective', 'model', *_TAKEN_BY):
+    for key in ('objective', 'model', *_BLOCKS, 'lora'):
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     for name, stage in config.stages.items():
         where = f'config.stages.{name}'
@@ -217,7 +158,7 @@ def check_evaluations(config: ConfigDict) -> None:
         _check_is_block(config[key], f'config.{key}')
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     _check_is_block(config.best, 'config.best')
-    config_lib.check_arguments(_BEST, config.best, 'config.best')
+    config_lib.check_arguments(taken(config, 'best'), config.best, 'config.best')
     ranges.check_arguments(_RUN, config, 'config')
     for name in config.evals:
         _check_evaluation(config, name)
@@ -249,11 +190,6 @@ def check_sweep(config: ConfigDict) -> None:
 def _check_is_block(value: Any, where: str) -> None:
     if not isinstance(value, Mapping | ConfigDict):
         raise UserError(f'{where} is {value!r}; it must be a block of keys, like dict(KEY=VALUE)')
-
-
-def _with_name(signature: Signature, *more: str) -> Signature:
-    types = {'name': 'str', **dict.fromkeys(more, 'str'), **signature.types}
-    return dataclasses.replace(signature, types=types)
 
 
 def objectives() -> Mapping[str, str]:
@@ -290,12 +226,8 @@ def _evaluation(config: Mapping[str, Any], name: str) -> Signature:
             f'{where} is {kind!r}, which scores {" and ".join(views)}, and config.objective.name '
             f'is {_objective(config)!r}; leave {where} out'
         )
-    signature = signatures.of(f'{_EVALUATORS}.{kind}', known[kind]).without(*_GIVEN_TO_EVALUATORS)
-    types = {**_EVAL.types, **signature.types}
-    if 'responses' in types:  # The config names their split.
-        types['responses'] = 'str'
-    needed = signature.needed | frozenset(EVAL_KEYS)
-    return dataclasses.replace(signature, types=types, needed=needed)
+    options = signatures.of(f'{_EVALUATORS}.{kind}', 'Options')
+    return dataclasses.replace(_EVAL | options, name=known[kind])
 
 
 def _objective(config: Mapping[str, Any]) -> str:
@@ -323,14 +255,11 @@ def _model(block: Mapping[str, Any]) -> Signature:
 
 
 def _optimizer(block: Mapping[str, Any], where: str) -> Signature:
-    known = signatures.table('xlbench.training.optimizers', 'OPTIMIZERS')
     name = block.get('name', 'adamw')
     ranges.check('str', name, f'{where}.name')
-    if name not in known:
-        raise errors.unknown(f'optimizer in {where}.name', name, known)
-    build = signatures.of('xlbench.training.optimizers', 'build').without('num_steps')
-    types = build.types | known[name].without('learning_rate').types
-    return Signature(name, types, build.needed)
+    if name not in OPTIMIZERS:
+        raise errors.unknown(f'optimizer in {where}.name', name, OPTIMIZERS)
+    return _NAME | signatures.of_class(OPTIMIZERS[name])
 
 
 # ---------------------------------------------------------------------------------------------

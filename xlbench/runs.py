@@ -275,8 +275,8 @@ def check_config(config: ConfigDict) -> None:
         )
     if not config.stages:
         raise UserError('config.stages is empty; a run has at least one stage')
-    for name, stage in config.stages.items():
-        _check_stage(f'config.stages.{name}', stage)
+    for stage in config.stages.values():
+        optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
     for name, block in config.evals.items():
         where = f'config.evals.{name}'
         if not block.tasks:
@@ -284,16 +284,8 @@ def check_config(config: ConfigDict) -> None:
     _check_best(config)
 
 
-def _check_stage(where: str, stage: Mapping[str, Any]) -> None:
-    if stage.get('start_from', 'last') not in ('last', 'best'):
-        raise errors.unknown(f'{where}.start_from', stage.start_from, ('last', 'best'))
-    optimizers.build(**stage.optimizer, num_steps=stage.num_steps)
-
-
 def _check_best(config: ConfigDict) -> None:
     """Raises UserError unless config.best names a score that some periodic evaluation gives."""
-    if config.best.mode not in ('max', 'min'):
-        raise UserError(f"config.best.mode is {config.best.mode!r}; allowed: 'max', 'min'")
     score = config.best.score
     if not score:
         return

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import math
 
 import ml_collections
@@ -10,6 +11,7 @@ import pytest
 from configs import fewshot, fewshot_source, mrs_retriever, mtg_mbart, mtg_mt5
 from xlbench import names, runs
 from xlbench.config import ranges
+from xlbench.config.blocks import Run
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
 from xlbench.parallel import partitioning
@@ -77,12 +79,11 @@ def test_annotations(annotation, value, message):
 def blocks(config) -> dict[tuple[str, ...], list[str]]:
     """{the keys of a block: the keys that it may hold, those with a default included}."""
     stage = next(iter(config.stages))
-    found = {(): list(names._RUN.types), ('data',): list(names._DATA.types)}
-    found['best',] = list(names._BEST.types)
+    found = {(): [field.name for field in dataclasses.fields(Run)]}
     for path in (
-        *((key,) for key in ('model', 'objective', 'mesh', 'batches', 'checkpoints')),
-        ('nonfinite',), ('lora',), ('stages', stage), ('stages', stage, 'optimizer'),
-        ('evals', 'test'), ('evals', 'test', 'decoding'),
+        *((key,) for key in ('data', 'best', 'model', 'objective', 'mesh', 'batches')),
+        ('checkpoints',), ('nonfinite',), ('lora',), ('stages', stage),
+        ('stages', stage, 'optimizer'), ('evals', 'test'), ('evals', 'test', 'decoding'),
     ):  # fmt: skip
         if path[-1] != 'decoding' or 'decoding' in config.evals.test:
             found[path] = list(names.taken(config, *path).types)

@@ -337,7 +337,7 @@ def test_a_position_of_another_feed_is_refused(tasks):
     ('changes', 'message'),
     [
         ({'batch_size': 9, 'process_count': 2}, 'batch_size 9 cannot be shared by 2 processes'),
-        ({'batch_size': 0}, 'batch_size 0'),
+        ({'batch_size': 0}, 'batch_size is 0'),
         ({'process_index': 2, 'process_count': 2}, 'process 2 does not exist'),
         ({'rates': [1, 0, 1]}, 'rate of demo_b is 0'),
         ({'rates': [1, float('nan'), 1]}, 'rate of demo_b is nan'),

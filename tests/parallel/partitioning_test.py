@@ -41,7 +41,7 @@ def test_meshes(sizes, expected):
         (dict(tensor=16), 'needs a multiple of 16 devices; this run has 8'),
         (dict(fsdp=-1), 'sizes are 1 or more, one of them may be -1'),
         (dict(fsdp=0), 'sizes are 1 or more, one of them may be -1'),
-        (dict(tensor=-2), 'sizes are 1 or more, one of them may be -1'),
+        (dict(tensor=-2), 'config.mesh.tensor is -2; it must be -1 or more'),
         (
             dict(replica=3, sequence=2),
             'mesh replica=3 x data=-1 x fsdp=1 x sequence=2 x tensor=1 needs a multiple of 6',

@@ -272,6 +272,21 @@ def test_the_order_of_what_is_tried():
     assert config.objective.chunk_rows == 0
 
 
+def test_gpus_by_name_are_counted_for_and_nothing_is_compiled(tiny_root, small_plan):
+    config = tiny.tiny_config(tiny_root, mesh__data=4, mesh__fsdp=2)
+    result = plan.make_plan(config, 'h100:8', vocab_size=128, mfu=0.5)
+    assert json.loads(logs.as_json(result)) == result
+    flops, hours = small_plan['plan']['model_flops'], result['hours']
+    assert result['plan']['model_flops'] == flops and result['plan']['programs'] == []
+    assert hours['step_seconds'] == pytest.approx(flops / (0.5 * 8 * 989e12))
+    stages = {name: stage.num_steps for name, stage in config.stages.items()}
+    for name, steps in stages.items():
+        assert hours['stages'][name] == pytest.approx(steps * hours['step_seconds'] / 3600)
+    text = '\n'.join(messages.lines_of(result))
+    assert '8 NVIDIA H100 devices' in text and 'at an MFU of 50%, which is assumed' in text
+    assert 'cpu' not in text and all(f'{name}: ' in text for name in stages)
+
+
 def test_what_every_device_holds_whole_is_said(tiny_root, small_plan, monkeypatch):
     monkeypatch.setattr(partitioning, 'MIB', 1)
     config = tiny.tiny_config(tiny_root, mesh__data=1, mesh__fsdp=8)
@@ -366,6 +381,8 @@ def test_what_libtpu_says_of_too_large_a_program():
         ('--topology=cpu:4 --config.batches.batch_size=6', 'a batch of 6 rows cannot be split'),
         ('--topology=cpu:4 --config.model.emb_dimm=1', 'unknown key in config.model'),
         ('--topology=cpu:4 --memory=much', 'invalid float value'),
+        ('--topology=h100:8 --mfu=0', "'0' is no share above 0, up to 1"),
+        ('--topology=h100:0', 'GPUs are NAME:GPUS'),
     ],
 )
 def test_mistakes_are_said_in_a_line(argument, words):

@@ -1,14 +1,15 @@
 """From `--config=FILE[:variant] --config.key=value` to checked blocks of arguments.
 
 A config file is plain Python with one function, `get_config(variant='')`, that returns an
-ml_collections.ConfigDict. Each block of it is the keyword arguments of one function, so that the
-function's signature is the documentation of the block, and `check_arguments` can name a wrong key
-before a run costs anything.
+ml_collections.ConfigDict. Each block of it makes a frozen dataclass, whose fields say what the
+block may hold, so that `check_arguments` can name a wrong key before a run costs anything.
 
 Modules of their own:
 
-  ranges          what a number in a block may be
-  signatures      what functions and classes take, read from their source
+  blocks          the dataclasses of the blocks of which there is one kind
+  optimizer       those of the optimizers
+  ranges          what a value in a block may be
+  signatures      the fields of the other blocks, read from the source of what they configure
   decoding        the options of a decoder
   decoding_flags  the flags of programs that decode
   recipes         blocks that many configs share

@@ -1,35 +1,222 @@
-"""Blocks of a config: as plain dicts, and checked by the keys that they may hold."""
+"""Blocks of a config: a frozen dataclass for each, with its defaults and what a field may be.
 
+The blocks of models, objectives and evaluators, of which there are many kinds, stand beside what
+takes them: the config class of a family, and the class `Options` of an objective or an evaluator.
+"""
+
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from ml_collections import ConfigDict
 
 from xlbench import errors
-from xlbench.config import ranges
+from xlbench.config.ranges import Block, check_arguments as check_ranges
 from xlbench.config.signatures import Signature
 from xlbench.errors import UserError
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run(Block):
+    """What a config holds beside its blocks.
+
+    Attributes:
+      seed: of parameters, dropout and the order of examples.
+      init_from: what the parameters start from: '' for fresh ones, a workdir, a folder in the form
+        of Hugging Face, or a name of its hub.
+      trainable: regular expressions for whole names of parameters; all others stay as they are.
+      accumulate: parts of a batch whose gradients are summed.
+      log_every: steps between two lines of metrics.
+      baselines: systems without a model that are scored beside the last evaluation.
+      baseline_split: the split that they learn from.
+    """
+
+    where: ClassVar[str] = 'config'
+
+    seed: Annotated[int, '0 or more, below 2**32'] = 0
+    init_from: str = ''
+    trainable: Sequence[str] = ('.*',)
+    accumulate: Annotated[int, '1 or more, below 2**31'] = 1
+    log_every: Annotated[int, '1 or more'] = 100
+    baselines: Sequence[str] = ()
+    baseline_split: str = 'train'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Data(Block):
+    """The block config.data.
+
+    Attributes:
+      root: folder of the data.
+      vocabulary: name of a vocabulary, its file, or a name of the hub.
+      sample: whether the data is the embedded sample corpora, which are made if they are missing.
+      vocabulary_size: pieces of a SentencePiece model that is trained on the training data where
+        its file is missing; 0 trains none.
+    """
+
+    where: ClassVar[str] = 'config.data'
+
+    root: str
+    vocabulary: str
+    sample: bool
+    vocabulary_size: Annotated[int, '0 to 2**24'] = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mesh(Block):
+    """The block config.mesh: into how many parts the devices fall; see parallel.make_mesh.
+
+    One of them may be -1: it takes the devices that are left.
+
+    Attributes:
+      data: copies of the model, each with its own rows of the batch.
+      fsdp: parts that parameters and optimizer state are cut into; rows of the batch as well.
+      tensor: parts that heads, feed-forward and vocabulary are cut into.
+      sequence: parts that every text is cut into, for long ones: of a layer's activations a device
+        holds its own positions, and only keys and values of all.
+      replica: copies as `data` makes them, outermost: one for each slice, so that the slow network
+        carries nothing but a step's gradients.
+    """
+
+    where: ClassVar[str] = 'config.mesh'
+
+    data: Annotated[int, '-1 or more'] = -1
+    fsdp: Annotated[int, '-1 or more'] = 1
+    tensor: Annotated[int, '-1 or more'] = 1
+    sequence: Annotated[int, '-1 or more'] = 1
+    replica: Annotated[int, '-1 or more'] = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Batches(Block):
+    """The block config.batches: what a batch of training holds.
+
+    Attributes:
+      batch_size: rows over all processes (of the largest shape, if there are several).
+      lengths: dict(inputs=..., targets=...), widths in tokens; longer examples are trimmed.
+      packing: several examples share a row.
+      length_buckets: at most so many shapes of batches, each compiled once. They are chosen from
+        the lengths of the data, the same in every process.
+      equal_rows: with buckets, every batch has batch_size rows. By default batches of smaller
+        shapes have more, so that all have about equally many positions.
+      row_multiple: with buckets of unequal rows, the rows of every batch are a multiple of it: of
+        the devices that share a batch, times accumulation steps. It takes part in the order of
+        examples. None: the largest divisor of batch_size up to an eighth of it.
+      one_task: every batch has examples of one task only, as often each as the rates say. The last
+        batch of each task in a window may have empty rows.
+      window: examples planned together; None: 64 batches' worth (of each task, if each has its
+        own), less for small data.
+      prefetch: batches made ahead by a thread; 0 makes each when it is asked for.
+    """
+
+    where: ClassVar[str] = 'config.batches'
+
+    batch_size: Annotated[int, '1 to 2**24']
+    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
+    packing: bool = True
+    length_buckets: Annotated[int, '1 to 64'] = 1
+    equal_rows: bool = False
+    row_multiple: Annotated[int, '1 to 2**24'] | None = None
+    one_task: bool = False
+    window: Annotated[int, '1 to 2**30'] | None = None
+    prefetch: Annotated[int, '0 to 2**10'] = 8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Checkpoints(Block):
+    """The block config.checkpoints.
+
+    Attributes:
+      every: steps between two checkpoints.
+      keep: newest checkpoints that stay; the best one, and each stage's, stay as well.
+    """
+
+    where: ClassVar[str] = 'config.checkpoints'
+
+    every: Annotated[int, '1 or more'] = 1000
+    keep: Annotated[int, '1 or more'] = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Nonfinite(Block):
+    """The block config.nonfinite.
+
+    Attributes:
+      skip: so many steps of a run whose loss or gradient norm is not finite are left out; one more
+        ends the run.
+    """
+
+    where: ClassVar[str] = 'config.nonfinite'
+
+    skip: Annotated[int, '0 or more'] = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Best(Block):
+    """The block config.best: what chooses the best checkpoint.
+
+    Attributes:
+      score: EVAL/TASK/SCORE, with the name of a task or 'mean'; '' takes the last step.
+      mode: whether more or less of it is better.
+      patience: evaluations without a better score after which a stage ends; 0 never ends it.
+    """
+
+    where: ClassVar[str] = 'config.best'
+
+    score: str
+    mode: Literal['max', 'min']
+    patience: Annotated[int, '0 or more']
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage(Block):
+    """A block of config.stages.
+
+    Attributes:
+      mixture: the mixture or task to train on.
+      split: of it.
+      num_steps: length of the stage.
+      optimizer: its block, see optimizer.py.
+      start_from: the checkpoint of the stage before that it starts from.
+    """
+
+    mixture: str
+    split: str
+    num_steps: Annotated[int, '1 or more, below 2**31']
+    optimizer: Mapping
+    start_from: Literal['last', 'best'] = 'last'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluation(Block):
+    """What a block of config.evals holds beside the options of its evaluator.
+
+    Attributes:
+      tasks: tasks or mixtures to score.
+      split: of them.
+      every: steps between two evaluations; 0 evaluates at the end.
+      optional: whether tasks without this split are left out.
+      type: of evaluator, see xlbench.evaluators; '' is the one of the objective.
+    """
+
+    tasks: Sequence[str]
+    split: str
+    every: Annotated[int, '0 or more']
+    optional: bool = False
+    type: str = ''
+
+
 def defaults() -> ConfigDict:
-    """What a run's config holds unless its file says otherwise.
+    """Returns what a run's config holds unless its file says otherwise.
 
     A file adds data, model, objective, batches, stages and evals, and says what differs.
     """
-    c = ConfigDict()
-    c.seed = 0
-    c.init_from = ''  # Fresh parameters; else a workdir, a folder or a name of the hub.
+    c = ConfigDict(dataclasses.asdict(Run()))
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
-    c.trainable = ('.*',)  # Patterns of names of parameters; all others stay as they are.
-    c.mesh = dict(data=-1, fsdp=1, tensor=1, sequence=1, replica=1)  # -1 takes what is left.
-    c.accumulate = 1  # Parts of a batch whose gradients are summed.
-    c.nonfinite = dict(skip=0)  # So many steps without a finite loss are left out.
-    c.best = dict(score='', mode='max', patience=0)  # EVAL/TASK/SCORE; '' takes the last step.
-    c.checkpoints = dict(every=1000, keep=2)
-    c.log_every = 100
-    c.baselines = ()
-    c.baseline_split = 'train'
+    c.best = dict(score='', mode='max', patience=0)
+    for key, block in (('mesh', Mesh), ('nonfinite', Nonfinite), ('checkpoints', Checkpoints)):
+        c[key] = dataclasses.asdict(block())
     return c
 
 
@@ -46,7 +233,7 @@ def check_arguments(signature: Signature, block: Mapping[str, Any], name: str) -
     for key in signature.types:
         if key in signature.needed and key not in block:
             raise UserError(f'{name} lacks {key!r}, which {signature.name} needs')
-    ranges.check_arguments(signature, block, name)
+    check_ranges(signature, block, name)
 
 
 def check_keys(block: Mapping[str, Any], allowed: Sequence[str], name: str) -> None:

@@ -5,6 +5,7 @@
   batch_size: Annotated[int, '1 to 2**24']
   row_multiple: Annotated[int, '1 to 2**24'] | None = None
   lengths: Mapping[str, Annotated[int, '1 to 2**20']]
+  schedule: Literal['constant', 'linear'] = 'linear'
 
 Annotations are read as they are written (xlbench/config/signatures.py), so that a config is checked
 before the modules are imported that its blocks are for. Types that are not named here take
@@ -12,11 +13,12 @@ anything.
 """
 
 import ast
+import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from xlbench import errors
 from xlbench.config import signatures
@@ -67,13 +69,28 @@ def _number(text: str) -> float:
 
 def plain(annotation: str) -> str:
     """An annotation without its ranges: "Annotated[int, '1 or more'] | None" -> 'int | None'."""
+    annotation = re.sub(r"Literal\['[^]]*\]", 'str', annotation)
     return re.sub(r"Annotated\[(\w+), '[^']*'\]", r'\1', annotation)
 
 
-def check_own(owner: Callable[..., Any], values: Mapping[str, Any], name: str = '') -> None:
-    """What a function or class of this package says of its own arguments, as `check_arguments`."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Block:
+    """A block of a config, whose fields' annotations say what values they take.
+
+    Attributes:
+      where: the block's name in messages, such as 'config.mesh'.
+    """
+
+    where: ClassVar[str] = ''
+
+    def __post_init__(self) -> None:
+        check_own(type(self), vars(self), self.where)
+
+
+def check_own(owner: type, values: Mapping[str, Any], name: str = '') -> None:
+    """Checks the fields of a dataclass of this package, as `check_arguments` does."""
     if owner.__module__.startswith('xlbench.'):
-        check_arguments(signatures.of(owner.__module__, owner.__name__), values, name)
+        check_arguments(signatures.of_class(owner), values, name)
 
 
 def check_arguments(signature: Signature, values: Mapping[str, Any], name: str) -> None:
@@ -126,6 +143,11 @@ def _check_parts(kind: str, inner: ast.expr, value: Any, where: str) -> None:
         _check(base, value, where)
         if value not in parse(words.value):
             raise _wrong(value, where, words.value)
+    elif kind == 'Literal':
+        allowed = [ast.literal_eval(node) for node in getattr(inner, 'elts', [inner])]
+        if not isinstance(value, str) or value not in allowed:
+            key = where.rpartition('.')[2]
+            raise errors.unknown(key if key == where else f'{key} in {where}', value, allowed)
     elif kind == 'Sequence':
         if not isinstance(value, list | tuple):
             raise _wrong(value, where, 'a tuple, as (A, B) or (A,)')

@@ -1,7 +1,7 @@
-"""What functions and classes take, read from their source: none of it is imported.
+"""The fields of the dataclasses that blocks of a config make, read from their source.
 
-A block of a config holds the arguments of one function. Most of those functions stand in modules
-that import jax, which takes seconds; a misspelt key is answered before.
+Many of them stand in modules that import jax, which takes seconds; a misspelt key is answered
+before, because nothing is imported.
 """
 
 import ast
@@ -16,13 +16,13 @@ import xlbench
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """The keyword arguments of a function, or of a class.
+    """What a block may hold.
 
     Attributes:
-      name: of the function or class.
-      types: {argument: its annotation as it is written, '' without one}.
-      needed: the arguments without a default.
-      open_ended: whether any other keyword is taken as well.
+      name: of the dataclass.
+      types: {field: its annotation as it is written}.
+      needed: the fields without a default.
+      open_ended: whether any other key is taken as well.
     """
 
     name: str
@@ -30,36 +30,34 @@ class Signature:
     needed: frozenset[str]
     open_ended: bool = False
 
-    def without(self, *names: str) -> 'Signature':
-        """The same, but for arguments that are given in another way."""
-        types = {name: kind for name, kind in self.types.items() if name not in names}
-        return dataclasses.replace(self, types=types, needed=self.needed - {*names})
+    def __or__(self, other: 'Signature') -> 'Signature':
+        """Both together, with the other's name."""
+        return Signature(other.name, {**self.types, **other.types}, self.needed | other.needed)
 
 
 @functools.cache
 def of(module: str, name: str) -> Signature:
-    """The signature of a function or class of this package.
+    """Returns the signature of a dataclass of this package.
 
     Example: of('xlbench.models.lora', 'Lora') ->
-      Signature('Lora', {'rank': 'int', 'alpha': 'float', ...}, frozenset())
+      Signature('Lora', {'rank': "Annotated[int, '0 to 2**16']", ...}, frozenset())
     """
     module, node = _definition(module, name)
-    if isinstance(node, ast.FunctionDef):
-        return _of_function(node, name)
-    init = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == '__init__']
-    if init:
-        return _of_function(init[0], name).without('self')
     types, needed = {}, set()
     for base in node.bases:
-        if _class_of(base) not in ('Protocol', 'Generic'):
-            inherited = of(*_place(module, _class_of(base)))
-            types |= inherited.types
-            needed |= inherited.needed
+        inherited = of(*_place(module, ast.unparse(base)))
+        types |= inherited.types
+        needed |= inherited.needed
     for field in node.body:
         if _is_field(field):
             types[field.target.id] = ast.unparse(field.annotation)
             needed = needed - {field.target.id} | ({field.target.id} if not field.value else set())
     return Signature(name, types, frozenset(needed))
+
+
+def of_class(block: type) -> Signature:
+    """Returns the signature of a dataclass of this package that is imported anyway."""
+    return of(block.__module__, block.__name__)
 
 
 @functools.cache
@@ -70,13 +68,13 @@ def catalog(package: str, ending: str = '') -> dict[str, str]:
       package: whose files are looked at.
       ending: of the classes' names: 'Evaluator' for GenerationEvaluator of generation.py.
     """
-    found = {}
+    classes = {}
     for file in sorted(_path(package).glob('*.py')):
         name = ''.join(word.capitalize() for word in file.stem.split('_')) + ending
         body = _source(f'{package}.{file.stem}').body
         if any(isinstance(node, ast.ClassDef) and node.name == name for node in body):
-            found[file.stem] = name
-    return found
+            classes[file.stem] = name
+    return classes
 
 
 @functools.cache
@@ -94,40 +92,13 @@ def attributes(module: str, name: str) -> dict[str, Any]:
     return values
 
 
-def table(module: str, name: str) -> dict[str, Signature]:
-    """The signatures of what a module's table names.
-
-    Example: table('xlbench.training.optimizers', 'OPTIMIZERS') -> {'adamw': Signature('adamw', ..
-    """
-    for node in _source(module).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            pairs = zip(node.value.keys, node.value.values, strict=True)
-            return {
-                ast.literal_eval(key): of(*_place(module, ast.unparse(value)))
-                for key, value in pairs
-            }
-    raise LookupError(f'{module} has no table {name}')
-
-
-def _of_function(node: ast.FunctionDef, name: str) -> Signature:
-    arguments = [*node.args.posonlyargs, *node.args.args]
-    plain = len(arguments) - len(node.args.defaults)
-    needed = {argument.arg for argument in arguments[:plain]}
-    for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        arguments.append(argument)
-        if default is None:
-            needed.add(argument.arg)
-    types = {a.arg: ast.unparse(a.annotation) if a.annotation else '' for a in arguments}
-    return Signature(name, types, frozenset(needed - {'self'}), node.args.kwarg is not None)
-
-
 def _class_of(base: ast.expr) -> str:
     """The name of a base class without its types: 'base.Evaluator' of base.Evaluator[T]."""
     return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
 
 
 def _is_field(node: ast.AST) -> bool:
-    """Whether it declares a field of a dataclass or a Protocol; a ClassVar is none."""
+    """Whether it declares a field of a dataclass; a ClassVar is none."""
     return (
         isinstance(node, ast.AnnAssign)
         and isinstance(node.target, ast.Name)
@@ -147,10 +118,10 @@ def _source(module: str) -> ast.Module:
     return ast.parse(file.read_text(encoding='utf-8'))
 
 
-def _definition(module: str, name: str) -> tuple[str, ast.FunctionDef | ast.ClassDef]:
-    """Where something is defined, which may be another module than the one that names it."""
+def _definition(module: str, name: str) -> tuple[str, ast.ClassDef]:
+    """Where a class is defined, which may be another module than the one that names it."""
     for node in _source(module).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+        if isinstance(node, ast.ClassDef) and node.name == name:
             return module, node
     origin = _place(module, name)
     if origin == (module, name):

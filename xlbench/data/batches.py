@@ -20,11 +20,13 @@ rows are fuller.
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import grain
 import numpy as np
 
+from xlbench.benchmarks.benchmark import Setting
+from xlbench.config.blocks import Batches
 from xlbench.data import features, mixing, packing as packing_lib
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
@@ -109,7 +111,6 @@ def _check_rates(prepared: Sequence[Prepared], rates: Sequence[float]) -> list[f
 
 
 _RANGES = {
-    'length_buckets': (1, 64),
     'widths': (1, 64),
     'seed': (0, 2**63 - 1),
     'prefetch': (0, 10_000),
@@ -172,26 +173,12 @@ class TrainBatches:
     Args:
       prepared: the tasks of a mixture.
       rates: how often an example of each is drawn, in any unit.
-      batch_size: rows over all processes (of the largest shape, if there are several).
-      lengths: dict(inputs=..., targets=...), widths in tokens; longer examples are trimmed.
-      packing: several examples share a row.
-      length_buckets: at most so many shapes of batches, each compiled once. They are chosen from
-        the lengths of the data, the same in every process.
-      equal_rows: with buckets, every batch has batch_size rows. By default batches of smaller
-        shapes have more, so that all have about equally many positions.
-      row_multiple: with buckets of unequal rows, the rows of every batch are a multiple of it: of
-        the devices that share a batch, times accumulation steps. It takes part in the order of
-        examples. Default: the largest divisor of batch_size up to an eighth of it.
       view: which of features.VIEWS the batches have: an objective's `view`.
-      one_task: every batch has examples of one task only, as often each as the rates say. The last
-        batch of each task in a window may have empty rows.
-      window: examples planned together; default: 64 batches' worth (of each task, if each has its
-        own), less for small data.
       seed: of the order.
       position: `position()` of an earlier feed; continues exactly there.
       process_index: which share of the rows is read here.
       process_count: shares.
-      prefetch: batches made ahead by a thread; 0 makes each when it is asked for.
+      **block: config.batches, see config.Batches.
 
     Attributes:
       shapes: (rows, inputs, targets) of every kind of batch, rows over all processes.
@@ -204,28 +191,23 @@ class TrainBatches:
         prepared: Sequence[Prepared],
         rates: Sequence[float],
         *,
-        batch_size: Annotated[int, '1 to 2**24'],
-        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
-        packing: bool = True,
-        length_buckets: Annotated[int, '1 to 2**10'] = 1,
-        equal_rows: bool = False,
-        row_multiple: Annotated[int, '1 to 2**24'] | None = None,
         view: str = 'generation',
-        one_task: bool = False,
-        window: Annotated[int, '1 to 2**30'] | None = None,
         seed: int,
         position: Mapping[str, int] | None = None,
         process_index: int = 0,
         process_count: int = 1,
-        prefetch: Annotated[int, '0 to 2**10'] = 8,
+        **block: Setting,
     ):
-        self._limits = _check_lengths(lengths)
+        options = Batches(**block)
+        batch_size, length_buckets = options.batch_size, options.length_buckets
+        row_multiple, one_task = options.row_multiple, options.one_task
+        self._limits = _check_lengths(options.lengths)
         self._conventions = _check_tasks(prepared)
-        self._features = check_view(view, prepared, packing)
+        self._features = check_view(view, prepared, options.packing)
         self._rates = _check_rates(prepared, rates)
         _check_processes(batch_size, process_index, process_count, 'batch_size')
-        _check_numbers(length_buckets=length_buckets, seed=seed, prefetch=prefetch)
-        if equal_rows:
+        _check_numbers(seed=seed)
+        if options.equal_rows:
             row_multiple = None
         elif length_buckets > 1:
             row_multiple = row_multiple or _default_row_multiple(batch_size)
@@ -240,14 +222,14 @@ class TrainBatches:
             Shape(*self._examples.lengths.max(0).tolist()),
             self._limits,
             batch_size=batch_size,
-            packing=packing,
+            packing=options.packing,
             length_buckets=length_buckets,
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
         groups = len(prepared) if one_task else 1
         self.window = mixing.window_size(
-            window, sample, self._layout, len(self._examples.lengths), groups
+            options.window, sample, self._layout, len(self._examples.lengths), groups
         )
         self.shapes = tuple(
             (rows, *shape)
@@ -263,7 +245,7 @@ class TrainBatches:
         )
         self._feed = self._fingerprint(seed, one_task)
         reader = _Reader(self._planner, self._build, self._check_position(position))
-        self._batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, prefetch)
+        self._batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, options.prefetch)
 
     def _fingerprint(self, seed: int, one_task: bool) -> int:
         """A number that differs if the order of examples may; not of the number of processes."""

@@ -1,8 +1,9 @@
 """Evaluators: what scores a model. A file a type; base.py says what an evaluator is.
 
 A block of config.evals names its type, `type='retrieval'`; without one it is the evaluator of the
-config's objective. A new type is a file, `calls.py` with the class `CallsEvaluator`. A user's own
-evaluator stands in their tasks/ folder, `type='tasks/calls.py:CallsEvaluator'`.
+config's objective. A new type is a file: `calls.py` with the class `CallsEvaluator`, and with the
+dataclass `Options` that says what its block holds. A user's own evaluator stands in their tasks/
+folder, `type='tasks/calls.py:CallsEvaluator'`.
 """
 
 import importlib

@@ -12,7 +12,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding as decoding_lib, errors
-from xlbench.config import ranges
+from xlbench.benchmarks.benchmark import Setting
+from xlbench.config.ranges import Block
 from xlbench.data import postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
@@ -26,6 +27,26 @@ Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Block):
+    """What a block of config.evals holds for this evaluator.
+
+    Attributes:
+      batch_size: rows over all processes.
+      lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
+      decode: False computes the loss alone.
+      decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it. Of
+        num_return texts a metric of several predictions gets all, any other the first.
+      num_examples: only the first so many of each task; 0 takes all.
+    """
+
+    batch_size: Annotated[int, '1 to 2**24']
+    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
+    decode: bool = True
+    decoding: Mapping[str, Json] | None = None
+    num_examples: Annotated[int, '0 or more'] = 0
+
+
 class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
     """Scores an encoder-decoder on prepared tasks; every example exactly once.
 
@@ -35,12 +56,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
       objective: gives the loss of each row.
       mesh: where it runs.
       tokenizer: turns predicted ids into text.
-      batch_size: rows over all processes.
-      lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
-      decode: False computes the loss alone.
-      decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it. Of
-        num_return texts a metric of several predictions gets all, any other the first.
-      num_examples: only the first so many of each task; 0 takes all.
+      **block: see `Options`.
     """
 
     views: ClassVar[tuple[str, ...]] = ('generation',)
@@ -53,27 +69,22 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         objective: Objective,
         mesh: Mesh,
         tokenizer: Tokenizer,
-        *,
-        batch_size: Annotated[int, '1 to 2**24'],
-        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
-        decode: bool = True,
-        decoding: Mapping[str, Json] | None = None,
-        num_examples: Annotated[int, '0 or more'] = 0,
+        **block: Setting,
     ):
-        ranges.check_own(GenerationEvaluator, locals())
+        asked = Options(**block)
         self._mesh = mesh
         self._tokenizer = tokenizer
-        self._decode = decode
+        self._decode = asked.decode
         self.tasks = base.tasks_of(
             prepared,
             'generation',
             mesh,
-            batch_size=batch_size,
-            lengths=lengths,
-            num_examples=num_examples,
+            batch_size=asked.batch_size,
+            lengths=asked.lengths,
+            num_examples=asked.num_examples,
         )
-        self._options = options(lengths, decoding)
-        if decode:
+        self._options = options(asked.lengths, asked.decoding)
+        if self._decode:
             for task in self.tasks:
                 base.check_metrics(task, self._options.num_return, _SCORES, True)
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))

@@ -5,6 +5,7 @@ between them; of a word that is not scored, because it did not fit or by its own
 metrics.tagging.CUT.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
@@ -14,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.config import ranges
+from xlbench.benchmarks.benchmark import Setting
+from xlbench.config.ranges import Block
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
@@ -28,6 +30,21 @@ Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Block):
+    """What a block of config.evals holds for this evaluator.
+
+    Attributes:
+      batch_size: rows over all processes.
+      lengths: most tokens of 'inputs'; longer examples are cut, and counted.
+      num_examples: only the first so many of each task; 0 takes all.
+    """
+
+    batch_size: Annotated[int, '1 to 2**24']
+    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
+    num_examples: Annotated[int, '0 or more'] = 0
+
+
 class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
     """Scores a classifier or a tagger on prepared tasks; every example exactly once.
 
@@ -37,9 +54,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
       objective: gives the loss and the labels of each row, and says which view the data has.
       mesh: where it runs.
       tokenizer: not needed: what is prepared has texts and ids.
-      batch_size: rows over all processes.
-      lengths: most tokens of 'inputs'; longer examples are cut, and counted.
-      num_examples: only the first so many of each task; 0 takes all.
+      **block: see `Options`.
     """
 
     views: ClassVar[tuple[str, ...]] = ('classification', 'tagging')
@@ -51,22 +66,19 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         objective: Objective,
         mesh: Mesh,
         tokenizer: Tokenizer | None,
-        *,
-        batch_size: Annotated[int, '1 to 2**24'],
-        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
-        num_examples: Annotated[int, '0 or more'] = 0,
+        **block: Setting,
     ):
-        ranges.check_own(LabelsEvaluator, locals())
+        options = Options(**block)
         del tokenizer
-        self._mesh, self._limit = mesh, lengths['inputs']
+        self._mesh, self._limit = mesh, options.lengths['inputs']
         self._of_words = features.VIEWS[objective.view].labels == 'word'
         self.tasks = base.tasks_of(
             prepared,
             objective.view,
             mesh,
-            batch_size=batch_size,
-            lengths=lengths,
-            num_examples=num_examples,
+            batch_size=options.batch_size,
+            lengths=options.lengths,
+            num_examples=options.num_examples,
         )
         for task in self.tasks:
             base.check_metrics(task, 1, _SCORES)

@@ -11,6 +11,7 @@ Two questions, the second where there is a response set:
 predictions.jsonl has `suggestions`, too.
 """
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, NamedTuple
@@ -19,7 +20,8 @@ import flax.linen as nn
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.config import ranges
+from xlbench.benchmarks.benchmark import Setting
+from xlbench.config.ranges import Block
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
@@ -42,6 +44,47 @@ _SCORES = (
 )  # fmt: skip
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Block):
+    """What a block of config.evals holds for this evaluator.
+
+    Attributes:
+      batch_size: texts that are encoded together, over all processes.
+      lengths: most tokens of 'inputs' (messages) and 'targets' (replies); longer ones are cut, and
+        counted.
+      responses: the split whose replies are each task's response set; '' for no set.
+      candidates: how many, the own reply included.
+      top_k: responses that suggestions are chosen from, one of each cluster.
+      num_suggestions: for each message.
+      lm_weight: of a response's log-likelihood; a response's score is scale * message . response +
+        lm_weight * log-likelihood.
+      consensus: 0 suggests the best of each cluster. Above 0 it is the temperature at which those
+        top_k are chosen that promise most together, see retrieval/mbr.py.
+      official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
+        of the others the last incomplete batch of 512.
+      num_examples: only the first so many of each task; 0 takes all.
+    """
+
+    batch_size: Annotated[int, '1 to 2**24']
+    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
+    responses: str = ''
+    candidates: Annotated[int, '2 to 2**20'] = 500
+    top_k: Annotated[int, '1 to 2**24'] = 15
+    num_suggestions: Annotated[int, '1 to 2**20'] = 3
+    lm_weight: float = 0.0
+    consensus: Annotated[float, '0 or more'] = 0.0
+    official_filter: bool = False
+    num_examples: Annotated[int, '0 or more'] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.num_suggestions <= self.top_k:
+            raise UserError(
+                f'num_suggestions is {self.num_suggestions} and top_k {self.top_k}; suggestions '
+                'are chosen among the top_k best, so that 1 <= num_suggestions <= top_k'
+            )
+
+
 class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     """Scores a dual encoder on prepared tasks; every example exactly once.
 
@@ -60,20 +103,8 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
       objective: has the `scale` of the scores.
       mesh: where it runs.
       tokenizer: not needed: what is prepared has texts and ids.
-      batch_size: texts that are encoded together, over all processes.
-      lengths: most tokens of 'inputs' (messages) and 'targets' (replies); longer ones are cut, and
-        counted.
       responses: for each task the preparation whose replies are its response set; None: no set.
-      candidates: how many, the own reply included.
-      top_k: responses that suggestions are chosen from, one of each cluster.
-      num_suggestions: for each message.
-      lm_weight: of a response's log-likelihood; a response's score is scale * message . response +
-        lm_weight * log-likelihood.
-      consensus: 0 suggests the best of each cluster. Above 0 it is the temperature at which those
-        top_k are chosen that promise most together, see retrieval/mbr.py.
-      official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
-        of the others the last incomplete batch of 512.
-      num_examples: only the first so many of each task; 0 takes all.
+      **block: see `Options`.
     """
 
     views: ClassVar[tuple[str, ...]] = ('retrieval',)
@@ -87,49 +118,43 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         mesh: Mesh,
         tokenizer: Tokenizer | None,
         *,
-        batch_size: Annotated[int, '1 to 2**24'],
-        lengths: Mapping[str, Annotated[int, '1 to 2**20']],
         responses: Sequence[Prepared] | None = None,
-        candidates: Annotated[int, '2 to 2**20'] = 500,
-        top_k: Annotated[int, '1 to 2**24'] = 15,
-        num_suggestions: Annotated[int, '1 to 2**20'] = 3,
-        lm_weight: float = 0.0,
-        consensus: Annotated[float, '0 or more'] = 0.0,
-        official_filter: bool = False,
-        num_examples: Annotated[int, '0 or more'] = 0,
+        **block: Setting,
     ):
-        ranges.check_own(RetrievalEvaluator, locals())
         del tokenizer
-        if not 1 <= num_suggestions <= top_k:
-            raise UserError(
-                f'num_suggestions is {num_suggestions} and top_k {top_k}; suggestions are chosen '
-                'among the top_k best, so that 1 <= num_suggestions <= top_k'
-            )
-        self._mesh, self._scale, self._consensus = mesh, objective.scale, consensus
-        self._top_k, self._num_suggestions, self._lm_weight = top_k, num_suggestions, lm_weight
+        options = self._options = Options(**block)
+        lengths = options.lengths
+        self._mesh, self._scale = mesh, objective.scale
         self._choosers: dict[tuple[str, str | None], Choose] = {}
         tasks = base.tasks_of(
             prepared,
             'retrieval',
             mesh,
-            batch_size=batch_size,
+            batch_size=options.batch_size,
             lengths=lengths,
-            num_examples=num_examples,
+            num_examples=options.num_examples,
         )
-        official = lengths if official_filter else None
+        official = lengths if options.official_filter else None
         self.tasks = [
-            RetrievalTask(task.prepared, task.batches, task.metrics, of_task, candidates, official)
+            RetrievalTask(
+                task.prepared,
+                task.batches,
+                task.metrics,
+                of_task,
+                options.candidates,
+                official,
+            )
             for task, of_task in zip(tasks, responses or [None] * len(tasks), strict=True)
         ]
         for task in self.tasks:
             if task.responses:
-                base.check_metrics(task, num_suggestions, _SCORES)
+                base.check_metrics(task, options.num_suggestions, _SCORES)
         self._left, self._right = (
             TextEncoder(
                 model,
                 mesh,
                 side,
-                batch_size=batch_size,
+                batch_size=options.batch_size,
                 max_length=lengths[name],
                 conventions=features.Conventions.of(prepared[0].manifest),
             )
@@ -145,7 +170,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     def _chooser(self, folder: str, lang: str | None) -> Choose:
         """Returns the chooser of a set; it is kept, because it may split all texts into words."""
         if (folder, lang) not in self._choosers:
-            self._choosers[folder, lang] = chooser(self._sets[folder], lang, self._consensus)
+            self._choosers[folder, lang] = chooser(
+                self._sets[folder], lang, self._options.consensus
+            )
         return self._choosers[folder, lang]
 
     @property
@@ -212,7 +239,9 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             {name: right_vectors[at] for name, at in zip(names, replies, strict=True)},
             {
                 folder: exact_search.index(
-                    right_vectors[at], self._lm_weight * self._sets[folder].lm_scores, self._mesh
+                    right_vectors[at],
+                    self._options.lm_weight * self._sets[folder].lm_scores,
+                    self._mesh,
                 )
                 for folder, at in sets.items()
             },
@@ -230,10 +259,10 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
           rows: of the task.
         """
         responses = self._sets[task.responses.folder]
-        top = exact_search.top_k(messages, index, min(self._top_k, len(responses)))
+        top = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
         choose = self._chooser(task.responses.folder, task.prepared.manifest['target_lang'])
         chosen = [
-            choose(ids, values, self._num_suggestions)
+            choose(ids, values, self._options.num_suggestions)
             for ids, values in zip(top.ids.tolist(), top.values, strict=True)
         ]
         rows.suggestions = [
@@ -261,10 +290,10 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             'decoding': {
                 'method': 'retrieval',
                 'responses': len(responses),
-                'top_k': self._top_k,
-                'num_suggestions': self._num_suggestions,
-                'lm_weight': self._lm_weight,
-                'consensus': self._consensus,
+                'top_k': self._options.top_k,
+                'num_suggestions': self._options.num_suggestions,
+                'lm_weight': self._options.lm_weight,
+                'consensus': self._options.consensus,
             },
             'responses': {
                 'task': task.responses.name,

@@ -72,7 +72,7 @@ class Notes:
                 raise UserError(f'{path}: lengths.{key} is not 1 or more')
         for key, signature in (
             ('objective', names.taken({'objective': notes.objective}, 'objective')),
-            ('decoding', signatures.of('xlbench.config.decoding', 'Options')),
+            ('decoding', signatures.of_class(Options)),
         ):
             config_lib.check_arguments(signature, getattr(notes, key), f'{path}: {key}')
         files.check_type(notes.tasks, dict[str, config_lib.RunTask], f'{path}: tasks')

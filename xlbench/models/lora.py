@@ -9,6 +9,7 @@ In a config: `c.lora = dict(rank=8, alpha=16.0)`. A fused kernel (q, k and v in 
 and a B for each of its parts.
 """
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -25,10 +26,11 @@ from xlbench.errors import UserError, unknown
 LEAVES = ('lora_a', 'lora_b', 'lora_scale')
 
 
+@dataclasses.dataclass(frozen=True)
 class Lora:
-    """Which kernels are adapted, and how.
+    """Which kernels are adapted, and how: the block config.lora.
 
-    Args:
+    Attributes:
       rank: columns of B and rows of A; 0 adapts nothing.
       alpha: the product counts alpha / rank.
       targets: regular expressions for whole names of kernels; by default all of attention
@@ -40,20 +42,19 @@ class Lora:
       UserError: a negative rank, or something that is no regular expression.
     """
 
-    def __init__(
-        self,
-        rank: Annotated[int, '0 to 2**16'] = 0,
-        alpha: Annotated[float, 'above 0'] = 16.0,
-        targets: Sequence[str] = ('.*attention/.*kernel',),
-        also_train: Sequence[str] = (),
-    ):
-        ranges.check_own(Lora, locals(), 'config.lora')
-        self.rank, self.alpha = rank, alpha
+    rank: Annotated[int, '0 to 2**16'] = 0
+    alpha: Annotated[float, 'above 0'] = 16.0
+    targets: Sequence[str] = ('.*attention/.*kernel',)
+    also_train: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        ranges.check_own(Lora, vars(self), 'config.lora')
         try:
-            self._targets = [re.compile(pattern) for pattern in targets]
-            self._also_train = [re.compile(pattern) for pattern in also_train]
+            for pattern in (*self.targets, *self.also_train):
+                re.compile(pattern)
         except re.error as error:
-            raise UserError(f'config.lora: {error} in {[*targets, *also_train]}') from error
+            patterns = [*self.targets, *self.also_train]
+            raise UserError(f'config.lora: {error} in {patterns}') from error
 
     def add(self, boxed_params: Any, rng: jax.Array) -> Any:
         """Fresh leaves beside every target.
@@ -69,7 +70,7 @@ class Lora:
             return boxed_params
         flat = dict(traverse_util.flatten_dict(boxed_params, sep='/'))
         kernels = [name for name in flat if name.rpartition('/')[2] == 'kernel']
-        chosen = _matching(kernels, self._targets, 'kernel pattern in config.lora.targets')
+        chosen = _matching(kernels, self.targets, 'kernel pattern in config.lora.targets')
         for index, name in enumerate(sorted(chosen)):
             value, axes = flat[name].value, flat[name].names
             *stack, out, features = value.shape
@@ -94,20 +95,20 @@ class Lora:
             return mask
         flat = traverse_util.flatten_dict(mask, sep='/')
         others = [name for name in flat if name.rpartition('/')[2] not in LEAVES]
-        trained = _matching(others, self._also_train, 'pattern in config.lora.also_train')
+        trained = _matching(others, self.also_train, 'pattern in config.lora.also_train')
         trained |= {name for name in flat if name.endswith(('/lora_a', '/lora_b'))}
         return traverse_util.unflatten_dict(
             {name: bool(value and name in trained) for name, value in flat.items()}, sep='/'
         )
 
 
-def _matching(names: Sequence[str], patterns: Sequence[re.Pattern], kind: str) -> set[str]:
+def _matching(names: Sequence[str], patterns: Sequence[str], kind: str) -> set[str]:
     """The names that match a pattern; every pattern has to match one."""
     found: set[str] = set()
     for pattern in patterns:
-        matched = {name for name in names if pattern.fullmatch(name)}
+        matched = {name for name in names if re.fullmatch(pattern, name)}
         if not matched:
-            raise unknown(kind, pattern.pattern, names)
+            raise unknown(kind, pattern, names)
         found |= matched
     return found
 

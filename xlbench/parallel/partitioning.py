@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -18,6 +18,7 @@ import numpy as np
 from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from xlbench.config import blocks
 from xlbench.errors import UserError
 
 # From the slowest network to the fastest: neighbours in the last axis exchange the most.
@@ -54,37 +55,23 @@ BATCH_SPEC = PartitionSpec(ROW_AXES)
 MIB = 1 << 20
 
 
-def make_mesh(
-    data: Annotated[int, '-1 or more'] = -1,
-    fsdp: Annotated[int, '-1 or more'] = 1,
-    tensor: Annotated[int, '-1 or more'] = 1,
-    sequence: Annotated[int, '-1 or more'] = 1,
-    replica: Annotated[int, '-1 or more'] = 1,
-    *,
-    devices: Sequence[Any] | None = None,
-) -> Mesh:
-    """The device mesh replica x data x fsdp x sequence x tensor.
+def make_mesh(*, devices: Sequence[jax.Device] | None = None, **asked_sizes: int) -> Mesh:
+    """Makes the device mesh replica x data x fsdp x sequence x tensor.
 
-    One of them may be -1: it takes the devices that are left. Where the devices form several
-    slices, between which the network is slow, the first axes lie across them: `replica`, then
-    `data`, then `fsdp`; what sequence and tensor exchange in every layer stays within a slice.
+    Where the devices form several slices, between which the network is slow, the first axes lie
+    across them: `replica`, then `data`, then `fsdp`; what sequence and tensor exchange in every
+    layer stays within a slice.
 
     Args:
-      data: copies of the model, each with its own rows of the batch.
-      fsdp: parts that parameters and optimizer state are cut into; rows of the batch as well.
-      tensor: parts that heads, feed-forward and vocabulary are cut into.
-      sequence: parts that every text is cut into, for long ones: of a layer's activations a device
-        holds its own positions, and only keys and values of all.
-      replica: copies as `data` makes them, outermost: one for each slice, so that the slow network
-        carries nothing but a step's gradients.
       devices: all of the machine's (and the other processes') devices by default.
+      **asked_sizes: the block config.mesh, see config.Mesh.
 
     Raises:
       UserError: the sizes do not multiply to the number of devices, or do not fit the slices.
     """
     devices = list(jax.devices() if devices is None else devices)
-    given = dict(replica=replica, data=data, fsdp=fsdp, sequence=sequence, tensor=tensor)
-    sizes = {axis: given[axis] for axis in MESH_AXES}
+    block = blocks.Mesh(**asked_sizes)
+    sizes = {axis: getattr(block, axis) for axis in MESH_AXES}
     asked = _in_words(sizes, ' x ', '=')
     open_axes = [name for name, size in sizes.items() if size == -1]
     fixed = math.prod(size for size in sizes.values() if size != -1)
@@ -349,9 +336,14 @@ _PEAK_FLOPS = {
 }
 
 
-def peak_flops(mesh: Mesh) -> float | None:
-    """bfloat16 FLOP/s of the whole mesh, or None where the device is not in the table."""
-    kind = mesh.devices.flat[0].device_kind
+def peak_flops(mesh: Mesh, kind: str = '') -> float | None:
+    """bfloat16 FLOP/s of the whole mesh, or None where the device is not in the table.
+
+    Args:
+      mesh: of devices.
+      kind: what jax calls them, where they stand in for others.
+    """
+    kind = kind or mesh.devices.flat[0].device_kind
     names = [name for name in _PEAK_FLOPS if kind.startswith(name)]
     return mesh.size * _PEAK_FLOPS[max(names, key=len)] if names else None
 

@@ -10,12 +10,15 @@ ahead of time and never run. No data, no vocabulary and no checkpoint is read.
   --topology=v5p:4x4x4  TPU chips (v4, v5e, v5p, v6e); needs the package libtpu, and no TPU
   --topology=2xv5p:4x4x4  two such slices, between which the network is slow (mesh axis replica)
   --topology=cpu:8      so many devices on this machine's CPU
+  --topology=h100:8     GPUs (a100, h100, h200): nothing is compiled; the hours of a run are
+                        estimated from the products of its steps
   --topology=local      the devices of this machine
   --vocab_size=N        where config.model.vocab_size is 0; default: the family's published size
   --num_labels=N        where config.model.num_labels is 0
   --memory=GIB          of a device, in GiB; default: as its maker says
   --tries=N             smaller settings to compile if the config does not fit (8; 0: none)
   --no_decode           plans the train step alone
+  --mfu=SHARE           of the peak of GPUs, at which a step's products run (0.4)
   --output=FILE         writes all figures as JSON
   --hlo=FOLDER          writes the compiled programs as text
 
@@ -30,9 +33,8 @@ import dataclasses
 import functools
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
-from typing import Any
 
 from xlbench import commands
 
@@ -47,22 +49,24 @@ from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import devices as topology_lib, messages as words, programs, study
 from xlbench.plan.devices import Device
+from xlbench.plan.figures import Plan, Result, Trial
 from xlbench.training import objectives
 
 FORMAT = 2  # Of the JSON file.
+Changes = dict[str, int | str]  # {key with dots: value}
 LANES = 128  # Columns of a TPU's tile.
 # Of the mesh, what other sizes are tried of; replica and sequence stay as they are.
 _TRIED_AXES = ('data', 'fsdp', 'tensor')
 
 
-def smaller(config: ConfigDict, num_devices: int) -> Iterator[dict[str, Any]]:
+def smaller(config: ConfigDict, num_devices: int) -> Iterator[Changes]:
     """What to change in a config that does not fit, in the order of the module's docstring."""
     asked = {axis: config.mesh.get(axis, 1) for axis in ('replica', 'sequence', *_TRIED_AXES)}
     asked['data'] = config.mesh.get('data', -1)
     left = num_devices // math.prod(size for size in asked.values() if size != -1)
     asked = {axis: left if size == -1 else size for axis, size in asked.items()}
     share = math.prod(asked[axis] for axis in _TRIED_AXES)
-    meshes: list[dict[str, Any]] = [{}]
+    meshes: list[Changes] = [{}]
     for tensor in (1, 2, 4, 8):
         mesh = dict(data=1, fsdp=share // tensor, tensor=tensor)
         if share % tensor == 0 and any(mesh[axis] != asked[axis] for axis in mesh):
@@ -87,7 +91,7 @@ def smaller(config: ConfigDict, num_devices: int) -> Iterator[dict[str, Any]]:
             yield mesh | {'model.remat': 'full', 'batches.batch_size': rows // parts}
 
 
-def changed(config: ConfigDict, changes: Mapping[str, Any]) -> ConfigDict:
+def changed(config: ConfigDict, changes: Changes) -> ConfigDict:
     """A copy of the config with these keys set; keys that it leaves to defaults are added."""
     copy = config.copy_and_resolve_references()
     with copy.unlocked():
@@ -97,16 +101,21 @@ def changed(config: ConfigDict, changes: Mapping[str, Any]) -> ConfigDict:
     return copy
 
 
-def flags(changes: Mapping[str, Any]) -> str:
+def flags(changes: Changes) -> str:
     """As the command line has them."""
     return ' '.join(f'--config.{key}={value}' for key, value in changes.items())
 
 
 def search(
-    config: ConfigDict, device: Device, make: Any, tries: int, *, with_decoding: bool
-) -> tuple[list[dict[str, Any]], dict[str, Any] | None, bool]:
+    config: ConfigDict,
+    device: Device,
+    make: Callable[[ConfigDict], programs.Job],
+    tries: int,
+    *,
+    with_decoding: bool,
+) -> tuple[list[Trial], Plan | None, bool]:
     """(what was tried, the plan of the first that fits or None, whether all of them were)."""
-    tried: list[dict[str, Any]] = []
+    tried: list[Trial] = []
     for changes in smaller(config, device.count):
         try:
             job = make(changed(config, changes))
@@ -139,7 +148,8 @@ def vocabulary(config: ConfigDict, given: int) -> tuple[int, str]:
         return given, '--vocab_size'
     if config.model.get('vocab_size'):
         return config.model.vocab_size, 'config.model.vocab_size'
-    block = {key: value for key, value in config.model.items() if key != 'vocab_size'}
+    left = ('vocab_size', 'num_labels')  # To the data.
+    block = {key: value for key, value in config.model.items() if key not in left}
     try:
         return models.config(**block).vocab_size, f'the published size of {block["family"]}'
     except UserError:
@@ -157,8 +167,9 @@ def make_plan(
     memory: float | None = None,
     tries: int = 8,
     with_decoding: bool = True,
+    mfu: float = 0.4,
     folder: str = '',
-) -> dict[str, Any]:
+) -> Result:
     """Everything that --output holds; see the module's docstring for the arguments.
 
     Raises:
@@ -175,7 +186,7 @@ def make_plan(
 
     job = make(config)
     notes = list(remarks(job, labels if 'num_labels' in config.model else None))
-    result = {
+    result: Result = {
         'format': FORMAT,
         'topology': topology,
         'device': dataclasses.asdict(device),
@@ -186,7 +197,13 @@ def make_plan(
         'versions': config_lib.facts()['versions'] | {'libtpu': _libtpu_version(topology)},
     }
     state = sum(job.state_bytes.values())
-    if device.capacity is not None and tries and state > device.capacity:
+    if topology_lib.is_gpu(topology):
+        plan = study.outline(job)
+        stand_ins = f' {devices[0].device_kind} devices'
+        plan['mesh_in_words'] = plan['mesh_in_words'].replace(stand_ins, f' {device.kind}')
+        hours = study.hours(plan, config, device, mfu)
+        result |= {'plan': plan, 'fits': None, 'state_bytes': job.state_bytes, 'hours': hours}
+    elif device.capacity is not None and tries and state > device.capacity:
         alone = words.amount(state)
         study.say(f'parameters and optimizer state alone take {alone}; the step is not compiled')
         result |= {'plan': None, 'fits': False, 'state_bytes': job.state_bytes}
@@ -267,6 +284,7 @@ def main(argv: Sequence[str]) -> int:
         memory=args.memory,
         tries=args.tries,
         with_decoding=not args.no_decode,
+        mfu=args.mfu,
         folder=args.hlo,
     )
     for line in words.lines_of(result):

@@ -10,7 +10,6 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 from jax.experimental import topologies
@@ -56,13 +55,15 @@ _CHIPS = {
     'NVIDIA H200': Chip(None, 4800e9, 450e9, None, 'NVIDIA H200 SXM data sheet'),
 }
 TPUS = ('v4', 'v5e', 'v5p', 'v6e')
+GPUS = {'a100': 'NVIDIA A100', 'h100': 'NVIDIA H100', 'h200': 'NVIDIA H200'}
 EXAMPLES = (
-    'v4:2x2x4', 'v5e:4x4', 'v5p:2x2x4', 'v5p:4x4x4', 'v6e:16x16', '2xv6e:16x16', 'cpu:8', 'local',
+    'v4:2x2x4', 'v5e:4x4', 'v5p:2x2x4', 'v5p:4x4x4', 'v6e:16x16', '2xv6e:16x16', 'h100:8', 'cpu:8',
+    'local',
 )  # fmt: skip
 _TPU = re.compile(rf'(?:(\d+)x)?((?:{"|".join(TPUS)}):(\d+x\d+(?:x\d+)?))')
 
 
-def devices_of(topology: str) -> Sequence[Any]:
+def devices_of(topology: str) -> Sequence[jax.Device]:
     """The devices of 'local', 'cpu:8', 'v5p:4x4x4', or two slices '2xv5p:4x4x4'.
 
     To be called before jax has touched a device; a CPU has as many as were asked for first.
@@ -77,14 +78,16 @@ def devices_of(topology: str) -> Sequence[Any]:
         return _cpu_devices(int(shape))
     if match := _TPU.fullmatch(topology):
         return _tpu_devices(match[2], int(match[1] or 1))
+    if is_gpu(topology):  # They stand in for GPUs: nothing is compiled for them.
+        return _cpu_devices(int(shape))
     hint = (
-        'A TPU is NAME:AxB or NAME:AxBxC of its chips, several slices 2xNAME:AxBxC, and a CPU '
-        'cpu:DEVICES'
+        'A TPU is NAME:AxB or NAME:AxBxC of its chips, several slices 2xNAME:AxBxC, GPUs are '
+        'NAME:GPUS, and a CPU is cpu:DEVICES'
     )
     raise errors.unknown('topology', topology, EXAMPLES, hint)
 
 
-def _cpu_devices(count: int) -> Sequence[Any]:
+def _cpu_devices(count: int) -> Sequence[jax.Device]:
     flag = r'--xla_force_host_platform_device_count=\S+'
     with contextlib.suppress(RuntimeError):  # Another part of this process has started jax.
         jax.config.update('jax_num_cpu_devices', count)
@@ -105,7 +108,13 @@ def is_tpu(topology: str) -> bool:
     return _TPU.fullmatch(topology) is not None
 
 
-def _tpu_devices(topology: str, slices: int) -> Sequence[Any]:
+def is_gpu(topology: str) -> bool:
+    """Whether it is GPUs by name, of which nothing is known but what their maker says."""
+    kind, _, number = topology.partition(':')
+    return kind in GPUS and number.isdecimal() and int(number) > 0
+
+
+def _tpu_devices(topology: str, slices: int) -> Sequence[jax.Device]:
     spec = importlib.util.find_spec('libtpu')
     if spec is None or spec.origin is None:
         raise UserError(
@@ -149,7 +158,7 @@ class Device:
     source: str
 
 
-def describe(devices: Sequence[Any], topology: str, memory: float | None) -> Device:
+def describe(devices: Sequence[jax.Device], topology: str, memory: float | None) -> Device:
     """What is known of the devices.
 
     Args:
@@ -158,14 +167,14 @@ def describe(devices: Sequence[Any], topology: str, memory: float | None) -> Dev
       memory: GiB that the user says a device has.
     """
     mesh = partitioning.make_mesh(devices=devices)
-    kind = devices[0].device_kind
+    kind = GPUS[topology.partition(':')[0]] if is_gpu(topology) else devices[0].device_kind
     names = [name for name in _CHIPS if kind.startswith(name)]
     chip = _CHIPS[max(names, key=len)] if names else None
     chips = len(devices)
     if match := _TPU.fullmatch(topology):
         chips = int(match[1] or 1) * math.prod(map(int, match[3].split('x')))
     part = chips / len(devices)  # libtpu describes a v4 chip as two devices.
-    peak = partitioning.peak_flops(mesh)
+    peak = partitioning.peak_flops(mesh, kind)
     capacity, source = None, 'not known'
     if memory:
         capacity, source = round(memory * GIB), '--memory'

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from xlbench.plan.figures import Estimate, Hours, Plan, Program, Result
 from xlbench.progress import duration, quantity
 
 GIB = 1 << 30
 MOST = 5  # lines of a kind
+Described = Mapping[str, int | float | str | None]  # A Device.
 
 
 def amount(size: float | None) -> str:
@@ -18,7 +19,7 @@ def amount(size: float | None) -> str:
     return f'{size / unit:.3g} {name}' if size < 100 * unit else f'{size / unit:.0f} {name}'
 
 
-def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
+def lines_of(result: Result) -> Iterator[str]:
     """The plan in words."""
     device = result['device']
     yield (
@@ -36,6 +37,8 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
             f'per device: parameters {amount(state["parameters"])}, optimizer state '
             f'{amount(state["optimizer_state"])}'
         )
+    if result.get('hours'):
+        yield from _hours_lines(result['hours'], result['plan'])
     fits = {True: 'it fits', False: 'it does NOT fit', None: 'whether it fits is not known'}
     yield fits[result['fits']]
     for entry in result['tried']:
@@ -56,7 +59,7 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
         yield f'none of those tried fits{more}'
 
 
-def _plan_lines(plan: Mapping[str, Any], device: Mapping[str, Any]) -> Iterator[str]:
+def _plan_lines(plan: Plan, device: Described) -> Iterator[str]:
     state = plan['device_bytes']
     yield f'mesh {plan["mesh_in_words"]}; {quantity(plan["parameters"])} parameters'
     yield (
@@ -72,8 +75,18 @@ def _plan_lines(plan: Mapping[str, Any], device: Mapping[str, Any]) -> Iterator[
         yield f'  and {len(lines) - MOST} smaller ones'
 
 
+def _hours_lines(hours: Hours, plan: Plan) -> Iterator[str]:
+    yield (
+        f"the model's own products of a step (three forward passes) "
+        f'{quantity(plan["model_flops"], "FLOP")}; nothing was compiled: at an MFU of '
+        f'{hours["mfu"]:.0%}, which is assumed, a step takes {1e3 * hours["step_seconds"]:.3g} ms'
+    )
+    for name, number in hours['stages'].items():
+        yield f'{name}: {duration(3600 * number)}; evaluations come on top'
+
+
 def _program_lines(
-    program: Mapping[str, Any], plan: Mapping[str, Any], device: Mapping[str, Any]
+    program: Program, plan: Plan, device: Described
 ) -> Iterator[str]:
     memory = program['memory']
     yield f'{program["name"]} (compiled in {duration(program["compile_seconds"])})'
@@ -139,7 +152,7 @@ def _cut(text: str, most: int = 70, *, end: bool = False) -> str:
     return f'...{text[-most:]}' if end else f'{text[:most]}...'
 
 
-def _estimate_lines(estimated: Mapping[str, Any]) -> Iterator[str]:
+def _estimate_lines(estimated: Estimate) -> Iterator[str]:
     mfu = estimated.get('mfu', {})
 
     def share(key: str) -> str:

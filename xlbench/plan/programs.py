@@ -6,11 +6,13 @@ Nothing of a Job exists but shapes with shardings; xlbench/plan/study.py compile
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
@@ -20,6 +22,13 @@ from xlbench.evaluators import generation
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.training import objectives, optimizers, train_step as train_step_lib
+from xlbench.training.objectives.contract import Objective
+from xlbench.trees import Mask, Params, Shapes, Shardings
+
+# Of a program, as shapes: first the state or the parameters, then the batch.
+Arguments: TypeAlias = tuple[
+    train_step_lib.TrainState | Shapes | dict[str, jax.ShapeDtypeStruct] | jax.ShapeDtypeStruct, ...
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +38,8 @@ class Job:
     config: ConfigDict
     mesh: Mesh
     model: nn.Module
-    objective: Any
-    mask: Any
+    objective: Objective
+    mask: Mask
     state: train_step_lib.TrainState
     batch: dict[str, jax.ShapeDtypeStruct]
     rng: jax.ShapeDtypeStruct
@@ -52,7 +61,9 @@ class Job:
         }
 
 
-def make_job(config: ConfigDict, devices: Sequence[Any], vocab_size: int, labels: int) -> Job:
+def make_job(
+    config: ConfigDict, devices: Sequence[jax.Device], vocab_size: int, labels: int
+) -> Job:
     """The first stage's step on these devices.
 
     Raises:
@@ -93,12 +104,12 @@ def batch_like(
     return {name: _row_array(mesh, value.shape, value.dtype) for name, value in empty.items()}
 
 
-def _row_array(mesh: Mesh, shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+def _row_array(mesh: Mesh, shape: tuple[int, ...], dtype: np.dtype) -> jax.ShapeDtypeStruct:
     sharding = partitioning.batch_sharding(mesh, shape)
     return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
 
 
-def _with(shapes: Any, shardings: Any) -> Any:
+def _with(shapes: Shapes, shardings: Shardings) -> Shapes:
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
         shapes,
@@ -106,7 +117,7 @@ def _with(shapes: Any, shardings: Any) -> Any:
     )
 
 
-def device_bytes(tree: Any) -> int:
+def device_bytes(tree: Shapes | Params) -> int:
     """What one device holds of a tree of arrays, or of shapes with shardings."""
     return sum(
         math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
@@ -114,14 +125,16 @@ def device_bytes(tree: Any) -> int:
     )
 
 
-def _optimizer(config: ConfigDict, stage: str) -> tuple[Any, Any]:
+def _optimizer(
+    config: ConfigDict, stage: str
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
     """(optimizer, its schedule) of a stage, as xlbench.train has them."""
     block = config.stages[stage]
     tx, schedule = optimizers.build(**block.optimizer, num_steps=block.num_steps)
     return (train_step_lib.skip_nonfinite(tx) if config.nonfinite.skip else tx), schedule
 
 
-def train_program(job: Job) -> tuple[Any, tuple[Any, ...]]:
+def train_program(job: Job) -> tuple[jax.stages.Wrapped, Arguments]:
     """(the train step as xlbench.train jits it, its arguments)."""
     tx, schedule = _optimizer(job.config, job.stage)
     step = train_step_lib.make_train_step(
@@ -130,7 +143,9 @@ def train_program(job: Job) -> tuple[Any, tuple[Any, ...]]:
     return train_step_lib.jitted(step, job.state), (job.state, job.batch, job.rng)
 
 
-def decode_program(job: Job, block: ConfigDict) -> tuple[Any, tuple[Any, ...], int]:
+def decode_program(
+    job: Job, block: ConfigDict
+) -> tuple[jax.stages.Wrapped, Arguments, int]:
     """(decoding as the evaluator jits it, its arguments, most tokens of a text)."""
     partitioning.check_batch_size(block.batch_size, job.mesh)
     partitioning.check_lengths(block.lengths, job.mesh)
@@ -141,7 +156,7 @@ def decode_program(job: Job, block: ConfigDict) -> tuple[Any, tuple[Any, ...], i
     if job.config.model.family == 'mbart':
         batch['forced_first'] = index  # The language of each text.
 
-    def decode(params: Any, batch: dict[str, jax.Array]) -> decoding.Decoded:
+    def decode(params: Params, batch: dict[str, jax.Array]) -> decoding.Decoded:
         first = batch.pop('forced_first', None)
         ids = dict(start_id=0, eos_id=1, pad_id=0)  # Which they are changes no shape.
         return decoding.decode(job.model, params, batch, options, **ids, forced_first=first)
@@ -153,9 +168,9 @@ def decoded_evals(config: ConfigDict) -> dict[str, ConfigDict]:
     """The evaluations that decode, one for each different shape."""
     if not objectives.build(**config.objective).writes_text:
         return {}
-    found = {}
+    shapes = {}
     for name, block in config.evals.items():
         if block.get('decode', True):
             shape = (block.batch_size, str(block.lengths), str(block.get('decoding')))
-            found.setdefault(shape, (name, block))
-    return dict(found.values())
+            shapes.setdefault(shape, (name, block))
+    return dict(shapes.values())

@@ -9,34 +9,28 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import jax
+from jax.extend.core import Jaxpr, JaxprEqn
+from ml_collections import ConfigDict
 
 from xlbench import files
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.plan import hlo, programs
 from xlbench.plan.devices import Device
+from xlbench.plan.figures import Array, Estimate, Exchange, Hours, Plan, Program, Refusal
 from xlbench.plan.programs import Job
 from xlbench.progress import Progress
+from xlbench.training.objectives.contract import Batch
+from xlbench.trees import Params
 
 LARGE = 16 << 20  # bytes; whole activations are named from this size on.
 
 
-def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> dict[str, Any]:
-    """All programs of a config on one mesh."""
-    state = job.state_bytes
-    result: dict[str, Any] = {
-        'mesh': dict(job.mesh.shape),
-        'mesh_in_words': partitioning.describe(job.mesh),
-        'parameters': sum(leaf.size for leaf in jax.tree.leaves(job.state.params)),
-        'trained_share': job.trained_share,
-        'device_bytes': state | {'batch': programs.device_bytes(job.batch)},
-        'model_flops': model_flops(job),
-        'held_whole': held_whole(job),
-        'programs': [],
-    }
+def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '') -> Plan:
+    """Compiles all programs of a config on one mesh."""
+    result = outline(job)
     jitted, args = programs.train_program(job)
     step = study('the train step', jitted, args, job, device, folder=folder)
     if device.peak:
@@ -54,7 +48,7 @@ def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '')
                 job,
                 device,
                 trips=length,
-                also=state['optimizer_state'],  # Training waits meanwhile.
+                also=job.state_bytes['optimizer_state'],  # Training waits meanwhile.
                 folder=folder,
             )
         )
@@ -63,17 +57,46 @@ def plan_job(job: Job, device: Device, *, with_decoding: bool, folder: str = '')
     return result
 
 
+def outline(job: Job) -> Plan:
+    """Counts what needs no compiler: parameters, state, the products of a step."""
+    return {
+        'mesh': dict(job.mesh.shape),
+        'mesh_in_words': partitioning.describe(job.mesh),
+        'parameters': sum(leaf.size for leaf in jax.tree.leaves(job.state.params)),
+        'trained_share': job.trained_share,
+        'device_bytes': job.state_bytes | {'batch': programs.device_bytes(job.batch)},
+        'model_flops': model_flops(job),
+        'held_whole': held_whole(job),
+        'programs': [],
+        'fits': None,
+    }
+
+
+def hours(plan: Plan, config: ConfigDict, device: Device, mfu: float) -> Hours:
+    """Returns how long each stage takes if a step's products run at a share of the peak.
+
+    Args:
+      plan: of the step.
+      config: says how many steps a stage has.
+      device: whose peak is known.
+      mfu: the share, model FLOP/s utilisation (arXiv:2204.02311, appendix B), above 0 up to 1.
+    """
+    seconds = plan['model_flops'] / (mfu * device.peak * device.count)
+    stages = {name: seconds * stage.num_steps / 3600 for name, stage in config.stages.items()}
+    return {'mfu': mfu, 'step_seconds': seconds, 'stages': stages}
+
+
 def study(
     name: str,
-    jitted: Any,
-    args: tuple[Any, ...],
+    jitted: jax.stages.Wrapped,
+    args: programs.Arguments,
     job: Job,
     device: Device,
     *,
     trips: int = 1,
     also: int = 0,
     folder: str = '',
-) -> dict[str, Any]:
+) -> Program:
     """Compiles a program and says all that is known of it.
 
     Args:
@@ -87,7 +110,7 @@ def study(
       folder: where its text is written; '' nowhere.
     """
     started = time.monotonic()
-    found: dict[str, Any] = {
+    found: Program = {
         'name': name,
         'shapes': {key: list(value.shape) for key, value in args[1].items()},
         'beside': also,
@@ -136,7 +159,7 @@ def study(
     return found
 
 
-def memory_of(compiled: Any, also: int) -> dict[str, int]:
+def memory_of(compiled: jax.stages.Compiled, also: int) -> dict[str, int]:
     """Bytes of one device: what the compiler says, and 'needed' together with `also`."""
     memory = compiled.memory_analysis()
     sizes = {
@@ -148,7 +171,7 @@ def memory_of(compiled: Any, also: int) -> dict[str, int]:
     return sizes | {'needed': sum(sizes.values()) - 2 * sizes['alias'] + also}
 
 
-def refused(message: str) -> dict[str, Any]:
+def refused(message: str) -> Refusal:
     """What libtpu says where a program is too large for it; bytes, as far as they are in there.
 
     Example: 'RESOURCE_EXHAUSTED: ... the total memory required for HLO temporaries (67.06G) exceeds
@@ -176,7 +199,7 @@ def refused(message: str) -> dict[str, Any]:
     return {'needed': None, 'limit': None, 'message': line[:300]}
 
 
-def matmul_flops(jaxpr: Any, trips: int = 1) -> int:
+def matmul_flops(jaxpr: Jaxpr, trips: int = 1) -> int:
     """Of all products of a program, over all devices; 2 for each multiplication and addition.
 
     Args:
@@ -203,7 +226,7 @@ def matmul_flops(jaxpr: Any, trips: int = 1) -> int:
     return total
 
 
-def whole_activations(jaxpr: Any) -> list[dict[str, Any]]:
+def whole_activations(jaxpr: Jaxpr) -> list[Array]:
     """Activations that a model names and every device holds whole, the large ones."""
     found = []
     for eqn in jaxpr.eqns:
@@ -220,7 +243,7 @@ def whole_activations(jaxpr: Any) -> list[dict[str, Any]]:
     return [dict(items) for items in dict.fromkeys(tuple(entry.items()) for entry in found)]
 
 
-def _inner(eqn: Any) -> Iterator[Any]:
+def _inner(eqn: JaxprEqn) -> Iterator[Jaxpr]:
     for value in eqn.params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
             if hasattr(item, 'jaxpr'):
@@ -241,7 +264,7 @@ def model_flops(job: Job) -> int:
     Where only a part is trained the step needs fewer.
     """
 
-    def loss(params: Any, batch: Any, rng: Any) -> Any:
+    def loss(params: Params, batch: Batch, rng: jax.Array) -> dict[str, jax.Array]:
         return job.objective.loss(job.model, params, batch, rng)
 
     with partitioning.activate(job.mesh):
@@ -249,9 +272,9 @@ def model_flops(job: Job) -> int:
     return 3 * matmul_flops(traced.jaxpr.jaxpr)
 
 
-def by_kind(collectives: Sequence[hlo.Collective]) -> list[dict[str, Any]]:
+def by_kind(collectives: Sequence[hlo.Collective]) -> list[Exchange]:
     """One row a kind and network: how many run, bytes they work on, bytes that a device sends."""
-    rows: dict[tuple, dict[str, Any]] = {}
+    rows: dict[tuple[str | bool | int, ...], Exchange] = {}
     for one in collectives:
         row = {'kind': one.kind, 'between_slices': one.between_slices}
         row = rows.setdefault(
@@ -263,11 +286,9 @@ def by_kind(collectives: Sequence[hlo.Collective]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: -row['bytes'])
 
 
-def largest_collectives(
-    collectives: Sequence[hlo.Collective], most: int = 5
-) -> list[dict[str, Any]]:
+def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) -> list[Exchange]:
     """What sends the most: one row for those that are alike in all layers."""
-    rows: dict[tuple, dict[str, Any]] = {}
+    rows: dict[tuple[str | bool | int, ...], Exchange] = {}
     for one in collectives:
         op = re.sub(r'_\d+\b', '_*', one.op)
         row = {
@@ -284,10 +305,10 @@ def largest_collectives(
 
 
 def estimate(
-    found: Mapping[str, Any], program: hlo.Program, costs: Mapping[str, float], device: Device
-) -> dict[str, Any]:
+    found: Program, program: hlo.Program, costs: Mapping[str, float], device: Device
+) -> Estimate:
     """Seconds of a run of the program: the compiler's, and ours from the makers' peaks."""
-    result: dict[str, Any] = {'compiler_seconds': None, 'compiler_source': 'not given'}
+    result: Estimate = {'compiler_seconds': None, 'compiler_source': 'not given'}
     if program.cycles:
         result['compiler_cycles'] = program.cycles
         if device.clock:
@@ -325,7 +346,7 @@ def estimate(
     return result
 
 
-def _seconds(estimated: Mapping[str, Any]) -> dict[str, float]:
+def _seconds(estimated: Estimate) -> dict[str, float]:
     roofline = estimated.get('roofline', {})
     least, most = estimated.get('with_links_seconds', (None, None))
     found = {

@@ -1,19 +1,17 @@
 """Optimizers and learning-rate schedules by name, and which parameters they touch.
 
-Every function here is a thin name over optax; a new optimizer is a new function and a line in
-OPTIMIZERS.
+Every optimizer here is a thin function over optax; a new one is a function, a line in _MAKERS, and
+the class of its block in config/optimizer.py.
 """
 
-import inspect
 import re
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from xlbench.config import ranges
+from xlbench.config import optimizer as blocks, ranges
 from xlbench.errors import UserError, unknown
 from xlbench.trees import Mask, Params, Shapes
 
@@ -22,57 +20,36 @@ _UNDECAYED = re.compile('(^|[/_])(bias|scale)$')
 
 
 def build(
-    name: str = 'adamw',
-    *,
-    learning_rate: Annotated[float, '0 or more'] = 1e-3,
-    schedule: str = 'linear',
-    warmup_steps: Annotated[float, '0 or more'] = 0,
-    num_steps: Annotated[int, '1 or more'],
-    final_fraction: Annotated[float, '0 to 1'] = 0.0,
-    decay_rate: Annotated[float, 'above 0, up to 1'] = 0.999,
-    decay_steps: Annotated[int, '1 or more'] = 5000,
-    clip_norm: Annotated[float, '0 or more'] = 0.0,
-    **options: float | str | bool | None,
+    name: str = 'adamw', *, num_steps: int, **options: float | bool | str | None
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
-    """The gradient transformation and the learning rate per step.
+    """Builds the gradient transformation and the learning rate per step.
 
     Args:
       name: 'adamw', 'adam', 'adafactor' or 'sgd'.
-      learning_rate: the peak, reached after the warm-up.
-      schedule: what follows the warm-up: 'constant', 'linear' or 'cosine' (both down to
-        final_fraction x learning_rate at num_steps), 'inverse_sqrt' (x sqrt(warmup / step)), or
-        'exponential' (x decay_rate for every decay_steps steps, little by little).
-      warmup_steps: steps of a linear rise from 0; below 1 it is a share of num_steps: 0.1 is a
-        tenth of them. It must not be longer than they are.
-      num_steps: the length of the stage in steps; a decay ends there.
-      final_fraction: what a linear or cosine decay leaves of the peak.
-      decay_rate: of 'exponential'; 0.999 in arXiv:2106.02017's code (microsoft/MRS train.sh).
-      decay_steps: of 'exponential'; 5000 there.
-      clip_norm: gradients are scaled down to this global norm; 0 leaves them.
-      **options: keyword arguments of the optimizer's own function below.
+      num_steps: the length of the stage in steps, 1 or more; a decay ends there.
+      **options: the other keys of the block, see config/optimizer.py.
 
     Returns:
       (tx, schedule): `schedule(step)` is what `tx` multiplies with at that step, from 0.
+
+    Raises:
+      UserError: no such optimizer, option or value, or a warm-up longer than num_steps.
     """
-    given = locals()
-    if name not in OPTIMIZERS:
-        raise unknown('optimizer', name, OPTIMIZERS)
-    ranges.check_own(build, given)
-    ranges.check_own(OPTIMIZERS[name], options)
-    warmup = count_warmup_steps(warmup_steps, num_steps)
+    block = blocks.make(name, **options)
+    ranges.check("Annotated[int, '1 or more']", num_steps, 'num_steps')
+    warmup = count_warmup_steps(block.warmup_steps, num_steps)
     rate = make_schedule(
-        schedule, learning_rate, warmup, num_steps, final_fraction, decay_rate, decay_steps
+        block.schedule,
+        block.learning_rate,
+        warmup,
+        num_steps,
+        block.final_fraction,
+        block.decay_rate,
+        block.decay_steps,
     )
-    specific, common = (
-        list(inspect.signature(function).parameters)[1:] for function in (OPTIMIZERS[name], build)
-    )
-    allowed = {*specific, *common} - {'num_steps', 'options'}
-    for key in options:
-        if key not in specific:
-            raise unknown(f'key of optimizer {name!r}', key, allowed)
-    tx = OPTIMIZERS[name](rate, **options)
-    if clip_norm:
-        tx = optax.chain(optax.clip_by_global_norm(clip_norm), tx)
+    tx = _MAKERS[type(block)](rate, block)
+    if block.clip_norm:
+        tx = optax.chain(optax.clip_by_global_norm(block.clip_norm), tx)
     return tx, rate
 
 
@@ -132,97 +109,45 @@ def make_schedule(
     )
 
 
-def adamw(
-    learning_rate: optax.Schedule,
-    *,
-    b1: Annotated[float, '0 or more, below 1'] = 0.9,
-    b2: Annotated[float, '0 or more, below 1'] = 0.999,
-    eps: Annotated[float, 'above 0'] = 1e-8,
-    weight_decay: Annotated[float, '0 or more'] = 0.01,
-    moments_dtype: str = 'float32',
-) -> optax.GradientTransformation:
-    """AdamW (arXiv:1711.05101); biases and the scales of norms are not decayed, see `decayed`.
-
-    With moments_dtype='bfloat16' the first moment is kept in it: 6 bytes of state for a parameter
-    in place of 8. It is added to in float32 and rounded after use. The second moment stays float32:
-    a step changes it by 1 - b2 of itself, 0.001, less than the last bit of a bfloat16.
-    """
-    dtype = _moments(moments_dtype)
+def _adamw(rate: optax.Schedule, block: blocks.AdamW) -> optax.GradientTransformation:
     return optax.adamw(
-        learning_rate, b1, b2, eps, mu_dtype=dtype, weight_decay=weight_decay, mask=decayed
+        rate,
+        block.b1,
+        block.b2,
+        block.eps,
+        mu_dtype=block.moments_dtype,
+        weight_decay=block.weight_decay,
+        mask=decayed,
     )
 
 
-def adam(
-    learning_rate: optax.Schedule,
-    *,
-    b1: Annotated[float, '0 or more, below 1'] = 0.9,
-    b2: Annotated[float, '0 or more, below 1'] = 0.999,
-    eps: Annotated[float, 'above 0'] = 1e-8,
-    moments_dtype: str = 'float32',
-) -> optax.GradientTransformation:
-    """Adam (arXiv:1412.6980); moments_dtype as for AdamW."""
-    return optax.adam(learning_rate, b1, b2, eps, mu_dtype=_moments(moments_dtype))
+def _adam(rate: optax.Schedule, block: blocks.Adam) -> optax.GradientTransformation:
+    return optax.adam(rate, block.b1, block.b2, block.eps, mu_dtype=block.moments_dtype)
 
 
-def adafactor(
-    learning_rate: optax.Schedule,
-    *,
-    decay_exponent: Annotated[float, 'above 0, up to 1'] = 0.8,
-    clipping_threshold: Annotated[float, 'above 0'] | None = 1.0,
-    multiply_by_parameter_scale: bool = True,
-    momentum: Annotated[float, '0 or more, below 1'] | None = None,
-    weight_decay_rate: Annotated[float, '0 or more, below 1'] | None = None,
-    min_dim_size_to_factor: Annotated[int, '1 or more'] = 128,
-    moments_dtype: str = 'float32',
-) -> optax.GradientTransformation:
-    """Adafactor (arXiv:1804.04235) as T5 uses it: relative steps, no momentum (arXiv:1910.10683).
-
-    A fused kernel (q, k and v in one array) shares one update clipping and one parameter scale;
-    its second moments are factored for each part alone.
-
-    moments_dtype is the type that the momentum is kept in, where there is one; it is added to in
-    float32. The second moments stay float32: a row and a column of each matrix, and all of a
-    vector or of a matrix with a side below min_dim_size_to_factor.
-
-    weight_decay_rate is what every step takes off a parameter, whatever the learning rate; biases
-    and the scales of norms keep theirs, see `decayed`.
-    """
-    dtype = _moments(moments_dtype)
-    if momentum is None and dtype != jnp.float32:
-        raise UserError(
-            f'moments_dtype={moments_dtype!r} is the type of the momentum, and this adafactor has '
-            'none; leave it out, or set momentum, for example to 0.9'
-        )
+def _adafactor(rate: optax.Schedule, block: blocks.Adafactor) -> optax.GradientTransformation:
+    # A fused kernel (q, k and v in one array) shares one update clipping and one parameter scale;
+    # its second moments are factored for each part alone.
     return optax.adafactor(
-        learning_rate,
-        min_dim_size_to_factor=min_dim_size_to_factor,
-        decay_rate=decay_exponent,
-        multiply_by_parameter_scale=multiply_by_parameter_scale,
-        clipping_threshold=clipping_threshold,
-        momentum=momentum,
-        dtype_momentum=dtype,
-        weight_decay_rate=weight_decay_rate,
+        rate,
+        min_dim_size_to_factor=block.min_dim_size_to_factor,
+        decay_rate=block.decay_exponent,
+        multiply_by_parameter_scale=block.multiply_by_parameter_scale,
+        clipping_threshold=block.clipping_threshold,
+        momentum=block.momentum,
+        dtype_momentum=jnp.dtype(block.moments_dtype),
+        weight_decay_rate=block.weight_decay_rate,
         weight_decay_mask=decayed,
     )
 
 
-def sgd(
-    learning_rate: optax.Schedule, *, momentum: Annotated[float, '0 or more, below 1'] = 0.0
-) -> optax.GradientTransformation:
-    """Gradient descent, for tests and for the textbook."""
-    return optax.sgd(learning_rate, momentum or None)
+def _sgd(rate: optax.Schedule, block: blocks.Sgd) -> optax.GradientTransformation:
+    return optax.sgd(rate, block.momentum or None)
 
 
-OPTIMIZERS = {'adamw': adamw, 'adam': adam, 'adafactor': adafactor, 'sgd': sgd}
-
-
-def _moments(name: str) -> jnp.dtype:
-    """The type of the first moments."""
-    allowed = ('float32', 'bfloat16')
-    if name not in allowed:
-        raise unknown('moments_dtype', name, allowed)
-    return jnp.dtype(name)
+_MAKERS: dict[type[blocks.Optimizer], Callable[..., optax.GradientTransformation]] = {
+    blocks.AdamW: _adamw, blocks.Adam: _adam, blocks.Adafactor: _adafactor, blocks.Sgd: _sgd
+}  # fmt: skip
 
 
 def decayed(params: Params | Shapes) -> Mask:

@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Annotated, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import flax.linen as nn
 import jax
@@ -13,7 +13,6 @@ import optax
 from flax import struct, traverse_util
 from jax.sharding import Mesh
 
-from xlbench.config import ranges
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.training.objectives.contract import Batch, Objective
@@ -98,16 +97,6 @@ class Skipping(NamedTuple):
 
     inner: optax.OptState
     skipped: jax.Array
-
-
-def check_nonfinite(*, skip: Annotated[int, '0 or more'] = 0) -> None:
-    """Raises UserError for a block that says nothing possible about steps that are not finite.
-
-    Args:
-      skip: so many steps of a run whose loss or gradient norm is not finite are left out; one more
-        ends the run.
-    """
-    ranges.check_own(check_nonfinite, dict(skip=skip), 'config.nonfinite')
 
 
 def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransformation:

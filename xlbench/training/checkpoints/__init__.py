@@ -14,7 +14,7 @@ from xlbench.training.checkpoints.folders import (
     read_progress,
     steps,
 )
-from xlbench.training.checkpoints.manager import Checkpoints, check_options
+from xlbench.training.checkpoints.manager import Checkpoints
 from xlbench.training.checkpoints.params import (
     load_params,
     param_shapes,
@@ -29,7 +29,6 @@ __all__ = [
     'DamagedCheckpoint',
     'Position',
     'Progress',
-    'check_options',
     'damage',
     'find_step',
     'load_params',

@@ -23,7 +23,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +32,7 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from xlbench import errors, files
-from xlbench.config import ranges
+from xlbench.config import blocks
 from xlbench.errors import UserError
 from xlbench.training.checkpoints import record, sums
 from xlbench.training.checkpoints.folders import (
@@ -53,13 +52,6 @@ _CLOSE_SECONDS = 5
 # Bytes. The devices that hold the same array write a part each; a part of less costs more than it
 # saves, as each is cut off in a program of its own while training waits.
 _SMALLEST_PART = 1 << 20
-def check_options(
-    *, every: Annotated[int, '1 or more'] = 1000, keep: Annotated[int, '1 or more'] = 2
-) -> None:
-    """Raises UserError for options that `Checkpoints` does not take."""
-    ranges.check_own(check_options, dict(every=every, keep=keep), 'config.checkpoints')
-
-
 @dataclasses.dataclass
 class _Kept(preservation_policy.PreservationPolicy):
     """Keeps the newest checkpoints, the best one, and that of each stage before.
@@ -104,7 +96,7 @@ class Checkpoints:
     """
 
     def __init__(self, workdir: str, *, every: int = 1000, keep: int = 2):
-        check_options(every=every, keep=keep)
+        blocks.Checkpoints(every=every, keep=keep)  # Checks them.
         _set_up_orbax()
         self.every = every
         self._workdir = workdir

@@ -1,7 +1,7 @@
 """Objectives of training, one file each; contract.py says what an objective is.
 
 A new objective is a file: `ranking.py` with the class `Ranking` is what the config
-objective=dict(name='ranking') trains for.
+objective=dict(name='ranking') trains for, and the dataclass `Options` in it is that block.
 """
 
 import importlib

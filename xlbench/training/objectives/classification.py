@@ -1,14 +1,28 @@
 """A label for each text, by maximum likelihood."""
 
+import dataclasses
 from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.config import ranges
+from xlbench.config.ranges import Block
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Block):
+    """The block config.objective.
+
+    Attributes:
+      label_smoothing: probability mass spread over all labels (arXiv:1512.00567).
+    """
+
+    where: ClassVar[str] = 'config.objective'
+
+    label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0
 
 
 class Classification:
@@ -17,7 +31,7 @@ class Classification:
     A model that knows several types of tokens is told which text of a pair a token is of.
 
     Args:
-      label_smoothing: probability mass spread over all labels (arXiv:1512.00567).
+      **options: see `Options`.
     """
 
     view: ClassVar[str] = 'classification'
@@ -28,9 +42,8 @@ class Classification:
     text_baselines: ClassVar[bool] = True
     weights: ClassVar[str] = 'row_weights'  # The feature that says which labels count.
 
-    def __init__(self, label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0):
-        ranges.check_own(Classification, locals(), 'config.objective')
-        self.label_smoothing = label_smoothing
+    def __init__(self, **options: float):
+        self.options = Options(**options)
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
@@ -45,9 +58,9 @@ class Classification:
     ) -> dict[str, jax.Array]:
         """Sums over the batch, float32: loss, accuracy, weight, tokens, ..."""
         logits, nats = self._nats(model, params, batch, rng)
-        if self.label_smoothing:
+        if smoothing := self.options.label_smoothing:
             everywhere = -jnp.mean(jax.nn.log_softmax(logits), axis=-1)
-            nats += self.label_smoothing * (everywhere - nats)
+            nats += smoothing * (everywhere - nats)
         weights, segments = batch[self.weights], batch['encoder_segment_ids']
         correct = jnp.argmax(logits, axis=-1) == batch['labels']
         return {

@@ -14,8 +14,9 @@ Batch = Mapping[str, jax.Array]
 class Objective(Protocol):
     """An objective, as the loop, the step, the evaluators and a plan know it.
 
-    The constructor's arguments are the block config.objective, beside its name. What a class says
-    of itself are literals: they are read from its source before jax is imported.
+    The constructor's arguments are the block config.objective, beside its name; the dataclass
+    `Options` of the same file says what they may be. What a class says of itself are literals: it
+    is read from the source, as the fields of `Options` are, before jax is imported.
 
     Attributes:
       view: which features of data.features.VIEWS its batches have.

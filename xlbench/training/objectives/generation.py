@@ -1,5 +1,6 @@
 """Encoder-decoder maximum likelihood of the targets."""
 
+import dataclasses
 import math
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -7,7 +8,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.config import ranges
+from xlbench.config.ranges import Block
 from xlbench.parallel import partitioning
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
@@ -48,13 +49,28 @@ def rows_of(x: jax.Array, shape: tuple[int, int], blocks: Blocks) -> jax.Array:
     return jnp.moveaxis(x, 1, 3).reshape(shape)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Block):
+    """The block config.objective.
+
+    Attributes:
+      label_smoothing: probability mass spread over the whole vocabulary (arXiv:1512.00567).
+      z_loss: weight of the squared log-partition, 1e-4 in T5X; keeps logits near normalised.
+      chunk_size: target tokens whose logits exist at once; None: as many as 0.5 GB hold.
+    """
+
+    where: ClassVar[str] = 'config.objective'
+
+    label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0
+    z_loss: Annotated[float, '0 or more'] = 0.0
+    chunk_size: Annotated[int, '1 to 2**30'] | None = None
+
+
 class Generation:
     """Encoder-decoder maximum likelihood of the targets, in nats per target token.
 
     Args:
-      label_smoothing: probability mass spread over the whole vocabulary (arXiv:1512.00567).
-      z_loss: weight of the squared log-partition, 1e-4 in T5X; keeps logits near normalised.
-      chunk_size: target tokens whose logits exist at once; None: as many as 0.5 GB hold.
+      **options: see `Options`.
     """
 
     view: ClassVar[str] = 'generation'
@@ -64,16 +80,8 @@ class Generation:
     accumulates: ClassVar[bool] = True
     text_baselines: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        label_smoothing: Annotated[float, '0 or more, below 1'] = 0.0,
-        z_loss: Annotated[float, '0 or more'] = 0.0,
-        chunk_size: Annotated[int, '1 to 2**30'] | None = None,
-    ):
-        ranges.check_own(Generation, locals(), 'config.objective')
-        self.label_smoothing = label_smoothing
-        self.z_loss = z_loss
-        self.chunk_size = chunk_size
+    def __init__(self, **options: float | None):
+        self.options = Options(**options)
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
@@ -95,9 +103,9 @@ class Generation:
             tokens_of(batch['decoder_target_tokens'], blocks),
             tokens_of(batch['decoder_loss_weights'], blocks),
             bias=bias,
-            label_smoothing=self.label_smoothing,
-            z_loss=self.z_loss,
-            chunk_size=self.chunk_size,
+            label_smoothing=self.options.label_smoothing,
+            z_loss=self.options.z_loss,
+            chunk_size=self.options.chunk_size,
             groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
         )
@@ -124,7 +132,7 @@ class Generation:
             embedding,
             tokens_of(batch['decoder_target_tokens'], blocks),
             bias=bias,
-            chunk_size=self.chunk_size,
+            chunk_size=self.options.chunk_size,
             groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
         )

@@ -1,17 +1,39 @@
 """A dual encoder that finds each message's reply among all replies of the batch."""
 
-from typing import Annotated, ClassVar
+import dataclasses
+from typing import Annotated, ClassVar, Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from xlbench.config import ranges
-from xlbench.errors import unknown
+from xlbench.config.ranges import Block
 from xlbench.parallel import partitioning
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
 from xlbench.trees import Params
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Block):
+    """The block config.objective.
+
+    Attributes:
+      loss: see losses.contrastive.
+      scale: what scores are multiplied with: 1 for vectors of any length as in arXiv:2106.02017,
+        20 to 100 for unit vectors.
+      mask_duplicates: a reply that equals the row's own is no negative.
+      chunk_rows: at most so many rows are encoded at a time, the devices together, and once more
+        in the backward pass (gradient caching, arXiv:2101.06983): memory then depends on it, and
+        no longer on the batch size. 0 encodes the batch at once.
+    """
+
+    where: ClassVar[str] = 'config.objective'
+
+    loss: Literal['sym_paper', 'sym_code', 'softmax', 'bidirectional'] = 'sym_paper'
+    scale: Annotated[float, 'above 0'] = 1.0
+    mask_duplicates: bool = False
+    chunk_rows: Annotated[int, '0 to 2**24'] = 0
 
 
 class Retrieval:
@@ -21,13 +43,7 @@ class Retrieval:
     exchange vectors, and each makes the scores of its own rows.
 
     Args:
-      loss: 'sym_paper', 'sym_code', 'softmax' or 'bidirectional', see losses.contrastive.
-      scale: what scores are multiplied with: 1 for vectors of any length as in arXiv:2106.02017,
-        20 to 100 for unit vectors.
-      mask_duplicates: a reply that equals the row's own is no negative.
-      chunk_rows: at most so many rows are encoded at a time, the devices together, and once more
-        in the backward pass (gradient caching, arXiv:2101.06983): memory then depends on it, and
-        no longer on the batch size. 0 encodes the batch at once.
+      **options: see `Options`.
     """
 
     view: ClassVar[str] = 'retrieval'
@@ -37,20 +53,9 @@ class Retrieval:
     accumulates: ClassVar[bool] = False  # The parts of a batch would not be each other's negatives.
     text_baselines: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        loss: str = 'sym_paper',
-        scale: Annotated[float, 'above 0'] = 1.0,
-        mask_duplicates: bool = False,
-        chunk_rows: Annotated[int, '0 to 2**24'] = 0,
-    ):
-        if loss not in losses.CONTRASTIVE:
-            raise unknown('loss in config.objective.loss', loss, losses.CONTRASTIVE)
-        ranges.check_own(Retrieval, locals(), 'config.objective')
-        self.loss_kind = loss
-        self.scale = scale
-        self.mask_duplicates = mask_duplicates
-        self.chunk_rows = chunk_rows
+    def __init__(self, **options: float | str):
+        self.options = Options(**options)
+        self.scale = self.options.scale  # Of whatever scores with the same model.
 
     def example_inputs(self) -> tuple[jax.Array, ...]:
         """Arguments of the smallest call that creates the model's parameters."""
@@ -70,10 +75,10 @@ class Retrieval:
             left,
             # The one exchange between devices: every device gets all replies' vectors.
             nn.with_logical_constraint(right, (None, None)),
-            kind=self.loss_kind,
+            kind=self.options.loss,
             scale=self.scale,
             weights=weights,
-            keys=batch['reply_key'] if self.mask_duplicates else None,
+            keys=batch['reply_key'] if self.options.mask_duplicates else None,
             groups=partitioning.active(*partitioning.ROW_AXES),
         )
         segments = [batch[f'{side}_encoder_segment_ids'] for side in ('left', 'right')]
@@ -120,5 +125,5 @@ class Retrieval:
     def _num_parts(self, rows: int) -> int:
         """The fewest parts of at most `chunk_rows` rows that every device has equally many of."""
         per_device = rows // partitioning.active(*partitioning.ROW_AXES)
-        fewest = -(-rows // self.chunk_rows) if self.chunk_rows else 1
+        fewest = -(-rows // most) if (most := self.options.chunk_rows) else 1
         return next((n for n in range(fewest, per_device) if per_device % n == 0), per_device)

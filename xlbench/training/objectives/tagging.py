@@ -2,14 +2,16 @@
 
 from typing import ClassVar
 
-from xlbench.training.objectives.classification import Classification
+from xlbench.training.objectives.classification import Classification, Options
+
+__all__ = ['Options', 'Tagging']
 
 
 class Tagging(Classification):
     """A tag for each word, at its last piece; in nats per word (arXiv:2012.15682).
 
     Args:
-      label_smoothing: probability mass spread over all tags.
+      **options: see `Options`.
     """
 
     view: ClassVar[str] = 'tagging'
