@@ -27,24 +27,28 @@ def test_lines(clock):
     progress = Progress('encoded', 71_819, 'replies')
     clock(3)
     assert progress.line() == 'encoded: 0 of 71,819 replies'
-    clock(2)  # The seconds before the first of them, in which programs compile, do not count.
+    progress.add(2_000)  # The seconds before, in which programs compile, count for no speed.
+    assert progress.line() == 'encoded: 2,000 of 71,819 replies'
+    clock(2)
     progress.add(12_000)
-    assert progress.line() == 'encoded: 12,000 of 71,819 replies, 6,000/s, 10.0s left'
-    progress.add(59_819)
-    assert progress.line() == 'encoded: 71,819 of 71,819 replies, 35,910/s, 0.0s left'
+    assert progress.line() == 'encoded: 14,000 of 71,819 replies, 6,000/s, 9.6s left'
+    progress.add(57_819)
+    assert progress.line() == 'encoded: 71,819 of 71,819 replies, 34,910/s, 0.0s left'
 
 
 def test_lines_of_bytes_of_what_has_no_end_and_of_time_alone(clock):
     progress = Progress('scan', 6_000_000_000, 'B')
     progress.skip(200_000_000)  # By an earlier run.
+    progress.done = 300_000_000
+    assert progress.line() == 'scan: 300MB of 6GB'
     clock(25)
-    progress.done = 1_200_000_000
-    assert progress.line() == 'scan: 1.2GB of 6GB, 40MB/s, 2m00s left'
-    count = iter((0, 5))
+    progress.done = 1_300_000_000
+    assert progress.line() == 'scan: 1.3GB of 6GB, 40MB/s, 1m58s left'
+    count = iter((1, 6))
     progress = Progress('answered', unit='texts', count=lambda: next(count), more=lambda: ', more')
-    assert progress.line() == 'answered: 0 texts, more'
+    assert progress.line() == 'answered: 1 texts, more'
     clock(2)
-    assert progress.line() == 'answered: 5 texts, 2.5/s, more'
+    assert progress.line() == 'answered: 6 texts, 2.5/s, more'
     progress = Progress('compiling')
     clock(90)
     assert progress.line() == 'compiling: 1m30s so far'
@@ -72,8 +76,8 @@ def test_a_log_file_gets_a_line_when_more_was_done(monkeypatch, capsys):
     monkeypatch.setattr(progress_lib, '_TICK', 0.001)
     monkeypatch.setattr(progress_lib, 'EVERY', 0.01)
     monkeypatch.setattr(sys, 'stderr', io.StringIO())
-    said = said_within(Progress('read', 9, '[texts]'), sys.stderr, 'left\n')
-    assert said.count('\n') == 1 and said.startswith('read: 3 of 9 [texts], ')
+    said = said_within(Progress('read', 9, '[texts]'), sys.stderr, '\n')
+    assert said.count('\n') == 1 and said == 'read: 3 of 9 [texts]\n'
     assert capsys.readouterr().out == 'a result\nanother\n'
 
 

@@ -132,15 +132,17 @@ def main(argv: Sequence[str]) -> int:
     progress = Progress('answered', unit='texts', more=asked.programs, live=live)
     try:
         advice = f'take a smaller --batch_size (now {args.batch_size:,}) or --num_beams'
-        with memory.advising(advice), _opened(args.output) as write, progress:
-            for answer in asked.stream(inputs):
-                progress.add()
-                write(show(progress.done, inputs.records.popleft(), answer).encode())
-        _say(progress.line())
-        if model.num_cut:
-            _say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
-        if inputs.error:
-            raise inputs.error
+        with memory.advising(advice), _opened(args.output) as write:
+            with progress:
+                for answer in asked.stream(inputs):
+                    progress.add()
+                    write(show(progress.done, inputs.records.popleft(), answer).encode())
+            speed = progress.done / max(progress.seconds, 1e-9)
+            _say(f'{progress.done} texts, {speed:.1f} texts/s{asked.programs()}')
+            if model.num_cut:
+                _say(f'{model.num_cut} of {progress.done} inputs {model.what_is_cut}')
+            if inputs.error:
+                raise inputs.error
     except BrokenPipeError:  # Whoever reads the answers has enough; nothing is left to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

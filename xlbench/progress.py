@@ -65,7 +65,9 @@ class Progress:
         self._bar: tuple[rich.progress.Progress, rich.progress.TaskID] | None = None
         self._begun = self._said = time.monotonic()
         self._last = 0  # Done when a plain line was said.
-        self._before: int | None = None  # Done when the clock was started; None: it was not yet.
+        self._skipped = 0
+        # How much was done, and when, as it was seen first: what comes before counts for no speed.
+        self._first: tuple[int, float] | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name='progress', daemon=True)
 
@@ -75,7 +77,12 @@ class Progress:
 
     def skip(self, count: int) -> None:
         """So much was done before, and counts for no speed."""
-        self.done = self._before = count
+        self.done = self._skipped = count
+
+    @property
+    def seconds(self) -> float:
+        """Since the `with` block was entered."""
+        return time.monotonic() - self._begun
 
     def __enter__(self) -> Self:
         self._begun = self._said = time.monotonic()
@@ -98,17 +105,15 @@ class Progress:
         now = time.monotonic()
         self.done = self.done if self._count is None else self._count()
         if not self._unit:
-            return f'{self._what}: {duration(now - self._begun)} so far{self._more()}'
-        if self._before is None and self.done:
-            self._before = 0
-        elif self._before is None:  # The speed leaves out what comes before the first of them.
-            self._begun = now
-        speed = (self.done - (self._before or 0)) / max(now - self._begun, 1e-9)
+            return f'{self._what}: {duration(self.seconds)} so far{self._more()}'
+        if self._first is None and self.done > self._skipped:
+            self._first = self.done, now
         parts = [f'{self._what}: {self._number(self.done)}']
         if self.total:
             parts[0] += f' of {self._number(self.total)}'
         parts[0] += '' if self._unit == 'B' else f' {self._unit}'
-        if self.done:
+        if self._first and self.done > self._first[0]:
+            speed = (self.done - self._first[0]) / max(now - self._first[1], 1e-9)
             parts.append(f'{self._number(speed)}/s')
             if self.total:
                 parts.append(f'{duration(max(self.total - self.done, 0) / speed)} left')
