@@ -115,7 +115,7 @@ def _check(flags: argparse.Namespace) -> int:
 
 
 def _table(buckets: Sequence[Bucket], wrong: Sequence[Problem]) -> str:
-    """Of each task and K: buckets, examples, and buckets with each kind of problem."""
+    """Counts buckets, examples, and buckets with each kind of problem, by task and K."""
     having = {(problem.bucket, problem.kind) for problem in wrong}
     wrong_buckets = {problem.bucket for problem in wrong}
     groups = collections.defaultdict(list)

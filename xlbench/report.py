@@ -48,7 +48,7 @@ _CSV_FIELDS = (
 
 
 def markdown(sections: Sequence[Section]) -> str:
-    """All tables as Markdown."""
+    """Sets all tables as Markdown."""
     parts = [f'<!-- {_MARK} -->', '# Results']
     for section in sections:
         title, split = map(render.markdown_text, (section.title, section.split))
@@ -78,7 +78,7 @@ def comma_separated(sections: Sequence[Section]) -> str:
 
 
 def latex(sections: Sequence[Section]) -> str:
-    """All tables for a paper; needs \\usepackage{booktabs}."""
+    """Sets all tables for a paper; needs \\usepackage{booktabs}."""
     parts = []
     for section in sections:
         parts += map(latex_lib.table, layout.tables(section))

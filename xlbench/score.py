@@ -54,7 +54,7 @@ _TEXT_METRICS = ('multilingual_rouge', 'sacrebleu', 'chrf', 'distinct')
 
 
 class _Asked(NamedTuple):
-    """What is scored, and how.
+    """The examples that are scored, and how.
 
     Attributes:
       task: its name.
@@ -131,7 +131,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _about_targets(asked: _Asked) -> str:
-    """That all references are alike, if they are."""
+    """Warns where all references are alike."""
     from xlbench.metrics import pairs, tagging
 
     targets = asked.references.targets

@@ -35,7 +35,7 @@ _MAX_CREATED = 253_402_300_800  # The year 10000, in seconds.
 
 
 class Comment(NamedTuple):
-    """What is kept of a comment.
+    """The parts of a comment that are kept.
 
     Attributes:
       id: base 36, without the t1_ of its kind.
@@ -122,7 +122,7 @@ def clean(text: str) -> str:
 
 
 def _why(line: bytes) -> str:
-    """What is wrong with a line that is not JSON to a strict parser."""
+    """Says what is wrong with a line that is not JSON to a strict parser."""
     try:
         json.loads(line.decode())
     except UnicodeDecodeError:

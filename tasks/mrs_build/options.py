@@ -49,7 +49,7 @@ class Options:
 
     @property
     def toxicity_filter(self) -> splits.Filter:
-        """What is too toxic."""
+        """The filter of what is too toxic."""
         return splits.Filter(
             self.toxicity,
             self.max_toxicity,
@@ -64,7 +64,7 @@ class Options:
 
     @functools.cached_property
     def num_partitions(self) -> int:
-        """As given, or by the size of the dumps."""
+        """The number of partitions: as given, or by the size of the dumps."""
         by_size = sum(self.sizes.values()) // _PARTITION
         return self.partitions or min(max(by_size, _MIN_PARTITIONS), _MAX_PARTITIONS)
 
@@ -78,7 +78,7 @@ STEPS = {
 
 
 def settings(options: Options) -> Settings:
-    """What decides about the files of each step, by the names of flags.
+    """The settings that decide about the files of each step, by the names of flags.
 
     Neither folders nor the order of dumps nor the number of workers are among it.
     """

@@ -29,12 +29,12 @@ class Pair(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What languages and toxicity are found by."""
+        """The text that languages and toxicity are found by."""
         return f'{self.message} {self.reply}'
 
     @property
     def year(self) -> int:
-        """Of the reply, UTC."""
+        """The year of the reply, UTC."""
         return time.gmtime(int(self.created)).tm_year
 
 

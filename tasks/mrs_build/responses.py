@@ -30,7 +30,7 @@ class Response(NamedTuple):
 
 
 def cluster_key(text: str) -> str:
-    """Equal for texts that differ in case, width and punctuation only.
+    """Reduces a text so that those that differ in case, width and punctuation only are equal.
 
     Signs alone stand for themselves: ':)' is not ':('.
 

@@ -19,7 +19,7 @@ from xlbench.tasks.mrs_build.options import Options, dump_name
 
 
 class Reading(msgspec.Struct):
-    """How reading a dump to its end went.
+    """The result of reading a dump to its end.
 
     Attributes:
       blocks: that it was cut into.
@@ -58,7 +58,7 @@ class Dump:
 
     @functools.cached_property
     def read(self) -> 'Reading':
-        """How reading it to its end went."""
+        """The result of reading it to its end."""
         return files.read_json(self._read, Reading)
 
     @property
@@ -80,7 +80,7 @@ class Dump:
         files.write(self._read, json.dumps(reading))
 
     def counts(self) -> collections.Counter[str]:
-        """Of all its blocks."""
+        """The counts of all its blocks."""
         return shards.total(self.shards())
 
     def check(self, max_bad: float) -> None:

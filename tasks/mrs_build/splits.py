@@ -45,7 +45,7 @@ def num_tokens(text: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-    """What is too toxic (arXiv:2106.02017, section 2.2).
+    """The filter of what is too toxic (arXiv:2106.02017, section 2.2).
 
     Attributes:
       spec: of plugins.scorer; '' drops nothing.
@@ -68,7 +68,7 @@ class Filter:
         strict: Sequence[bool],
         counts: collections.Counter[str],
     ) -> list[bool]:
-        """Which texts are kept.
+        """Says which texts are kept.
 
         Args:
           keys: of the texts, in a file of scores.
@@ -96,7 +96,7 @@ class Filter:
 
 
 def keys(languages: Sequence[str]) -> list[str]:
-    """What a shard holds, by its keys: SPLIT/LANG, and replies/LANG."""
+    """The keys of a shard: SPLIT/LANG, and replies/LANG."""
     return [f'{part}/{lang}' for part in (*SPLITS, 'replies') for lang in languages]
 
 

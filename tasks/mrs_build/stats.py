@@ -12,7 +12,7 @@ _COLUMNS = ('language', *splits.SPLITS, 'tokens', 'responses', 'translated', 'du
 
 
 class DumpStats(TypedDict):
-    """Of one dump: its lines, those that are no comments by reason, and what damaged its end."""
+    """One dump: its lines, those that are no comments by reason, and what damaged its end."""
 
     name: str
     lines: int
@@ -51,7 +51,7 @@ LanguageStats = TypedDict(
 
 
 class Stats(TypedDict):
-    """All that is counted, and the settings of the build."""
+    """The counts of a build, and its settings."""
 
     settings: Settings
     dumps: list[DumpStats]

@@ -197,7 +197,7 @@ class Adapter:
         return np.int32(np.min((last - done[:, 0])[running]))
 
     def _results(self, ended: Sequence[_Ended], data: LaneData) -> Iterator[Result]:
-        """What became of lanes, from the device's report of each."""
+        """Reads the results of lanes from the device's report of each."""
         for lane, report, predicted, slot, params in ended:
             epochs = int(report[1])
             right, of = report[3:].reshape(-1, 2)[:epochs].T
@@ -263,7 +263,7 @@ class Adapter:
     # --------------------------------------------------------------------------------------- data
 
     def _data(self, shots: int) -> LaneData:
-        """What lanes of so many shots read; that of the last number asked for is kept."""
+        """The data of lanes of so many shots; that of the last number asked for is kept."""
         if self._data_of[0] != shots:
             self._data_of = (0, None)  # The last one's memory is free now.
             dev, flat, rest = self._corpus.dev(shots), dict(self._trained), ()

@@ -34,7 +34,7 @@ _ROWS = 64  # Rows of embedding tables come in multiples of it: few programs.
 
 
 def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[str, str]]:
-    """What `Corpus.open` reads: pairs of task and split, as prepared.ensure takes them.
+    """Lists the pairs of task and split that `Corpus.open` reads.
 
     Args:
         task: Of the benchmark, or a user's own; see topics.py.
@@ -58,7 +58,7 @@ def needed(task: str, lang: str, shots: Sequence[int], dev: str) -> list[tuple[s
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What is taken of a task in one language, and in which form.
+    """Options of a corpus: what is taken of a task in one language.
 
     Attributes:
         shots: Numbers of shots, K.
@@ -143,7 +143,7 @@ class Corpus:
 
     @property
     def about_test(self) -> str:
-        """That the labels of the test set seem to be placeholders, as a line; else ''."""
+        """A line that warns of placeholders in place of the test set's labels; else ''."""
         records = self._records['test']
         seen = np.unique(np.concatenate([record['targets'] for record in records] or [[]]))
         labels = [self.labels[int(number)] for number in seen]
@@ -174,12 +174,13 @@ class Corpus:
         return self._ids_of[shots]
 
     def bucket_arrays(self, shots: int, packed: bool = False) -> dict[str, np.ndarray]:
-        """All buckets of a number of shots: {feature: [buckets, N, ...]}, 'examples': [buckets].
+        """Stacks all buckets of a number of shots.
 
-        N is the number of rows of the largest bucket, and rows are as wide as the longest example:
-        masks of dropout depend on shapes, so that these are of all buckets that there are,
-        whichever are asked for. A row holds an example, or several if `packed`, see `pack_rows`.
-        Rows without one are empty, with weight 0.
+        The arrays are {feature: [buckets, N, ...], 'examples': [buckets]}. N is the number of rows
+        of the largest bucket, and rows are as wide as the longest example: masks of dropout depend
+        on shapes, so that these are of all buckets that there are, whichever are asked for. A row
+        holds an example, or several if `packed`, see `pack_rows`. Rows without one are empty, with
+        weight 0.
         """
         records = self._records[f'shots_{shots}']
         each = self._by_bucket(shots)
@@ -210,7 +211,7 @@ class Corpus:
         return [len(each.get(number, ())) for number in range(self.num_buckets(shots))]
 
     def dev(self, shots: int) -> eval_sets.EvalSet | None:
-        """What an adaptation with so many shots is stopped by; None for 'none'."""
+        """The dev set that stops adaptations with so many shots; None for 'none'."""
         records, numbers = self._dev_records(shots)
         return self._eval_set(records, numbers) if records else None
 
@@ -253,7 +254,7 @@ class Corpus:
         return len(self._records['test'])
 
     def _check_buckets(self, split: prepared.Prepared) -> None:
-        """Every bucket asked for has examples, or is known to be empty."""
+        """Checks that every bucket asked for has examples, or is known to be empty."""
         there = {int(record['bucket']) for record in self._records[split.split]}
         missing = [number for number in self._options.buckets if number not in there]
         count = len(there) + _num_empty(split)

@@ -109,7 +109,7 @@ def build(
 
 
 def compacted(arrays: Mapping[str, np.ndarray], compact: np.ndarray) -> dict[str, np.ndarray]:
-    """The same features with other numbers of tokens: `compact` [vocabulary] has them."""
+    """Renumbers the tokens of features: `compact` [vocabulary] has their new numbers."""
     name = 'encoder_input_tokens'
     return {**arrays, name: compact[arrays[name]]}
 

@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 256
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """What is behind a model's encoder, called as objectives call models: states are its tokens.
+    """A head behind an encoder, called as objectives call models: states are its tokens.
 
     Attributes:
       model: of models.heads.
@@ -171,7 +171,7 @@ class FrozenEncoder:
         return np.array(self._hidden(self.params, self._rows(batch)))
 
     def _pooled(self, states: np.ndarray) -> np.ndarray:
-        """What the pooler makes of hidden states [..., emb_dim]."""
+        """Pools hidden states [..., emb_dim]."""
         flat = self._pool(self.params, states.reshape(-1, states.shape[-1]))
         return np.array(flat).reshape(states.shape)
 
@@ -183,7 +183,7 @@ class FrozenEncoder:
 
 
 def digest(examples: EvalSet) -> str:
-    """Equal for equal EvalSets: the development set is often the same for all numbers of shots."""
+    """Hashes an EvalSet: the development set is often the same for all numbers of shots."""
     digest = hashlib.sha256(examples.take.tobytes())
     for batch in examples.batches:
         digest.update(batch['encoder_input_tokens'].tobytes())

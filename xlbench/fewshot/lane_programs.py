@@ -24,7 +24,7 @@ Tree = TypeVar('Tree')
 
 @struct.dataclass
 class LaneData:
-    """What lanes read, whole on every device.
+    """The data that lanes read, whole on every device.
 
     Attributes:
       chunks: see metrics.tagging.Chunks.tables.
@@ -96,7 +96,7 @@ class LanePrograms:
         )
 
     def _fresh(self, params: Params, seed: jax.Array) -> Params:
-        """What a lane starts from."""
+        """The parameters that a lane starts from."""
         if not self._method.fresh:
             return params
         # Epochs count from 1.
@@ -116,7 +116,7 @@ class LanePrograms:
     def _advance_lanes(
         self, state: State, data: LaneData, epochs: jax.Array
     ) -> tuple[State, jax.Array]:
-        """So many epochs on; and ended, epoch, best epoch and scores of all lanes, int32."""
+        """Trains so many epochs; gives ended, epoch, best epoch and scores of all lanes, int32."""
         shots = jax.tree.map(lambda x: x[state.bucket], data.shots)
         state = jax.lax.fori_loop(
             0, epochs, lambda _, state: self._epoch(state, shots, data), state
@@ -225,7 +225,7 @@ class LanePrograms:
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)
 
     def _sized(self, params: Params) -> Params:
-        """What is trained, over as many ids as these parameters of it have."""
+        """The model that is trained, over as many ids as these parameters have."""
         flat = traverse_util.flatten_dict(params, sep='/')
         return resized(self._model, len(flat[EMBEDDING])) if EMBEDDING in flat else self._model
 
@@ -243,7 +243,7 @@ class LanePrograms:
 
 
 def adam_direction(moments: optax.ScaleByAdamState, *, b1: float, b2: float, eps: float) -> Params:
-    """What optax.scale_by_adam returns beside these moments, from nothing but them."""
+    """The update that optax.scale_by_adam returns beside these moments, from them alone."""
     mean = optax.tree.bias_correction(moments.mu, b1, moments.count)
     square = optax.tree.bias_correction(moments.nu, b2, moments.count)
     return jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), mean, square)
@@ -252,7 +252,7 @@ def adam_direction(moments: optax.ScaleByAdamState, *, b1: float, b2: float, eps
 def compare_chunks(
     tables: Mapping[str, jax.Array], gold: jax.Array, predicted: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """metrics.tagging.Chunks.compare on a device, from its `tables`; [words] each."""
+    """Does metrics.tagging.Chunks.compare on a device, from its `tables`; [words] each."""
     before_all = len(tables['kinds']) - 2
 
     def spans(tags):

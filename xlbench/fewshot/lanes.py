@@ -24,7 +24,7 @@ WHOLE = PartitionSpec()
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """What of a model is adapted.
+    """A method of adaptation: the parts of a model that it trains.
 
     Attributes:
       encoder: with everything below the head.
@@ -54,7 +54,7 @@ TORCH_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How a model is adapted to one bucket.
+    """The method and the numbers of an adaptation to one bucket.
 
     Attributes:
       method: a name in METHODS.
@@ -92,7 +92,7 @@ class Lane:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a lane.
+    """The result of a lane.
 
     Attributes:
       lane: which.

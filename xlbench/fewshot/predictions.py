@@ -18,7 +18,7 @@ _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
 
 
 class TestSet(msgspec.Struct):
-    """What is noted of a test set.
+    """The labels and the size of a test set.
 
     Attributes:
         labels: The name of each label.
@@ -30,7 +30,7 @@ class TestSet(msgspec.Struct):
 
 
 def read_test_set(workdir: str | pathlib.Path, task: str, language: str) -> TestSet | None:
-    """What is noted of the test set of a task in one language, if anything is."""
+    """Reads the note on the test set of a task in one language; None if there is none."""
     path = path_of(workdir, task, language, suffix='.json')
     name = path.relative_to(workdir)
     return files.read_json(path, TestSet) if foreign.file(workdir, name) else None
@@ -43,7 +43,7 @@ def write_test_set(workdir: str | pathlib.Path, task: str, language: str, what: 
 
 
 def path_of(workdir: str | pathlib.Path, *parts: str | int, suffix: str = '.npy') -> pathlib.Path:
-    """predictions/<part>-<part>....npy, where no part can lead out of the folder."""
+    """The path predictions/<part>-<part>....npy, where no part can lead out of the folder."""
     return pathlib.Path(workdir) / 'predictions' / (joined(*parts) + suffix)
 
 

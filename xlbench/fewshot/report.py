@@ -156,7 +156,7 @@ def _sentence(text: str) -> str:
 
 
 def _provenance(system: System) -> str:
-    """Where the numbers of a system come from, a line a sweep."""
+    """Says where the numbers of a system come from, a line a sweep."""
     lines = []
     for sweep in system.sweeps:
         about = sweep.about
@@ -176,7 +176,7 @@ def _provenance(system: System) -> str:
 
 
 def _correlations(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
-    """Table 3 with all digits, and the same for the gains of each K."""
+    """Writes table 3 with all digits, and the same for the gains of each K."""
     rows = [
         (_name(system), system.data, system.task, k or 'mean', factor.name, factor.shots, *value)
         for system, overlap in zip(systems, overlaps, strict=True)

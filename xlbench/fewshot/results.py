@@ -78,7 +78,7 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """What tells it from every other row of a sweep."""
+        """The values that tell it from every other row of a sweep."""
         return (*self.group, self.learning_rate, self.bucket, self.seed)
 
     @property
@@ -105,7 +105,7 @@ _COUNTS = ('shots', 'bucket', 'seed', 'best_epoch', 'epochs', 'examples')
 
 
 class Journal:
-    """results.jsonl, continued: what is there, and what is added.
+    """The file results.jsonl, continued: what is there, and what is added.
 
     Args:
         workdir: Of the sweep. The next `add` overwrites a line that was cut short.
@@ -239,7 +239,7 @@ def read_rows(path: pathlib.Path) -> tuple[list[tuple[Row, int | None]], int, st
 
 
 class _Lane(msgspec.Struct):
-    """What earlier versions wrote besides."""
+    """The number that earlier versions wrote besides."""
 
     lane: Annotated[int, msgspec.Meta(ge=0)] | None = None
 

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
@@ -20,7 +21,7 @@ from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
 from xlbench.fewshot.frozen import FrozenEncoder
 from xlbench.fewshot.lanes import METHODS, Lane
 from xlbench.fewshot.results import Row
-from xlbench.fewshot.settings import Adapt, Group, in_order, is_tagging, planned, score, zero_shot
+from xlbench.fewshot.settings import Adapt, Group, in_order, planned, score, zero_shot
 from xlbench.fewshot.source import Source
 from xlbench.parallel.preemption import Interrupted
 from xlbench.progress import duration
@@ -35,7 +36,7 @@ _AtOnce = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 
 @dataclasses.dataclass
 class Progress:
-    """How far a command is with what it asks for.
+    """The progress of a command towards what it asks for.
 
     Attributes:
       total: results that it asks for.
@@ -50,7 +51,7 @@ class Progress:
     began: float
 
     def line(self, metric: str, scores: Sequence[float]) -> str:
-        """What is done, and the scores of the group that is running."""
+        """Says what is done, and the scores of the group that is running."""
         rate = (self.done - self.before) / (time.monotonic() - self.began)
         left = duration((self.total - self.done) / rate)
         return (
@@ -98,7 +99,7 @@ class Runner:
         self._progress = Progress(len(asked), before, before, time.monotonic())
 
     def run(self, corpora: dict[str, corpus_lib.Corpus]) -> None:
-        """All that is not done yet; results.csv; the tables; DONE.
+        """Does all that is not done yet; writes results.csv, the tables and DONE.
 
         Args:
           corpora: of each language that is not done; a language that is leaves it.
@@ -130,7 +131,7 @@ class Runner:
         self.log.close()
 
     def _run_language(self, language: str, corpus: corpus_lib.Corpus) -> None:
-        """Everything in one language; its arrays are there no longer than that."""
+        """Adapts to one language; its arrays are there no longer than that."""
         gc.collect()  # Of the language before.
         test = corpus.test
         self._journal.add_gold(self._task, language, test.gold, corpus.labels, test.num_examples)
@@ -188,7 +189,7 @@ class Runner:
     ) -> None:
         predicted = frozen.predict(corpus.test)
         test_score = score(self._view, corpus.labels, corpus.test.gold, predicted)
-        self._add(group.row(self._task, score=test_score), predicted)
+        self._add(replace(group.row(self._task), score=test_score), predicted)
         self.log.line(
             f'{group.language}, start {group.start}, without adaptation: '
             f'{topics.main_score(self._task)} {test_score:.2f} on '
@@ -203,7 +204,7 @@ class Runner:
         examples, left = corpus.bucket_sizes(group.shots), self._left(group)
         for lane in left:
             if not examples[lane.bucket]:
-                self._add(group.row(self._task, lane, examples=0, status='empty'))
+                self._add(replace(group.row(self._task, lane), examples=0, status='empty'))
         left = [lane for lane in left if examples[lane.bucket]]
         if not left:
             return
@@ -218,9 +219,8 @@ class Runner:
         keep = [lane for lane in left if lane.bucket < self._adapt.keep_params]
         for result in adapter.run(group.shots, left, at_once, keep):
             lane = result.lane
-            row = group.row(
-                self._task,
-                lane,
+            row = replace(
+                group.row(self._task, lane),
                 score=score(self._view, corpus.labels, corpus.test.gold, result.predicted),
                 dev_score=result.dev_score,
                 best_epoch=result.best_epoch,
@@ -238,7 +238,7 @@ class Runner:
             self._check()
 
     def _lanes_at_once(self, group: Group, adapter: adaptation.Adapter, most: int) -> int:
-        """As plan.json says; what is chosen now is written there."""
+        """Reads how many lanes run at once from plan.json, or chooses and notes it there."""
         known = self._at_once.get(group.name)
         if known is None or known % self._mesh.size:  # There were other devices.
             chosen = self._adapt.at_once or adapter.lanes_at_once(group.shots, most)
@@ -276,7 +276,7 @@ def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> corpus_lib.C
             dev=adapt.dev,
             lengths=adapt.lengths,
             batch_size=adapt.eval_batch_size,
-            view='tagging' if is_tagging(config.task) else 'classification',
+            view='tagging' if topics.is_tagging(config.task) else 'classification',
             dev_examples=adapt.dev_examples,
         ),
     )

@@ -66,7 +66,7 @@ class Adapt:
             'languages': topics.languages(task),
             'shots': topics.shots(task) or self.shots,
             'starts': STARTS,
-            'methods': TAGGING_METHODS if is_tagging(task) else METHODS,
+            'methods': TAGGING_METHODS if topics.is_tagging(task) else METHODS,
         }
         for key in (*allowed, 'learning_rates', 'seeds'):
             values = getattr(self, key)
@@ -107,11 +107,11 @@ class Adapt:
 
     @property
     def numbers(self) -> range:
-        """Those of the buckets."""
+        """The numbers of the buckets."""
         return results.bucket_numbers(self.buckets)
 
     def recipe(self, method: str) -> Recipe:
-        """How one of the methods is trained."""
+        """The recipe of one of the methods."""
         return Recipe(method, self.epochs, self.patience, self.batch_size, self.adam)
 
     def lanes(self) -> list[Lane]:
@@ -126,7 +126,7 @@ class Adapt:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """What one compiled program adapts."""
+    """The lanes that one compiled program adapts."""
 
     language: str
     start: str
@@ -135,23 +135,11 @@ class Group:
 
     @property
     def name(self) -> str:
-        """As plan.json and the folders of kept parameters have it."""
+        """Its name in plan.json and in the folders of kept parameters."""
         return f'{self.language}-{self.shots}-{self.method}-{self.start}'
 
-    def row(
-        self,
-        task: str,
-        lane: Lane | None = None,
-        *,
-        score: float | None = None,
-        dev_score: float | None = None,
-        best_epoch: int | None = None,
-        epochs: int | None = None,
-        examples: int | None = None,
-        status: str = 'done',
-        curve: tuple[float, ...] = (),
-    ) -> results.Row:
-        """A result of this group, or the one without adaptation."""
+    def row(self, task: str, lane: Lane | None = None) -> results.Row:
+        """A row of this group, or the one without adaptation, before its result is known."""
         return results.Row(
             task=task,
             language=self.language,
@@ -161,25 +149,19 @@ class Group:
             start=self.start,
             learning_rate=lane and lane.learning_rate,
             seed=lane and lane.seed,
-            score=score,
+            score=None,
             metric=topics.main_score(task),
-            dev_score=dev_score,
-            best_epoch=best_epoch,
-            epochs=epochs,
-            examples=examples,
-            status=status,
-            curve=curve,
+            dev_score=None,
+            best_epoch=None,
+            epochs=None,
+            examples=None,
+            status='done',
         )
 
 
 def zero_shot(language: str, start: str) -> Group:
     """The model without adaptation, as a group of one row."""
     return Group(language, start, results.ZERO_SHOT, 0)
-
-
-def is_tagging(task: str) -> bool:
-    """Whether words are labelled."""
-    return topics.is_tagging(task)
 
 
 def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndarray) -> float:
@@ -200,7 +182,7 @@ def score(view: str, labels: Sequence[str], gold: np.ndarray, predicted: np.ndar
 def planned(
     task: str, adapt: Adapt, languages: Sequence[str] = (), starts: Sequence[str] = ()
 ) -> list[results.Row]:
-    """Every row there will be, without its result.
+    """Lists every row that there will be, without its result.
 
     Args:
       task: of the benchmark.
@@ -221,7 +203,7 @@ def planned(
 
 
 def in_order(rows: Iterable[results.Row]) -> list[results.Row]:
-    """Rows in the order of results.csv, which is the same however a sweep came about."""
+    """Sorts rows as results.csv has them, which is the same however a sweep came about."""
     methods = (results.ZERO_SHOT, *METHODS)
 
     def place(row: results.Row) -> tuple:

@@ -9,17 +9,18 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, runs
+from xlbench.benchmarks import topics
 from xlbench.data import prepared
 from xlbench.errors import UserError
 from xlbench.fewshot import corpus as corpus_lib
-from xlbench.fewshot.settings import Adapt, is_tagging
+from xlbench.fewshot.settings import Adapt
 from xlbench.training import checkpoints, init_from, objectives, train_step
 from xlbench.training.experiment import Data
 from xlbench.training.objectives.contract import Params
 
 
 def open_data(config: ConfigDict, adapt: Adapt) -> Data:
-    """What the sweep reads, and its source training learns from; makes what is not prepared."""
+    """Opens what the sweep and its source training read; makes what is not prepared."""
     root, vocabulary = config.source.data.root, config.source.data.vocabulary
     pairs = needed_data(config, adapt)
     trained = [(stage.mixture, stage.split) for stage in config.source.stages.values()]
@@ -77,7 +78,7 @@ class Source:
         self._shapes, self._shardings = train_step.params_like(self.model, self.objective, mesh)
 
     def params(self, start: str) -> Params:
-        """What adaptations start from."""
+        """The parameters that adaptations start from."""
         if start == 'source':
             step = checkpoints.find_step(self.workdir, 'best')
             return checkpoints.load_params(self.workdir, step, self._shapes, self._shardings)
@@ -91,7 +92,7 @@ class Source:
 
 
 def source_config(config: ConfigDict) -> ConfigDict:
-    """How the source model is trained, or was; UserError if it is none to adapt to the task."""
+    """The config of the source training; UserError if its model does not suit the task."""
     source, workdir = config.source, config.source_workdir
     if workdir:
         source = config_lib.read_config(workdir)
@@ -100,7 +101,7 @@ def source_config(config: ConfigDict) -> ConfigDict:
                 f'config.source_workdir={workdir} is a run that is not finished; the command that '
                 'began it finishes it'
             )
-    needed = 'tagging' if is_tagging(config.task) else 'classification'
+    needed = 'tagging' if topics.is_tagging(config.task) else 'classification'
     if source.objective.name != needed:
         raise UserError(
             f'the source model is trained for {source.objective.name}, and {config.task} is '
@@ -141,7 +142,7 @@ def check_fits(config: ConfigDict, adapt: Adapt, source: Source, data: Data) -> 
 
 
 def source_model(config: ConfigDict) -> str:
-    """What tells a finished source model from others: a hash; '' for one that is trained here."""
+    """A hash that tells a finished source model from others; '' for one that is trained here."""
     if not (workdir := config.source_workdir):
         return ''
     about = config_lib.read_about(workdir)

@@ -17,7 +17,6 @@ import contextlib
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 from jax.sharding import Mesh
@@ -36,6 +35,7 @@ from xlbench.fewshot.source import (
     source_config,
     source_model,
 )
+from xlbench.files import Json
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
 from xlbench.training import memory, messages
@@ -43,7 +43,7 @@ from xlbench.training.experiment import Data, data_facts
 
 
 def check_config(config: ConfigDict) -> Adapt:
-    """config.adapt, if all that needs nothing opened is right.
+    """Builds config.adapt, and checks all that needs nothing opened.
 
     Raises:
       UserError: a key or value is wrong, or missing.
@@ -71,7 +71,7 @@ def check_config(config: ConfigDict) -> Adapt:
 
 
 def in_advance(config: ConfigDict, workdir: str, joined: str) -> Iterator[str]:
-    """What `sweep` would do, a line each; the arguments are the same. Nothing is written."""
+    """Says what `sweep` would do, a line each; the arguments are the same. Writes nothing."""
     adapt = check_config(config)
     mesh = partitioning.make_mesh(**config.mesh)
     memory.check(config.source, mesh)
@@ -161,8 +161,8 @@ def introduction(
     )
 
 
-def facts(config: ConfigDict, source: Source, data: Data, mesh: Mesh) -> dict[str, Any]:
-    """What config.json says beside the config."""
+def facts(config: ConfigDict, source: Source, data: Data, mesh: Mesh) -> dict[str, Json]:
+    """The facts that config.json has beside the config."""
     tasks, _ = next(iter(data.values()))
     return config_lib.facts() | {
         'vocabulary': tasks[0].manifest['vocabulary'],

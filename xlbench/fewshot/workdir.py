@@ -7,12 +7,12 @@ stands what each command asked for.
 import json
 import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, files
 from xlbench.errors import UserError
+from xlbench.files import Json
 
 # The keys of config.adapt of which a later command may name others.
 GROWING = ('languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'seeds')
@@ -29,7 +29,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     return config_lib.check_workdir(workdir, _as_begun(workdir, config))
 
 
-def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
+def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
     """Makes the workdir this sweep's own, or notes in its config.json what is asked for now.
 
     Args:
@@ -72,8 +72,8 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
         files.write(pathlib.Path(workdir) / 'config.json', text + '\n')
 
 
-def _places(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Those keys of the config that say where data and the source model lie, as they do now."""
+def _places(before: Mapping[str, Json], now: Mapping[str, Json]) -> dict[str, Json]:
+    """The keys of the config that say where data and the source model lie, as they do now."""
     data = {key: now['source']['data'][key] for key in _PLACES}
     source = dict(before['source'], data=before['source']['data'] | data)
     return {'source': source, 'source_workdir': now['source_workdir']}

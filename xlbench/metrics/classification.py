@@ -30,11 +30,11 @@ class Classification:
 
     @property
     def signature(self) -> str:
-        """What decides the numbers."""
+        """The line that says what decides the numbers."""
         return f'classification|labels:{",".join(self.labels) or "seen"}|empty:0|version:1'
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-        """accuracy and macro_f1 of all examples."""
+        """Computes accuracy and macro_f1 of all examples."""
         pairs.check(targets, predictions)
         seen = sorted({*targets, *predictions})
         table = confusion(targets, predictions, seen)
@@ -51,7 +51,7 @@ class Classification:
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
-        """accuracy of each example: 100 or 0."""
+        """Computes the accuracy of each example: 100 or 0."""
         pairs.check(targets, predictions)
         return [
             {'accuracy': 100.0 * (target == prediction)}

@@ -45,7 +45,7 @@ class Distinct:
 
     @property
     def signature(self) -> str:
-        """What decides the numbers."""
+        """The line that says what decides the numbers."""
         return f'distinct|tok:{self.tokenize}|case:mixed|empty:0|version:1'
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
@@ -62,7 +62,7 @@ class Distinct:
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
-        """distinct_1 and distinct_2 of each hypothesis."""
+        """Computes distinct_1 and distinct_2 of each hypothesis."""
         pairs.check_references(targets, predictions)
         return [
             {f'distinct_{n}': _share(self._ngrams(text, n)) for n in (1, 2)} for text in predictions

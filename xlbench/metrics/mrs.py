@@ -103,7 +103,7 @@ class MrsRouge:
 
     @property
     def signature(self) -> str:
-        """What decides the numbers."""
+        """The line that says what decides the numbers."""
         parts = [
             'mrs_rouge',
             f'lang:{self.lang}',
@@ -141,7 +141,7 @@ class MrsRouge:
     def with_examples(
         self, targets: Sequence[str], predictions: Sequence[str | Sequence[str]]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
-        """What `__call__` and `per_example` give, in one go."""
+        """Computes what `__call__` and `per_example` give, in one go."""
         best = self.choose(targets, predictions)
         fractions = self.summarise(best)
         scores = {name: fractions[official]['f'] for name, official in _NAMES.items()}
@@ -162,7 +162,7 @@ class MrsRouge:
         return [self._best(target, row) for target, row in zip(targets, rows, strict=True)]
 
     def summarise(self, best: Iterable[Best | None]) -> dict[str, dict[str, float] | float]:
-        """What eval.py prints, 0 to 1.
+        """Computes what eval.py prints, 0 to 1.
 
         Returns:
             {'rouge-1': {'f': 0.5, 'p': ..., 'r': ...}, 'rouge-2', 'rouge-3', 'rouge-l',
@@ -238,13 +238,13 @@ class MrsValidationRouge:
 
     @property
     def signature(self) -> str:
-        """What decides the numbers."""
+        """The line that says what decides the numbers."""
         return 'mrs_validation_rouge|case:lower|tok:generic|nbest:3|ngrams:set|version:1'
 
     def __call__(
         self, targets: Sequence[str], predictions: Sequence[Sequence[str]]
     ) -> dict[str, float]:
-        """mrs_validation_rouge, weighted as MrsRouge, and mrs_validation_rouge_uniform."""
+        """Computes mrs_validation_rouge, weighted as MrsRouge, and mrs_validation_rouge_uniform."""
         scores = [score for score in self.per_example(targets, predictions) if score]
         if not scores:
             raise errors.UserError(

@@ -57,7 +57,7 @@ def check_n_best(
 
 
 def about_targets(place: str, count: int, seen: Collection[str]) -> str:
-    """What has to be said where all examples have one and the same target; '' where they have not.
+    """Warns where all examples have one and the same target; '' where they have not.
 
     The labels of hidden test sets are published so: one label for all, or none.
 

@@ -27,7 +27,7 @@ def gold_ids(responses: Sequence[str], references: Sequence[str]) -> np.ndarray:
 
 
 def textbook(ranks: Sequence[int], gold: Sequence[int]) -> dict[str, float]:
-    """Over all examples whose reply is in the response set.
+    """Scores all examples whose reply is in the response set.
 
     Args:
         ranks: [n], of each example's own reply among all responses; 1 is best.
@@ -48,7 +48,7 @@ def textbook(ranks: Sequence[int], gold: Sequence[int]) -> dict[str, float]:
 def official(
     gold: Sequence[int], suggestions: Sequence[Sequence[int]], set_size: int, count: int = 3
 ) -> dict[str, float]:
-    """As microsoft/MRS logs them.
+    """Names the scores as microsoft/MRS logs them.
 
     Args:
         gold: [n], response ids of the right replies.

@@ -178,12 +178,12 @@ class MultilingualRouge:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What turns text into tokens."""
+        """The tokenizer of the texts."""
         return Tokenizer(_scorer_name(self.lang), self.stem)
 
     @property
     def signature(self) -> str:
-        """What decides the numbers: variant, words, stemmer and versions."""
+        """The line that says what decides the numbers: variant, words, stemmer and versions."""
         return self.signature_of([1])
 
     def signature_of(self, counts: Sequence[int]) -> str:
@@ -208,13 +208,13 @@ class MultilingualRouge:
         return '|'.join(parts)
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-        """rouge_1, rouge_2 and rouge_l of the corpus."""
+        """Computes rouge_1, rouge_2 and rouge_l of the corpus."""
         return pairs.mean(self.per_example(targets, predictions))
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
-        """rouge_1, rouge_2 and rouge_l of each example."""
+        """Computes rouge_1, rouge_2 and rouge_l of each example."""
         names = {'rouge1': 'rouge_1', 'rouge2': 'rouge_2', 'rougeL': 'rouge_l'}
         return [
             {name: 100.0 * scores[kind]['fmeasure'] for kind, name in names.items()}
@@ -227,7 +227,7 @@ class MultilingualRouge:
         predictions: Sequence[str],
         types: Sequence[str] = TYPES,
     ) -> list[dict[str, dict[str, float]]]:
-        """All numbers of each example, 0 to 1.
+        """Computes all numbers of each example, 0 to 1.
 
         Args:
             targets: References, one text or several for each prediction.
@@ -250,7 +250,7 @@ class MultilingualRouge:
 
 
 def _best(scores: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Of each type the scores with the best F1, of equal ones the first."""
+    """Chooses the scores with the best F1 of each type, the first of equal ones."""
     return {kind: max((s[kind] for s in scores), key=lambda s: s['fmeasure']) for kind in scores[0]}
 
 

@@ -43,7 +43,7 @@ def load(language: str | None) -> Callable[[str], list[str]] | None:
 
 
 def signature(language: str | None) -> str:
-    """What decides the words, such as tok:jieba-0.42.1."""
+    """The part of a signature that decides the words, such as tok:jieba-0.42.1."""
     version = importlib.metadata.version
     if row := _registered(language):
         if row.segmenter in ('spaces', 'characters'):

@@ -39,7 +39,7 @@ _HINT = (
 
 
 def to_spec(metric: Metric) -> Spec:
-    """Where a metric is defined, and its arguments as plain JSON values."""
+    """Writes a metric down: where it is defined, and its arguments as plain JSON values."""
     kwargs, defined = {}, metric
     if isinstance(metric, functools.partial):
         kwargs, defined = dict(metric.keywords), metric.func

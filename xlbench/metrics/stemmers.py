@@ -85,7 +85,7 @@ def load(language: str | None) -> Callable[[str], str] | None:
 
 
 def signature(language: str | None) -> str:
-    """What decides the stems, such as stem:snowball-german|stopwords:bm25s-0.3.9|nltk:3.10."""
+    """The part of a signature about stems: stem:snowball-german|stopwords:bm25s-0.3.9|nltk:3.10."""
     nltk = f'nltk:{importlib.metadata.version("nltk")}'
     if language is None:
         return f'stem:porter|{nltk}'
@@ -109,7 +109,7 @@ def _snowball(language: str) -> Callable[[str], str]:
 
 @functools.cache
 def _stopwords(language: str) -> tuple[str, frozenset[str]]:
-    """Where the list comes from, and the words."""
+    """The origin of the list, and its words."""
     package = importlib.util.find_spec('bm25s') if language in _BM25S_LISTS else None
     if package:
         # The one file alone: importing the package would start JAX's backend.

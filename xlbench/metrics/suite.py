@@ -34,7 +34,7 @@ class _Member:
     is_foreign: bool
 
     def signature(self, counts: Sequence[int]) -> str:
-        """What decides the numbers, where examples have so many references each."""
+        """The line that says what decides the numbers, with so many references of each example."""
         if max(counts) > 1 and hasattr(self.metric, 'signature_of'):
             return self.metric.signature_of(counts)
         signature = getattr(self.metric, 'signature', None)
@@ -90,7 +90,7 @@ class Suite:
 
     @property
     def signatures(self) -> dict[str, str]:
-        """What decides the numbers of each metric."""
+        """The lines that say what decides the numbers of each metric."""
         return self.signatures_of([1])
 
     def require(self) -> None:
@@ -295,7 +295,7 @@ def _numbers(values: Mapping[str, float], name: str) -> Scores:
 
 
 def _suffixes(task: str, written: Sequence[Spec]) -> list[str]:
-    """What stands behind the names of each metric's scores; see `Suite`."""
+    """Chooses what stands behind the names of each metric's scores; see `Suite`."""
     firsts: dict[str, Mapping[str, Json]] = {}
     suffixes, seen = [], set()
     for spec in written:

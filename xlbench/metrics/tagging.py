@@ -36,7 +36,7 @@ def split(text: str) -> list[str]:
 def last_pieces(
     tags: Sequence[str], piece_counts: Sequence[int], max_pieces: int
 ) -> list[int | None]:
-    """Where the tag of each word is predicted: at its last piece (fsxlt/code).
+    """Finds where the tag of each word is predicted: at its last piece (fsxlt/code).
 
     A sentence is cut behind `max_pieces` pieces. A word that loses its last piece so, and one whose
     tag is in UNSCORED, is neither trained nor scored.
@@ -89,7 +89,7 @@ class Chunks:
 
     @property
     def tables(self) -> dict[str, np.ndarray]:
-        """What `compare` looks up, for whoever does the same on a device.
+        """The tables that `compare` looks up, for whoever does the same on a device.
 
         kinds: [tags + 2] number of each tag's type. begins, ends: [tags + 2, tags + 2], whether a
         chunk begins, or the one before ends, between two tags. Row -2 is what is before the first
@@ -100,7 +100,7 @@ class Chunks:
     def compare(
         self, gold: np.ndarray, predicted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which chunks are right, found at the places where chunks end.
+        """Says which chunks are right, at the places where chunks end.
 
         Args:
             gold: [..., words] tag numbers, sentence behind sentence with a -1 after each. Words
@@ -189,26 +189,26 @@ class ChunkF1:
 
     @property
     def signature(self) -> str:
-        """What decides the numbers."""
+        """The line that says what decides the numbers."""
         return (
             f'chunk_f1|chunks:seqeval-{self.seqeval}|average:micro|'
             f'unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
         )
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-        """chunk_f1, chunk_precision and chunk_recall."""
+        """Computes chunk_f1, chunk_precision and chunk_recall."""
         return self.with_examples(targets, predictions)[0]
 
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
-        """The same of each sentence."""
+        """Scores each sentence."""
         return self.with_examples(targets, predictions)[1]
 
     def with_examples(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
-        """Of all sentences, and of each, counting the chunks once."""
+        """Scores all sentences, and each, counting the chunks once."""
         sentences = scored(targets, predictions)
         numbers: dict[str, int] = {}
         # An O behind every sentence.
@@ -250,11 +250,11 @@ class TagAccuracy:
 
     @property
     def signature(self) -> str:
-        """What decides the numbers."""
+        """The line that says what decides the numbers."""
         return f'tag_accuracy|unscored:{",".join(UNSCORED)}|cut:left-out|version:1'
 
     def __call__(self, targets: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-        """tag_accuracy; tag_scored, the share of all words that count; and by tag."""
+        """Computes tag_accuracy; tag_scored, the share of all words that count; and by tag."""
         words = [pair for sentence in scored(targets, predictions) for pair in sentence]
         total = sum(len(split(target)) for target in targets)
         scores = {'tag_accuracy': _share(words), 'tag_scored': 100.0 * len(words) / max(total, 1)}
@@ -268,7 +268,7 @@ class TagAccuracy:
     def per_example(
         self, targets: Sequence[str], predictions: Sequence[str]
     ) -> list[dict[str, float]]:
-        """tag_accuracy of each sentence; 0 for one of which no word counts."""
+        """Computes tag_accuracy of each sentence; 0 for one of which no word counts."""
         return [{'tag_accuracy': _share(pair)} for pair in scored(targets, predictions)]
 
 

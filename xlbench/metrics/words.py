@@ -45,7 +45,7 @@ class _Table(dict):
 
 @functools.cache
 def load(lang: str) -> Callable[[str], str]:
-    """What turns a text of a language (an ISO code) into words with spaces between them.
+    """Loads what turns a text of a language (an ISO code) into words with spaces between them.
 
     eval.py knows two ways: MeCab for Japanese, and NLTK with English rules for all the rest. The
     line break that MeCab puts at the end is kept, because eval.py makes a token of it after a dot.
@@ -71,7 +71,7 @@ def _splitter(lang: str) -> Callable[[str], list[str]]:
 
 
 def signature(lang: str) -> str:
-    """What decides the words of `load(lang)`."""
+    """The part of a signature that decides the words of `load(lang)`."""
     language = _segmented(lang)
     if language:
         return segmenters.signature(language)

@@ -170,7 +170,7 @@ def _examples(section: Section) -> list[str]:
 
 
 def _alternatives(record: Mapping[str, object]) -> list[object]:
-    """What was predicted beside the first text: other suggested replies, or the rest of a beam."""
+    """The predictions beside the first text: other suggested replies, or the rest of a beam."""
     lists = [
         (record.get(name), key) for name, key in (('suggestions', 'text'), ('n_best', 'prediction'))
     ]

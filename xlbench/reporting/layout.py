@@ -21,7 +21,7 @@ _LOWER = re.compile('|'.join([*LOSSES, 'ter(_.*)?']))
 
 
 def tables(section: Section) -> list[Table]:
-    """All tables of a section."""
+    """Makes all tables of a section."""
     return [*_of_scores(section), *section.besides]
 
 

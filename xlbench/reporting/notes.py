@@ -49,7 +49,7 @@ def about_data(
 
 
 def about_runs(picks: list[Pick], step: str | int) -> list[str]:
-    """What a reader must know before comparing the rows with each other."""
+    """Says what a reader must know before comparing the rows with each other."""
     notes = _about_stages(picks)
     if step == 'best':
         judged = {'validation' if 'validation' in p.run.splits() else p.split for p in picks}
@@ -117,7 +117,7 @@ def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> li
 
 
 def provenance(pick: Pick) -> dict[str, str]:
-    """Where a row comes from: everything needed to make it again."""
+    """Says where a row comes from: everything needed to make it again."""
     info, run = pick.run.info, pick.run
     hashes = {task: result.manifest[:12] for task, result in sorted(pick.results.items())}
     facts = {
@@ -177,7 +177,7 @@ def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
 
 
 def _about_stages(picks: list[Pick]) -> list[str]:
-    """Of runs with several stages, which one the scores are of, and which others have scores."""
+    """Says which stage the scores are of, and which others have scores."""
     staged = [pick for pick in picks if len(pick.run.stages) > 1]
     if not staged:
         return []
@@ -195,7 +195,7 @@ def _about_stages(picks: list[Pick]) -> list[str]:
 
 
 def _where(tasks: set[str]) -> str:
-    """What tasks have in common that their metric depends on: the target language."""
+    """The target languages of tasks, which their metrics depend on; else the names of the tasks."""
     try:
         return ', '.join(sorted({benchmarks.parse_task(task).target for task in tasks}))
     except errors.UserError:

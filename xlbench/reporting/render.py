@@ -105,7 +105,7 @@ def markdown_text(text: str) -> str:
 def comma_separated(
     head: Sequence[str], rows: Iterable[Iterable[object]], decimals: int | None = None
 ) -> str:
-    """Rows as CSV that a spreadsheet reads as what it says; None and NaN are empty.
+    """Writes rows as CSV that a spreadsheet reads as what it says; None and NaN are empty.
 
     Args:
         head: Names of the columns.

@@ -69,7 +69,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class _Info(msgspec.Struct):
-    """What a report reads of a config.json, of which all else is text in it."""
+    """The part of a config.json whose type counts; all else is text in a report."""
 
     data: str | None = None
 
@@ -146,7 +146,7 @@ class Run:
 
     @property
     def system(self) -> str:
-        """What its owner calls a system whose outputs xlbench.score scored; '' for a run."""
+        """The owner's name of a system whose outputs xlbench.score scored; '' for a run."""
         return str(self.config.get('system') or '') if 'scored' in self.info else ''
 
     @functools.cached_property

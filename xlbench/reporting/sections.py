@@ -12,7 +12,7 @@ from xlbench.reporting.tables import Column, Table, clean
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """All tables of one benchmark and split.
+    """The tables of one benchmark and split.
 
     Attributes:
         title: Name of the benchmark, and its paper.
@@ -91,7 +91,7 @@ def _join_systems(groups: dict[tuple[str, ...], list[Pick]]) -> None:
 
 
 def _topic(run: Run, task: str) -> tuple[str, str, str]:
-    """What a table is about: a benchmark, and where settings are its columns a task and a model."""
+    """The topic of a table: a benchmark, and where settings are its columns a task and a model."""
     word = _first_word(task)
     benchmark = benchmarks.BENCHMARKS.get(word)
     if benchmark and benchmark.tables and task in benchmark.task_names():

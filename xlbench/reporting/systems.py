@@ -84,7 +84,7 @@ class System:
 
 
 def runs(picks: list[Pick]) -> list[System]:
-    """Rows of the runs; those with the same config and another seed together."""
+    """Makes rows of the runs; those with the same config and another seed together."""
     groups = _seeds(picks)
     systems = []
     for name, members in zip(_told_apart([m[0] for m in groups]), groups, strict=True):
@@ -124,7 +124,7 @@ def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
 
 
 def baselines(split: str, picks: list[Pick]) -> list[System]:
-    """Rows of the baselines; a task's scores come from the first run that has them."""
+    """Makes rows of the baselines; a task's scores come from the first run that has them."""
     by_name: dict[str, dict[str, Result]] = {name: {} for name in baselines_lib.NAMES}
     for pick in picks:
         for name, results in pick.run.baselines.items():
@@ -144,7 +144,7 @@ def baselines(split: str, picks: list[Pick]) -> list[System]:
 
 
 def papers(benchmark: benchmarks.Benchmark, picks: list[Pick]) -> tuple[list[System], list[str]]:
-    """Rows of the paper's models, for each scenario that the runs follow; what to say of them."""
+    """Makes rows of the paper's models in the scenarios of the runs; says what to know of them."""
     tasks = {task for pick in picks for task in pick.results}
     followed = [pick.run.scenario for pick in picks if not pick.run.system]
     lacks = [(scenario, benchmark.paper_lacks(scenario)) for scenario in dict.fromkeys(followed)]
@@ -191,7 +191,7 @@ def paper_settings(
 
 
 def model_name(run: Run) -> str:
-    """What a run's parameters come from: a checkpoint's own name, or family and size."""
+    """The name of what a run's parameters come from: a checkpoint, or family and size."""
     if run.system:
         return ''
     model = run.config.get('model')

@@ -38,14 +38,14 @@ class _Adapted(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct):
-    """What is read of that config.json."""
+    """The part of that config.json that is read."""
 
     adapted: _Adapted | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """How the attention to one token changes.
+    """The change of attention to one token.
 
     Attributes:
         token: Its id.
@@ -163,7 +163,7 @@ def read_encoder(workdir: str) -> Params:
 
 
 def token_names(tokenizer: tokenizers.Tokenizer, ids: Sequence[int]) -> list[str]:
-    """What to call tokens, special ones as BERT does. Example: [102, 10226] -> '[SEP]', 'nicht'."""
+    """Names tokens, special ones as BERT does. Example: [102, 10226] -> '[SEP]', 'nicht'."""
     special = {
         tokenizer.bos_id: '[CLS]', tokenizer.eos_id: '[SEP]', tokenizer.unk_id: '[UNK]'
     }  # fmt: skip

@@ -48,7 +48,7 @@ class Overlaps:
 
 
 class Factor(NamedTuple):
-    """What gains may go with.
+    """A quantity that gains may go with.
 
     Attributes:
         name: 'features', or a unit of lexical overlap.
@@ -64,7 +64,7 @@ class Factor(NamedTuple):
         return f'lexical overlap with K={self.shots}, {self.name}s'
 
     def of(self, lang: str, overlaps: Overlaps) -> float | None:
-        """Its value for a language; None if it is unknown."""
+        """The value of the factor for a language; None if it is unknown."""
         if self.shots is None:
             return languages.shared_features(lang)
         return overlaps.percent.get((self.name, lang, self.shots))
@@ -86,7 +86,7 @@ def correlations(
 
 
 def table(system: System, overlaps: Overlaps) -> Table:
-    """Table 3: correlations of the gains, averaged over K, with overlap and common features.
+    """Makes table 3: correlations of the gains, averaged over K, with overlap and common features.
 
     The paper does not say which K its gains and overlaps are of. Gains averaged over K, and those
     features alone that are known, make its figures for features of its own tables 9, 12 and 13; the
@@ -136,7 +136,7 @@ def table(system: System, overlaps: Overlaps) -> Table:
 
 
 def overlap_table(system: System, overlaps: Overlaps) -> Table:
-    """Table 14: the overlap of a language's buckets with the English training examples."""
+    """Makes table 14: the overlap of a language's buckets with the English training examples."""
     title = 'Lexical overlap with English in percent (paper: table 14)'
     if not overlaps.percent:
         why = next(iter(overlaps.missing.values()), 'no adaptation is finished')

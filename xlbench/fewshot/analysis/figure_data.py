@@ -45,7 +45,7 @@ def fewest_shots(system: System) -> list[Adaptations]:
 
 
 def distributions(groups: Sequence[Adaptations]) -> tuple[Adaptations, Adaptations] | None:
-    """Where to see many seeds on one bucket (`by_seed`) and many buckets (`by_bucket`).
+    """Chooses the sweeps with most seeds on one bucket, and with most buckets.
 
     Args:
         groups: Those of one language and K.
@@ -102,7 +102,7 @@ def means(system: System) -> Means:
 
 
 def improved(gold: np.ndarray, zero_shot: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Where the zero-shot model is wrong and an adapted one right.
+    """Compares labels: where the zero-shot model is wrong and an adapted one right.
 
     Args:
         gold: [words], SEPARATOR between sentences.
@@ -163,7 +163,7 @@ class Words:
 
 @functools.lru_cache(64)
 def read_words(group: Adaptations) -> Words:
-    """From predictions and prepared data.
+    """Reads the words of a group from predictions and prepared data.
 
     Raises:
         UserError: data is not prepared, or the test set is not the one that was predicted.

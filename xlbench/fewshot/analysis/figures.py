@@ -153,9 +153,8 @@ def _figure2(system: System, stem: pathlib.Path) -> tuple[str]:
                 label=f'{shots}-shot',
             )
         axes.set_xticks(places, table.languages)
+        axes.set(title=one.task, ylabel=f'test {one.rows[0].metric}')
         axes.set_xlim(-0.5, len(places) - 0.5)
-        axes.set_title(one.task)
-        axes.set_ylabel(f'test {one.rows[0].metric}')
         axes.grid(axis='y', alpha=0.3)
         figure.legend(loc='outside lower center', ncols=5, frameon=False)
     there = table.buckets[table.buckets > 0]
@@ -196,9 +195,8 @@ def _figure3(system: System, stem: pathlib.Path) -> tuple[str, str]:
             image = axes.imshow(table, cmap=drawing.SHADES, vmin=0)
             axes.set_xticks(range(len(numbers)), numbers)
             axes.set_yticks(range(len(numbers)), numbers)
-            axes.set_title(drawing.title(group))
-            axes.set_xlabel('improved by bucket')
-            axes.set_ylabel('words of bucket')
+            names = dict(xlabel='improved by bucket', ylabel='words of bucket')
+            axes.set(title=drawing.title(group), **names)
             # As high as the squares are, whatever room the panel has.
             figure.colorbar(image, cax=axes.inset_axes((1.04, 0, 0.06, 1)))
     caption = (
@@ -235,9 +233,7 @@ def _figure4(system: System, stem: pathlib.Path) -> tuple[str, str]:
             axes.bar(places, outside, 0.9, inside, label='do not', color=drawing.BLUE)
             every = 1 + len(places) // 15
             axes.set_xticks(places[::every], [row.bucket for row in group.by_bucket[::every]])
-            axes.set_title(drawing.title(group))
-            axes.set_xlabel('bucket')
-            axes.set_ylabel('improved words')
+            axes.set(title=drawing.title(group), xlabel='bucket', ylabel='improved words')
         handles = panels[0].get_legend_handles_labels()
         figure.legend(*handles, loc='outside lower center', ncols=2, frameon=False)
     caption = (
@@ -277,9 +273,8 @@ def _figure5(system: System, stem: pathlib.Path) -> tuple[str]:
     with drawing.grid(stem, len(places), (2.6, 2.5), 2 if len(shown) == 1 else 4) as (_, panels):
         for axes, (group, shots) in zip(panels, places, strict=True):
             _draw_confusion(axes, *tables_of[group, shots])
-            axes.set_xlabel('predicted')
-            axes.set_ylabel('right')
-            axes.set_title(f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}')
+            title = f'{group.language}, {f"{shots}-shot" if shots else "zero-shot"}'
+            axes.set(title=title, xlabel='predicted', ylabel='right')
     caption = (
         'test examples by right label (rows) and predicted label (columns), the mean over buckets '
         f'of {having[0].shots}-shot transfer. The colour is the share of the right label.{more}'
@@ -337,10 +332,9 @@ def _figure6(system: System, stem: pathlib.Path) -> tuple[str]:
                     continue
                 epochs, label = np.arange(1, len(curve) + 1), f'{name} ({count})'
                 axes.plot(epochs, curve, color=colour, marker=marker, markersize=3, label=label)
-            axes.set_title(drawing.title(group))
+            names = dict(xlabel='epoch', ylabel=f'dev {group.rows[0].metric}')
+            axes.set(title=drawing.title(group), **names)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axes.set_xlabel('epoch')
-            axes.set_ylabel(f'dev {group.rows[0].metric}')
             axes.legend(frameon=False, fontsize='small')
             axes.grid(alpha=0.3)
     caption = (

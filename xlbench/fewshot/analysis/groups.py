@@ -18,7 +18,7 @@ from xlbench.fewshot.results import Row
 
 
 class Group(NamedTuple):
-    """What a mean is over; as Row.group without the task."""
+    """The adaptations that a mean is over: Row.group without the task."""
 
     language: str
     shots: int
@@ -28,7 +28,7 @@ class Group(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Adaptations:
-    """What one sweep has of a group: finished adaptations with the learning rate that was chosen.
+    """The finished adaptations of a group in one sweep, with the learning rate that was chosen.
 
     Attributes:
         sweep: Where they are from.
@@ -59,12 +59,12 @@ class Adaptations:
 
     @functools.cached_property
     def by_bucket(self) -> tuple[Row, ...]:
-        """Those of the seed that has most buckets."""
+        """The rows of the seed that has most buckets."""
         return _most(self.rows, lambda row: row.seed, lambda row: row.bucket)
 
     @functools.cached_property
     def by_seed(self) -> tuple[Row, ...]:
-        """Those of the bucket that has most seeds."""
+        """The rows of the bucket that has most seeds."""
         return _most(self.rows, lambda row: row.bucket, lambda row: row.seed)
 
     @functools.cached_property
@@ -74,7 +74,7 @@ class Adaptations:
 
     @property
     def mean(self) -> float:
-        """Over buckets."""
+        """The mean score over buckets."""
         return statistics.fmean(self.scores.tolist())
 
     @property
@@ -89,7 +89,7 @@ class Adaptations:
 
     @property
     def seed(self) -> int | None:
-        """Whose adaptations `by_bucket` are."""
+        """The seed of the adaptations in `by_bucket`."""
         return self.by_bucket[0].seed if self.rows else None
 
     @property

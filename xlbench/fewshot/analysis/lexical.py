@@ -83,7 +83,7 @@ def overlaps(
 
 
 class Correlation(NamedTuple):
-    """Of a factor with the gains, over languages: from -1 to 1.
+    """The correlation of a factor with the gains, over languages: from -1 to 1.
 
     Attributes:
         spearman: Of ranks.

@@ -43,55 +43,55 @@ def _rows(name: str, *keys: str) -> dict[tuple[str | int, ...], dict[str, str]]:
 
 @functools.cache
 def scores() -> dict[tuple[str | int, ...], tuple[str, str]]:
-    """By task and Group: tables 2, 6, 11, 12 and 13; what 6 repeats of 2 is the same there."""
+    """The scores of tables 2, 6, 11, 12 and 13 by task and Group; 6 repeats a part of 2."""
     rows = _rows('scores', 'task', 'language', 'shots', 'method', 'start')
     return {key: (row['mean'], row['deviation']) for key, row in rows.items()}
 
 
 @functools.cache
 def gaps() -> dict[tuple[str, str, int], str]:
-    """By task, language and K: table 4, with a ? at what table 11 contradicts."""
+    """The gaps by task, language and K: table 4, with a ? at what table 11 contradicts."""
     rows = _rows('gaps', 'task', 'language', 'shots')
     return {key: row['difference'] + '?' * bool(row['doubtful']) for key, row in rows.items()}
 
 
 @functools.cache
 def correlations() -> dict[tuple[str, str], tuple[str, str]]:
-    """By task and factor: table 3, Spearman and Pearson."""
+    """The correlations by task and factor: table 3, Spearman and Pearson."""
     rows = _rows('correlations', 'task', 'factor')
     return {key: (row['spearman'], row['pearson']) for key, row in rows.items()}
 
 
 @functools.cache
 def overlaps() -> dict[tuple[str, str, int], str]:
-    """By task, language and K: table 14."""
+    """The overlaps by task, language and K: table 14."""
     rows = _rows('overlap', 'task', 'language', 'shots')
     return {key: row['overlap'] for key, row in rows.items()}
 
 
 @functools.cache
 def tasks() -> dict[str, dict[str, str]]:
-    """By task: table 1, with the columns metric, labels, target_training_sets and languages."""
+    """The tasks of table 1, with the columns metric, labels, target_training_sets and languages."""
     return {task: row for (task,), row in _rows('tasks', 'task').items()}
 
 
 @functools.cache
 def source() -> dict[str, tuple[str, str]]:
-    """By task: table 7, the English dev score of the source model and its learning rate."""
+    """The English dev score of the source model and its learning rate, by task: table 7."""
     rows = _rows('source', 'task')
     return {task: (row['dev_score'], row['learning_rate']) for (task,), row in rows.items()}
 
 
 @functools.cache
 def scripts() -> dict[tuple[str, int], tuple[str, str]]:
-    """By task and K: section 5.2, mean gains of languages in Latin script and of the others."""
+    """The mean gains of languages in Latin script and of the others, by task and K: section 5.2."""
     rows = _rows('scripts', 'task', 'shots')
     return {key: (row['latin'], row['other']) for key, row in rows.items()}
 
 
 @functools.cache
 def sizes() -> dict[tuple[str, str, str], int]:
-    """By task, language and split: the official numbers of examples, as far as they are known.
+    """The official numbers of examples by task, language and split, as far as they are known.
 
     Of XNLI, PAWS-X, MLDoc and MARC as published; of UD POS and PAN-X as in XTREME, from the copy at
     huggingface.co/datasets/xtreme. That copy mixes Old French, Classical Chinese, Swiss German and

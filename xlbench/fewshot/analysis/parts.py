@@ -54,7 +54,7 @@ def finish(
 
 
 def languages_of(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Rows of languages; another name is that of a count."""
+    """Names rows of languages, and says what kind they are; another name is that of a count."""
     return [(name, 'language' if name in languages.LANGUAGES else 'count') for name in names]
 
 

@@ -24,7 +24,7 @@ class _Batches(msgspec.Struct):
 
 
 class _Config(msgspec.Struct):
-    """What is read of the config of a source training."""
+    """The part of the config of a source training that is read."""
 
     stages: dict[str, _Stage] = {}
     batches: _Batches = msgspec.field(default_factory=_Batches)

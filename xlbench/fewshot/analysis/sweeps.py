@@ -8,7 +8,6 @@ import math
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,12 +18,13 @@ from xlbench.data import prepared
 from xlbench.fewshot import predictions, results
 from xlbench.fewshot.predictions import TestSet
 from xlbench.fewshot.results import ZERO_SHOT, Key, Row
+from xlbench.files import Json
 
-Config = Mapping[str, Any]  # A config as JSON has it: blocks, lists, numbers and texts.
+Config = Mapping[str, Json]
 
 
 class _Adapt(msgspec.Struct):
-    """What is read of config.adapt, or of what a later command asked for; None is all there are."""
+    """The part of config.adapt, or of a later command, that is read; None stands for all."""
 
     languages: list[str] | None = None
     shots: list[int] | None = None
@@ -42,7 +42,7 @@ class _Adapt(msgspec.Struct):
 
 
 class _Data(msgspec.Struct):
-    """What is read of config.source.data."""
+    """The part of config.source.data that is read."""
 
     root: str = ''
     vocabulary: str = ''
@@ -62,7 +62,7 @@ class _Config(msgspec.Struct):
 
 
 class About(msgspec.Struct):
-    """What is read of the config.json of a sweep; what earlier versions did not write is None.
+    """The part of a sweep's config.json that is read; None is what earlier versions lack.
 
     Attributes:
         config: Of the sweep.
@@ -90,9 +90,9 @@ class About(msgspec.Struct):
 
 
 class _Trained(msgspec.Struct):
-    """What is read of the config.json of the source-trained model."""
+    """The part of the source-trained model's config.json that is read."""
 
-    config: dict[str, Any] | None = None
+    config: dict | None = None
     contents: dict[str, str] | None = None
     examples: dict[str, int] | None = None
 
@@ -130,7 +130,7 @@ class Sweep:
                 f'adaptation of it is finished{hint}'
             )
         path = foreign.file(folder, 'config.json') or folder / 'config.json'
-        info = files.read_json(path, dict[str, Any])
+        info = files.read_json(path, dict)
         about = files.check_type(info, About, str(path))
         config = info.get('config', {})
         topics.add(config)
@@ -145,7 +145,7 @@ class Sweep:
 
     @property
     def task(self) -> str:
-        """Of the benchmark, or a user's own."""
+        """The task: of the benchmark, or a user's own."""
         return self.about.config.task
 
     @property
@@ -171,14 +171,14 @@ class Sweep:
 
     @property
     def source_workdir(self) -> pathlib.Path:
-        """Where the source-trained model is, or was."""
+        """The workdir of the source-trained model, which may be gone."""
         if not (named := self.about.config.source_workdir):
             return self.workdir / 'source'
         return pathlib.Path(self._where(named))
 
     @functools.cached_property
     def _trained(self) -> _Trained:
-        """Of the source-trained model; empty if its workdir is not there any more."""
+        """The config.json of the source-trained model; empty if its workdir is gone."""
         path = foreign.file(self.source_workdir, 'config.json')
         return files.read_json(path, _Trained) if path else _Trained()
 
@@ -194,7 +194,7 @@ class Sweep:
 
     @functools.cached_property
     def source(self) -> str:
-        """Equal for sweeps that adapt the same source-trained model: a hash of its config."""
+        """A hash of the source model's config: sweeps that adapt the same model have the same."""
         text = json.dumps(self.source_config, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -202,12 +202,12 @@ class Sweep:
 
     @property
     def data_root(self) -> str:
-        """Where the prepared data is, as it is found from the current folder."""
+        """The root of the prepared data, as seen from the current folder."""
         return self._where(self.about.config.source.data.root)
 
     @property
     def vocabulary(self) -> str:
-        """As `xlbench.prepare --vocabulary` takes it."""
+        """The vocabulary, as `xlbench.prepare --vocabulary` takes it."""
         return self.about.config.source.data.vocabulary
 
     def open_prepared(self, name: str, split: str) -> prepared.Prepared:

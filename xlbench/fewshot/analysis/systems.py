@@ -52,7 +52,7 @@ class System:
 
     @property
     def signature(self) -> str:
-        """What decides the score."""
+        """The line that says what decides the score."""
         is_tagging = topics.is_tagging(self.task)
         return (tagging.ChunkF1() if is_tagging else classification.Classification()).signature
 
@@ -84,7 +84,7 @@ class System:
 
     @functools.cached_property
     def languages(self) -> tuple[str, ...]:
-        """Those that something is known of, by code."""
+        """The languages that something is known of, by code."""
         return tuple(sorted({group.language for group in self.groups}))
 
     def shots(self, **fields: str) -> tuple[int, ...]:
@@ -98,7 +98,7 @@ class System:
 
     @functools.cached_property
     def source(self) -> SourceTraining | str:
-        """How the model that is adapted was trained; or a sentence on why that is not known."""
+        """The training of the model that is adapted; or a sentence on why it is not known."""
         return source_training.read(self.sweeps[0].source_workdir, self.task)
 
     @property
@@ -256,7 +256,7 @@ def gains(system: System, shots: int | None) -> dict[str, float]:
 
 
 def about_groups(system: System, **fields: str) -> list[str]:
-    """What to know about the means of the groups with these fields."""
+    """Says what to know about the means of the groups with these fields."""
     groups = _groups(system, fields)
     if not groups:
         of = ' of the whole model' if fields.get('method') == 'full' else ''
@@ -276,7 +276,7 @@ def about_groups(system: System, **fields: str) -> list[str]:
 
 
 def about_gaps(system: System, **fields: str) -> list[str]:
-    """What the means of the groups with these fields are without."""
+    """Says what the means of the groups with these fields are without."""
     lines = []
     for what, of in (
         ('Buckets without an example, left out', lambda s: ', '.join(map(str, s.empty))),
@@ -293,7 +293,7 @@ def about_gaps(system: System, **fields: str) -> list[str]:
 
 
 def _groups(system: System, fields: Mapping[str, str]) -> dict[Group, Adaptations]:
-    """Those with shots that have these fields."""
+    """Chooses the groups with shots that have these fields."""
     return {
         group: stats
         for group, stats in sorted(system.groups.items())

@@ -40,7 +40,7 @@ _METHODS = {
 
 
 def all_tables(system: System, overlaps: Overlaps | None = None) -> list[Table]:
-    """Every table of one system; those that cannot be made say why."""
+    """Makes every table of one system; those that cannot be made say why."""
     overlaps = overlaps or Overlaps(system)
     makers = (about, source, scores, ranges, growth, scripts, starts, methods)
     made = [make(system) for make in makers]
@@ -48,7 +48,7 @@ def all_tables(system: System, overlaps: Overlaps | None = None) -> list[Table]:
 
 
 def about(system: System) -> Table:
-    """Table 1: the task, its metric, labels and languages."""
+    """Makes table 1: the task, its metric, labels and languages."""
     title = 'The task (paper: table 1)'
     labels = {
         len(sweep.test_set(system.task, lang).labels)
@@ -78,7 +78,7 @@ def about(system: System) -> Table:
 
 
 def source(system: System) -> Table:
-    """Table 7: the English dev score of the source model, and the search of its learning rate."""
+    """Makes table 7: English dev scores of source models, the search of the learning rate."""
     title = 'Source training in English (paper: table 7)'
     if isinstance(system.source, str):
         return Table(title, missing=system.source)
@@ -112,7 +112,7 @@ def source(system: System) -> Table:
 
 
 def scores(system: System) -> Table:
-    """Tables 2, 12 and 13: a row a language, English first; zero-shot, and each K."""
+    """Makes tables 2, 12 and 13: a row a language, English first; zero-shot, and each K."""
     title = f'Scores by language and shots (paper: {paper.SCORES_IN.get(system.task, "table 2")})'
     shots = system.shots(method='full', start='source')
     columns, notes = {}, []
@@ -155,7 +155,7 @@ def ranges(system: System) -> Table:
 
 
 def growth(system: System) -> Table:
-    """Section 5.2: whether the mean grows from K to K, and the standard deviation shrinks."""
+    """Says whether the mean grows from K to K, and the deviation shrinks: section 5.2."""
     title = 'Whether the mean grows with K and the spread shrinks (paper: section 5.2)'
     shots = system.shots(method='full', start='source')
     if not shots:
@@ -183,7 +183,7 @@ def growth(system: System) -> Table:
 
 
 def scripts(system: System) -> Table:
-    """Section 5.2: mean gains over zero-shot of languages in Latin script, and of the others."""
+    """Compares mean gains of languages in Latin script with those of others: section 5.2."""
     title = 'Mean gains by script (paper: section 5.2)'
     shots = system.shots(method='full', start='source')
     every = {k: gains(system, k) for k in shots}
@@ -215,7 +215,7 @@ def scripts(system: System) -> Table:
 
 
 def starts(system: System) -> Table:
-    """Tables 4 and 11: adapted without source training, and how much worse that is."""
+    """Makes tables 4 and 11: adapted without source training, and how much worse that is."""
     title = 'Without source training, and the difference it makes (paper: tables 11 and 4)'
     shots = system.shots(method='full', start='none')
     if not shots:
@@ -245,7 +245,7 @@ def starts(system: System) -> Table:
 
 
 def methods(system: System) -> Table:
-    """Table 6: what is trained in adaptation."""
+    """Makes table 6: what is trained in adaptation."""
     title = 'Methods of adaptation (paper: table 6)'
     names = [name for name in _METHODS if system.shots(method=name, start='source')]
     if len(names) < 2:
@@ -271,7 +271,7 @@ def methods(system: System) -> Table:
 
 
 def comma_separated(systems: Iterable[System]) -> str:
-    """Every group of every system as one line: tidy, for other tools."""
+    """Writes every group of every system as one line: tidy, for other tools."""
     rows = []
     for system in systems:
         name = system.name or folder(system.sweeps[0])
