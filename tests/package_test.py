@@ -44,7 +44,7 @@ def test_the_wheel_holds_every_source_file_and_one_top_level_package(wheel):
     expected = {
         f'{inside}/{path.relative_to(PROJECT / folder)}'
         for folder, inside in FOLDERS.items()
-        for pattern in ('*.py', '*.csv', '*.txt')
+        for pattern in ('*.py', '*.csv', '*.txt', '*.html', '*.css', '*.js')
         for path in (PROJECT / folder).rglob(pattern)
     }
     names = {n for n in zipfile.ZipFile(wheel).namelist() if '.dist-info/' not in n}

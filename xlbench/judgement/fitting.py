@@ -10,7 +10,7 @@ import importlib.metadata
 import math
 import random
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -144,18 +144,8 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     train, choose, test = _split(data, seed)
     rows, best = [], {}
     for name, y in data.ratings.items():
-        models = {
-            regressor: fitted(regressor, data.x[train], y[train], seed) for regressor in NAMES
-        }
-        pearsons = {
-            regressor: correlation(model.predict(data.x[choose]), y[choose]).pearson
-            for regressor, model in models.items()
-        }
-        # NaN, where all predictions or all ratings are equal, is no choice.
-        known = {regressor: r for regressor, r in pearsons.items() if not math.isnan(r)}
-        highest = max(known, key=known.__getitem__, default='')
-        best[name] = highest, known.get(highest), models.get(highest)
-        rows.append(_row(name, pearsons.values(), known.get(highest)))
+        best[name], row = _best(name, data.x, y, (train, choose), seed)
+        rows.append(row)
     regressor, pearson, model = best[target]
     if model is None:
         raise UserError(
@@ -205,7 +195,24 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     return kept, [chosen, figure]
 
 
-def _row(name: str, correlations: Iterable[float], best: float | None = None) -> Row:
+def _best(
+    target: str, x: np.ndarray, y: np.ndarray, sides: tuple[list[int], list[int]], seed: int
+) -> tuple[tuple[str, float, regressors.Regressor | None], Row]:
+    """The regressor that correlates best: its name, the correlation, itself; and those of all."""
+    train, choose = sides
+    models = {name: fitted(name, x[train], y[train], seed) for name in NAMES}
+    pearsons = {
+        name: correlation(model.predict(x[choose]), y[choose]).pearson
+        for name, model in models.items()
+    }
+    # NaN, where all predictions or all ratings are equal, is no choice.
+    defined = {name: r for name, r in pearsons.items() if not math.isnan(r)}
+    name = max(defined, key=defined.__getitem__, default='')
+    best = defined.get(name, math.nan)
+    return (name, best, models.get(name)), _row(target, pearsons.values(), best)
+
+
+def _row(name: str, correlations: Iterable[float], best: float = math.nan) -> Row:
     cells = (
         Cell(text='undefined') if math.isnan(r) else Cell(r, None, 3, best=r == best)
         for r in correlations
@@ -278,7 +285,19 @@ def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> regressors.Reg
     return regressors.Trees(trees, 'mean')
 
 
-def _tree(model: Any) -> regressors.Tree:
+class _Nodes(Protocol):
+    feature: np.ndarray
+    threshold: np.ndarray
+    children_left: np.ndarray
+    children_right: np.ndarray
+    value: np.ndarray
+
+
+class _FittedTree(Protocol):
+    tree_: _Nodes
+
+
+def _tree(model: _FittedTree) -> regressors.Tree:
     """A tree of scikit-learn's as numbers."""
     nodes = model.tree_
     return regressors.Tree(

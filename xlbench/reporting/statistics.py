@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.stats
-from sacrebleu.metrics.base import Metric, Score, Signature
+from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
 from xlbench.errors import UserError
@@ -75,31 +75,6 @@ class Resampled(NamedTuple):
     half_width: float | None
 
 
-class _Mean(Metric):
-    """The mean of a number that each example has, for what resamples texts.
-
-    In place of hypotheses it takes the numbers.
-    """
-
-    _SIGNATURE_TYPE = Signature
-
-    def __init__(self):
-        super().__init__()
-        self.num_refs = 1  # Without a number there is no signature.
-
-    def _extract_corpus_statistics(self, hypotheses, references):
-        return [[value, 1.0] for value in hypotheses]
-
-    def _compute_score_from_stats(self, stats):
-        return Score('mean', float(stats[0] / stats[1]))
-
-    def _aggregate_and_compute(self, stats):
-        return self._compute_score_from_stats(np.sum(stats, axis=0))
-
-    # Of single texts nothing is asked.
-    _preprocess_segment = _extract_reference_info = _compute_segment_statistics = None
-
-
 def paired_resampling(
     baseline: Sequence[str],
     system: Sequence[str],
@@ -121,9 +96,7 @@ def paired_resampling(
     Raises:
         UserError: The environment has a seed that makes no test repeatable.
     """
-    seed = os.environ.get(_SEED, '12345')
-    if not (seed.isascii() and seed.isdigit() and int(seed)):
-        raise UserError(f'{_SEED}={seed} does not fix the resamples; set a whole number above 0')
+    _seed()  # Which sacreBLEU reads itself.
     scores = {}
     for name, metric in metrics.items():
         _, results = PairedTest(
@@ -139,8 +112,36 @@ def paired_resampling(
 
 
 def resampled_p_value(x: Sequence[float], y: Sequence[float], test: str) -> float:
-    """The p-value of the difference of two means over the same examples; see paired_resampling."""
-    return paired_resampling(x, y, [], {'mean': _Mean()}, test)['mean'][1].p_value
+    """The p-value of the difference of two means, by the same draws as `paired_resampling`.
+
+    Args:
+        x: A number for each example, of the baseline.
+        y: Those of the other system.
+        test: 'bootstrap' or 'randomization'.
+    """
+    differences = np.subtract(y, x)
+    count, samples = len(differences), SAMPLES[test]
+    rng = np.random.default_rng(_seed())
+    real = abs(differences.mean())
+    if test == 'bootstrap':
+        indices = rng.choice(count, size=(samples, count), replace=True)
+        sizes = np.abs(differences[indices].mean(axis=1))
+        sizes -= sizes.mean()
+    else:
+        swaps = rng.integers(2, size=(samples, count), dtype=bool)
+        # In blocks, as the product needs the bits as numbers.
+        swapped = np.concatenate([block @ differences for block in np.array_split(swaps, 20)])
+        sizes = np.abs(differences.sum() - 2 * swapped) / count
+    # What rounding alone makes larger is not.
+    larger = np.sum(sizes > real + 1e-12 * np.abs(differences).max())
+    return float(larger + 1) / (samples + 1)
+
+
+def _seed() -> int:
+    seed = os.environ.get(_SEED, '12345')
+    if not (seed.isascii() and seed.isdigit() and int(seed)):
+        raise UserError(f'{_SEED}={seed} does not fix the resamples; set a whole number above 0')
+    return int(seed)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
