@@ -142,6 +142,28 @@ def test_json_is_read_into_its_type(tmp_path):
         files.read_json(tmp_path, dict)
 
 
+def test_what_is_in_a_folder(tmp_path, monkeypatch):
+    """Brackets in a name are no pattern; a folder that may not be listed is not an empty one."""
+    folder = tmp_path / 'runs[1]'
+    (folder / 'b' / 'c').mkdir(parents=True)
+    for name in ('a', 'b/c/d', 'b/.e'):
+        (folder / name).touch()
+    assert files.names(folder) == ['a', 'b']
+    assert {str(path.relative_to(folder)) for path in files.below(folder)} == {'a', 'b/c/d', 'b/.e'}
+    assert files.names(folder / 'a') == files.names(folder / 'gone') == []
+    assert [*files.below(folder / 'a')] == []
+    listdir = os.listdir
+
+    def withhold(path):
+        if os.fspath(path).endswith('c'):
+            raise PermissionError(errno.EACCES, 'Permission denied', path)
+        return listdir(path)
+
+    monkeypatch.setattr(files.os, 'listdir', withhold)
+    with pytest.raises(PermissionError):
+        list(files.below(folder))
+
+
 def test_names_of_steps():
     for name, expected in (('0', True), ('12', True), ('²', False), ('٣', False), ('-1', False),
                            ('', False), ('tmp', False), ('9' * 19, False)):  # fmt: skip

@@ -154,6 +154,20 @@ def names(folder: str | os.PathLike) -> list[str]:
         return []
 
 
+def below(folder: str | os.PathLike) -> Iterator[pathlib.Path]:
+    """All files below a folder, in no order; nothing if it is a file or not there.
+
+    Raises:
+        OSError: A folder may not be listed; `pathlib.Path.rglob` would leave it out.
+    """
+    for name in names(folder):
+        path = pathlib.Path(folder, name)
+        if path.is_dir():
+            yield from below(path)
+        else:
+            yield path
+
+
 def is_step(name: str) -> bool:
     """Whether the name of a folder, in checkpoints/ or eval/, is the number of a step."""
     # isdigit alone is true of ² and of other alphabets' digits, too.

@@ -221,11 +221,12 @@ def _open(args: argparse.Namespace) -> prepared.Prepared:
         prepared.ensure([pair], root=root, vocabulary=vocabulary, sample=sample, to_stderr=True)
         return prepared.open_task(root, vocabulary, *pair)
     reasons = []
-    for place in sorted(pathlib.Path(root).glob('prepared/*')):
+    place = pathlib.Path(root) / 'prepared'
+    for name in files.names(place):
         try:
-            return prepared.open_task(root, place.name, *pair)
+            return prepared.open_task(root, name, *pair)
         except prepared.NotPrepared as error:
-            if (place / args.task / args.split).is_dir():
+            if (place / name / args.task / args.split).is_dir():
                 reasons.append(error.reason)
     if not reasons:
         names.check_task(args.task, 'task in --task', root, 'sample')

@@ -18,7 +18,7 @@ import pathlib
 import sys
 import types
 
-from xlbench import errors, tasks
+from xlbench import errors, files, tasks
 
 PACKAGE = 'xlbench_user_tasks'  # What the files outside of this repository are modules of.
 REPOSITORY = pathlib.Path(tasks.__file__).resolve().parent
@@ -33,14 +33,18 @@ def user_paths() -> list[pathlib.Path]:
             raise errors.UserError(
                 f'XLBENCH_TASKS={named} is not a folder of task files, nor one of them (.py)'
             )
-        paths += sorted(place.glob('*.py')) if place.is_dir() else [place]
+        paths += _programs(place) if place.is_dir() else [place]
     if not is_in_a_workdir():
-        paths += sorted((pathlib.Path.cwd() / 'tasks').resolve().glob('*.py'))
+        paths += _programs((pathlib.Path.cwd() / 'tasks').resolve())
     return [
         path
         for path in paths
         if path.parent != REPOSITORY and path.stem[0] != '_' and path.is_file()
     ]
+
+
+def _programs(folder: pathlib.Path) -> list[pathlib.Path]:
+    return [folder / name for name in files.names(folder) if name.endswith('.py')]
 
 
 def is_in_a_workdir() -> bool:

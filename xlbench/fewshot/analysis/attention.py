@@ -122,10 +122,16 @@ def first_attention(
 def kept(sweep: Sweep) -> dict[Key, pathlib.Path]:
     """`Row.key` of each adaptation whose parameters are there -> their workdir."""
     paths = {}
-    for path in sorted(sweep.workdir.glob('adapted/*/*/config.json')):
-        if adapted := files.read_json(path, _Kept).adapted:
-            paths[msgspec.structs.astuple(adapted)] = path.parent
+    for group in _folders(sweep.workdir / 'adapted'):
+        for workdir in _folders(group):
+            path = workdir / 'config.json'
+            if path.exists() and (adapted := files.read_json(path, _Kept).adapted):
+                paths[msgspec.structs.astuple(adapted)] = workdir
     return {row.key: paths[row.key[1:]] for row in sweep.rows if row.key[1:] in paths}
+
+
+def _folders(folder: pathlib.Path) -> list[pathlib.Path]:
+    return [folder / name for name in files.names(folder)]
 
 
 def find(

@@ -149,7 +149,7 @@ class Checkpoints:
         if step >= 0:
             return step
         folder = pathlib.Path(self._workdir) / 'damaged'
-        if any(folder.glob('*')):
+        if files.names(folder):
             raise UserError(
                 f'{self._workdir} has no whole checkpoint, and damaged ones in {folder}: put back '
                 f'a copy of one into {folder.with_name("checkpoints")}, or remove {folder} to '

@@ -152,7 +152,10 @@ def write(folder: str | os.PathLike, progress: Progress, sums: Mapping[str, int]
     """
     folder = pathlib.Path(folder)
     names = sorted(
-        str(path.relative_to(folder)) for path in folder.glob('*/**/*') if path.is_file()
+        str(path.relative_to(folder))
+        for inner in files.names(folder)
+        for path in files.below(folder / inner)
+        if path.is_file()
     )
     notes = {name: (_size(folder, name), _digest(folder, name)) for name in names}
     _write(folder, Record(progress, dict(sums), FORMULA, notes))
