@@ -10,7 +10,11 @@ download. The size `mbart` has the paper's settings and the official files below
 
 Its model is mBART-50 (arXiv:2008.00401), a stand-in: the paper begins from Unicoder-xDAE
 (arXiv:2004.01401), a smaller denoiser of mBART's kind (12 + 12 layers of 768), which has no public
-weights that can be read here. Table 4 of the paper is of that model.
+weights that can be read here. Table 4 of the paper is of that model: its ROUGE, averaged over the
+languages, is 4.10 in mono, 2.66 in mt and 3.27 in multi. The paper trains on eight V100, 1,000
+steps an hour. For eight H100 at 40 % of their peak the estimate (`python -m xlbench.plan
+--topology=h100:8`) is 0.5 hours in mono of another language than English, 4 hours in multi, 16
+hours for English, as in zero_shot, and 2 hours in mt.
 
 Keys after the colon: size (sample, mbart), scenario (mono, zero_shot, mt, multi), source (the
 language of mono and mt; of zero_shot and multi the one language to evaluate).
@@ -53,7 +57,6 @@ def sample(scenario: Scenario) -> ConfigDict:
         scenario,
         200,
         recipes.LOSS,
-        dev=dict(decode=False),
         test=dict(
             decode=True, num_examples=0, decoding=dict(method='beam', num_beams=3, num_return=3)
         ),
@@ -103,7 +106,7 @@ def paper(scenario: Scenario) -> ConfigDict:
         scenario,
         max(1000, num_steps // 50),
         recipes.LOSS,
-        dev=dict(decode=False, num_examples=10_240),
+        dev=dict(num_examples=10_240),
         test=dict(
             decode=True,
             decoding=dict(

@@ -3,6 +3,10 @@ r"""mBART-50 on MTG (arXiv:2108.07140), with its own language tokens; else as co
   python -m xlbench.train --config=configs/mtg_mbart.py
   python -m xlbench.train --config=configs/mtg_mbart.py:large,scenario=cross,task=qg,source=en
 
+The paper's mBART reaches in multi_multitask a ROUGE-L of 16.9 for story endings, 37.1 for questions
+and 31.3 for titles, averaged over the languages (Table 14). The time of `large` there is estimated
+at 19 hours on one H100 (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak).
+
 The sample shows that everything fits together; a model that still has its positions to learn does
 not learn to copy names in so few steps (ROUGE-L 36 on average, where mT5 reaches 99.9).
 

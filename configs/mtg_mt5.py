@@ -2,7 +2,13 @@ r"""mT5 on MTG: story endings, questions and titles in English, German, French a
 
 The paper is arXiv:2108.07140. Training has its two stages (appendix A): the rough, machine
 translated data first, then the annotated data, from the best checkpoint of the first stage. Both
-stages are scored on the test set.
+stages are scored on the test set. Its mT5, of a size that it does not name, reaches in
+multi_multitask a ROUGE-L of 16.0 for story endings, 35.1 for questions and 27.2 for titles,
+averaged over the languages (Table 14; the other scenarios: Tables 11 to 19).
+
+Estimated time of training, at 40 % of the peak (`python -m xlbench.plan --topology=h100:8`): in
+multi_multitask 11 hours for base on one H100, and on eight of them 5 hours for large, 16 for xl and
+62 for xxl; for base on questions from English 1.5 hours on one.
 
   python -m xlbench.train --config=configs/mtg_mt5.py
 
@@ -75,7 +81,7 @@ def sample(scenario: Scenario) -> ConfigDict:
         scenario,
         300,
         recipes.LOSS,
-        dev=dict(decode=False, num_examples=48, batch_size=48),
+        dev=dict(num_examples=48, batch_size=48),
         test=dict(decode=True, num_examples=0, batch_size=64),
         lengths=dict(inputs=128, targets=32),
     )
@@ -115,7 +121,6 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ConfigDict:
         scenario,
         2000,
         recipes.LOSS,
-        dev=dict(decode=False),
         test=dict(decode=True, num_examples=0),
         batch_size=64,
         lengths=lengths,

@@ -1,8 +1,8 @@
 r"""Replies in real dialogues, XDailyDialog in en, de and zh: a small retriever from nothing.
 
 Its files are data/xdailydialog/...; consecutive utterances of a dialogue are a message and its
-reply, and the replies of the training dialogues are the response set. Runs on two CPU cores,
-with a vocabulary that is trained on the data first:
+reply, and the replies of the training dialogues are the response set. No paper has scores of this
+task. Runs on two CPU cores, with a vocabulary that is trained on the data first:
 
   python -m xlbench.prepare --root=data --mixture=xdailydialog_multi_retrieval --split=train \
       --new_vocabulary=data/xdailydialog/xdailydialog.model --vocabulary_size=8000

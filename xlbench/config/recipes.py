@@ -98,10 +98,12 @@ def evaluate(
       scenario: says which tasks choose the checkpoint and which are scored at the end.
       every: steps between two evaluations of 'dev', and between two checkpoints.
       best: the score that chooses, of which more is better unless it is a loss.
-      dev: options of the evaluation in training alone.
+      dev: options of the evaluation in training alone, which does not decode by default.
       test: options of the final evaluation alone.
       **both: options of both.
     """
+    if c.objective.name == 'generation':
+        dev = dict(decode=False) | dict(dev or {})
     c.evals = scenario.evals(every, dev=dev, test=test, **both)
     c.best.update(score=best, mode='min' if best.endswith('/loss') else 'max')
     c.checkpoints.every = every
