@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 import jax
@@ -284,33 +284,6 @@ def _only_target(prepared: Prepared, numbers: Sequence[int]) -> str:
     return pairs.about_targets(f'{prepared.name}/{prepared.split}', len(numbers), seen)
 
 
-def over_batches(
-    predict: Callable[[dict[str, jax.Array]], Mapping[str, jax.Array]],
-    batches: Iterable[Batch],
-    mesh: Mesh,
-    check: Check,
-) -> list[dict[str, jax.Array]]:
-    """Runs `predict` on each batch, and adds the 'index' of its rows' examples; see `collect`.
-
-    Args:
-      predict: from a batch on the devices to arrays [rows, ...].
-      batches: this process's rows, with example_index.
-      mesh: where it runs.
-      check: called after every batch.
-    """
-
-    def begin(local: Batch) -> dict[str, jax.Array]:
-        batch = partitioning.put_batch(local, mesh)
-        return {'index': batch['example_index'], **predict(batch)}
-
-    results = []
-    with partitioning.activate(mesh):
-        for _, result in in_flight(batches, begin, BATCHES_AHEAD):
-            results.append(jax.block_until_ready(result))
-            check()
-    return results
-
-
 def line(
     number: int,
     record: Mapping[str, Json],
@@ -346,24 +319,44 @@ def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     }
 
 
-def collect(
-    results: Sequence[Mapping[str, jax.Array]], name: str, num_examples: int
+def score_examples(
+    task: Task,
+    predict: Callable[[dict[str, jax.Array]], Mapping[str, jax.Array]],
+    mesh: Mesh,
+    check: Check,
+    more: Callable[[Batch], Batch] = lambda batch: {},
 ) -> dict[str, np.ndarray]:
-    """The rows of all batches in the order of the examples, without padding, on every process.
+    """Runs `predict` on all batches of a task.
 
     Args:
-      results: of each batch, arrays [rows, ...]; 'index' is the example of a row, or -1.
-      name: of the task.
-      num_examples: that there must be, each once.
+      task: whose examples are scored.
+      predict: from a batch on the devices to arrays [rows, ...].
+      mesh: where it runs.
+      check: called after every batch.
+      more: features that are added to those of a batch.
+
+    Returns:
+      Arrays [examples, ...] in the order of the examples, without padding, on every process;
+      'index' among them.
     """
+
+    def begin(local: Batch) -> dict[str, jax.Array]:
+        batch = partitioning.put_batch({**local, **more(local)}, mesh)
+        return {'index': batch['example_index'], **predict(batch)}
+
+    results = []
+    with partitioning.activate(mesh):
+        for _, result in in_flight(task.batches, begin, BATCHES_AHEAD):
+            results.append(jax.block_until_ready(result))
+            check()
     rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
     real = rows['index'] >= 0
     order = np.argsort(rows['index'][real], kind='stable')
     rows = {key: value[real][order] for key, value in rows.items()}
-    if not np.array_equal(rows['index'], np.arange(num_examples)):
+    if not np.array_equal(rows['index'], np.arange(task.batches.num_examples)):
         raise RuntimeError(
-            f'{name}: {len(rows["index"])} rows were scored, not each of {num_examples} examples '
-            'once'
+            f'{task.prepared.name}: {len(rows["index"])} rows were scored, not each of '
+            f'{task.batches.num_examples} examples once'
         )
     return rows
 

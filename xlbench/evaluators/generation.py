@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 import flax.linen as nn
@@ -114,18 +114,15 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         """The losses of each example and, where it is decoded, the tokens of its texts."""
         first = self._tokenizer.forced_first(task.prepared.manifest['target_lang'])
 
-        def batches() -> Iterator[Batch]:
-            for batch in task.batches:
-                if first is not None:
-                    batch['forced_first'] = np.full(len(batch['example_index']), first, np.int32)
-                yield batch
+        def forced(batch: Batch) -> Batch:
+            rows = len(batch['example_index'])
+            return {} if first is None else {'forced_first': np.full(rows, first, np.int32)}
 
         def predict(batch: dict[str, jax.Array]) -> dict[str, jax.Array]:
             rows = self._row_losses(shared, batch)
             return rows | (self._decode_batch(shared, batch)._asdict() if self._decode else {})
 
-        results = base.over_batches(predict, batches(), self._mesh, check)
-        return base.collect(results, task.prepared.name, task.batches.num_examples)
+        return base.score_examples(task, predict, self._mesh, check, forced)
 
     def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
         """Scores of the losses and of the texts; a line an example."""

@@ -94,10 +94,9 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
 
     def rows(self, task: base.Task, shared: Params, check: base.Check) -> Rows:
         """The loss and the likeliest labels of each example."""
-        results = base.over_batches(
-            lambda batch: self._predict(shared, batch), task.batches, self._mesh, check
+        return base.score_examples(
+            task, lambda batch: self._predict(shared, batch), self._mesh, check
         )
-        return base.collect(results, task.prepared.name, task.batches.num_examples)
 
     def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
         """Scores of the losses and of the labels; a line an example."""

@@ -294,12 +294,10 @@ def shower(
         return _tag_shower(given, format, scores)
     if format in _BLOCKS:
         raise UserError(f'--format={format} is for taggers, and {model.name} is none')
-    as_lines = {'text': _lines, 'jsonl': _record}[format]
+    show = (_text_shower if format == 'text' else _record_shower)(scores, n_best=count > 1)
     if isinstance(model, Classifier):
-        return lambda number, record, answer: as_lines(
-            number, record, _labels(answer, count), scores, count > 1
-        )
-    return lambda number, record, answers: as_lines(number, record, answers, scores, count > 1)
+        return lambda number, record, answer: show(number, record, _labels(answer, count))
+    return show
 
 
 def _labels(answer: Classified, count: int) -> list[Suggestion]:
@@ -307,42 +305,33 @@ def _labels(answer: Classified, count: int) -> list[Suggestion]:
     return [Suggestion(*pair) for pair in list(answer.probabilities.items())[:count]]
 
 
-def _lines(
-    number: int,
-    record: Record,
-    answers: Answers,
-    scores: bool,
-    n_best: bool,
-) -> str:
-    """Plain output of one input, see the top of xlbench/predict.py."""
-    del record
-    lines = []
-    for answer in answers if n_best else _first(answers):
-        text = re.sub(r'[\r\n]+', ' ', answer.text)
-        score = [f'{answer.score:.4f}'] if scores else []
-        lines.append('\t'.join([*([str(number)] if n_best else []), *score, text]) + '\n')
-    return ''.join(lines)
+def _text_shower(scores: bool, n_best: bool) -> Show:
+    """Returns what writes the plain output of an input, see the top of xlbench/predict.py."""
+
+    def text(number: int, record: Record, answers: Answers) -> str:
+        lines = []
+        for answer in answers if n_best else _first(answers):
+            columns = [str(number)] if n_best else []
+            columns += [f'{answer.score:.4f}'] if scores else []
+            lines.append('\t'.join([*columns, re.sub(r'[\r\n]+', ' ', answer.text)]) + '\n')
+        return ''.join(lines)
+
+    return text
 
 
-def _record(
-    number: int,
-    record: Record,
-    answers: Answers,
-    scores: bool,
-    n_best: bool,
-) -> str:
-    """JSONL output of one input."""
-    del number
-    shown = [
-        {'prediction': answer.text}
-        | {
-            name: round(getattr(answer, name), 6)
-            for name in ('score', 'log_probability')
-            if scores and hasattr(answer, name)
-        }
-        for answer in (answers if n_best else _first(answers))
-    ]
-    return _json_line(record, {'predictions': shown} if n_best else shown[0])
+def _record_shower(scores: bool, n_best: bool) -> Show:
+    """Returns what writes the JSONL output of an input."""
+    names = ('score', 'log_probability') if scores else ()
+
+    def record_line(number: int, record: Record, answers: Answers) -> str:
+        shown = [
+            {'prediction': answer.text}
+            | {name: round(getattr(answer, name), 6) for name in names if hasattr(answer, name)}
+            for answer in (answers if n_best else _first(answers))
+        ]
+        return _json_line(record, {'predictions': shown} if n_best else shown[0])
+
+    return record_line
 
 
 def _first(answers: Answers) -> Answers:

@@ -232,26 +232,26 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     second = foreign.file(source.folder, hub.GENERATION_CONFIG)
     said = source.config | (tensors.read_json(second) if second else {})
     if notes:
-        options = generation.options(notes.lengths, notes.decoding)
-        known = Languages.of(tokenizer, notes.tasks)
+        lengths, tasks = notes.lengths, notes.tasks
+        options = generation.options(lengths, notes.decoding)
         evals = {'final': notes.evaluation} if notes.evaluation else {}
-        return Opened(
-            model,
-            params,
-            tokenizer,
-            objective,
-            notes.lengths,
-            known,
-            options,
-            folder,
-            ConfigDict({'evals': evals}),
-            notes.tasks,
-            labels,
-        )
-    options = decoding.Options(banned=said.get('bad_words_ids') or ())
-    lengths = {'inputs': _input_limit(model), 'targets': options.max_length}
-    known = Languages.of(tokenizer, {})
-    return Opened(model, params, tokenizer, objective, lengths, known, options, labels=labels)
+        run = {'workdir': folder, 'config': ConfigDict({'evals': evals})}
+    else:
+        options = decoding.Options(banned=said.get('bad_words_ids') or ())
+        lengths, tasks, run = {'inputs': _input_limit(model), 'targets': options.max_length}, {}, {}
+    known = Languages.of(tokenizer, tasks)
+    return Opened(
+        model,
+        params,
+        tokenizer,
+        objective,
+        lengths,
+        known,
+        options,
+        tasks=tasks,
+        labels=labels,
+        **run,
+    )
 
 
 def _check(spec: str, model: nn.Module, objective: Objective) -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -23,13 +23,14 @@ from xlbench.data import readers
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
+from xlbench.files import Json
 
 _READ_AT_ONCE = 10_000  # Records.
 _KEYS = ('text', 'lm_score', 'cluster', 'display')  # Of a line of a copy.
 
 
-class _Copied(msgspec.Struct):
-    """A line of a copy."""
+class _Response(msgspec.Struct):
+    """A response, as a line of a copy has it."""
 
     text: str
     lm_score: float
@@ -65,7 +66,7 @@ class ResponseSet:
         What a record's fields lm_score, cluster and display leave empty becomes the logarithm of
         the relative frequency, the text in lower case (str.casefold), and the text.
         """
-        first: dict[str, dict] = {}
+        first: dict[str, Mapping[str, Json]] = {}
         counts: collections.Counter[str] = collections.Counter()
         for start in range(0, len(prepared), _READ_AT_ONCE):
             numbers = range(start, min(start + _READ_AT_ONCE, len(prepared)))
@@ -73,23 +74,25 @@ class ResponseSet:
                 text = record['targets_pretokenized']
                 counts[text] += 1
                 first.setdefault(text, record)
-        texts = list(first)
-        records = list(first.values())
         where = f'{prepared.name}/{prepared.split}'
+        rows = {}
+        for text, record in first.items():
+            score = math.log(counts[text] / len(prepared))
+            if record.get('lm_score'):
+                score = _number(record['lm_score'], f'{where}: response {text!r}')
+            cluster = record.get('cluster') or text.casefold()
+            rows[text] = _Response(text, score, cluster, record.get('display') or text)
+        return cls._of_rows(rows, [record['targets'] for record in first.values()])
+
+    @classmethod
+    def _of_rows(cls, rows: Mapping[str, _Response], ids: list[np.ndarray]) -> 'ResponseSet':
+        """A set of responses by their texts, and the tokens of each."""
         return cls(
-            texts,
-            np.array(
-                [
-                    _number(record['lm_score'], f'{where}: response {text!r}')
-                    if record.get('lm_score')
-                    else math.log(counts[text] / len(prepared))
-                    for text, record in first.items()
-                ],
-                np.float32,
-            ),
-            [record.get('cluster') or text.casefold() for text, record in first.items()],
-            [record.get('display') or text for text, record in first.items()],
-            [record['targets'] for record in records],
+            list(rows),
+            np.array([row.lm_score for row in rows.values()], np.float32),
+            [row.cluster for row in rows.values()],
+            [row.display for row in rows.values()],
+            ids,
         )
 
     @classmethod
@@ -103,7 +106,7 @@ class ResponseSet:
           UserError: the file cannot be read, a line is malformed, a text has two scores or
             clusters, or there is no response.
         """
-        rows: dict[str, tuple[float, str]] = {}
+        rows: dict[str, _Response] = {}
         first: dict[str, int] = {}
         for number, line in _lines(path):
             columns = [column.strip() for column in line.split('\t')]
@@ -117,7 +120,8 @@ class ResponseSet:
                     f'{path}:{number} has 2 columns; a line is a text, or log-likelihood, text '
                     'and cluster id with TABs between them'
                 )
-            if text and rows.setdefault(text, (score, cluster)) != (score, cluster):
+            row = _Response(text, score, cluster, text)
+            if text and rows.setdefault(text, row) != row:
                 raise UserError(
                     f'{path}:{number}: {errors.shortened(text)} has another log-likelihood or '
                     f'cluster on line {first[text]}; responses must differ'
@@ -125,10 +129,7 @@ class ResponseSet:
             first.setdefault(text, number)
         if not rows:
             raise UserError(f'{path} holds no responses')
-        texts = list(rows)
-        scores = np.array([score for score, _ in rows.values()], np.float32)
-        clusters = [cluster for _, cluster in rows.values()]
-        return cls(texts, scores, clusters, list(texts), tokenizer.encode_inputs(texts))
+        return cls._of_rows(rows, tokenizer.encode_inputs(list(rows)))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes a JSON object a line, with text, lm_score, cluster and display; see `of_copy`."""
@@ -143,10 +144,10 @@ class ResponseSet:
         Raises:
           UserError: the file is no such copy.
         """
-        rows: dict[str, _Copied] = {}
+        rows: dict[str, _Response] = {}
         for number, line in _lines(path):
             where = f'{path} is no copy of a response set: line {number}'
-            row = files.parse_json(line, _Copied, where)
+            row = files.parse_json(line, _Response, where)
             if not row.text.strip():
                 raise UserError(f'{where}: the text is empty')
             if rows.setdefault(row.text, row) is not row:
@@ -154,11 +155,7 @@ class ResponseSet:
             _number(row.lm_score, where)
         if not rows:
             raise UserError(f'{path} holds no responses')
-        texts = list(rows)
-        scores = np.array([row.lm_score for row in rows.values()], np.float32)
-        clusters = [row.cluster for row in rows.values()]
-        display = [row.display for row in rows.values()]
-        return cls(texts, scores, clusters, display, tokenizer.encode_inputs(texts))
+        return cls._of_rows(rows, tokenizer.encode_inputs(list(rows)))
 
     def choose(self, ids: Sequence[int], count: int) -> list[int]:
         """The first of each cluster among ids [k], best first, until there are `count`."""
