@@ -12,7 +12,7 @@ from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.fitted_rating import FittedRating
-from xlbench.metrics.learned import BertScore
+from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
@@ -22,6 +22,7 @@ from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 
 __all__ = [
     'BertScore',
+    'Bleurt',
     'ChrF',
     'ChrFPlusPlus',
     'ChunkF1',

@@ -12,7 +12,6 @@ from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.metrics import pairs
 
-Targets = Sequence[str | Sequence[str]]
 Scorer = sacrebleu.metrics.BLEU | sacrebleu.metrics.CHRF | sacrebleu.metrics.TER
 # Those of sacrebleu that need neither another package nor a download.
 TOKENIZERS = ('13a', 'char', 'intl', 'none', 'zh')
@@ -57,12 +56,14 @@ class SacreBleu:
         """The signature where examples have so many references each."""
         return _signature(_bleu(self.tokenize, effective_order=False), counts)
 
-    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
         """BLEU of the corpus: not the mean over examples."""
         metric = _bleu(self.tokenize, effective_order=False)
         return {'bleu': _corpus_score(metric, targets, predictions)}
 
-    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
+    def per_example(
+        self, targets: pairs.Targets, predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
         """BLEU of each sentence, with n-grams only as long as the sentence has."""
         rows = pairs.check_references(targets, predictions)
         metric = _bleu(self.tokenize, effective_order=True)
@@ -93,11 +94,13 @@ class _ByStatistics:
         """The signature where examples have so many references each."""
         return _signature(self._scorer(), counts)
 
-    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
         """The score of the corpus: not the mean over examples."""
         return {self.score_name: _corpus_score(self._scorer(), targets, predictions)}
 
-    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
+    def per_example(
+        self, targets: pairs.Targets, predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
         """The score of each text."""
         rows = pairs.check_references(targets, predictions)
         scorer = self._scorer()
@@ -196,7 +199,7 @@ def _made(kind: type, options: tuple[tuple[str, int], ...]) -> Scorer:
     return kind(**dict(options))
 
 
-def _corpus_score(metric: Scorer, targets: Targets, predictions: Sequence[str]) -> float:
+def _corpus_score(metric: Scorer, targets: pairs.Targets, predictions: Sequence[str]) -> float:
     rows = pairs.check_references(targets, predictions)
     # A stream for the first references, one for the second, ...; None where there is none.
     streams = list(map(list, itertools.zip_longest(*rows)))

@@ -8,7 +8,7 @@ from xlbench.metrics.bleu import ChrF, ChrFPlusPlus, SacreBleu, Ter
 from xlbench.metrics.classification import Classification
 from xlbench.metrics.contract import Metric, Spec
 from xlbench.metrics.distinct import Distinct
-from xlbench.metrics.learned import BertScore
+from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
@@ -28,6 +28,7 @@ _OF_LANGUAGE: dict[str, Callable[[str], Metric]] = {
     'ter': Ter.for_language,
 }
 _OTHERS: dict[str, Callable[[], Metric]] = {
+    'bleurt': Bleurt,
     'chrf': ChrF,
     'chrf++': ChrFPlusPlus,
     'classification': Classification,

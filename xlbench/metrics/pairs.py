@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 
 from xlbench import errors
 
+Targets = Sequence[str | Sequence[str]]  # A text, or several references, for each example.
+
 
 def check(targets: Sequence[str], predictions: Sequence[str]) -> None:
     """Raises a UserError unless these are two equally long, non-empty lists of strings."""

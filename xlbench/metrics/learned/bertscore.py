@@ -25,7 +25,6 @@ from xlbench.metrics.learned import weights
 if TYPE_CHECKING:
     from xlbench.metrics.learned.token_vectors import TokenEncoder
 
-Targets = Sequence[str | Sequence[str]]
 # bert_score/utils.py, lang2model; every other language has the multilingual one.
 _MODELS = {
     'en': 'roberta-large',
@@ -133,16 +132,18 @@ class BertScore:
                 )
         return lines
 
-    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
         """Means over the texts; of F1 too, which is not computed from those of the others."""
         return self.with_examples(targets, predictions)[0]
 
-    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
+    def per_example(
+        self, targets: pairs.Targets, predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
         """Precision, recall and F1 of each text."""
         return self.with_examples(targets, predictions)[1]
 
     def with_examples(
-        self, targets: Targets, predictions: Sequence[str]
+        self, targets: pairs.Targets, predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
         """The means, and the scores of each text."""
         values = self.values(targets, predictions)
@@ -152,7 +153,7 @@ class BertScore:
         ]
         return pairs.mean(rows), rows
 
-    def values(self, targets: Targets, predictions: Sequence[str]) -> Prf:
+    def values(self, targets: pairs.Targets, predictions: Sequence[str]) -> Prf:
         """Precision, recall and F1 of each text, as the package returns them."""
         rows = pairs.check_references(targets, predictions)
         if lines := self.missing():

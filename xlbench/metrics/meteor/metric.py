@@ -17,7 +17,6 @@ from xlbench.metrics.meteor import alignment, normalizer, settings, tables
 from xlbench.metrics.meteor.settings import Setting
 from xlbench.metrics.meteor.statistics import Statistics, count
 
-Targets = Sequence[str | Sequence[str]]
 TEXTS = ('norm', 'norm_nopunct', 'lower', 'raw')
 _IN_ID = {'norm': 'norm', 'norm_nopunct': 'norm_nopunct', 'lower': 'lc_only', 'raw': 'no_norm'}
 
@@ -146,16 +145,18 @@ class Meteor:
             )
         return lines
 
-    def __call__(self, targets: Targets, predictions: Sequence[str]) -> dict[str, float]:
+    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
         """METEOR of the corpus: not the mean over examples."""
         return self.with_examples(targets, predictions)[0]
 
-    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[dict[str, float]]:
+    def per_example(
+        self, targets: pairs.Targets, predictions: Sequence[str]
+    ) -> list[dict[str, float]]:
         """METEOR of each text."""
         return self.with_examples(targets, predictions)[1]
 
     def with_examples(
-        self, targets: Targets, predictions: Sequence[str]
+        self, targets: pairs.Targets, predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
         """METEOR of the corpus and of each text."""
         statistics = self.statistics(targets, predictions)
@@ -164,7 +165,7 @@ class Meteor:
         rows = [{name: 100 * one.score(setting).score} for one in statistics]
         return {name: 100 * total.score(setting).score}, rows
 
-    def statistics(self, targets: Targets, predictions: Sequence[str]) -> list[Statistics]:
+    def statistics(self, targets: pairs.Targets, predictions: Sequence[str]) -> list[Statistics]:
         """What each text's score is made of, with the reference that gives the highest."""
         rows = pairs.check_references(targets, predictions)
         if lines := self.missing():

@@ -1,0 +1,144 @@
+"""The variables of a TensorFlow checkpoint or SavedModel, read without TensorFlow.
+
+A checkpoint is PREFIX.index, a table of LevelDB's form whose values are protocol buffers
+(tensorflow/core/protobuf/tensor_bundle.proto), and PREFIX.data-00000-of-0000N with the bytes of the
+variables, one behind the other. Nothing in either is run.
+"""
+
+import pathlib
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from xlbench.errors import UserError, shortened
+
+_MAGIC = 0xDB4775248B80FB57  # Of LevelDB's tables; the last 8 of the 48 bytes of the footer.
+_FOOTER = 48
+_FLOAT = 1  # DT_FLOAT.
+
+
+class _Place(NamedTuple):
+    """Where a variable lies: type, shape, file, first byte, bytes."""
+
+    dtype: int
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+
+
+def read(prefix: pathlib.Path) -> dict[str, np.ndarray]:
+    """The float32 variables by their names; others, such as a step's counter, are left out.
+
+    Args:
+        prefix: FOLDER/variables/variables of a SavedModel, or FOLDER/model.ckpt-1000.
+
+    Raises:
+        UserError: A file that is not there, or is not what it should be.
+    """
+    index = prefix.with_name(f'{prefix.name}.index')
+    try:
+        entries = dict(_entries(index.read_bytes()))
+        header = dict(_fields(entries.pop(b'')))
+        shards = header.get(1, 1)
+        if not isinstance(shards, int) or not 1 <= shards <= 10_000:
+            raise ValueError(f'{shards!r} shards')
+        variables = {}
+        for name, value in entries.items():
+            place = _place(value)
+            if place.dtype == _FLOAT:
+                variables[name.decode()] = _read(prefix, place, shards)
+    except (OSError, ValueError, KeyError, IndexError, struct.error, TypeError) as error:
+        raise UserError(
+            f'{index} and its data are no whole TensorFlow checkpoint: {shortened(str(error))}'
+        ) from None
+    return variables
+
+
+def _read(prefix: pathlib.Path, place: _Place, shards: int) -> np.ndarray:
+    path = prefix.with_name(f'{prefix.name}.data-{place.shard:05}-of-{shards:05}')
+    count = int(np.prod(place.shape, dtype=object))
+    if count * 4 != place.size or place.offset + place.size > path.stat().st_size:
+        raise ValueError(f'a variable of shape {place.shape} has {place.size} bytes')
+    return np.fromfile(path, '<f4', count, offset=place.offset).reshape(place.shape)
+
+
+def _entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of a table."""
+    footer = data[-_FOOTER:]
+    if len(footer) < _FOOTER or struct.unpack('<Q', footer[-8:])[0] != _MAGIC:
+        raise ValueError('it does not end as such an index ends')
+    _, place = _varint(footer, 0)
+    _, place = _varint(footer, place)
+    for _, handle in _block(data, footer, place):
+        yield from _block(data, handle, 0)
+
+
+def _block(data: bytes, handle: bytes, place: int) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of the block that a handle says the place and the size of."""
+    offset, place = _varint(handle, place)
+    size, _ = _varint(handle, place)
+    block = data[offset : offset + size]
+    if len(block) != size or data[offset + size] != 0:
+        raise ValueError('a block of it is cut off or compressed')
+    end = size - 4 - 4 * struct.unpack('<I', block[-4:])[0]  # Before the list of restarts.
+    key, place = b'', 0
+    while place < end:
+        shared, place = _varint(block, place)
+        own, place = _varint(block, place)
+        length, place = _varint(block, place)
+        if shared > len(key) or place + own + length > end:
+            raise ValueError('a block of it is broken')
+        key = key[:shared] + block[place : place + own]
+        place += own
+        yield key, block[place : place + length]
+        place += length
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """(number, the place behind it)."""
+    number = 0
+    for shift in range(0, 70, 7):
+        byte = data[place]
+        place += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, place
+    raise ValueError('a number of it has no end')
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message of protocol buffers: numbers, and bytes of what is longer."""
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        kind = tag & 7
+        if kind == 0:
+            value, place = _varint(data, place)
+        elif kind == 2:
+            size, place = _varint(data, place)
+            value = data[place : place + size]
+            place += size
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+            value = data[place : place + size]
+            place += size
+        else:
+            raise ValueError('a message of it is broken')
+        yield tag >> 3, value
+
+
+def _place(data: bytes) -> _Place:
+    """A BundleEntryProto."""
+    fields = dict(_fields(data))
+    numbers = {key: value for key, value in fields.items() if isinstance(value, int)}
+    if 7 in fields:
+        raise ValueError('a variable lies in slices')
+    shape = tuple(
+        int(dict(_fields(bytes(size))).get(1, 0))
+        for key, size in _fields(bytes(fields.get(2, b'')))
+        if key == 2
+    )
+    return _Place(numbers.get(1, 0), shape, numbers.get(3, 0), numbers.get(4, 0), numbers.get(5, 0))
