@@ -2,23 +2,25 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from xlbench import errors
 from xlbench.benchmarks import topics
 from xlbench.config import check_keys
+from xlbench.config.ranges import Block
 from xlbench.data import features
 from xlbench.errors import UserError
-from xlbench.fewshot import corpus as corpus_lib, results
+from xlbench.fewshot import results
 from xlbench.fewshot.lanes import METHODS, TAGGING_METHODS, TORCH_ADAM, Lane, Recipe
 from xlbench.metrics import tagging
 
 STARTS = ('source', 'none')
 
 
-@dataclasses.dataclass(frozen=True)
-class Adapt:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Adapt(Block):
     """The block config.adapt: what is adapted, and how; each language with each of the others.
 
     Attributes:
@@ -42,26 +44,33 @@ class Adapt:
       keep_params: of the first so many buckets of each group, the adapted parameters are kept.
     """
 
+    where: ClassVar[str] = 'config.adapt'
+
     languages: Sequence[str]
     shots: Sequence[int]
     buckets: int | Sequence[int]
-    learning_rates: Sequence[float]
+    learning_rates: Sequence[Annotated[float, 'above 0']]
     starts: Sequence[str] = ('source',)
     methods: Sequence[str] = ('full',)
-    seeds: Sequence[int] = (42,)
-    epochs: int = 50
-    patience: int = 10
-    batch_size: int = 0
+    seeds: Sequence[Annotated[int, '0 or more, below 2**32']] = (42,)
+    epochs: Annotated[int, '1 or more'] = 50
+    patience: Annotated[int, '1 or more'] = 10
+    batch_size: Annotated[int, '0 or more'] = 0
     adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
-    dev: str = 'validation'
-    dev_examples: int = 0
-    lengths: Mapping[str, int] = dataclasses.field(default_factory=lambda: dict(inputs=128))
-    eval_batch_size: int = 512
-    at_once: int = 0
-    keep_params: int = 0
+    dev: Literal['validation', 'other_shots', 'none'] = 'validation'
+    dev_examples: Annotated[int, '0 or more'] = 0
+    lengths: Mapping[str, Annotated[int, '1 to 2**20']] = dataclasses.field(
+        default_factory=lambda: dict(inputs=128)
+    )
+    eval_batch_size: Annotated[int, '1 or more'] = 512
+    at_once: Annotated[int, '0 or more'] = 0
+    keep_params: Annotated[int, '0 or more'] = 0
 
     def check(self, task: str) -> None:
-        """Raises UserError for a value that is not allowed, or not for this task."""
+        """Raises UserError for a value that is not allowed, or not for this task.
+
+        The annotations say what each value may be by itself.
+        """
         allowed = {
             'languages': topics.languages(task),
             'shots': topics.shots(task) or self.shots,
@@ -70,7 +79,7 @@ class Adapt:
         }
         for key in (*allowed, 'learning_rates', 'seeds'):
             values = getattr(self, key)
-            if not isinstance(values, list | tuple) or not values:
+            if not values:
                 raise UserError(f'config.adapt.{key} is {values!r}; give one or more, as (A, B)')
             if len(set(values)) < len(values):
                 raise UserError(f'config.adapt.{key} is {tuple(values)}; one of it is there twice')
@@ -80,24 +89,12 @@ class Adapt:
                     raise errors.unknown(
                         f'value for {task} in config.adapt.{key}', f'{value}', known
                     )
-        if self.dev not in corpus_lib.DEV_SETS:
-            raise errors.unknown('dev set in config.adapt.dev', self.dev, corpus_lib.DEV_SETS)
         if not self.numbers:
             buckets = tuple(self.buckets) if isinstance(self.buckets, list) else self.buckets
             raise UserError(
                 f'config.adapt.buckets is {buckets}; give a number, for the first '
                 'so many, or a range (FIRST, END), such as (30, 40) for those from 30 to 39'
             )
-        for key, least in (
-            ('epochs', 1), ('patience', 1), ('batch_size', 0),
-            ('eval_batch_size', 1), ('dev_examples', 0), ('at_once', 0), ('keep_params', 0),
-        ):  # fmt: skip
-            if (value := getattr(self, key)) < least:
-                raise UserError(f'config.adapt.{key} is {value}; it must be {least} or more')
-        if not all(isinstance(rate, float | int) and rate > 0 for rate in self.learning_rates):
-            raise UserError(f'config.adapt.learning_rates is {self.learning_rates}; all above 0')
-        if not all(isinstance(seed, int) and 0 <= seed < 2**32 for seed in self.seeds):
-            raise UserError(f'config.adapt.seeds is {self.seeds}; whole numbers from 0 to 2**32')
         check_keys(self.adam, ('b1', 'b2', 'eps'), 'config.adapt.adam')
         check_keys(self.lengths, ('inputs',), 'config.adapt.lengths')
 
