@@ -511,7 +511,7 @@ def refuse(root, tmp_path, capfd):
         ('tagging', {'adapt__methods': ('fc_pooler',)}, "methods 'fc_pooler'; allowed: fc, full"),
         ('classification', {'adapt__methods': ('ful',)}, "methods 'ful'; nearest: full"),
         ('tagging', {'adapt__starts': ('sauce',)}, "config.adapt.starts 'sauce'; nearest: source"),
-        ('tagging', {'adapt__learning_rates': (0.0,)}, 'learning_rates[0] is 0.0; it must be above 0'),
+        ('tagging', {'adapt__learning_rates': (0.0,)}, 'rates[0] is 0.0; it must be above 0'),
         ('tagging', {'adapt__seeds': (-1,)}, 'config.adapt.seeds[0] is -1; '),
         ('tagging', {'adapt__epochs': 0}, 'config.adapt.epochs is 0; it must be 1 or more'),
         ('tagging', {'adapt__dev': 'test'}, "config.adapt.dev 'test'; nearest: "),
