@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 import jax
 import numpy as np
@@ -19,6 +19,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from xlbench import errors, metrics
+from xlbench.config.ranges import Block
 from xlbench.data import batches as batches_lib, features, postprocess
 from xlbench.data.batches import Batch, EvalBatches
 from xlbench.data.prepared import Prepared
@@ -32,6 +33,21 @@ from xlbench.trees import Params
 # Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
 # memory given back, at the pace of the device.
 BATCHES_AHEAD = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Block):
+    """The part of a block of config.evals that all evaluators of this package have.
+
+    Attributes:
+      batch_size: rows over all processes.
+      lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
+      num_examples: only the first so many of each task; 0 takes all.
+    """
+
+    batch_size: Annotated[int, '1 to 2**24']
+    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
+    num_examples: Annotated[int, '0 or more'] = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,35 +220,25 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return float(np.mean(values))
 
 
-def tasks_of(
-    prepared: Sequence[Prepared],
-    view: str,
-    mesh: Mesh,
-    *,
-    batch_size: int,
-    lengths: Mapping[str, int],
-    num_examples: int = 0,
-) -> list[Task]:
+def tasks_of(prepared: Sequence[Prepared], view: str, mesh: Mesh, options: Options) -> list[Task]:
     """Prepared tasks with their batches and metrics, for an evaluator whose rows are examples.
 
     Args:
       prepared: the tasks, of one split.
       view: which features the batches have, see data.features.VIEWS.
       mesh: whose processes share the rows.
-      batch_size: rows over all processes.
-      lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
-      num_examples: only the first so many of each task; 0 takes all.
+      options: sizes of the batches, and how many examples there are.
     """
-    partitioning.check_batch_size(batch_size, mesh)
+    partitioning.check_batch_size(options.batch_size, mesh)
     share, shares = partitioning.row_share(mesh)
     return [
         Task(
             task,
             batches_lib.eval_batches(
                 task,
-                batch_size=batch_size,
-                lengths=dict(lengths),
-                num_examples=num_examples or None,
+                batch_size=options.batch_size,
+                lengths=dict(options.lengths),
+                num_examples=options.num_examples or None,
                 view=view,
                 process_index=share,
                 process_count=shares,

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
@@ -13,7 +13,6 @@ from jax.sharding import Mesh
 
 from xlbench import decoding as decoding_lib, errors
 from xlbench.benchmarks.benchmark import Setting
-from xlbench.config.ranges import Block
 from xlbench.data import postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
@@ -28,23 +27,17 @@ _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of 
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(Block):
-    """What a block of config.evals holds for this evaluator.
+class Options(base.Options):
+    """A block of config.evals for this evaluator.
 
     Attributes:
-      batch_size: rows over all processes.
-      lengths: most tokens of 'inputs' and 'targets'; longer examples are cut, and counted.
       decode: False computes the loss alone.
       decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it. Of
         num_return texts a metric of several predictions gets all, any other the first.
-      num_examples: only the first so many of each task; 0 takes all.
     """
 
-    batch_size: Annotated[int, '1 to 2**24']
-    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
     decode: bool = True
     decoding: Mapping[str, Json] | None = None
-    num_examples: Annotated[int, '0 or more'] = 0
 
 
 class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
@@ -75,14 +68,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self._mesh = mesh
         self._tokenizer = tokenizer
         self._decode = asked.decode
-        self.tasks = base.tasks_of(
-            prepared,
-            'generation',
-            mesh,
-            batch_size=asked.batch_size,
-            lengths=asked.lengths,
-            num_examples=asked.num_examples,
-        )
+        self.tasks = base.tasks_of(prepared, 'generation', mesh, asked)
         self._options = options(asked.lengths, asked.decoding)
         if self._decode:
             for task in self.tasks:

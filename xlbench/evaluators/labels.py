@@ -5,9 +5,8 @@ between them; of a word that is not scored, because it did not fit or by its own
 metrics.tagging.CUT.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
@@ -16,11 +15,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.benchmarks.benchmark import Setting
-from xlbench.config.ranges import Block
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
+from xlbench.evaluators.base import Options
 from xlbench.files import Json
 from xlbench.metrics import tagging
 from xlbench.training.objectives.contract import Objective
@@ -28,21 +27,6 @@ from xlbench.trees import Params
 
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss',)  # The evaluation's own, of the task and of each example.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(Block):
-    """What a block of config.evals holds for this evaluator.
-
-    Attributes:
-      batch_size: rows over all processes.
-      lengths: most tokens of 'inputs'; longer examples are cut, and counted.
-      num_examples: only the first so many of each task; 0 takes all.
-    """
-
-    batch_size: Annotated[int, '1 to 2**24']
-    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
-    num_examples: Annotated[int, '0 or more'] = 0
 
 
 class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
@@ -72,14 +56,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         del tokenizer
         self._mesh, self._limit = mesh, options.lengths['inputs']
         self._of_words = features.VIEWS[objective.view].labels == 'word'
-        self.tasks = base.tasks_of(
-            prepared,
-            objective.view,
-            mesh,
-            batch_size=options.batch_size,
-            lengths=options.lengths,
-            num_examples=options.num_examples,
-        )
+        self.tasks = base.tasks_of(prepared, objective.view, mesh, options)
         for task in self.tasks:
             base.check_metrics(task, 1, _SCORES)
 

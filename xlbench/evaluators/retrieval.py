@@ -21,7 +21,6 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench.benchmarks.benchmark import Setting
-from xlbench.config.ranges import Block
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
@@ -45,13 +44,10 @@ _SCORES = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(Block):
-    """What a block of config.evals holds for this evaluator.
+class Options(base.Options):
+    """A block of config.evals for this evaluator.
 
     Attributes:
-      batch_size: texts that are encoded together, over all processes.
-      lengths: most tokens of 'inputs' (messages) and 'targets' (replies); longer ones are cut, and
-        counted.
       responses: the split whose replies are each task's response set; '' for no set.
       candidates: how many, the own reply included.
       top_k: responses that suggestions are chosen from, one of each cluster.
@@ -62,11 +58,8 @@ class Options(Block):
         top_k are chosen that promise most together, see retrieval/mbr.py.
       official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
         of the others the last incomplete batch of 512.
-      num_examples: only the first so many of each task; 0 takes all.
     """
 
-    batch_size: Annotated[int, '1 to 2**24']
-    lengths: Mapping[str, Annotated[int, '1 to 2**20']]
     responses: str = ''
     candidates: Annotated[int, '2 to 2**20'] = 500
     top_k: Annotated[int, '1 to 2**24'] = 15
@@ -74,7 +67,6 @@ class Options(Block):
     lm_weight: float = 0.0
     consensus: Annotated[float, '0 or more'] = 0.0
     official_filter: bool = False
-    num_examples: Annotated[int, '0 or more'] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,14 +118,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
         lengths = options.lengths
         self._mesh, self._scale = mesh, objective.scale
         self._choosers: dict[tuple[str, str | None], Choose] = {}
-        tasks = base.tasks_of(
-            prepared,
-            'retrieval',
-            mesh,
-            batch_size=options.batch_size,
-            lengths=lengths,
-            num_examples=options.num_examples,
-        )
+        tasks = base.tasks_of(prepared, 'retrieval', mesh, options)
         official = lengths if options.official_filter else None
         self.tasks = [
             RetrievalTask(
