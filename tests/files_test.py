@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import json
 import os
 import platform
 import resource
@@ -9,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+from typing import Literal
 
 import pytest
 
@@ -206,3 +208,11 @@ def test_a_new_name_is_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(os, 'fsync', watch)
     files.write(tmp_path / 'a', 'x')
     assert synced == [(False, False), (True, True)]
+
+
+def test_messages_quote_little_of_a_file():
+    long = '\x1b[31m\n' + 'x' * 5000
+    with pytest.raises(UserError) as caught:
+        files.parse_json(json.dumps([long]), list[Literal['A', 'B']], 'a.json')
+    said = str(caught.value)
+    assert said.startswith('a.json: Invalid enum value') and len(said) < 250 and said.isprintable()

@@ -32,8 +32,6 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-import msgspec
-
 from xlbench import errors, files, locks
 from xlbench.errors import UserError
 from xlbench.reporting import latex, render
@@ -106,6 +104,7 @@ def _score(args: argparse.Namespace) -> int:
 
 def _fit(args: argparse.Namespace) -> int:
     from xlbench.judgement import fitting
+    from xlbench.metrics import fitted_rating
 
     metrics = _words(args.metrics) or list(fitting.METRICS)
     data = fitting.read(args.ratings, metrics, args.lang)
@@ -113,7 +112,7 @@ def _fit(args: argparse.Namespace) -> int:
     print('\n\n'.join(map(render.screen, tables)))
     output = pathlib.Path(args.output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    files.write(output, msgspec.json.encode(kept))
+    files.write(output, fitted_rating.encode(kept))
     print(f'wrote {output}: {kept.regressor}, which predicts {kept.target}')
     return 0
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, TypeAlias, TypeVar
 import msgspec
 
 from xlbench import limits
-from xlbench.errors import UserError
+from xlbench.errors import UserError, printable
 
 LOCK = '.lock'  # The file in a folder that is locked; see xlbench/locks.py.
 
@@ -196,7 +196,7 @@ def check_type(value: Any, kind: type[T] | Any, name: str) -> T:
     try:
         return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:
-        raise UserError(f'{name}: {error}') from None
+        raise UserError(f'{name}: {printable(error)}') from None
 
 
 def parse_json(data: bytes | str | msgspec.Raw, kind: type[T] | Any, name: str) -> T:
@@ -222,6 +222,6 @@ def parse_json(data: bytes | str | msgspec.Raw, kind: type[T] | Any, name: str) 
     except RecursionError:
         raise limits.too_deep(name) from None
     except msgspec.ValidationError as error:
-        raise UserError(f'{name}: {error}') from None
+        raise UserError(f'{name}: {printable(error)}') from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise UserError(f'{name}: not JSON: {error}') from None

@@ -68,6 +68,11 @@ def load(path: str) -> Fit:
     return fit
 
 
+def encode(fit: Fit) -> bytes:
+    """A fitted regressor as its file has it."""
+    return msgspec.json.encode(fit) + b'\n'
+
+
 def features(
     metrics: Sequence[str], lang: str, targets: Sequence[str], predictions: Sequence[str]
 ) -> tuple[list[str], np.ndarray]:
