@@ -1,0 +1,56 @@
+"""Checks that the names in a config or a command line exist, before anything costs time.
+
+  keys    keys of a config; families, sizes, objectives, evaluators and optimizers
+  places  tasks and mixtures, vocabularies, checkpoints: what lies on disk, or on the hub
+
+What is checked here needs neither jax nor TensorFlow, whose imports take seconds: the programs do
+it before they import what they work with.
+"""
+
+from xlbench.names.keys import (
+    CONFIG_KEYS,
+    EVAL_KEYS,
+    EVAL_OPTIONS,
+    FAMILIES,
+    about_objective,
+    check_config,
+    check_evaluations,
+    check_sweep,
+    fields,
+    is_sweep,
+    objectives,
+    taken,
+)
+from xlbench.names.places import (
+    check_places,
+    check_run,
+    check_source,
+    check_sweep_places,
+    check_task,
+    needed,
+    new_vocabulary_size,
+    optional,
+)
+
+__all__ = [
+    'CONFIG_KEYS',
+    'EVAL_KEYS',
+    'EVAL_OPTIONS',
+    'FAMILIES',
+    'about_objective',
+    'check_config',
+    'check_evaluations',
+    'check_places',
+    'check_run',
+    'check_source',
+    'check_sweep',
+    'check_sweep_places',
+    'check_task',
+    'fields',
+    'is_sweep',
+    'needed',
+    'new_vocabulary_size',
+    'objectives',
+    'optional',
+    'taken',
+]

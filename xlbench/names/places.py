@@ -1,0 +1,177 @@
+"""Checks what a config or a command line names on disk or on the hub.
+
+That are tasks, mixtures, vocabularies and checkpoints. A task of a user's own is known by its file
+(tasks/<first word>.py) or by its prepared data; only the process that prepares imports the file,
+and it says then whether the file has that task.
+"""
+
+import difflib
+import os
+import pathlib
+import re
+
+from ml_collections import ConfigDict
+
+from xlbench import benchmarks, config as config_lib, errors, files
+from xlbench.benchmarks import task_files
+from xlbench.data import prepared
+from xlbench.errors import UserError
+
+
+def check_places(config: ConfigDict) -> None:
+    """Raises UserError for a task, mixture, vocabulary or checkpoint of a run that is not there."""
+    root, vocabulary = config.data.root, config.data.vocabulary
+    for name, stage in config.stages.items():
+        check_task(stage.mixture, f'mixture in config.stages.{name}', root, vocabulary)
+    for name, block in config.evals.items():
+        for task in block.tasks:
+            check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
+    if not new_vocabulary_size(config):
+        check_vocabulary(vocabulary)
+    if config.init_from:
+        check_source(config.init_from, 'config.init_from')
+
+
+def new_vocabulary_size(config: ConfigDict) -> int:
+    """Of a vocabulary that a run trains on its data first, pieces at most; 0 if it trains none."""
+    path = str(config.data.vocabulary)
+    is_new = path.endswith('.model') and not os.path.isfile(os.path.expanduser(path))
+    return (config.data.get('vocabulary_size') or 0) if is_new else 0
+
+
+def check_sweep_places(config: ConfigDict) -> None:
+    """The same for a sweep, whose tasks follow from its names."""
+    if not config.source_workdir:
+        check_places(config.source)
+        return
+    check_run(config.source_workdir, 'config.source_workdir')
+
+
+def known() -> frozenset[str]:
+    """The names of all tasks and mixtures that come with xlbench."""
+    names = set()
+    for benchmark in benchmarks.BENCHMARKS.values():
+        names.update(benchmark.task_names())
+        for scenario in benchmark.scenarios():
+            base = scenario.mixture
+            names.update(f'{base}.{rate}' for rate in benchmarks.RATES[1:])
+            names.add(base)
+    return frozenset(names)
+
+
+def check_task(name: object, kind: str, root: str, vocabulary: str) -> None:
+    """Raises UserError if there can be no task or mixture of that name.
+
+    Args:
+      name: of the task or mixture.
+      kind: what it is, for the message: 'mixture in config.stages.train'.
+      root: the data root, where it may be prepared.
+      vocabulary: that it may be prepared with.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
+        raise UserError(f'unknown {kind} {name!r}; names are letters, digits, _ and .')
+    if name in known() or task_file(name) or prepared.is_there(root, vocabulary, name):
+        return
+    folder, word = os.environ.get('XLBENCH_TASKS') or 'tasks', name.split('_')[0]
+    place = folder if folder.endswith('.py') else os.path.join(folder, f'{word}.py')
+    hint = f'A task of your own stands in {place}'
+    raise errors.unknown(kind, name, known(), '' if word in benchmarks.BENCHMARKS else hint)
+
+
+def task_file(name: str) -> pathlib.Path | None:
+    """The file outside this package that may declare a task or mixture.
+
+    pipeline.get looks for it in the same places; a file of ours declares what `known` has.
+    """
+    word = name.split('_')[0]
+    path = task_files.find(word)
+    if path is not None and path.parent != task_files.REPOSITORY:
+        return path
+    return next(iter(task_files.registries(word)), None)
+
+
+def check_vocabulary(spec: str) -> None:
+    """Raises UserError for a vocabulary that nothing can be; the hub is not asked."""
+    from xlbench.data import tokenizers
+
+    tokenizers.check_name(spec)
+
+
+def check_source(spec: object, kind: str) -> None:
+    """Raises UserError unless there is a checkpoint of that name.
+
+    Args:
+      spec: a workdir of a run (WORKDIR@STEP), a folder in the form of Hugging Face, or a hub name.
+      kind: where it stands, for the message.
+    """
+    if not isinstance(spec, str):
+        raise UserError(f"{kind} is {spec!r}; '' or a checkpoint's name")
+    path = pathlib.Path(os.path.expanduser(spec))
+    before, at, step = spec.rpartition('@')
+    workdir = pathlib.Path(os.path.expanduser(before))
+    if at and not path.is_dir() and workdir.is_dir():
+        check_run(str(workdir), kind, step)
+        return
+    if (path / 'checkpoints').is_dir():
+        check_run(str(path), kind)
+        return
+    if path.is_dir():
+        if (path / 'left' / 'config.json').is_file():
+            return  # Two encoders.
+        if (path / 'config.json').is_file():
+            config_lib.refuse_sweep(str(path))
+            return
+        raise UserError(f'{kind}={spec} is a folder without config.json, so it holds no checkpoint')
+    if spec[:1] in './~':
+        raise _no_folder(spec, kind)
+    from xlbench.huggingface import hub
+
+    try:
+        hub.check_name(spec)
+    except UserError as error:
+        raise UserError(f'{kind}: {error}{_nearest(path)}') from None
+
+
+def check_run(workdir: str, kind: str, step: str = '') -> None:
+    """Raises UserError unless a folder is the workdir of a run with that checkpoint."""
+    folder = pathlib.Path(os.path.expanduser(workdir))
+    if not folder.is_dir():
+        raise _no_folder(workdir, kind)
+    config_lib.read_config(str(folder))
+    steps = [name for name in files.names(folder / 'checkpoints') if files.is_step(name)]
+    if not steps:
+        raise UserError(f'{workdir} has no checkpoint yet')
+    if step not in ('', 'best', 'last', *steps):
+        there = ', '.join(sorted(steps, key=int))
+        raise UserError(f'{workdir} has no checkpoint {step!r}; it has best, last, {there}')
+
+
+def _no_folder(spec: str, kind: str) -> UserError:
+    """The error for a folder that is not there."""
+    near = _nearest(pathlib.Path(os.path.expanduser(spec)))
+    return UserError(f'{kind}: there is no folder {spec}{near}')
+
+
+def _nearest(path: pathlib.Path) -> str:
+    """The folders beside a missing one that are named alike, for the end of a message."""
+    there = path.parent.iterdir() if path.parent.is_dir() else ()
+    names = [entry.name for entry in there if entry.is_dir()]
+    near = difflib.get_close_matches(path.name, names, n=3)
+    return f'; nearest: {", ".join(str(path.parent / name) for name in near)}' if near else ''
+
+
+def needed(config: ConfigDict) -> list[tuple[str, str]]:
+    """(task or mixture, split) of all that a run reads, in the order of the config."""
+    pairs = [(stage.mixture, stage.split) for stage in config.stages.values()]
+    for block in config.evals.values():
+        splits = ['' if block.get('optional') else block.split, block.get('responses', '')]
+        pairs += [(task, split) for split in splits if split for task in block.tasks]
+        if not block.every and config.baselines:
+            pairs += [(task, config.baseline_split) for task in block.tasks]
+    return list(dict.fromkeys(pairs))
+
+
+def optional(config: ConfigDict) -> list[tuple[str, str]]:
+    """(task or mixture, split) of what a run evaluates as far as it is there."""
+    blocks = [block for block in config.evals.values() if block.get('optional')]
+    return list(dict.fromkeys((task, block.split) for block in blocks for task in block.tasks))
