@@ -76,9 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(
-    commands: argparse._SubParsersAction, name: str, what: str
-) -> argparse.ArgumentParser:
+def _command(commands: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:
     return commands.add_parser(name, help=what, description=what)
 
 

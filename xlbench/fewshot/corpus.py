@@ -122,9 +122,7 @@ class Corpus:
         self._ids_of: dict[int, tuple[np.ndarray, int]] = {}
 
     @classmethod
-    def open(
-        cls, root: str, vocabulary: str, task: str, lang: str, options: Options
-    ) -> 'Corpus':
+    def open(cls, root: str, vocabulary: str, task: str, lang: str, options: Options) -> 'Corpus':
         """Reads a task in one language; what is not prepared is prepared first.
 
         Args:

@@ -60,9 +60,7 @@ class LanePrograms:
       read: (tree, slot) -> the tree of one lane.
     """
 
-    def __init__(
-        self, model: nn.Module, objective: Objective, mesh: Mesh, recipe: Recipe
-    ):
+    def __init__(self, model: nn.Module, objective: Objective, mesh: Mesh, recipe: Recipe):
         self._model, self._objective, self._recipe = model, objective, recipe
         self._method = METHODS[recipe.method]
         self._of_words = features.VIEWS[objective.view].labels == 'word'

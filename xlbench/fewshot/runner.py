@@ -184,9 +184,7 @@ class Runner:
         for group in groups:
             self._run_group(group, adapter, corpus)
 
-    def _zero_shot(
-        self, group: Group, corpus: corpus_lib.Corpus, frozen: FrozenEncoder
-    ) -> None:
+    def _zero_shot(self, group: Group, corpus: corpus_lib.Corpus, frozen: FrozenEncoder) -> None:
         predicted = frozen.predict(corpus.test)
         test_score = score(self._view, corpus.labels, corpus.test.gold, predicted)
         self._add(replace(group.row(self._task), score=test_score), predicted)

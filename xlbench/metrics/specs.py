@@ -173,9 +173,7 @@ def _in_package(module: str) -> bool:
     return module == _PACKAGE or module.startswith(f'{_PACKAGE}.')
 
 
-def _module(
-    place: str, path: str, allow: Sequence[str], what: str = 'metric'
-) -> types.ModuleType:
+def _module(place: str, path: str, allow: Sequence[str], what: str = 'metric') -> types.ModuleType:
     """The module of a metric, or of what else it is, imported if it may be."""
     if place.startswith('tasks/'):
         file = task_files.find(place[len('tasks/') : -len('.py')])

@@ -1,4 +1,6 @@
-"""What comes of sweeps of few-shot transfer: the paper's tables and figures.
+"""Analysis of sweeps of few-shot transfer: the paper's tables and figures.
+
+A sweep need not be finished; nothing here trains.
 
   sweeps           reads the workdir of a sweep
   groups           adaptations that differ in the bucket alone, and their scores

@@ -23,6 +23,8 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 
 FIRST = 10  # Buckets of figure 3.
+
+
 def draw_all(sweeps: Sequence[Sweep], output: str | pathlib.Path) -> list[Drawn]:
     """Draws every figure that the results suffice for, one for each system.
 
@@ -354,5 +356,3 @@ _FIGURES = (
     (_figure5, 'right and predicted labels', 'classification'),
     (_figure6, 'learning curves', ''),
 )
-
-
