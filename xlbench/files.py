@@ -13,7 +13,7 @@ import platform
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import msgspec
@@ -25,6 +25,9 @@ LOCK = '.lock'  # The file in a folder that is locked; see xlbench/locks.py.
 
 T = TypeVar('T')
 Json: TypeAlias = bool | int | float | str | list['Json'] | dict[str, 'Json'] | None
+# A value in a config, and a block of values.
+Setting: TypeAlias = 'bool | int | float | str | Sequence[Setting] | Mapping[str, Setting] | None'
+Block: TypeAlias = Mapping[str, Setting]
 
 
 def write(path: str | os.PathLike, data: str | bytes) -> None:

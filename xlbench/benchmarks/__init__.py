@@ -6,19 +6,21 @@ Every name of a task or a mixture comes from here, in both directions:
   MTG.scenario('cross', task='qg', source='en')   -> trains and evaluates en -> de, fr, es
   parse_task('mtg_qg_en_de')                      -> ('mtg', 'qg', 'en', 'de')
 
-A further benchmark is one more file with a `Benchmark(...)`, named in `BENCHMARKS` of lookup.py.
-What several share stands in benchmark.py, replies.py and fewshot.py. Modules of their own:
+A further benchmark is one more file, which declares it. What kinds of them share stands in
+benchmark.py, parallel.py (each example in each language), monolingual.py (each in one), replies.py
+and fewshot.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported
   topics      what a sweep of few-shot transfer can be about
 """
 
-from xlbench.benchmarks.benchmark import RATES, SCENARIOS, Benchmark, Scenario, TaskName
+from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, get, parse_mixture, parse_task
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG
+from xlbench.benchmarks.parallel import SCENARIOS, ParallelBenchmark
 from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.xdailydialog import XDAILYDIALOG
 from xlbench.benchmarks.xpersona import XPERSONA
@@ -37,6 +39,7 @@ __all__ = [
     'XQUAD',
     'Benchmark',
     'LabelBenchmark',
+    'ParallelBenchmark',
     'ReplyBenchmark',
     'Scenario',
     'TaskName',

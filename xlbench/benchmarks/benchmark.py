@@ -1,23 +1,16 @@
 """What a benchmark is: tasks in languages, scenarios over them, and a paper with its scores."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import paper
-
-# What the model is trained on and asked for. `cross` and `zero_shot` ask for a target in another
-# language than the source; only `cross` has seen such pairs in training.
-SCENARIOS = ('mono', 'mono_multitask', 'multi', 'multi_multitask', 'cross', 'zero_shot')
+from xlbench.files import Block, Setting
 
 # How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
 RATES = ('proportional', 'equal', 'temperature', 'capped')
 
-
-# A value in a config, and a block of values.
-Setting: TypeAlias = 'bool | int | float | str | Sequence[Setting] | Mapping[str, Setting] | None'
-Block: TypeAlias = Mapping[str, Setting]
 
 
 class TaskName(NamedTuple):
@@ -117,6 +110,8 @@ class Benchmark:
             table a score, with a row a system and a column a language.
         decimals: Of the scores in tables.
         paper_note: What has to be said where scores of the paper are shown.
+        paper_gaps: What has to be said of scenarios that the paper has no scores of, by (name,
+            whether it is narrowed to a source, whether to a target).
         doubt_note: Why some of them are marked as doubtful.
         size_tolerance: How far a split may be from its official size, as a share of it.
     """
@@ -134,10 +129,13 @@ class Benchmark:
     split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(
         hash=False, default_factory=dict
     )
-    scenario_names: tuple[str, ...] = SCENARIOS
+    scenario_names: tuple[str, ...] = ()
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
     paper_note: str = ''
+    paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(
+        hash=False, default_factory=dict
+    )
     doubt_note: str = ''
     size_tolerance: float = 0.0
 
@@ -152,13 +150,8 @@ class Benchmark:
         return self.scores[0]
 
     def task_names(self) -> tuple[str, ...]:
-        """Every SeqIO task of the benchmark: all tasks, all ordered pairs of languages."""
-        return tuple(
-            self.task_name(task, source, target)
-            for task in self.tasks
-            for source in self.languages
-            for target in self.languages
-        )
+        """Lists every SeqIO task of the benchmark."""
+        raise NotImplementedError
 
     def scenario(
         self,
@@ -167,45 +160,32 @@ class Benchmark:
         source: str | None = None,
         target: str | None = None,
     ) -> Scenario:
-        """One scenario, narrowed to a task and languages.
+        """Returns one scenario, narrowed to a task and languages.
 
         Args:
-            name: One of `scenario_names`.
-            task: Needed by mono, multi, cross and zero_shot; the multitask ones train them all.
-                A benchmark with a single task needs it nowhere.
-            source: The language of mono and mono_multitask; narrows cross to one source.
-            target: Narrows cross (with source) and what zero_shot evaluates to one target.
+            name: One of `scenario_names`; the kind of benchmark says what each narrows.
+            task: One of `tasks`; a benchmark with a single task needs it nowhere.
+            source: A source language.
+            target: A target language.
+
+        Raises:
+            UserError: There is no such scenario, task or language, or not together.
         """
         if name not in self.scenario_names:
             raise errors.unknown('scenario', name, self.scenario_names)
         self._check(task, source, target)
         task = self._task_of(name, task)
-        if name in ('mono', 'mono_multitask'):
-            return self._monolingual(name, task, source, target)
-        if name == 'cross':
-            return self._cross(task, source, target)
-        if name == 'zero_shot':
-            return self._zero_shot(task, source, target)
-        _refuse(name, source=source, target=target)
-        tasks = self.tasks if task is None else (task,)
-        train = tuple(self.task_name(t, lang) for t in tasks for lang in self.languages)
-        mixture = f'{self.name}_{name}' + (f'_{task}' if task else '')
-        return Scenario(name, mixture, train, train, task=task)
+        return self._scenario(name, task, source, target)
+
+    def _scenario(
+        self, name: str, task: str | None, source: str | None, target: str | None
+    ) -> Scenario:
+        """The scenario of checked names."""
+        raise NotImplementedError
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Every scenario, each with a mixture of its own name.
-
-        Left out are the narrowings to one pair, whose mixture is that single task.
-        """
-        scenarios = [self.scenario('mono', t, lang) for t in self.tasks for lang in self.languages]
-        scenarios += [self.scenario('mono_multitask', source=lang) for lang in self.languages]
-        scenarios += [self.scenario('multi', t) for t in self.tasks]
-        scenarios += [self.scenario('multi_multitask')]
-        for task in self.tasks:
-            scenarios += [self.scenario('cross', task)]
-            scenarios += [self.scenario('cross', task, lang) for lang in self.languages]
-            scenarios += [self.scenario('zero_shot', task)]
-        return tuple(scenarios)
+        """Lists every scenario that has a mixture of its own name."""
+        raise NotImplementedError
 
     def official_size(self, task: str, split: str, source: str) -> int | None:
         """The published number of examples of a split; None if there is no such split."""
@@ -223,15 +203,13 @@ class Benchmark:
 
         Args:
             model: A name in `paper_models`.
-            scenario: One of `scenario_names`; cross means one model per source language, as in the
-                paper.
+            scenario: One of `scenario_names`.
             task: One of `tasks`.
             source: Source language.
             target: Target language, by default the source.
 
         Returns:
-            MTG: bleu, rouge_l, meteor, bertscore, distinct_1 (0 to 100), ensemble (1 to 5) and,
-            into English only, bleurt (unbounded). MRS: mrs_rouge, dist_1, dist_2 (0 to 100).
+            {score: value}; those that xlbench computes as well are 0 to 100.
         """
         return dict(self._paper_row(model, scenario, task, source, target)[0]) or None
 
@@ -239,14 +217,8 @@ class Benchmark:
         """Why the paper has no scores beside those of a scenario; '' if it may have some."""
         if scenario is None:
             return 'A run follows no scenario of the benchmark: no scores of the paper.'
-        if scenario.name == 'cross' and scenario.target is not None:
-            return 'The paper trains no model on one pair alone: no scores of the paper.'
-        if scenario.name == 'cross' and scenario.source is None:
-            return (
-                'The paper trains one model per source language, this run one on all pairs: '
-                'no scores of the paper. Narrow the scenario to a source to compare.'
-            )
-        return ''
+        narrowed = bool(scenario.source), bool(scenario.target)
+        return self.paper_gaps.get((scenario.name, *narrowed), '')
 
     def paper_doubts(
         self, model: str, scenario: str, task: str, source: str, target: str | None = None
@@ -262,53 +234,6 @@ class Benchmark:
         self._check(task, source, target)
         key = (scenario, task, model, source, target or source)
         return paper.printed_scores(self.name, self.fractions).get(key, ({}, ()))
-
-    def _monolingual(self, name, task, source, target) -> Scenario:
-        if source is None:
-            raise errors.UserError(
-                f'scenario {name!r} trains one language; give source, one of '
-                f'{", ".join(self.languages)}'
-            )
-        if target not in (None, source):
-            raise errors.UserError(
-                f'scenario {name!r} has the same source and target, got {source} -> {target}; '
-                "for another target use 'cross' or 'zero_shot'"
-            )
-        tasks = self.tasks if task is None else (task,)
-        train = tuple(self.task_name(t, source) for t in tasks)
-        mixture = f'{self.name}_{name}_' + (f'{task}_' if task else '') + source
-        return Scenario(name, mixture, train, train, task, source, source)
-
-    def _cross(self, task, source, target) -> Scenario:
-        if target is not None and (source is None or source == target):
-            raise errors.UserError(
-                f"scenario 'cross' goes from one language to another, got {source} -> {target}; "
-                'give two different ones, a source alone, or neither'
-            )
-        sources = self.languages if source is None else (source,)
-        targets = self.languages if target is None else (target,)
-        train = tuple(self.task_name(task, s, t) for s in sources for t in targets if s != t)
-        mixture = f'{self.name}_cross_{task}' + (f'_{source}' if source else '')
-        if target is not None:
-            mixture = train[0]  # A single task needs no mixture.
-        return Scenario('cross', mixture, train, train, task, source, target)
-
-    def _zero_shot(self, task, source, target) -> Scenario:
-        if source not in (None, self.pivot) or target == self.pivot:
-            raise errors.UserError(
-                f"scenario 'zero_shot' trains {self.pivot} -> {self.pivot} and evaluates from "
-                f'{self.pivot} into another language, got {source} -> {target}'
-            )
-        targets = self.languages if target is None else (target,)
-        return Scenario(
-            'zero_shot',
-            f'{self.name}_zero_shot_{task}',
-            train=(self.task_name(task, self.pivot),),
-            evaluate=tuple(self.task_name(task, self.pivot, t) for t in targets if t != self.pivot),
-            task=task,
-            source=self.pivot,
-            target=target,
-        )
 
     def _task_of(self, name: str, task: str | None) -> str | None:
         """The task a scenario is about, None for the multitask ones."""
@@ -332,12 +257,3 @@ class Benchmark:
         for lang in (source, target):
             if lang is not None and lang not in self.languages:
                 raise errors.unknown(f'{self.name} language', lang, self.languages)
-
-
-def _refuse(name: str, **given: str | None) -> None:
-    """Raises if a scenario got a narrowing that it has no use for."""
-    for key, value in given.items():
-        if value is not None:
-            raise errors.UserError(
-                f'scenario {name!r} covers all languages and takes no {key}, got {value!r}'
-            )

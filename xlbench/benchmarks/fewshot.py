@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from xlbench import errors
 from xlbench.benchmarks import paper
-from xlbench.benchmarks.benchmark import Benchmark, Scenario
+from xlbench.benchmarks.benchmark import Scenario
+from xlbench.benchmarks.monolingual import MonolingualBenchmark
 
 # The settings of few-shot transfer before any shot: trained on English and evaluated everywhere, or
 # trained on the language itself, where it has more than shots.
@@ -13,7 +14,7 @@ FEWSHOT_SCENARIOS = ('zero_shot', 'mono')
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelBenchmark(Benchmark):
+class LabelBenchmark(MonolingualBenchmark):
     """Texts or words to label, each in one language; not parallel between languages.
 
     Attributes:
@@ -33,11 +34,9 @@ class LabelBenchmark(Benchmark):
         """The score that counts for one of `tasks`."""
         return 'chunk_f1' if task in self.tagging else self.scores[0]
 
-    def task_names(self) -> tuple[str, ...]:
-        """Every SeqIO task of the benchmark: each task in each of its languages."""
-        return tuple(
-            self.task_name(task, lang) for task in self.tasks for lang in self.task_languages[task]
-        )
+    def languages_of(self, task: str) -> tuple[str, ...]:
+        """The languages of a task, the pivot first."""
+        return self.task_languages[task]
 
     def train_languages(self, task: str) -> tuple[str, ...]:
         """The languages of a task that have a split 'train'."""
@@ -56,43 +55,23 @@ class LabelBenchmark(Benchmark):
         self._check(task, None, None)
         return (1, 2, 4) if task in self.tagging else (1, 2, 4, 8)
 
-    def scenario(
-        self,
-        name: str,
-        task: str | None = None,
-        source: str | None = None,
-        target: str | None = None,
-    ) -> Scenario:
+    def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
         """One setting of one task (arXiv:2012.15682, section 4.1).
 
         Args:
             name: One of `scenario_names`.
             task: One of `tasks`.
-            source: The language of mono; narrows what zero_shot evaluates to one.
-            target: None or the source: training and test are in the language of the task.
+            lang: The language of mono; narrows what zero_shot evaluates to one.
         """
-        if name not in self.scenario_names:
-            raise errors.unknown('scenario', name, self.scenario_names)
-        task = self._task_of(name, task)
-        self._check(task, source, target)
-        source = source or target
-        evaluate = tuple(
-            self.task_name(task, lang)
-            for lang in self.task_languages[task]
-            if source in (None, lang)
-        )
+        evaluate = self._named(task, (lang,) if lang else self.languages_of(task))
         if name == 'zero_shot':
-            train = (self.task_name(task, self.pivot),)
+            train = self._named(task, (self.pivot,))
             mixture = f'{self.name}_zero_shot_{task}'
-            return Scenario(name, mixture, train, evaluate, task, source, source)
-        allowed = self.train_languages(task)
-        if source not in allowed:
-            raise errors.UserError(
-                f'scenario {name!r} trains one language, got {source}; of {task} give one of '
-                f'{", ".join(allowed)}'
-            )
-        mixture = f'{self.name}_mono_{task}_{source}'
-        return Scenario(name, mixture, evaluate, evaluate, task, source, source)
+            return Scenario(name, mixture, train, evaluate, task, lang, lang)
+        self._refuse_other(name, task, lang, self.train_languages(task))
+        return Scenario(
+            name, f'{self.name}_mono_{task}_{lang}', evaluate, evaluate, task, lang, lang
+        )
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Every scenario, each with a mixture of its own name."""
@@ -108,11 +87,6 @@ class LabelBenchmark(Benchmark):
         for lang in (source, target):
             if lang is not None and lang not in languages:
                 raise errors.unknown(f'language of {task}', lang, languages)
-        if target is not None and target != source and source is not None:
-            raise errors.UserError(
-                f'{self.name} labels texts of one language, got {source} -> {target}; leave out '
-                'the target'
-            )
 
 
 # Table 1 of the paper; the languages of XTREME's data, less those of UD POS without a train split.

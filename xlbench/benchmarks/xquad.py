@@ -1,11 +1,11 @@
 """XQuAD: questions from parallel passages (arXiv:1910.11856)."""
 
-from xlbench.benchmarks.benchmark import Benchmark
+from xlbench.benchmarks.parallel import ParallelBenchmark
 
 # Questions from passages that are parallel in more languages than MTG has, Chinese among them. The
 # published set is one file of 1190 questions a language, without splits; nobody's official
 # question generation, so there are neither split sizes nor paper scores to compare with.
-XQUAD = Benchmark(
+XQUAD = ParallelBenchmark(
     name='xquad',
     tasks=('qg',),
     languages=('en', 'de', 'es', 'zh'),

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from ml_collections import ConfigDict
 
 from xlbench.benchmarks import RATES, Scenario
-from xlbench.benchmarks.benchmark import Block, Setting
 from xlbench.config.flags import variant
+from xlbench.files import Block, Setting
 
 # Scores that choose the best checkpoint.
 LOSS = 'dev/mean/loss'

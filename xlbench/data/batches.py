@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import grain
 import numpy as np
 
-from xlbench.benchmarks.benchmark import Setting
 from xlbench.config.blocks import Batches
 from xlbench.data import features, mixing, packing as packing_lib
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
 from xlbench.errors import UserError, unknown
+from xlbench.files import Setting
 
 Batch = dict[str, np.ndarray]
 

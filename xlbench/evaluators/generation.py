@@ -12,13 +12,12 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding as decoding_lib, errors
-from xlbench.benchmarks.benchmark import Setting
 from xlbench.data import postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
-from xlbench.files import Json
+from xlbench.files import Json, Setting
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 

@@ -14,13 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.benchmarks.benchmark import Setting
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.evaluators.base import Options
-from xlbench.files import Json
+from xlbench.files import Json, Setting
 from xlbench.metrics import tagging
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params

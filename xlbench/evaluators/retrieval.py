@@ -20,14 +20,13 @@ import flax.linen as nn
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench.benchmarks.benchmark import Setting
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
 from xlbench.evaluators import base, candidates as candidates_lib
 from xlbench.evaluators.candidates import RetrievalTask
-from xlbench.files import Json
+from xlbench.files import Json, Setting
 from xlbench.metrics import ranking
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser

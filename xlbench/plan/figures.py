@@ -2,7 +2,7 @@
 
 from typing import NotRequired, TypedDict
 
-from xlbench.benchmarks.benchmark import Block
+from xlbench.files import Block
 
 
 class Refusal(TypedDict):

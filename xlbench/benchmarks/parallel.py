@@ -1,0 +1,115 @@
+"""Parallel benchmarks: every example exists in each language, so that any pair can be asked for."""
+
+import dataclasses
+
+from xlbench import errors
+from xlbench.benchmarks.benchmark import Benchmark, Scenario
+
+# What the model is trained on and asked for. `cross` and `zero_shot` ask for a target in another
+# language than the source; only `cross` has seen such pairs in training.
+SCENARIOS = ('mono', 'mono_multitask', 'multi', 'multi_multitask', 'cross', 'zero_shot')
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelBenchmark(Benchmark):
+    """Examples that exist in each language; their six scenarios are those of arXiv:2108.07140.
+
+    mono and mono_multitask train one language, `source`. multi and multi_multitask train all
+    languages. cross goes from each language to the others; `source`, or both, narrow it. zero_shot
+    trains the pivot and evaluates from it into the others, or into `target`. The multitask ones
+    train all tasks and take none, the others one.
+    """
+
+    scenario_names: tuple[str, ...] = SCENARIOS
+
+    def task_names(self) -> tuple[str, ...]:
+        """Lists every SeqIO task of the benchmark: all tasks, all ordered pairs of languages."""
+        return tuple(
+            self.task_name(task, source, target)
+            for task in self.tasks
+            for source in self.languages
+            for target in self.languages
+        )
+
+    def _scenario(
+        self, name: str, task: str | None, source: str | None, target: str | None
+    ) -> Scenario:
+        if name in ('mono', 'mono_multitask'):
+            return self._monolingual(name, task, source, target)
+        if name == 'cross':
+            return self._cross(task, source, target)
+        if name == 'zero_shot':
+            return self._zero_shot(task, source, target)
+        for key, value in (('source', source), ('target', target)):
+            if value is not None:
+                raise errors.UserError(
+                    f'scenario {name!r} covers all languages and takes no {key}, got {value!r}'
+                )
+        tasks = self.tasks if task is None else (task,)
+        train = tuple(self.task_name(t, lang) for t in tasks for lang in self.languages)
+        mixture = f'{self.name}_{name}' + (f'_{task}' if task else '')
+        return Scenario(name, mixture, train, train, task=task)
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Every scenario, each with a mixture of its own name.
+
+        Left out are the narrowings to one pair, whose mixture is that single task.
+        """
+        scenarios = [self.scenario('mono', t, lang) for t in self.tasks for lang in self.languages]
+        scenarios += [self.scenario('mono_multitask', source=lang) for lang in self.languages]
+        scenarios += [self.scenario('multi', t) for t in self.tasks]
+        scenarios += [self.scenario('multi_multitask')]
+        for task in self.tasks:
+            scenarios += [self.scenario('cross', task)]
+            scenarios += [self.scenario('cross', task, lang) for lang in self.languages]
+            scenarios += [self.scenario('zero_shot', task)]
+        return tuple(scenarios)
+
+    def _monolingual(
+        self, name: str, task: str | None, source: str | None, target: str | None
+    ) -> Scenario:
+        if source is None:
+            raise errors.UserError(
+                f'scenario {name!r} trains one language; give source, one of '
+                f'{", ".join(self.languages)}'
+            )
+        if target not in (None, source):
+            raise errors.UserError(
+                f'scenario {name!r} has the same source and target, got {source} -> {target}; '
+                "for another target use 'cross' or 'zero_shot'"
+            )
+        tasks = self.tasks if task is None else (task,)
+        train = tuple(self.task_name(t, source) for t in tasks)
+        mixture = f'{self.name}_{name}_' + (f'{task}_' if task else '') + source
+        return Scenario(name, mixture, train, train, task, source, source)
+
+    def _cross(self, task: str, source: str | None, target: str | None) -> Scenario:
+        if target is not None and (source is None or source == target):
+            raise errors.UserError(
+                f"scenario 'cross' goes from one language to another, got {source} -> {target}; "
+                'give two different ones, a source alone, or neither'
+            )
+        sources = self.languages if source is None else (source,)
+        targets = self.languages if target is None else (target,)
+        train = tuple(self.task_name(task, s, t) for s in sources for t in targets if s != t)
+        mixture = f'{self.name}_cross_{task}' + (f'_{source}' if source else '')
+        if target is not None:
+            mixture = train[0]  # A single task needs no mixture.
+        return Scenario('cross', mixture, train, train, task, source, target)
+
+    def _zero_shot(self, task: str, source: str | None, target: str | None) -> Scenario:
+        if source not in (None, self.pivot) or target == self.pivot:
+            raise errors.UserError(
+                f"scenario 'zero_shot' trains {self.pivot} -> {self.pivot} and evaluates from "
+                f'{self.pivot} into another language, got {source} -> {target}'
+            )
+        targets = self.languages if target is None else (target,)
+        return Scenario(
+            'zero_shot',
+            f'{self.name}_zero_shot_{task}',
+            train=(self.task_name(task, self.pivot),),
+            evaluate=tuple(self.task_name(task, self.pivot, t) for t in targets if t != self.pivot),
+            task=task,
+            source=self.pivot,
+            target=target,
+        )
