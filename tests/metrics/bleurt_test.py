@@ -141,7 +141,7 @@ def test_published_checkpoints_are_read_without_tensorflow(port, tmp_path):
     index.write_bytes(whole)
     next(index.parent.glob('*.data-*')).write_bytes(b'short')
     with pytest.raises(errors.UserError, match='no whole TensorFlow checkpoint'):
-        Bleurt(str(folder))(['never read before'], ['x'])
+        regressor.Regressor(folder)
 
 
 def test_narrow_embeddings_are_mapped(port, tmp_path):
