@@ -18,9 +18,11 @@ a score and a TAB before the text, as xlbench.predict writes both.
 
 The metrics are the task's, or those that --metrics names, also a function of one's own as
 tasks/FILE.py:NAME; texts in files without a task have
-multilingual_rouge, sacrebleu, chrf and distinct, tags have chunk_f1 and tag_accuracy. With several
-references sacrebleu and chrf are sacreBLEU's, and multilingual_rouge takes the best reference for
-each of its scores; metrics that know one reference refuse more.
+multilingual_rouge, sacrebleu, chrf and distinct, tags have chunk_f1 and tag_accuracy. meteor,
+bertscore and bleurt need tables or models, and say which, and how to get them. With several
+references sacrebleu, chrf and ter are sacreBLEU's, and multilingual_rouge, meteor, bertscore and
+bleurt take the best reference for each of their scores; metrics that know one reference refuse
+more.
 
 Without --workdir the scores are only printed. With it they are written as an evaluation writes
 them, WORKDIR/eval/STEP/SPLIT/TASK/, one call after another for several tasks, and `python -m

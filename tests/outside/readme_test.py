@@ -250,6 +250,8 @@ PLAN: dict[str, Step] = {
     '--workdir=RUNS/other_system': Step(prepare=answers, leaves='RUNS/other_system/config.json'),
     'python -m xlbench.score answers.txt --references=ref1.txt,ref2.txt --lang=de '
     '--metrics=sacrebleu,chrf': Step(prints='bleu'),
+    'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
+    '--metrics=ter,chrf++,meteor_exact_stem': Step(prints='meteor_exact_stem_no_tables'),
     'python -m xlbench.report RUNS/mtg RUNS/other_system --significance=bootstrap': Step(
         prints='Differences of rouge'
     ),
