@@ -96,6 +96,12 @@ def test_a_rating_is_fitted_and_scores(tmp_path, capsys):
     scores = metric.per_example([reference] * 2, [reference, 'Zug'])
     assert scores[0]['fitted_rating'] > 4 > 2.5 > scores[1]['fitted_rating']
     assert 'fitted_on:Fragen: 80 texts' in metric.signature and 'ensemble' not in metric.signature
+    assert metric.several_references and metric.missing() == []
+    needy = msgspec.structs.replace(fit, metrics=['bertscore', 'mrs_rouge'])
+    (tmp_path / 'needy.json').write_bytes(fitted_rating.encode(needy))
+    other = metrics.FittedRating(str(tmp_path / 'needy.json'), 'de')
+    assert not other.several_references
+    assert 'hf download' in ''.join(other.missing()) or not other.missing()
     answers = tmp_path / 'answers.txt'
     answers.write_text(f'{reference}\nZug\n')
     references = tmp_path / 'references.txt'

@@ -1,5 +1,6 @@
 """Reports say which differences between runs are significant."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -128,3 +129,28 @@ def test_other_examples_and_changed_texts_have_no_test(tmp_path):
     path.write_text(''.join([*lines, lines[0]]))
     with pytest.raises(UserError, match="id '0' is there twice"):
         table(poor, good)
+
+
+@pytest.mark.parametrize(
+    'metric',
+    [
+        metrics.SacreBleu('char'),
+        metrics.ChrF(),
+        metrics.ChrFPlusPlus(),
+        metrics.Ter(normalized=True, asian_support=True),
+    ],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_a_metric_is_made_again_from_its_signature(tmp_path, metric):
+    targets, texts = ['Das ist ein Haus.', 'Wo?'], ['Das ist kein Haus!', 'wo?']
+    ((score, value),) = metric(targets, texts).items()
+    write_workdir(tmp_path / 'run', lambda step, task: 0.0, baselines=False)
+    result = results.read_run(tmp_path / 'run').at(10, 'test')['mtg_qg_de_de']
+    name = type(metric).__name__
+    for signature, made in ((metric.signature, True), ('nrefs:1', False)):
+        changed = dataclasses.replace(result, signatures={name: signature, 'Other': 'x'})
+        scorer = comparisons._scorer(changed, score)
+        assert (scorer is not None) == made
+        if scorer:
+            assert scorer.corpus_score(texts, [targets]).score == pytest.approx(value)
+            assert str(scorer.get_signature()) == signature

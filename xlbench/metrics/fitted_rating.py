@@ -85,14 +85,19 @@ def features(
         predictions: The texts.
 
     Raises:
-        UserError: A metric gives no scores of single texts.
+        UserError: A metric gives no scores of single texts, or needs what is not here.
     """
-    suite = Suite('ratings', [named.spec(name, lang) for name in metrics])
+    suite = _suite(metrics, lang)
+    suite.require()
     _, rows = suite.score(targets, [[text] for text in predictions])
     names = list(rows[0])
     if not names or any(list(row) != names for row in rows):
         raise UserError(f'{", ".join(metrics)} give no scores of single texts; name other metrics')
     return names, np.array([list(row.values()) for row in rows])
+
+
+def _suite(metrics: Sequence[str], lang: str) -> Suite:
+    return Suite('ratings', [named.spec(name, lang) for name in metrics])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,8 +115,11 @@ class FittedRating:
     @property
     def several_references(self) -> bool:
         """Whether all metrics that it takes scores of know several references."""
-        written = [named.spec(name, self.lang) for name in load(self.path).metrics]
-        return not Suite('ratings', written).of_one_reference
+        return not _suite(load(self.path).metrics, self.lang).of_one_reference
+
+    def missing(self) -> list[str]:
+        """What its metrics need and this machine lacks, a line each, with what to type."""
+        return _suite(load(self.path).metrics, self.lang).missing()
 
     @property
     def signature(self) -> str:
