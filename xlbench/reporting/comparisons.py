@@ -175,7 +175,7 @@ def _of_corpus(first: _Texts, second: _Texts, score: str, test: str) -> Differen
 
 def _scorer(result: Result, score: str) -> Metric | None:
     """What made a score, by its signature; None if sacreBLEU did not."""
-    word = score.partition('_')[0].rstrip('+')
+    word = score.partition('_')[0].removesuffix('pp')  # chrF++ is chrF with other options.
     for name, signature in result.signatures.items():
         if name.startswith(_LABELS.get(word, '?')):
             parts = dict(part.split(':', 1) for part in signature.split('|') if ':' in part)
