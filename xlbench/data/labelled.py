@@ -10,7 +10,6 @@ A uid says where in the official file an example stands, in the numbering of eac
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from xlbench import errors
 from xlbench.benchmarks import languages
@@ -226,7 +225,7 @@ def read_marc(path: str, lang: str, split: str = '') -> Iterator[Record | BadRec
 _MARC_TEXTS = ('review_title', 'review_body', 'product_category')
 
 
-def _stripped(value: Any, name: str) -> str:
+def _stripped(value: readers.Json, name: str) -> str:
     # Some titles are empty.
     blank = isinstance(value, str) and not value.strip()
     return '' if blank else readers.text_field(value, name).strip()

@@ -13,13 +13,12 @@ import dataclasses
 import threading
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from xlbench.data import packing
 from xlbench.data.packing import Shape
-from xlbench.data.prepared import Prepared
+from xlbench.data.prepared import Prepared, Record
 from xlbench.errors import UserError
 
 WINDOW_BATCHES = 64  # One half-filled batch among this many: below 1 % of padding.
@@ -52,11 +51,11 @@ class Examples:
         self.trimmed = {side: int((raw[:, i] > limits[i]).sum()) for i, side in enumerate(SIDES)}
         self.offsets = np.cumsum([0, *(len(task) for task in prepared)])
 
-    def read(self, rows: Sequence[Sequence[int]]) -> list[list[dict[str, Any]]]:
+    def read(self, rows: Sequence[Sequence[int]]) -> list[list[Record]]:
         """The examples of each row, one read for each task."""
         numbers = np.array([number for row in rows for number in row], np.int64)
         tasks = self._tasks_of(numbers)
-        records: list[Any] = [None] * len(numbers)
+        records: list[Record] = [{}] * len(numbers)
         for task in np.unique(tasks).tolist():
             where = np.flatnonzero(tasks == task)
             found = self.prepared[task].read(numbers[where] - self.offsets[task])

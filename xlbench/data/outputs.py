@@ -12,11 +12,12 @@ from typing import Any
 
 from xlbench import errors, files
 from xlbench.data import conllu, prepared, readers
+from xlbench.data.readers import Json
 from xlbench.errors import UserError
 
 _MOST_NAMED = 3  # Ids in a message.
 # Formats of tagged words -> their readers.
-_TAGGED: dict[str, Callable[[str], Iterable[Any]]] = {
+_TAGGED: dict[str, Callable[[str], Iterable[readers.Item]]] = {
     'conll': conllu.read_conll,
     'conllu': conllu.read_conllu,
 }
@@ -39,7 +40,7 @@ class References:
     targets: Sequence[Sequence[str]]
     inputs: Sequence[str]
     ids: Sequence[str]
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Json]
 
     def first(self, count: int) -> 'References':
         """Those of the first so many examples; 0 is all of them."""
@@ -280,7 +281,7 @@ def _lines(path: str) -> list[tuple[int, str]]:
     return lines
 
 
-def _records(path: str) -> list[dict[str, Any]]:
+def _records(path: str) -> list[dict[str, Json]]:
     return [
         files.parse_json(line, dict[str, Any], f'{path}:{number}') for number, line in _lines(path)
     ]
@@ -297,7 +298,7 @@ def _tags(path: str, format: str) -> list[str]:
     return tags
 
 
-def _texts(place: str, value: Any) -> list[str]:
+def _texts(place: str, value: Json) -> list[str]:
     """The texts of a field: one, several, or objects that hold them."""
     values = value if isinstance(value, list) else [value]
     texts = []
@@ -310,7 +311,7 @@ def _texts(place: str, value: Any) -> list[str]:
     return texts
 
 
-def _ids(path: str, records: Sequence[Mapping[str, Any]], field: str) -> list[str] | None:
+def _ids(path: str, records: Sequence[Mapping[str, Json]], field: str) -> list[str] | None:
     """The ids of records, if any has one; UserError if one lacks it, or two have the same."""
     if not field or not any(field in record for record in records):
         return None

@@ -79,6 +79,7 @@ from xlbench.pipeline.registry import (
     user_task_file,
 )
 from xlbench.pipeline.scoring import (
+    Metric,
     headline,
     metric_fns,
     metric_specs,
@@ -93,7 +94,6 @@ from xlbench.pipeline.user_files import (
     DialogueFiles,
     Files,
     Hub,
-    Metric,
     Read,
     Shots,
 )

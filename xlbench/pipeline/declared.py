@@ -6,25 +6,28 @@ import os
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import seqio
 
 from xlbench import errors
 from xlbench.data import rows
+from xlbench.pipeline.scoring import Metric
 from xlbench.pipeline.user_files import (
     PLACES,
     DialogueFiles,
     Files,
     Hub,
-    Metric,
     Shots,
     is_files,
     is_texts,
 )
 
+Parameters = ParamSpec('Parameters')
+Result = TypeVar('Result')
+
 # What may be declared of a task: annotation -> whether a value is of that kind, and what is.
-_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
+_KINDS: dict[object, tuple[Callable[[object], bool], str]] = {
     str: (lambda value: isinstance(value, str), 'a text'),
     bool: (lambda value: isinstance(value, bool), 'True or False'),
     int: (lambda value: isinstance(value, int) and not isinstance(value, bool), 'a whole number'),
@@ -45,12 +48,12 @@ _KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def declares(register: Callable[..., Any]) -> Callable[..., Any]:
+def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Checks what a `register_...` function is called with by its annotations, in one line."""
     signature = inspect.signature(register)
 
     @functools.wraps(register)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:  # A misspelt argument, or one that is missing.

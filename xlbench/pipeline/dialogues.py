@@ -1,9 +1,9 @@
 """Tasks of dialogues: each turn a message, the next one its reply."""
 
+import dataclasses
 import functools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import seqio
 
@@ -12,9 +12,9 @@ from xlbench.data import readers
 from xlbench.pipeline.binding import retrieval_features, text_features
 from xlbench.pipeline.declared import declares
 from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preprocessors
-from xlbench.pipeline.scoring import HEADLINES, reply_metrics
+from xlbench.pipeline.scoring import HEADLINES, Metric, reply_metrics
 from xlbench.pipeline.sources import RecordSource, below_root
-from xlbench.pipeline.user_files import DialogueFiles, Metric
+from xlbench.pipeline.user_files import DialogueFiles
 
 REPLY_FIELDS = ('message', 'reply', 'lm_score', 'cluster', 'display')
 # A pair has neither a score nor a cluster; those are of the members of a response set.
@@ -27,7 +27,7 @@ def add_reply_tasks(
     name: str,
     lang: str,
     source: seqio.DataSource,
-    metrics: Sequence[Callable[..., dict[str, float]]] | None = None,
+    metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
 ) -> list[seqio.Task]:
     """Registers both views of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
@@ -113,28 +113,53 @@ def register_dialogue_tasks(
     if not separator.strip(' '):
         raise errors.UserError(f'{name}: separator {separator!r} would cut at spaces; name another')
 
-    def patterns(split: str) -> list[str]:
-        seen = drop_seen and split != 'train' and 'train' in files
-        return [files[split], files['train']] if seen else [files[split]]
+    dialogues = _Dialogues(name, files, kinds[format], part_of, drop_seen)
+    source = RecordSource(
+        dialogues.read,
+        dialogues.patterns,
+        tuple(files),
+        REPLY_FIELDS,
+        source_lang=lang,
+        target_lang=lang,
+        count=dialogues.count,
+        hint=hint,
+    )
+    return add_reply_tasks(name, lang, source, metrics, headline)
 
-    def pairs(split: str, paths: Iterable[str]) -> Iterator[readers.Record | readers.BadRecord]:
-        for path in paths:
-            for record in kinds[format](path):
-                bad = isinstance(record, readers.BadRecord)
-                if bad or part_of is None or part_of(split, int(record['dialogue'])):
-                    yield record
 
-    def read(split: str, *paths: str) -> Iterator[Any]:
-        own, *others = [len(readers.find(below_root(path))) for path in patterns(split)]
-        if own + sum(others) != len(paths):
-            raise errors.UserError(f'the files of {name} changed before split {split!r} was read')
+@dataclasses.dataclass(frozen=True)
+class _Dialogues:
+    """Files of dialogues as pairs; see `register_dialogue_tasks`.
+
+    Attributes:
+      read_file: a path -> its pairs, with the number of their `dialogue`.
+    """
+
+    name: str
+    files: DialogueFiles
+    read_file: Callable[[str], Iterator[readers.Item]]
+    part_of: Callable[[str, int], bool] | None
+    drop_seen: bool
+
+    def patterns(self, split: str) -> list[str]:
+        """What a split is read from: its files, then those whose pairs it must not have."""
+        seen = self.drop_seen and split != 'train' and 'train' in self.files
+        return [self.files[split], self.files['train']] if seen else [self.files[split]]
+
+    def read(self, split: str, *paths: str) -> Iterator[readers.Item]:
+        """The pairs of a split."""
+        count, *others = [len(readers.find(below_root(path))) for path in self.patterns(split)]
+        if count + sum(others) != len(paths):
+            raise errors.UserError(
+                f'the files of {self.name} changed before split {split!r} was read'
+            )
         seen = set()
-        for record in pairs('train', paths[own:]):
+        for record in self._pairs('train', paths[count:]):
             if not isinstance(record, readers.BadRecord):
                 seen.add(_letters(record))
             elif record.fatal:  # What else is wrong there, reading 'train' reports.
                 yield record
-        for record in pairs(split, paths[:own]):
+        for record in self._pairs(split, paths[:count]):
             if isinstance(record, readers.BadRecord):
                 yield record
             elif record['message'] == SILENCE:
@@ -144,17 +169,16 @@ def register_dialogue_tasks(
             else:
                 yield PAIR | {key: record[key] for key in ('message', 'reply')}
 
-    source = RecordSource(
-        read,
-        patterns,
-        tuple(files),
-        REPLY_FIELDS,
-        source_lang=lang,
-        target_lang=lang,
-        count=lambda split, *paths: sum(isinstance(r, dict) for r in read(split, *paths)),
-        hint=hint,
-    )
-    return add_reply_tasks(name, lang, source, metrics, headline)
+    def _pairs(self, split: str, paths: Iterable[str]) -> Iterator[readers.Item]:
+        for path in paths:
+            for record in self.read_file(path):
+                bad = isinstance(record, readers.BadRecord)
+                if bad or self.part_of is None or self.part_of(split, int(record['dialogue'])):
+                    yield record
+
+    def count(self, split: str, *paths: str) -> int:
+        """The number of pairs of a split."""
+        return sum(isinstance(record, dict) for record in self.read(split, *paths))
 
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:

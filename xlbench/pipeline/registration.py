@@ -1,32 +1,31 @@
 """`register_...`: tasks for files of a user's own, in one call."""
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import seqio
+import tensorflow as tf
 
 from xlbench import errors
 from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
 from xlbench.pipeline.declared import check_new, declares
-from xlbench.pipeline.labels import label_features
+from xlbench.pipeline.labels import Labels, label_features
 from xlbench.pipeline.preprocessors import (
     classification_preprocessors,
     tagging_preprocessors,
     text_preprocessors,
 )
-from xlbench.pipeline.scoring import OF_TAGS, note_headline, text_metrics
-from xlbench.pipeline.tagged import FORMATS, tagged_format, tagged_reader, tagged_record
+from xlbench.pipeline.scoring import Metric, label_metrics, note_headline, text_metrics
+from xlbench.pipeline.tagged import tagged_files
 from xlbench.pipeline.user_files import (
     Files,
-    Metric,
+    Read,
     Shots,
     check_shots,
     file_source,
     known_labels,
     read_rows,
-    with_labels,
 )
 
 
@@ -90,31 +89,21 @@ def register_text_task(
     default = 'rouge_l' if metrics is None and target_lang else ''
     if metrics is None:
         metrics = text_metrics(target_lang) if target_lang else []
-    note_headline(name, headline, default, metrics)
-    return seqio.TaskRegistry.add(
-        name,
-        source=file_source(
-            files,
-            read_rows(
-                list(fields.values()),
-                layout,
-                lambda row: {field: rows.text(row[key], key) for field, key in fields.items()},
-            ),
-            functools.partial(rows.count, layout=layout),
-            list(fields),
-            source_lang=source_lang,
-            target_lang=target_lang,
-        ),
-        preprocessors=text_preprocessors(
-            '{inputs}',
-            '{targets}',
-            target_lang,
-            keep=[field for field in fields if field not in ('inputs', 'targets')],
-            source_lang=source_lang,
-        ),
-        output_features=text_features(),
-        metric_fns=list(metrics),
+
+    def record_of(row: rows.Values) -> readers.Record:
+        return {field: rows.text(row[key], key) for field, key in fields.items()}
+
+    source = file_source(
+        files,
+        read_rows(list(fields.values()), layout, record_of),
+        functools.partial(rows.count, layout=layout),
+        list(fields),
+        source_lang=source_lang,
+        target_lang=target_lang,
     )
+    keep = [field for field in fields if field not in ('inputs', 'targets')]
+    steps = text_preprocessors('{inputs}', '{targets}', target_lang, keep, source_lang)
+    return _add(name, source, steps, text_features(), metrics, headline, default)
 
 
 @declares
@@ -167,39 +156,26 @@ def register_classification_task(
     if len(keys) not in (1, 2):
         raise errors.UserError(f'task {name}: text is {text!r}; it names one column, or two')
     check_new(name, files, layout)
-    check_shots(name, files, shots)
     names = ['text_a', 'text_b'][: len(keys)]
 
-    def record_of(row: Mapping[str, Any]) -> readers.Record:
+    def record_of(row: rows.Values) -> readers.Record:
         record = {name: rows.text(row[key], key) for name, key in zip(names, keys, strict=True)}
         record |= {key: rows.text(row[key], key) for key in keep}
         return record | {'label': rows.label(row[label], label)}
 
-    read = read_rows([*keys, label, *keep], layout, record_of)
-    known = known_labels(name, files, labels, read, 'classification')
-    from xlbench.metrics import classification
-
-    default = 'accuracy' if metrics is None else ''
-    if metrics is None:
-        metrics = [classification.Classification(tuple(labels or ()))]
-    note_headline(name, headline, default, metrics)
-    return seqio.TaskRegistry.add(
+    return _add_labelled(
         name,
-        source=file_source(
-            files,
-            read_rows([*keys, label, *keep], layout, record_of, known),
-            functools.partial(rows.count, layout=layout),
-            [*names, *keep, 'label'],
-            source_lang=lang,
-            target_lang=lang,
-            also=('train',) if labels is None else (),
-            shots=shots,
-        ),
-        preprocessors=classification_preprocessors(
-            known, names, [*keep, *(['bucket'] if shots else [])]
-        ),
-        output_features=label_features(known, 'classification'),
-        metric_fns=list(metrics),
+        'classification',
+        files,
+        functools.partial(read_rows, [*keys, label, *keep], layout, record_of),
+        functools.partial(rows.count, layout=layout),
+        [*names, *keep, 'label'],
+        lambda known, bucket: classification_preprocessors(known, names, [*keep, *bucket]),
+        labels=labels,
+        lang=lang,
+        metrics=metrics,
+        headline=headline,
+        shots=shots,
     )
 
 
@@ -246,46 +222,88 @@ def register_tagging_task(
           lang='en',
       )
     """
-    check_shots(name, files, shots)
-    formats = {format or tagged_format(place) for place in files.values()}
-    if len(formats) > 1:
-        raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
-    (kind,) = formats or {None}
-    if kind in FORMATS:
-        check_new(name, files, rows.Layout('jsonl'))  # Whose names are not looked at.
-        read = tagged_reader(name, kind, word_column, tag_column)
-    else:
-        if format is not None and format not in rows.FORMATS:
-            raise errors.unknown('format', format, (*FORMATS, *rows.FORMATS))
-        layout = rows.Layout(kind)
-        check_new(name, files, layout)
-        record_of = functools.partial(tagged_record, words=words, tags=tags)
-        read = read_rows([words, tags], layout, record_of)
-    known = known_labels(name, files, labels, read, 'tagging')
-    checked = (
-        with_labels(read, known)
-        if kind in FORMATS
-        else read_rows([words, tags], layout, record_of, known)
-    )
-    from xlbench.metrics import tagging
+    reading = tagged_files(name, files, format, words, tags, word_column, tag_column)
 
-    default = OF_TAGS if metrics is None else ''
+    def count(path: str) -> int:
+        return sum(not isinstance(record, readers.LeftOut) for record in reading(None)(path))
+
+    return _add_labelled(
+        name,
+        'tagging',
+        files,
+        reading,
+        count,
+        ('words', 'tags'),
+        tagging_preprocessors,
+        labels=labels,
+        lang=lang,
+        metrics=metrics,
+        headline=headline,
+        shots=shots,
+    )
+
+
+def _add_labelled(
+    name: str,
+    view: str,
+    files: Files,
+    reading: Callable[[Labels | None], Read],
+    count: Callable[[str], int],
+    fields: Sequence[str],
+    steps: Callable[[Labels, Sequence[str]], Sequence[Callable[..., tf.data.Dataset]]],
+    *,
+    labels: Sequence[str] | None,
+    lang: str | None,
+    metrics: Sequence[Metric] | None,
+    headline: str | None,
+    shots: Shots | None,
+) -> seqio.Task:
+    """Adds a task of labels, given or those that its split 'train' has.
+
+    Args:
+      name, files, labels, lang, metrics, headline, shots: as the caller takes them.
+      view: 'classification' or 'tagging'.
+      reading: the labels that records may have, or None for any -> the reader of a file.
+      count: a path -> the number of its records.
+      fields: of a record.
+      steps: labels and further fields to keep -> preprocessors.
+    """
+    check_shots(name, files, shots)
+    known = known_labels(name, files, labels, reading(None), view)
+    source = file_source(
+        files,
+        reading(known),
+        count,
+        fields,
+        source_lang=lang,
+        target_lang=lang,
+        also=('train',) if labels is None else (),
+        shots=shots,
+    )
+    default = ''
     if metrics is None:
-        metrics = [tagging.ChunkF1(), tagging.TagAccuracy()]
+        metrics, default = label_metrics(view, tuple(labels or ()))
+    bucket = ['bucket'] if shots else []
+    return _add(
+        name, source, steps(known, bucket), label_features(known, view), metrics, headline, default
+    )
+
+
+def _add(
+    name: str,
+    source: seqio.DataSource,
+    steps: Sequence[Callable[..., tf.data.Dataset]],
+    features: dict[str, seqio.Feature],
+    metrics: Sequence[Metric],
+    headline: str | None,
+    default: str,
+) -> seqio.Task:
+    """Adds a task to the registry, with the score that stands for it."""
     note_headline(name, headline, default, metrics)
     return seqio.TaskRegistry.add(
         name,
-        source=file_source(
-            files,
-            checked,
-            lambda path: sum(not isinstance(record, readers.LeftOut) for record in read(path)),
-            ('words', 'tags'),
-            source_lang=lang,
-            target_lang=lang,
-            also=('train',) if labels is None else (),
-            shots=shots,
-        ),
-        preprocessors=tagging_preprocessors(known, ['bucket'] if shots else []),
-        output_features=label_features(known, 'tagging'),
+        source=source,
+        preprocessors=list(steps),
+        output_features=features,
         metric_fns=list(metrics),
     )

@@ -1,12 +1,14 @@
 """How tasks are scored: their metrics, and the score that stands for a task."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import seqio
 
 from xlbench import errors
+from xlbench.data.readers import Json
 from xlbench.pipeline.labels import labels
+
+Metric = Callable[..., dict[str, float]]  # (targets, predictions) -> scores.
 
 HEADLINES: dict[str, str] = {}  # Task -> what `register_...` was told.
 
@@ -26,7 +28,7 @@ def headline(task: seqio.Task) -> str:
     return chosen
 
 
-def note_headline(name: str, chosen: str | None, default: str, metrics: Sequence[Any]) -> None:
+def note_headline(name: str, chosen: str | None, default: str, metrics: Sequence[Metric]) -> None:
     """Keeps the headline of a task; UserError for one that its metrics do not give."""
     if chosen is not None:
         from xlbench import metrics as metrics_lib
@@ -45,7 +47,7 @@ def note_headline(name: str, chosen: str | None, default: str, metrics: Sequence
 OF_TAGS = 'of tags'  # The headline that depends on the labels.
 
 
-def metric_fns(task: seqio.Task) -> list[Callable[..., dict[str, float]]]:
+def metric_fns(task: seqio.Task) -> list[Metric]:
     """The metrics of a task, those of labels with the labels that training data has."""
     from xlbench.metrics import classification
 
@@ -56,7 +58,7 @@ def metric_fns(task: seqio.Task) -> list[Callable[..., dict[str, float]]]:
     ]
 
 
-def metric_specs(task: seqio.Task) -> list[dict[str, Any]]:
+def metric_specs(task: seqio.Task) -> list[dict[str, Json]]:
     """The metrics of a task as its manifest keeps them; see xlbench/metrics/specs.py."""
     from xlbench import metrics
 
@@ -72,7 +74,7 @@ def metric_specs(task: seqio.Task) -> list[dict[str, Any]]:
     return specs
 
 
-def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
+def text_metrics(lang: str) -> list[Metric]:
     """The scores of generated text in one language: ROUGE, BLEU, chrF, distinct n-grams."""
     from xlbench.metrics import bleu, distinct, rouge
 
@@ -84,7 +86,21 @@ def text_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
     ]
 
 
-def reply_metrics(lang: str) -> list[Callable[..., dict[str, float]]]:
+def label_metrics(view: str, labels: Sequence[str]) -> tuple[list[Metric], str]:
+    """The scores of labels, and the one that stands for them.
+
+    Args:
+      view: 'classification', of texts, or 'tagging', of words.
+      labels: those of texts; none stands for those that the data has.
+    """
+    from xlbench.metrics import classification, tagging
+
+    if view == 'classification':
+        return [classification.Classification(tuple(labels))], 'accuracy'
+    return [tagging.ChunkF1(), tagging.TagAccuracy()], OF_TAGS
+
+
+def reply_metrics(lang: str) -> list[Metric]:
     """The scores of suggested replies in one language: MRS's weighted ROUGE, BLEU."""
     from xlbench.metrics import bleu, mrs
 

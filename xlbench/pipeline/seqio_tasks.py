@@ -8,15 +8,18 @@ their ids are those of the run's vocabulary; and what evaluation passes to a pos
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import seqio
+import tensorflow as tf
 
 from xlbench import errors, pipeline
-from xlbench.data import tokenizers
+from xlbench.data import prepared, tokenizers
+from xlbench.data.readers import Json
 
 _SIDES = ('inputs', 'targets')
+# A field of an example, as TensorFlow gives it.
+Value = bytes | np.ndarray | np.generic | tf.RaggedTensor | Mapping[str, 'Value']
 
 
 # ---------------------------------------------------------------------------------------------
@@ -216,8 +219,8 @@ def _agree(pieces: Sequence[str], chosen: tokenizers.Tokenizer) -> bool:
 
 
 def complete_record(
-    task: seqio.Task, example: Mapping[str, Any], record: dict[str, Any]
-) -> dict[str, Any]:
+    task: seqio.Task, example: Mapping[str, Value], record: prepared.Record
+) -> prepared.Record:
     """A prepared record of an example, with the texts that evaluation reads.
 
     Args:
@@ -250,7 +253,7 @@ def complete_record(
     return record
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Json:
     """A value of an example as JSON: bytes as text, arrays as {'dtype', 'values'}."""
     if isinstance(value, Mapping):
         return {'fields': {str(name): _plain(inner) for name, inner in value.items()}}
@@ -262,7 +265,7 @@ def _plain(value: Any) -> Any:
     return {'values': _texts(array.tolist()), 'dtype': array.dtype.name}
 
 
-def _texts(value: Any) -> Any:
+def _texts(value: Json | bytes) -> Json:
     if isinstance(value, list):
         return [_texts(inner) for inner in value]
     return value.decode(errors='replace') if isinstance(value, bytes) else value

@@ -3,7 +3,6 @@
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import seqio
 import tensorflow as tf
@@ -12,6 +11,7 @@ from xlbench import errors
 from xlbench.data import readers
 from xlbench.pipeline.binding import policy, root, with_binding
 
+Stamps = tuple[tuple[int, int], ...]  # Size and time of each file.
 CHUNK = 1024  # Records that cross from Python to TensorFlow at once.
 
 
@@ -39,7 +39,7 @@ class RecordSource(seqio.FunctionDataSource):
 
     def __init__(
         self,
-        read: Callable[..., Iterator[readers.Record | readers.BadRecord | readers.LeftOut]],
+        read: Callable[..., Iterator[readers.Item]],
         files: Callable[[str], Sequence[str]],
         splits: Sequence[str],
         fields: Sequence[str],
@@ -93,7 +93,7 @@ class RecordSource(seqio.FunctionDataSource):
         return self._counted(split, tuple(paths), stamps)
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 - sources live as long as the registry.
-    def _counted(self, split: str, paths: tuple[str, ...], stamps: tuple[Any, ...]) -> int:
+    def _counted(self, split: str, paths: tuple[str, ...], stamps: Stamps) -> int:
         return self._count(split, *paths)
 
     def _dataset(

@@ -2,12 +2,13 @@
 
 import functools
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
 from xlbench import errors
 from xlbench.data import conllu, readers, rows
-from xlbench.pipeline.user_files import Hub, Read
+from xlbench.pipeline.declared import check_new
+from xlbench.pipeline.labels import Labels
+from xlbench.pipeline.user_files import Files, Hub, Read, read_rows, with_labels
 
 # Formats of tagged words that are no rows, and what names of files say about them.
 FORMATS = {'conll': conllu.read_conll, 'conllu': conllu.read_conllu, 'iob2': conllu.read_iob2}
@@ -15,14 +16,47 @@ _TAGGED_ENDINGS = {'.conllu': 'conllu', '.iob2': 'iob2'}
 _TAGGED_ENDINGS |= dict.fromkeys(('.conll', '.bio', '.iob', '.tsv', '.txt'), 'conll')
 
 
-def tagged_format(place: str | Hub) -> str | None:
+def tagged_files(
+    name: str,
+    files: Files,
+    format: str | None,
+    words: str,
+    tags: str,
+    word_column: int,
+    tag_column: int | None,
+) -> Callable[[Labels | None], Read]:
+    """How the files of a new task of tagged words are read.
+
+    Args:
+      name, files, format, words, tags, word_column, tag_column: see `register_tagging_task`.
+
+    Returns:
+      The tags that records may have, or None for any -> the reader of a file.
+    """
+    formats = {format or _tagged_format(place) for place in files.values()}
+    if len(formats) > 1:
+        raise errors.UserError(f'task {name}: its files have the formats {", ".join(formats)}')
+    (kind,) = formats or {None}
+    if kind in FORMATS:
+        check_new(name, files, rows.Layout('jsonl'))  # Whose names are not looked at.
+        read = _tagged_reader(name, kind, word_column, tag_column)
+        return lambda known: with_labels(read, known) if known else read
+    if format is not None and format not in rows.FORMATS:
+        raise errors.unknown('format', format, (*FORMATS, *rows.FORMATS))
+    layout = rows.Layout(kind)
+    check_new(name, files, layout)
+    record_of = functools.partial(_tagged_record, words=words, tags=tags)
+    return functools.partial(read_rows, [words, tags], layout, record_of)
+
+
+def _tagged_format(place: str | Hub) -> str | None:
     """The format of tagged words that the name of a file says; None if it is one of rows."""
     if isinstance(place, Hub):
         return None
     return _TAGGED_ENDINGS.get(os.path.splitext(place.removesuffix('.gz'))[1])
 
 
-def tagged_reader(name: str, kind: str, word_column: int, tag_column: int | None) -> Read:
+def _tagged_reader(name: str, kind: str, word_column: int, tag_column: int | None) -> Read:
     """The reader of a format of tagged words; UserError for columns that it does not have."""
     columns = {} if tag_column is None else {'tag_column': tag_column}
     if kind == 'conll':
@@ -39,7 +73,7 @@ def tagged_reader(name: str, kind: str, word_column: int, tag_column: int | None
     return functools.partial(FORMATS[kind], **columns)
 
 
-def tagged_record(row: Mapping[str, Any], words: str, tags: str) -> readers.Record:
+def _tagged_record(row: rows.Values, words: str, tags: str) -> readers.Record:
     """The record of a row of two lists; spaces in words go, as in xlbench/data/conllu.py."""
     texts, labels = rows.texts(row[words], words), rows.texts(row[tags], tags)
     if len(texts) != len(labels):

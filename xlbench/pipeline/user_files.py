@@ -8,14 +8,14 @@ import random
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import seqio
 
 from xlbench import errors
 from xlbench.data import buckets, readers, rows
 from xlbench.pipeline.labels import Labels, LabelsOfData
-from xlbench.pipeline.sources import RecordSource, below_root
+from xlbench.pipeline.sources import RecordSource, Stamps, below_root
 
 
 class Hub(NamedTuple):
@@ -63,16 +63,15 @@ class Hub(NamedTuple):
 
 Files = Mapping[str, str | Hub]  # Split -> a path, a pattern or a folder, or a split of the hub.
 DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
-Metric = Callable[..., dict[str, float]]
 
 
-def is_texts(value: Any) -> bool:
+def is_texts(value: object) -> bool:
     """Whether it is a list of texts."""
     # A text is a sequence of texts, too; a set has another order in each process.
     return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
 
 
-def is_files(value: Any, places: type | types.UnionType) -> bool:
+def is_files(value: object, places: type | types.UnionType) -> bool:
     """Whether it is a path, or a path for each split."""
     named = isinstance(value, Mapping) and bool(value)
     return named and all(
@@ -117,7 +116,7 @@ class Shots:
         """Split -> K."""
         return {f'shots_{number}': number for number in self.numbers}
 
-    def draw(self, records: Iterable[Any], number: int) -> Iterator[Any]:
+    def draw(self, records: Iterable[readers.Item], number: int) -> Iterator[readers.Item]:
         """The records of all buckets of K shots, each with its `bucket`; bad ones as they are."""
         pool = []
         for record in records:
@@ -139,7 +138,7 @@ class Shots:
             yield from (pool[place] | {'bucket': str(index)} for place in places)
 
 
-Read = Callable[[str], Iterator[readers.Record | readers.BadRecord | readers.LeftOut]]
+Read = Callable[[str], Iterator[readers.Item]]
 
 
 def file_source(
@@ -176,7 +175,7 @@ def file_source(
         """Without those of `also`, which come last."""
         return paths[: sum(len(readers.find(path)) for path in patterns(split))]
 
-    def read(split: str, *paths: str) -> Iterator[Any]:
+    def read(split: str, *paths: str) -> Iterator[readers.Item]:
         records = (record for path in of_split(split, paths) for record in read_file(path))
         if split in drawn:
             yield from shots.draw(records, drawn[split])
@@ -210,7 +209,7 @@ def check_shots(name: str, files: Files, shots: Shots | None) -> None:
 def read_rows(
     keys: Sequence[str],
     layout: rows.Layout,
-    record_of: Callable[[Mapping[str, Any]], readers.Record],
+    record_of: Callable[[rows.Values], readers.Record],
     labels: Labels | None = None,
 ) -> Read:
     """Reads rows as records.
@@ -252,7 +251,7 @@ def known_labels(
         )
 
     @functools.lru_cache(maxsize=8)
-    def of_files(paths: tuple[str, ...], stamps: tuple[Any, ...]) -> tuple[str, ...]:
+    def of_files(paths: tuple[str, ...], stamps: Stamps) -> tuple[str, ...]:
         del stamps  # Other files of the same name have others.
         there: set[str] = set()
         bad = None
@@ -302,7 +301,7 @@ def _check_of(labels: Labels) -> Callable[[readers.Record], readers.Record]:
 def with_labels(read: Read, labels: Labels) -> Read:
     """Reads sentences; those with another tag are BadRecords."""
 
-    def checked(path: str) -> Iterator[Any]:
+    def checked(path: str) -> Iterator[readers.Item]:
         check = _check_of(labels)
         for record in read(path):
             try:

@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from xlbench.data import conllu, labelled, readers
 from xlbench.data.readers import BadRecord, LeftOut, Record
 from xlbench.errors import UserError
 
+Good = TypeVar('Good')
 TAGGING = ('panx', 'udpos')
 TASKS = (*labelled.LABELS, *TAGGING)
 COUNT = 40
@@ -160,9 +161,11 @@ def write_file(bucket: Bucket, folder: str) -> str:
     return path
 
 
-def _official(bucket: Bucket) -> dict[str, list[dict[str, Any]]]:
+def _official(bucket: Bucket) -> dict[str, list[dict[str, readers.Json]]]:
     """The content of sampled.json."""
-    records: dict[str, list[dict[str, Any]]] = {label: [] for label in labelled.LABELS[bucket.task]}
+    records: dict[str, list[dict[str, readers.Json]]] = {
+        label: [] for label in labelled.LABELS[bucket.task]
+    }
     for example in bucket.examples:
         label = example['label']
         records[label].append(
@@ -209,7 +212,7 @@ def _pairs(task: str, data: Mapping[str, Sequence[_Example]], place: str) -> Ite
             yield texts
 
 
-def _good(records: Iterable[Any]) -> Iterator[Any]:
+def _good(records: Iterable[Good | BadRecord | LeftOut]) -> Iterator[Good]:
     """Records, or lines; the first bad one is a UserError."""
     for record in records:
         if isinstance(record, BadRecord):

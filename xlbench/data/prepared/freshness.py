@@ -24,7 +24,7 @@ VERSIONS = {
     'format': 1,  # The manifest and the shards: data/prepared/.
     'benchmarks': 1,  # The tasks of mixtures: benchmarks/.
     'languages': 1,  # Names and tags of languages: benchmarks/languages.py.
-    'readers': 1,  # Files to records: data/readers, rows.py, labelled.py, conllu.py, buckets.py.
+    'readers': 1,  # Files to records: data/readers, rows, labelled.py, conllu.py, buckets.
     'preprocessors': 1,  # Records to texts: pipeline/.
     'mixtures': 1,  # Rates: pipeline/mixtures.py.
     'tokenizers': 1,  # Texts to ids: data/tokenizers, vocabularies.py.

@@ -15,6 +15,7 @@ from xlbench.data.readers.dialogues import (
     read_dialogues_json,
 )
 from xlbench.data.readers.json_records import (
+    Json,
     check_keys,
     json_document,
     json_lines,
@@ -30,6 +31,7 @@ from xlbench.data.readers.parallel import (
 from xlbench.data.readers.records import (
     BadRecord,
     BadRecords,
+    Item,
     LeftOut,
     Record,
     as_bad_record,
@@ -59,6 +61,8 @@ __all__ = [
     'CR_INSIDE',
     'BadRecord',
     'BadRecords',
+    'Item',
+    'Json',
     'LeftOut',
     'Record',
     'as_bad_record',

@@ -2,9 +2,8 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
-from xlbench.data.readers.json_records import items, json_document, kind_of, text_field
+from xlbench.data.readers.json_records import Json, items, json_document, kind_of, text_field
 from xlbench.data.readers.records import BadRecord, Record, as_bad_record
 from xlbench.data.readers.text_lines import lines
 
@@ -70,7 +69,7 @@ def read_dialogues_json(path: str) -> Iterator[Record | BadRecord]:
             yield {'dialogue': str(number), 'message': message, 'reply': reply}
 
 
-def _turn_pairs(turns: list[Any], place: str) -> Iterator[tuple[str, str]]:
+def _turn_pairs(turns: list[Json], place: str) -> Iterator[tuple[str, str]]:
     """Messages and replies of one dialogue; ValueError names the place."""
     paired = any(isinstance(turn, list) for turn in turns)
     if not paired and len(turns) < 2:

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from xlbench import errors, limits
 from xlbench.data.readers.records import BadRecord, Record
 from xlbench.data.readers.text_lines import BOM, BROKEN, UTF16, broken, lines, open_binary
 
+# What is in a JSON file.
+Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
 
-def text_field(value: Any, name: str) -> str:
+
+def text_field(value: Json, name: str) -> str:
     """A JSON value that must be a text with something in it; ValueError says what it is."""
     if not isinstance(value, str):
         raise ValueError(f'{name} is {kind_of(value)}, not a text')
@@ -25,13 +27,13 @@ def text_field(value: Any, name: str) -> str:
     return value
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: Json) -> str:
     """What a JSON value is, for messages."""
     names = {dict: 'an object', list: 'a list', bool: 'a boolean', type(None): 'null'}
     return names.get(type(value), 'a number' if isinstance(value, int | float) else 'a text')
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str) -> Json:
     """json.loads of which every failure is a ValueError, a limit on depth included."""
     try:
         try:
@@ -45,7 +47,7 @@ def parse_json(text: str) -> Any:
         raise ValueError(str(error)) from None
 
 
-def json_lines(path: str) -> Iterator[tuple[int, dict[str, Any]] | BadRecord]:
+def json_lines(path: str) -> Iterator[tuple[int, dict[str, Json]] | BadRecord]:
     """The JSON object on each line, with the line's number; a BadRecord where there is none."""
     for number, line in enumerate(lines(path), 1):
         if isinstance(line, BadRecord):
@@ -65,7 +67,7 @@ def json_lines(path: str) -> Iterator[tuple[int, dict[str, Any]] | BadRecord]:
             yield number, value
 
 
-def check_keys(value: Mapping[str, Any], keys: Iterable[str]) -> None:
+def check_keys(value: Mapping[str, Json], keys: Iterable[str]) -> None:
     """Raises ValueError for an object that lacks one of the keys."""
     missing = [key for key in keys if key not in value]
     if missing:
@@ -95,7 +97,7 @@ def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRec
             yield BadRecord(path, number, str(error))
 
 
-def json_document(path: str) -> Any:
+def json_document(path: str) -> Json:
     """The content of a JSON file; `as_bad_record` makes what is wrong with it a BadRecord."""
     try:
         with open_binary(path) as file:
@@ -107,7 +109,7 @@ def json_document(path: str) -> Any:
     return parse_json(data.removeprefix(BOM).decode())
 
 
-def items(value: Any, key: str, place: str) -> list[Any]:
+def items(value: Json, key: str, place: str) -> list[Json]:
     """`value[key]`, which must be a list; ValueError names the place."""
     if not isinstance(value, dict):
         raise ValueError(f'{place} is {kind_of(value)}, not an object')

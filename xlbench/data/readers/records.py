@@ -62,6 +62,7 @@ class BadRecords:
 
 
 Record = dict[str, str]
+Item = Record | BadRecord | LeftOut  # What a reader yields.
 
 
 def as_bad_record(path: str, error: ValueError) -> BadRecord:

@@ -1,10 +1,9 @@
 """Questions about passages, as SQuAD and XQuAD have them."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from xlbench import errors
-from xlbench.data.readers.json_records import items, json_document, text_field
+from xlbench.data.readers.json_records import Json, items, json_document, text_field
 from xlbench.data.readers.records import BadRecord, Record, as_bad_record
 
 
@@ -48,7 +47,7 @@ def read_squad(path: str) -> Iterator[Record | BadRecord]:
 
 
 def _squad_questions(
-    path: str, paragraph: Any, place: str, common: Record, first: dict[str, str]
+    path: str, paragraph: Json, place: str, common: Record, first: dict[str, str]
 ) -> Iterator[Record | BadRecord]:
     """The records of one paragraph; `first` has the place of each id so far."""
     try:
@@ -69,7 +68,7 @@ def _squad_questions(
             yield BadRecord(path, 0, str(error))
 
 
-def _squad_question(question: Any, context: str, place: str) -> Record:
+def _squad_question(question: Json, context: str, place: str) -> Record:
     """The fields of one question; ValueError names the place."""
     answers = items(question, 'answers', place)
     record = {

@@ -1,0 +1,107 @@
+"""Checks of what the user gives to batches."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from xlbench.data import features, mixing
+from xlbench.data.packing import Shape
+from xlbench.data.prepared import Prepared
+from xlbench.errors import UserError, unknown
+
+
+def check_lengths(lengths: Mapping[str, int]) -> Shape:
+    """The widths of a batch; UserError for others than two whole numbers."""
+    if set(lengths) != set(mixing.SIDES) or not all(
+        isinstance(lengths[side], int) and lengths[side] >= 2 for side in mixing.SIDES
+    ):
+        raise UserError(
+            f'lengths is {dict(lengths)}; it needs inputs and targets, each 2 tokens or more, '
+            'for example lengths=dict(inputs=512, targets=128)'
+        )
+    return Shape(lengths['inputs'], lengths['targets'])
+
+
+def check_processes(rows: int, process_index: int, process_count: int, what: str) -> None:
+    """UserError for rows that processes cannot share.
+
+    Args:
+      rows: over all processes.
+      process_index: which share is meant.
+      process_count: shares.
+      what: the argument that says the rows.
+    """
+    if rows < 1 or rows % process_count:
+        raise UserError(
+            f'{what} {rows} cannot be shared by {process_count} processes; it must be a multiple '
+            f'of {process_count}'
+        )
+    if not 0 <= process_index < process_count:
+        raise UserError(f'process {process_index} does not exist among {process_count}')
+
+
+def check_tasks(prepared: Sequence[Prepared]) -> features.Conventions:
+    """What ids mean in all of these tasks; UserError for tasks that cannot be in one batch."""
+    if not prepared:
+        raise UserError('there is no task to make batches from')
+    for task in prepared:
+        if not len(task):
+            raise UserError(f'{task.name}/{task.split} has no examples; remove it from the mixture')
+    labels = [(task.name, task.split) for task in prepared]
+    if len(set(labels)) < len(labels):
+        raise UserError(f'a task stands twice in {", ".join(name for name, _ in labels)}')
+    first = prepared[0].manifest['vocabulary']
+    for task in prepared[1:]:
+        other = task.manifest['vocabulary']
+        if other != first:
+            raise UserError(
+                f'{task.name} was prepared with vocabulary {other.get("name")!r} '
+                f'({str(other.get("sha256"))[:8]}), {prepared[0].name} with {first.get("name")!r} '
+                f'({str(first.get("sha256"))[:8]}); prepare both with the same one'
+            )
+    return features.Conventions.of(prepared[0].manifest)
+
+
+def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -> features.View:
+    """The one of features.VIEWS that makes the batches; UserError for tasks of other views."""
+    if view not in features.VIEWS:
+        raise unknown('view', view, features.VIEWS)
+    for task in prepared:
+        made_for = task.manifest.get('view', 'generation')
+        if made_for != view:
+            raise UserError(
+                f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
+                'of that kind, or change config.objective.name'
+            )
+    if packing and not features.VIEWS[view].packs:
+        raise UserError(
+            f'packing puts several examples into a row, and a model for {view} reads one; set '
+            'packing=False'
+        )
+    return features.VIEWS[view]
+
+
+def check_rates(prepared: Sequence[Prepared], rates: Sequence[float]) -> list[float]:
+    """The rates as shares of 1; UserError unless each task has a positive one."""
+    if len(rates) != len(prepared):
+        raise UserError(f'{len(rates)} rates for {len(prepared)} tasks; each task needs one')
+    for task, rate in zip(prepared, rates, strict=True):
+        if not (math.isfinite(rate) and rate > 0):
+            raise UserError(f'the rate of {task.name} is {rate}; a rate is a positive number')
+    total = math.fsum(rates)
+    return [rate / total for rate in rates]
+
+
+_RANGES = {
+    'widths': (1, 64),
+    'seed': (0, 2**63 - 1),
+    'prefetch': (0, 10_000),
+    'num_examples': (1, 2**63 - 1),
+}
+
+
+def check_numbers(**values: int) -> None:
+    """UserError for a number that is not in its range."""
+    for name, value in values.items():
+        low, high = _RANGES[name]
+        if not isinstance(value, int) or not low <= value <= high:
+            raise UserError(f'{name} is {value!r}; whole numbers from {low} to {high} are allowed')

@@ -1,0 +1,126 @@
+"""Evaluation batches: every example of a task once, none packed."""
+
+from collections.abc import Iterator, Mapping
+
+import grain
+import numpy as np
+
+from xlbench.data import mixing
+from xlbench.data.batches import checks
+from xlbench.data.prepared import Prepared
+
+Batch = dict[str, np.ndarray]
+
+
+class EvalBatches:
+    """Every example of a task once, longest inputs first; may be iterated any number of times.
+
+    A batch has the features of a view and example_index [rows] int32: the example in `prepared`, or
+    -1 for an empty row.
+
+    Args:
+      prepared: the task.
+      batch_size: rows over all processes.
+      lengths: dict(inputs=..., targets=...), in tokens; longer examples are trimmed, and counted.
+      num_examples: only the first so many; None takes all.
+      view: which of features.VIEWS the batches have.
+      process_index: which share of the rows is read here.
+      process_count: shares.
+      widths: batches are as wide as their longest input, rounded up to one of so many widths.
+      prefetch: batches made ahead by a thread.
+
+    Attributes:
+      shapes: (rows, inputs, targets) of the batches that occur, rows over all processes.
+      trimmed: how many examples are longer than `lengths`, by side.
+      num_examples: over all processes.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        *,
+        batch_size: int,
+        lengths: Mapping[str, int],
+        num_examples: int | None = None,
+        view: str = 'generation',
+        process_index: int = 0,
+        process_count: int = 1,
+        widths: int = 4,
+        prefetch: int = 4,
+    ):
+        self._limits = checks.check_lengths(lengths)
+        self._conventions = checks.check_tasks([prepared])
+        self._features = checks.check_view(view, [prepared])
+        checks.check_processes(batch_size, process_index, process_count, 'batch_size')
+        checks.check_numbers(widths=widths, prefetch=prefetch, num_examples=num_examples or 1)
+        self._prepared = prepared
+        self._share = batch_size // process_count
+        self._process = process_index
+        self._prefetch = prefetch
+        self.num_examples = min(num_examples or len(prepared), len(prepared))
+        lengths_of = prepared.lengths()[: self.num_examples]
+        self.trimmed = {
+            side: int((lengths_of[:, i] > self._limits[i]).sum())
+            for i, side in enumerate(mixing.SIDES)
+        }
+        inputs = np.minimum(lengths_of[:, 0], self._limits.inputs)
+        padded = np.full(-(-len(inputs) // batch_size) * batch_size, -1, np.int32)
+        padded[: len(inputs)] = np.argsort(-inputs, kind='stable')
+        self._batches = padded.reshape(-1, batch_size)
+        # Multiples of 8 near quarters of the limit: few programs, little padding.
+        steps = [-(-self._limits.inputs * i // (8 * widths)) * 8 for i in range(1, widths + 1)]
+        allowed = np.unique(np.minimum(steps, self._limits.inputs))
+        longest = inputs[self._batches[:, 0]]  # The first row is the longest, and never empty.
+        self._widths = allowed[np.searchsorted(allowed, longest)].tolist()
+        self.shapes = tuple(
+            (batch_size, width, self._limits.targets) for width in sorted(set(self._widths))
+        )
+
+    def __len__(self) -> int:
+        """The number of batches, the same in every process."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        reader = _EvalReader(self)
+        batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, self._prefetch)
+        try:
+            yield from batches
+        finally:
+            batches.close()
+
+    def build(self, index: int) -> Batch:
+        """Batch `index`: this process's rows."""
+        start = self._process * self._share
+        numbers = self._batches[index, start : start + self._share]
+        records = iter(self._prepared.read(numbers[numbers >= 0]))
+        batch = self._features(
+            [[next(records)] if number >= 0 else [] for number in numbers],
+            lengths={'inputs': self._widths[index], 'targets': self._limits.targets},
+            limits=self._limits._asdict(),
+            conventions=self._conventions,
+        )
+        return batch | {'example_index': numbers.copy()}
+
+
+class _EvalReader:
+    """One pass over EvalBatches, for the prefetch thread."""
+
+    def __init__(self, batches: EvalBatches):
+        self._batches = batches
+        self._next = 0
+
+    def __iter__(self) -> '_EvalReader':
+        return self
+
+    def __next__(self) -> Batch:
+        if self._next == len(self._batches):
+            raise StopIteration
+        batch = self._batches.build(self._next)
+        self._next += 1
+        return batch
+
+    def get_state(self) -> dict[str, int]:
+        return {'batch': self._next}
+
+    def set_state(self, state: Mapping[str, int]) -> None:
+        self._next = state['batch']

@@ -1,0 +1,270 @@
+"""Training batches: endless, mixed, packed, continued at any position."""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple
+
+import grain
+import numpy as np
+
+from xlbench.config.blocks import Batches
+from xlbench.data import mixing, packing as packing_lib
+from xlbench.data.batches import checks
+from xlbench.data.packing import Shape
+from xlbench.data.prepared import Prepared
+from xlbench.errors import UserError
+from xlbench.files import Setting
+
+Batch = dict[str, np.ndarray]
+
+
+class TaskShare(NamedTuple):
+    """How often a run sees one task."""
+
+    task: str
+    examples: int
+    rate: float  # 0 to 1, of the examples that are drawn.
+    epochs: float  # Passes over the task.
+
+
+def _default_row_multiple(batch_size: int) -> int:
+    """The largest divisor of the batch size up to an eighth of it: fine enough for all shapes."""
+    return next(n for n in range(max(1, batch_size // 8), 0, -1) if batch_size % n == 0)
+
+
+class _Reader:
+    """The batches of one process in order, with a position; what the prefetch thread runs."""
+
+    def __init__(
+        self,
+        planner: mixing.Planner,
+        build: Callable[[mixing.Window, int], Batch],
+        position: Mapping[str, int],
+    ):
+        self._planner = planner
+        self._build = build
+        self.set_state(position)
+
+    def __next__(self) -> Batch:
+        window = self._planner(self._window, then_next=True)
+        batch = self._build(window, self._batch)
+        # Only now, so that a failed read can be tried again.
+        self._batch += 1
+        if self._batch == len(window.batches):
+            self._window, self._batch = self._window + 1, 0
+        return batch
+
+    def get_state(self) -> dict[str, int]:
+        return {'window': self._window, 'batch': self._batch}
+
+    def set_state(self, state: Mapping[str, int]) -> None:
+        self._window, self._batch = state['window'], state['batch']
+
+
+class TrainBatches:
+    """Endless training batches of one process: its rows of the features of a view.
+
+    Args:
+      prepared: the tasks of a mixture.
+      rates: how often an example of each is drawn, in any unit.
+      view: which of features.VIEWS the batches have: an objective's `view`.
+      seed: of the order.
+      position: `position()` of an earlier feed; continues exactly there.
+      process_index: which share of the rows is read here.
+      process_count: shares.
+      **block: config.batches, see config.Batches.
+
+    Attributes:
+      shapes: (rows, inputs, targets) of every kind of batch, rows over all processes.
+      window: examples that are planned together.
+      trimmed: how many examples are longer than `lengths`, by side.
+    """
+
+    def __init__(
+        self,
+        prepared: Sequence[Prepared],
+        rates: Sequence[float],
+        *,
+        view: str = 'generation',
+        seed: int,
+        position: Mapping[str, int] | None = None,
+        process_index: int = 0,
+        process_count: int = 1,
+        **block: Setting,
+    ):
+        options = Batches(**block)
+        batch_size, length_buckets = options.batch_size, options.length_buckets
+        row_multiple, one_task = options.row_multiple, options.one_task
+        self._limits = checks.check_lengths(options.lengths)
+        self._conventions = checks.check_tasks(prepared)
+        self._features = checks.check_view(view, prepared, options.packing)
+        self._rates = checks.check_rates(prepared, rates)
+        checks.check_processes(batch_size, process_index, process_count, 'batch_size')
+        checks.check_numbers(seed=seed)
+        if options.equal_rows:
+            row_multiple = None
+        elif length_buckets > 1:
+            row_multiple = row_multiple or _default_row_multiple(batch_size)
+            checks.check_processes(row_multiple, process_index, process_count, 'row_multiple')
+            checks.check_processes(batch_size, 0, row_multiple, 'batch_size')
+        self._prepared = list(prepared)
+        self._process = (process_index, process_count)
+        self._examples = mixing.Examples(self._prepared, self._limits)
+        sample = self._examples.sample(self._rates)
+        self._layout = packing_lib.choose_layout(
+            sample,
+            Shape(*self._examples.lengths.max(0).tolist()),
+            self._limits,
+            batch_size=batch_size,
+            packing=options.packing,
+            length_buckets=length_buckets,
+            row_multiple=row_multiple,
+        )
+        self.trimmed = self._examples.trimmed
+        groups = len(prepared) if one_task else 1
+        self.window = mixing.window_size(
+            options.window, sample, self._layout, len(self._examples.lengths), groups
+        )
+        self.shapes = tuple(
+            (rows, *shape)
+            for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
+        )
+        self._planner = mixing.Planner(
+            mixing.Stream(self._prepared, self._rates, seed),
+            self._examples,
+            self._layout,
+            window=self.window,
+            seed=seed,
+            one_task=one_task,
+        )
+        self._feed = self._fingerprint(seed, one_task)
+        reader = _Reader(self._planner, self._build, self._check_position(position))
+        self._batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, options.prefetch)
+
+    def _fingerprint(self, seed: int, one_task: bool) -> int:
+        """A number that differs if the order of examples may; not of the number of processes."""
+        tasks = [(task.name, task.split, len(task)) for task in self._prepared]
+        text = repr((seed, one_task, self.window, self._limits, self._layout, tasks, self._rates))
+        return zlib.crc32(text.encode(), zlib.crc32(self._examples.lengths.tobytes()))
+
+    def _check_position(self, position: Mapping[str, int] | None) -> dict[str, int]:
+        if position is None:
+            return {'window': 0, 'batch': 0}
+        start = {key: int(position[key]) for key in ('window', 'batch')}
+        if int(position.get('feed', self._feed)) != self._feed:
+            raise UserError(
+                'the position in the checkpoint is of another feed: the data, mixture, seed, '
+                'batch_size, lengths, packing, one_task or buckets have changed. Restore them, or '
+                'start a new workdir'
+            )
+        if min(start.values()) < 0 or (
+            start['batch'] and start['batch'] >= len(self._planner(start['window']).batches)
+        ):
+            raise UserError(f'there is no batch at position {start}')
+        return start
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        """The next batch: this process's rows."""
+        return next(self._batches)
+
+    def position(self) -> dict[str, int]:
+        """Where the next batch stands, in whole numbers; `position=` of a new feed continues there.
+
+        `window` and `batch` are the place; `feed` is a fingerprint of data and settings, so that
+        continuing with others is refused.
+        """
+        return dict(self._batches.get_state()) | {'feed': self._feed}
+
+    def _build(self, window: mixing.Window, index: int) -> Batch:
+        planned = window.batches[index]
+        process, count = self._process
+        share = len(planned.rows) // count
+        rows = planned.rows[process * share : (process + 1) * share]
+        numbers = [window.examples[row].tolist() for row in rows]
+        return self._features(
+            self._examples.read(numbers),
+            lengths=planned.shape._asdict(),
+            limits=self._limits._asdict(),
+            conventions=self._conventions,
+        )
+
+    def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
+        """(task, split, number in it) of each example of a batch, over all processes, row by row.
+
+        Args:
+          position: where the batch stands, as `position()` was before it came; default: the next.
+        """
+        position = position or self.position()
+        window = self._planner(position['window'])
+        rows = window.batches[position['batch']].rows
+        numbers = window.examples[[place for row in rows for place in row]]
+        return self._examples.names(numbers)
+
+    def examples_seen(self, position: Mapping[str, int] | None = None) -> int:
+        """Examples of all processes before `position`; default: of the next batch."""
+        position = position or self.position()
+        batches = self._planner(position['window']).batches if position['batch'] else []
+        inside = sum(len(row) for batch in batches[: position['batch']] for row in batch.rows)
+        return position['window'] * self.window + inside
+
+    def epochs(self, position: Mapping[str, int] | None = None) -> dict[str, float]:
+        """Passes over each task before `position`; default: of the next batch."""
+        seen = self.examples_seen(position)
+        return {share.task: share.epochs for share in self._shares(seen)}
+
+    def _shares(self, examples: float) -> list[TaskShare]:
+        return [
+            TaskShare(task.name, len(task), rate, examples * rate / len(task))
+            for task, rate in zip(self._prepared, self._rates, strict=True)
+        ]
+
+    @property
+    def examples_per_step(self) -> float:
+        """Examples of a batch over all processes, the mean of the first window."""
+        return self.window / len(self._planner(0).batches)
+
+    @property
+    def real_share(self) -> float:
+        """Real tokens over all positions in the first window, inputs and targets together."""
+        first = self._planner(0)
+        return packing_lib.real_share(self._examples.lengths[first.examples], first.batches)
+
+    def describe(self, num_steps: int) -> list[TaskShare]:
+        """(task, examples, rate, expected passes) of each task in a run of `num_steps` steps."""
+        return self._shares(self.examples_per_step * num_steps)
+
+    def shape_lines(self) -> list[str]:
+        """What a batch looks like, in words.
+
+        Example: 'batches of 64 rows x (512 inputs + 128 targets)',
+          '4.1 examples a row, 91.3 % of positions are real tokens, 3 % of inputs are trimmed'
+        """
+        lines = [
+            f'batches of {rows} rows x ({inputs} inputs + {targets} targets)'
+            for rows, inputs, targets in self.shapes
+        ]
+        rows = sum(len(batch.rows) for batch in self._planner(0).batches)
+        line = (
+            f'{self.window / rows:.1f} examples a row, {self.examples_per_step:.1f} a batch; '
+            f'{self.real_share:.1%} of positions are real tokens'
+        )
+        total = len(self._examples.lengths)
+        for side, count in self.trimmed.items():
+            if count:
+                line += f'; {side} of {count} of {total} examples are longer, and are trimmed'
+        return [*lines, line]
+
+    def close(self) -> None:
+        """Stops the threads; the feed gives no further batch."""
+        self._batches.close()
+        self._planner.close()
+
+    def __enter__(self) -> 'TrainBatches':
+        return self
+
+    def __exit__(self, *_: type | BaseException | TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,40 @@
+"""From prepared examples to the arrays a model reads; numpy only.
+
+A row of a batch holds one example, several (packing), or none (padding). Examples of one row are
+told apart by segment ids, and each counts its own positions, so that a model that looks at both
+computes for every example what it would compute alone.
+"""
+
+from xlbench.data.features.conventions import Conventions
+from xlbench.data.features.trimming import (
+    pair_types,
+    tag_places,
+    trim,
+    trim_pair,
+    trim_passage,
+)
+from xlbench.data.features.views import (
+    VIEWS,
+    View,
+    classification,
+    generation,
+    retrieval,
+    tagging,
+)
+from xlbench.data.prepared import Record as Example
+
+__all__ = [
+    'VIEWS',
+    'Conventions',
+    'Example',
+    'View',
+    'classification',
+    'generation',
+    'pair_types',
+    'retrieval',
+    'tag_places',
+    'tagging',
+    'trim',
+    'trim_pair',
+    'trim_passage',
+]

@@ -1,0 +1,83 @@
+"""Ids of examples -> one array for a batch."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from xlbench.data.features.conventions import Conventions
+from xlbench.data.prepared import Record
+from xlbench.errors import UserError
+
+Row = Sequence[Record] | Record  # Examples of a row, or its one example.
+
+
+def one_a_row(
+    rows: Sequence[Row],
+) -> tuple[np.ndarray, list[Record]]:
+    """How many examples each row has, 0 or 1: [batch]; and the examples."""
+    listed = [[row] if isinstance(row, Mapping) else row for row in rows]
+    counts = np.array([len(row) for row in listed], np.int64)
+    if counts.max(initial=0) > 1:
+        raise ValueError(f'a row of {counts.max()} examples; this model reads one a row')
+    return counts, [row[0] for row in listed if row]
+
+
+def encoder_arrays(
+    parts: Sequence[np.ndarray], counts: np.ndarray, width: int, conventions: Conventions
+) -> tuple[dict[str, np.ndarray], 'Placement']:
+    """What an encoder reads, and where it stands in the batch."""
+    place = Placement(parts, counts, width)
+    tokens = joined(parts, 'inputs', conventions)
+    features = {
+        'encoder_input_tokens': place.fill(tokens, conventions.pad_id),
+        'encoder_segment_ids': place.fill(place.segments, 0),
+    }
+    return features, place
+
+
+def joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> np.ndarray:
+    """All ids of a batch, one after another; UserError if the model cannot know one of them."""
+    tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)
+    if tokens.size and (tokens.max() >= conventions.vocab_size or tokens.min() < 0):
+        raise UserError(
+            f'{name} hold id {tokens.max()}, beyond a vocabulary of {conventions.vocab_size}; '
+            'prepare the data again with --force'
+        )
+    return tokens
+
+
+class Placement:
+    """Where the tokens of a batch go: worked out once, used for every array of the batch.
+
+    Args:
+      parts: ids of all examples, row after row.
+      counts: [batch], examples of each row.
+      width: tokens of a row.
+    """
+
+    def __init__(self, parts: Sequence[np.ndarray], counts: np.ndarray, width: int):
+        sizes = np.array([len(part) for part in parts], np.int64)
+        ends = np.cumsum(sizes)
+        row = np.repeat(np.arange(len(counts)), counts)
+        # Tokens before each row, and examples before each row.
+        used = np.bincount(row, sizes, len(counts)).astype(np.int64)
+        if used.max(initial=0) > width:
+            raise ValueError(f'a row of {used.max()} tokens does not fit into {width}')
+        tokens_before = np.cumsum(used) - used
+        examples_before = np.cumsum(counts) - counts
+        self._shape = (len(counts), width)
+        self.starts = ends - sizes  # [examples], first token of each in the concatenation.
+        self.positions = np.arange(sizes.sum()) - np.repeat(self.starts, sizes)
+        self.segments = np.repeat(np.arange(len(parts)) - examples_before[row] + 1, sizes)
+        self._target = self.positions + np.repeat(
+            row * width + self.starts - tokens_before[row], sizes
+        )
+
+    def fill(
+        self, values: np.ndarray | np.generic | int, empty: int, dtype: npt.DTypeLike = np.int32
+    ) -> np.ndarray:
+        """[batch, width] of `empty`, with `values` (one a token, in order) in their places."""
+        array = np.full(self._shape[0] * self._shape[1], empty, dtype)
+        array[self._target] = values
+        return array.reshape(self._shape)

@@ -1,0 +1,53 @@
+"""Which ids mean what."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from xlbench.data.prepared import Manifest
+from xlbench.data.tokenizers import Tokenizer
+from xlbench.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Conventions:
+    """Which ids mean what: from a manifest, mostly its `vocabulary` entry.
+
+    Attributes:
+      pad_id, eos_id, decoder_start_id: ids of padding, of the end, of the first decoder input.
+      vocab_size: every id is below it.
+      answer_mark: what stands in an input before the answer that is to be asked for, see
+        `trim_passage`; empty if the vocabulary cannot spell it.
+    """
+
+    pad_id: int
+    eos_id: int
+    decoder_start_id: int
+    vocab_size: int
+    answer_mark: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> 'Conventions':
+        """Those of one preparation."""
+        vocabulary = manifest['vocabulary']
+        names = ('pad_id', 'eos_id', 'decoder_start_id', 'size')
+        values = [vocabulary.get(name) for name in names]
+        if not all(isinstance(value, int) and 0 <= value < 2**31 for value in values):
+            raise UserError(
+                f'the manifest of {manifest.get("task")} has no valid {", ".join(names)} in its '
+                'vocabulary; prepare it again with --force'
+            )
+        mark = manifest.get('answer_mark') or ()
+        if not (isinstance(mark, list | tuple) and all(isinstance(i, int) for i in mark)):
+            raise UserError(
+                f'the manifest of {manifest.get("task")} has an answer_mark that is no list of '
+                'ids; prepare it again with --force'
+            )
+        return cls(*values, tuple(mark))
+
+    @classmethod
+    def of_tokenizer(
+        cls, tokenizer: Tokenizer, vocab_size: int, answer_mark: Sequence[int] = ()
+    ) -> 'Conventions':
+        """Those of texts that are not prepared: of their tokenizer, for a model of that size."""
+        ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
+        return cls(*ids, vocab_size, tuple(answer_mark))

@@ -1,0 +1,222 @@
+"""What a model reads of a batch: one function for each kind of task."""
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from xlbench.data.features.arrays import Placement, Row, encoder_arrays, joined, one_a_row
+from xlbench.data.features.conventions import Conventions
+from xlbench.data.features.trimming import pair_types, tag_places, trim, trim_pair, trim_passage
+
+
+def generation(
+    rows: Sequence[Row],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of an encoder-decoder for one batch.
+
+    Args:
+      rows: each a list of examples, one example, or an empty list, which is a padding row.
+      lengths: widths of the arrays, `inputs` and `targets`.
+      conventions: ids of padding, end and start.
+      limits: what each example is trimmed to, see `trim_passage`; default `lengths`.
+
+    Returns:
+      encoder_input_tokens, encoder_segment_ids, encoder_positions: [batch, inputs] int32.
+      decoder_input_tokens (targets shifted right inside their segment), decoder_target_tokens,
+      decoder_segment_ids, decoder_positions: [batch, targets] int32.
+      decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
+      Segment ids are 1, 2, ... within a row and 0 on padding.
+
+    Example: one row of two examples, inputs [5, 1] and [6, 7, 1], targets [8, 1] and [9, 1] ->
+      encoder_input_tokens   5 1 6 7 1 0     decoder_target_tokens  8 1 9 1
+      encoder_segment_ids    1 1 2 2 2 0     decoder_input_tokens   0 8 0 9
+      encoder_positions      0 1 0 1 2 0     decoder_loss_weights   1 1 1 1
+    """
+    limits = limits or lengths
+    listed = [[row] if isinstance(row, Mapping) else row for row in rows]
+    counts = np.array([len(row) for row in listed], np.int64)
+    features: dict[str, np.ndarray] = {}
+    for name, side in (('inputs', 'encoder'), ('targets', 'decoder')):
+        limit, eos_id = limits[name], conventions.eos_id
+        mark = conventions.answer_mark if name == 'inputs' else ()
+        parts = [
+            trim_passage(example[name], limit, eos_id, mark) for row in listed for example in row
+        ]
+        place = Placement(parts, counts, lengths[name])
+        tokens = joined(parts, name, conventions)
+        pad_id = conventions.pad_id
+        if name == 'inputs':
+            features['encoder_input_tokens'] = place.fill(tokens, pad_id)
+        else:
+            shifted = np.roll(tokens, 1)
+            shifted[place.starts] = conventions.decoder_start_id
+            features['decoder_input_tokens'] = place.fill(shifted, pad_id)
+            features['decoder_target_tokens'] = place.fill(tokens, pad_id)
+            features['decoder_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
+        features[f'{side}_segment_ids'] = place.fill(place.segments, 0)
+        features[f'{side}_positions'] = place.fill(place.positions, 0)
+    return features
+
+
+def retrieval(
+    rows: Sequence[Row],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of a dual encoder for one batch: messages left, their replies right.
+
+    Args:
+      rows: each an example, a list of one, or an empty list, which is a padding row.
+      lengths: widths of the arrays, `inputs` (messages) and `targets` (replies).
+      conventions: ids of padding and end.
+      limits: what each example is trimmed to; default `lengths`.
+
+    Returns:
+      left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
+      right_encoder_input_tokens, right_encoder_segment_ids: [batch, targets] int32; segment ids
+      are 1 on tokens and 0 on padding.
+      reply_key: [batch] int32, the same for equal replies (as trimmed), -1 for padding rows. Among
+      n different replies some two share a key by chance with probability n^2 / 2^32.
+      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+    """
+    limits = limits or lengths
+    counts, examples = one_a_row(rows)
+    features: dict[str, np.ndarray] = {}
+    for name, side in (('inputs', 'left'), ('targets', 'right')):
+        parts = [trim(example[name], limits[name], conventions.eos_id) for example in examples]
+        place = Placement(parts, counts, lengths[name])
+        tokens = joined(parts, name, conventions)
+        features[f'{side}_encoder_input_tokens'] = place.fill(tokens, conventions.pad_id)
+        features[f'{side}_encoder_segment_ids'] = place.fill(place.segments, 0)
+    keys = np.full(len(counts), -1, np.int32)
+    keys[counts > 0] = [zlib.crc32(reply.astype('<i4').tobytes()) & 0x7FFFFFFF for reply in parts]
+    return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
+
+
+def classification(
+    rows: Sequence[Row],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of a classifier of texts, or pairs of texts, for one batch.
+
+    Of a pair that is too long, the longer text is cut (`trim_pair`).
+
+    Args:
+      rows: each an example, a list of one, or an empty list, which is a padding row. `targets` is
+        one label, and `piece_counts` are the ids of each text, without special ones.
+      lengths: widths of the arrays, `inputs`.
+      conventions: ids of padding and end.
+      limits: what each example is trimmed to; default `lengths`.
+
+    Returns:
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
+      and 0 on padding.
+      encoder_type_ids: [batch, inputs] int32, see `pair_types`; 0 on padding.
+      labels: [batch] int32, 0 for padding rows.
+      row_weights: [batch] float32, 1 for examples and 0 for padding rows.
+    """
+    limit = (limits or lengths)['inputs']
+    counts, examples = one_a_row(rows)
+    parts = [
+        trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
+        for example in examples
+    ]
+    types = [pair_types(example['inputs'], example['piece_counts'], limit) for example in examples]
+    labels = np.zeros(len(counts), np.int32)
+    labels[counts > 0] = [example['targets'][0] for example in examples]
+    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
+    return features | {
+        'encoder_type_ids': place.fill(np.concatenate(types) if types else 0, 0),
+        'labels': labels,
+        'row_weights': counts.astype(np.float32),
+    }
+
+
+def tagging(
+    rows: Sequence[Row],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of a tagger for one batch: each word's tag stands at its last piece.
+
+    Args:
+      rows: each an example, a list of one, or an empty list, which is a padding row. `targets` are
+        the tags of the words, and `piece_counts` the ids of each.
+      lengths: widths of the arrays, `inputs`.
+      conventions: ids of padding and end.
+      limits: what each example is trimmed to; default `lengths`. A word that loses its last piece
+        has no label.
+
+    Returns:
+      encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
+      and 0 on padding.
+      labels: [batch, inputs] int32, 0 where there is none.
+      label_weights: [batch, inputs] float32, 1 on labels, 0 elsewhere.
+
+    Example: pieces [1, 2], [CLS] 5 6 7 [SEP], tags [3, 4] -> labels 0 3 0 4 0, weights 0 1 0 1 0
+    """
+    limit = (limits or lengths)['inputs']
+    counts, examples = one_a_row(rows)
+    parts = [trim(example['inputs'], limit, conventions.eos_id) for example in examples]
+    labels = [np.zeros(len(part), np.int32) for part in parts]
+    weights = [np.zeros(len(part), np.float32) for part in parts]
+    for example, tags, weight in zip(examples, labels, weights, strict=True):
+        places = tag_places(example, limit)
+        tags[places] = example['targets'][: len(places)]
+        weight[places] = 1
+    features, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
+    labels, weights = (np.concatenate(x) if x else 0 for x in (labels, weights))
+    return features | {
+        'labels': place.fill(labels, 0),
+        'label_weights': place.fill(weights, 0, np.float32),
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What the batches of a kind of task hold, and what may be done with them.
+
+    Attributes:
+      make: from rows of examples to the arrays of a batch: generation, retrieval, ... above.
+      sides: of which the arrays of tokens are, whose length a mesh may cut.
+      packs: whether a row may hold several examples.
+      labels: what a label is of, 'text' or 'word'; '' where targets are texts.
+    """
+
+    make: Callable[..., dict[str, np.ndarray]]
+    sides: tuple[str, ...] = ('inputs',)
+    packs: bool = False
+    labels: str = ''
+
+    def __call__(
+        self,
+        rows: Sequence[Row],
+        *,
+        lengths: Mapping[str, int],
+        conventions: Conventions,
+        limits: Mapping[str, int] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """The arrays of a batch; see `generation`."""
+        return self.make(rows, lengths=lengths, conventions=conventions, limits=limits)
+
+
+# What an objective says its batches are (`view`), and what a task is prepared for.
+VIEWS = {
+    'generation': View(generation, ('inputs', 'targets'), packs=True),
+    'retrieval': View(retrieval),  # Replies have a length of their own.
+    'classification': View(classification, labels='text'),
+    'tagging': View(tagging, labels='word'),
+}

@@ -1,0 +1,97 @@
+"""The rows of a file, whatever its format."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from xlbench.data import readers
+from xlbench.data.readers import BadRecord, Json
+from xlbench.data.rows.cells import lines, read_cells
+from xlbench.data.rows.columns import read_columns
+from xlbench.data.rows.layout import Layout, Row
+
+_UNPACKED = ('parquet', 'arrow')  # They are compressed inside.
+
+
+def read(path: str, keys: Sequence[str], layout: Layout) -> Iterator[Row | BadRecord]:
+    """The rows of a file.
+
+    Args:
+        path: The file, .gz or not.
+        keys: The values that are needed of each row; one that lacks a key is a BadRecord.
+        layout: How the file is written.
+
+    Example: a csv file of 'text,label', '"Well, no",bad', keys ('label', 'text') ->
+      Row(2, {'label': 'bad', 'text': 'Well, no'})
+    """
+    kind = layout.format_of(path)
+    if path.endswith('.gz') and kind in _UNPACKED:
+        yield BadRecord(path, 0, f'{kind} is compressed inside; unpack the file', fatal=True)
+        return
+    readers_of: dict[str, Callable[..., Iterator[Row | BadRecord]]] = {
+        'jsonl': _read_jsonl,
+        'json': _read_json,
+        'parquet': read_columns,
+        'arrow': read_columns,
+    }
+    if kind in readers_of:
+        yield from readers_of[kind](path, tuple(keys))
+    else:
+        yield from read_cells(path, tuple(keys), layout)
+
+
+def count(path: str, layout: Layout) -> int:
+    """The number of rows, bad ones included."""
+    kind = layout.format_of(path)
+    if kind == 'jsonl':
+        return readers.count_lines(path)
+    if kind in ('csv', 'tsv'):
+        rows = sum(1 for _ in lines(path, layout)) if layout.quotes else readers.count_lines(path)
+        return max(rows - (layout.columns is None), 0)
+    return sum(1 for _ in read(path, (), layout))
+
+
+def in_folder(path: str) -> str:
+    """The files of a folder that holds one split, as a pattern; another path stays as it is.
+
+    Example: corpus/train with data-00000-of-00002.arrow in it -> corpus/train/*.arrow
+    """
+    if os.path.isdir(path):
+        # No json: `save_to_disk` writes such files about the data beside it.
+        for kind in ('arrow', 'parquet', 'jsonl', 'csv', 'tsv'):
+            if readers.find(pattern := os.path.join(path, f'*.{kind}')):
+                return pattern
+    return path
+
+
+def _read_jsonl(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
+    for line in readers.json_lines(path):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        number, value = line
+        try:
+            yield Row(number, _of_object(value, keys))
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
+
+
+def _read_json(path: str, keys: tuple[str, ...]) -> Iterator[Row | BadRecord]:
+    try:
+        rows = readers.json_document(path)
+        if not isinstance(rows, list):
+            raise ValueError(f'the file is {readers.kind_of(rows)}, not a list of objects')
+    except ValueError as error:
+        yield readers.as_bad_record(path, error)
+        return
+    for number, value in enumerate(rows, 1):
+        try:
+            yield Row(number, _of_object(value, keys))
+        except ValueError as error:
+            yield BadRecord(path, 0, f'object {number}: {error}')
+
+
+def _of_object(value: Json, keys: tuple[str, ...]) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise ValueError(f'{readers.kind_of(value)}, not an object')
+    readers.check_keys(value, keys)
+    return {key: value[key] for key in keys}
