@@ -179,7 +179,7 @@ def _refuse_foreign(path: pathlib.Path) -> None:
             start = file.read(300)
     if _MARK not in start and not start.startswith(','.join(_CSV_FIELDS[:10])):
         raise errors.UserError(
-            f'{path} exists and is no report of ours; move it away or choose another --output'
+            f'{path} exists and is not a report of xlbench; move it away or choose another --output'
         )
 
 

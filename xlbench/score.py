@@ -320,7 +320,7 @@ def _check_workdir(workdir: pathlib.Path, system: str, seed: int) -> None:
     if not path.is_file():
         if workdir.exists() and not (workdir.is_dir() and files.is_free(workdir)):
             raise UserError(
-                f'{workdir} is there and holds no scores of xlbench.score; name another'
+                f'{workdir} exists and holds no scores of xlbench.score; name another --workdir'
             )
         return
     about: dict[str, Json] = files.read_json(path, dict)

@@ -131,7 +131,7 @@ def _cores() -> int:
 def _whole(least: int):
     def parse(text: str) -> int:
         if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f'{text!r} is no whole number from {least} on')
+            raise argparse.ArgumentTypeError(f'{text!r} is not a whole number of {least} or more')
         return int(text)
 
     return parse
@@ -143,7 +143,7 @@ def _share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is no number from 0 to 1')
+        raise argparse.ArgumentTypeError(f'{text!r} is not a number from 0 to 1')
     return value
 
 

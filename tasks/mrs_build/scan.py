@@ -97,7 +97,7 @@ class Dump:
         if bad > max_bad * lines:
             reasons = ', '.join(f'{count:,} {reason}' for reason, count in malformed.most_common(3))
             raise UserError(
-                f'{self.path}: {bad:,} of {lines:,} lines are no comments ({reasons}), more than '
+                f'{self.path}: {bad:,} of {lines:,} lines are not comments ({reasons}), more than '
                 f'{max_bad:.2%}; if it is a dump of comments, raise --max_bad'
             )
 

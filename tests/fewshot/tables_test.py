@@ -249,7 +249,7 @@ def test_source_training_and_the_search_of_its_learning_rate(tmp_path):
     assert found == [('1e-05', '90.00', 'yes'), ('5e-05', '80.00', 'no')]
     assert any('2 learning rates were tried' in note for note in tables.source(system).notes)
     strange = write_source(tmp_path / 'strange', stages={'a': {'mixture': 'mtg_mono_sg_de'}})
-    with pytest.raises(errors.UserError, match='strange is no source training for a task'):
+    with pytest.raises(errors.UserError, match='strange is not a source training for a task'):
         systems_lib.systems([Sweep.read(folder)], [strange])
     (system,) = systems_lib.systems([Sweep.read(folder)], [bare])
     assert texts(tables.source(system))[1][2][3] == '1.00'
@@ -592,7 +592,7 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
     foreign = tmp_path / 'foreign'
     foreign.mkdir()
     (foreign / 'report.md').write_text('mine')
-    with pytest.raises(errors.UserError, match='no report of ours'):
+    with pytest.raises(errors.UserError, match='not hold a report of xlbench'):
         report.main([str(folder), f'--output={foreign}'])
 
 

@@ -291,7 +291,7 @@ def test_mistakes(texts, tmp_path, capsys):
         ((outputs, *mixed, '--n_best'), 'out.txt:1: the line does not begin with a number'),
         ((outputs, *mixed, '--field=x'), '--field is for jsonl, and .* is read as text'),
         ((outputs, *mixed, f'--workdir={run_folder}'), 'is the workdir of a run; name another'),
-        ((outputs, *mixed, f'--workdir={tmp_path}'), 'is there and holds no scores of xlbench.sco'),
+        ((outputs, *mixed, f'--workdir={tmp_path}'), 'exists and holds no scores of xlbench'),
         ((outputs, *mixed, '--num_examples=9'), '--num_examples=9; .* has 4 examples'),
         ((outputs, '--references=,'), '--references=, names no file'),
         ((tmp_path / 'none.txt', *mixed), 'there is no file .*none.txt'),

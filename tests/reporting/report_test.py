@@ -352,7 +352,7 @@ def test_files_of_the_user_are_left_alone(tmp_path):
     output.mkdir()
     for name, text in (('report.tex', r'\section{Mine}'), ('report.csv', 'a,b\n1,2\n')):
         (output / name).write_text(text)
-        with pytest.raises(errors.UserError, match='is no report of ours'):
+        with pytest.raises(errors.UserError, match='is not a report of xlbench'):
             report.main([str(path), f'--output={output}'])
         assert [p.name for p in output.iterdir()] == [name]
         assert (output / name).read_text() == text

@@ -379,7 +379,7 @@ def test_what_stops_a_build(paths, tmp_path, capsys):
     submissions = tmp_path / 'RS_2018-01'
     submissions.write_text('{"id": "a", "title": "b"}\n' * 3 + comment('a', 'b') + '\n')
     line = error(str(submissions), *FLAGS)
-    assert '3 of 4 lines are no comments (3 no parent_id), more than 50.00%' in line
+    assert '3 of 4 lines are not comments (3 no parent_id), more than 50.00%' in line
     cut = tmp_path / 'RC.zst'
     noise = b''.join(random.Random(0).randbytes(1500) for _ in range(200))
     reddit_files.write_zst(cut, noise, window_log=20)
@@ -393,8 +393,8 @@ def test_what_stops_a_build(paths, tmp_path, capsys):
     assert 'no model of fastText' in error(paths[0], f'--language_model={paths[0]}', '--redo')
     assert "unknown language 'ed'" in error(paths[0], f'--translations=ed={paths[0]}')
     assert 'not LANG=FILE' in error(paths[0], '--mapping=file')
-    assert "'20x' is no whole number from 2 on" in error(paths[0], '--min_count=20x')
-    assert 'no number from 0 to 1' in error(paths[0], '--max_toxicity=1.5')
+    assert "'20x' is not a whole number of 2 or more" in error(paths[0], '--min_count=20x')
+    assert 'not a number from 0 to 1' in error(paths[0], '--max_toxicity=1.5')
     assert 'list of codes' in error(paths[0], '--languages=../..')
     two = tmp_path / 'two.tsv'
     two.write_text('one\n')

@@ -129,7 +129,7 @@ def test_a_sweep_over_shots_of_the_same_tasks(run):
     (system,) = systems.systems([sweep])
     made = {table.title: table for table in tables.all_tables(system)}
     assert system.title == 'mood (mood)'
-    assert any('mood is no task of the paper' in note for t in made.values() for note in t.notes)
+    assert any('mood is not a task of the paper' in note for t in made.values() for note in t.notes)
 
 
 def test_a_sweep_of_a_task_that_is_nowhere_is_refused(monkeypatch, tmp_path):

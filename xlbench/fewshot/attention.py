@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     ]
     if not numbers:
         raise UserError(
-            'no test example is labelled so by these two models; leave out --from, --to'
+            'the two models give no test example these labels; leave out --from or --to'
         )
     output = flags.output or sweep.workdir / (
         f'attention-{task}-{language}-{flags.shots}-{flags.bucket}.csv'

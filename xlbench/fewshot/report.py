@@ -215,7 +215,7 @@ def _refuse_foreign(folder: pathlib.Path) -> None:
     page = folder / 'report.md'
     if not page.is_file() or _MARK not in page.read_text(encoding='utf-8', errors='replace')[:300]:
         raise errors.UserError(
-            f'{folder} is not empty and holds no report of ours; choose another --output'
+            f'{folder} is not empty and does not hold a report of xlbench; choose another --output'
         )
 
 

@@ -122,7 +122,7 @@ def function(path: str, allow: Sequence[str] = ()) -> types.FunctionType:
     """A user's own function that is no metric, such as a segmenter; see `defined`."""
     thing = defined(path, 'function', allow)
     if not isinstance(thing, types.FunctionType):
-        raise errors.UserError(f'{path!r} is no function')
+        raise errors.UserError(f'{path!r} is not a function')
     return thing
 
 

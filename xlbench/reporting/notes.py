@@ -27,7 +27,9 @@ def about_data(
         return 'sample', [SAMPLE_DATA]
     reasons = [] if kinds == {'files'} else ['a run does not say where its data is from']
     if benchmark is None or not benchmark.paper_models:
-        return 'other', ['No official sizes are known for this data: no published scores beside.']
+        return 'other', [
+            'No official sizes are known for this data, so no published scores stand beside these.'
+        ]
     for pick in picks:
         reasons += _size_mismatches(benchmark, pick)
     if reasons:
@@ -79,7 +81,7 @@ def about_candidates(picks: list[Pick]) -> list[str]:
     if not counts:
         return []
     span = ' to '.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
-    return [f'recall_10, mrr and p_at_1 are of the own reply among {span} replies.']
+    return [f'recall_10, mrr and p_at_1 rank the right reply among {span} replies.']
 
 
 def signatures(picks: Sequence[Pick], scores: Sequence[str], shared: bool) -> list[str]:
@@ -169,7 +171,7 @@ def _size_mismatches(benchmark: benchmarks.Benchmark, pick: Pick) -> list[str]:
         except errors.UserError:
             parsed = None
         if parsed is None or parsed.benchmark != benchmark.name:
-            reasons.append(f'{name} is no task of {benchmark.name}')
+            reasons.append(f'{name} is not a task of {benchmark.name}')
         elif not benchmark.is_official(parsed.task, split, count, parsed.source):
             size = benchmark.official_size(parsed.task, split, parsed.source) or 'no such split'
             reasons.append(f'{key} has {count} examples (official: {size})')

@@ -26,7 +26,7 @@ def build(
     named = zip(names or languages_of(system.languages), cells, strict=True)
     rows = [row for name, of_row in named if not (row := Row(*name, of_row)).is_missing]
     if not rows:
-        return Table(title, missing='nothing of it is finished but empty buckets')
+        return Table(title, missing='only empty buckets of it are finished')
     heads = [Column(group, label) for group, label in columns]
     return finish(title, system, heads, rows, notes, head, metric)
 

@@ -146,7 +146,7 @@ class System:
     def _reason(self) -> str:
         """Why no language compares with the paper; '' if some may."""
         if self.task not in FEWSHOT.tasks:
-            return f'{self.task} is no task of the paper'
+            return f'{self.task} is not a task of the paper'
         for sweep in self.sweeps:
             if sweep.about.data != 'files':
                 return f'{folder(sweep)} does not say where its data is from'
@@ -224,7 +224,9 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
     for path in map(pathlib.Path, searched):
         scenario = runs_results.read_run(path).scenario
         if scenario is None or scenario.task not in FEWSHOT.tasks:
-            raise errors.UserError(f'{path} is no source training for a task of few-shot transfer')
+            raise errors.UserError(
+                f'{path} is not a source training for a task of few-shot transfer'
+            )
         others.setdefault(scenario.task, []).append(path)
     made = [
         System(

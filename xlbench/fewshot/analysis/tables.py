@@ -122,7 +122,7 @@ def scores(system: System) -> Table:
     elif system.groups:
         names = (FEWSHOT.pivot, *names)
         notes.append(
-            'English is the language of source training: its score with K=0 is no transfer.'
+            'English is the language of source training: its score with K=0 is not a transfer.'
         )
     for k in (0, *shots):
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
