@@ -7,6 +7,7 @@ import time
 
 import judging
 import pytest
+from workdir_files import write_workdir
 
 from xlbench import annotate, errors
 from xlbench.errors import UserError
@@ -199,7 +200,7 @@ def test_wrong_keys_end_in_one_line(tmp_path):
         studies.read(str(path))
 
 
-def test_systems_from_files_and_runs(tmp_path, tiny_run, capsys):
+def test_systems_from_files_and_runs(tmp_path, capsys):
     lines = tmp_path / 'lines.txt'
     lines.write_text('eins\nzwei\n')
     records = tmp_path / 'records.jsonl'
@@ -209,17 +210,32 @@ def test_systems_from_files_and_runs(tmp_path, tiny_run, capsys):
     study = studies.make(found, scales.SCALES['ratings'], ['j'], items=0)
     assert [item.texts['one'] for item in study.items] == ['eins', 'zwei']
     assert study.items[0].input == 'x'
-    output = tmp_path / 'study'
-    places = [f'a={tiny_run}', f'b={tiny_run}', f'--output={output}', '--items=2']
+    run, output = tmp_path / 'run', tmp_path / 'study'
+    write_workdir(run, lambda step, task: 40.0)
+    for i, folder in enumerate(sorted((run / 'eval' / '10' / 'test').iterdir())):
+        lines = [
+            {'id': j, 'input': f'{i} {j}', 'target': 'x', 'prediction': 'y', 'scores': {'loss': 1}}
+            for j in range(3)
+        ]
+        text = ''.join(json.dumps(line) + '\n' for line in lines)
+        (folder / 'predictions.jsonl').write_text(text)
+    places = [f'a={run}', f'b={run}', f'--output={output}', '--items=2']
     assert annotate.main(['make', *places, '--judges=anna, ben']) == 0
-    assert 'items of' in capsys.readouterr().out
+    assert '8 items of 4 tasks, 2 systems' in capsys.readouterr().out
     assert sorted(path.name for path in output.glob('[a-z]*')) == [
         'anna.html',
         'ben.html',
         'key.json',
     ]
     made = studies.read(str(output / 'key.json'))
-    assert made.systems == ['a', 'b'] and made.items[0].lang and made.items[0].references
+    assert made.systems == ['a', 'b'] and made.data == 'sample'
+    assert [item.lang for item in made.items[::2]] == ['de', 'en', 'es', 'fr']
+    assert made.items[0].references == ['x'] and made.items[0].scores['a'] == {'loss': 1}
+    (folder / 'predictions.jsonl').write_text('{"id": 0}\n')
+    with pytest.raises(UserError, match='has no prediction that is a text'):
+        annotate.main(['make', str(run), f'--output={tmp_path}/other'])
+    with pytest.raises(UserError, match='no predictions of mtg_tg_de_de'):
+        annotate.main(['make', str(run), f'--output={tmp_path}/other', '--tasks=mtg_tg_de_de'])
 
 
 @pytest.mark.parametrize(

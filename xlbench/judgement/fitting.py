@@ -252,7 +252,7 @@ def fitted(name: str, x: np.ndarray, y: np.ndarray, seed: int) -> regressors.Reg
         from sklearn import ensemble, linear_model, svm, tree
     except ImportError:
         raise UserError(
-            'fitting needs scikit-learn; install it: python -m pip install "xlbench[ratings]"'
+            "fitting needs the package scikit-learn: python -m uv pip install -e '.[ratings]'"
         ) from None
     if name == 'LinearRegression':
         model = linear_model.LinearRegression().fit(x, y)
