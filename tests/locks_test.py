@@ -246,7 +246,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     (tmp_path / '.made.new.tmp' / 'weights').write_text('half')
     for name, machine in (('older', platform.node()), ('elsewhere', 'another')):
         (tmp_path / f'.{name}.new.tmp').mkdir()  # Of one that was to make another folder.
-        note = json.loads(locks._own_note()) | {'machine': machine}
+        note = json.loads(locks._note_of_this_process()) | {'machine': machine}
         (tmp_path / f'.{name}.lock').write_text(json.dumps(note))
     with (
         pytest.raises(RuntimeError),

@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -27,7 +26,9 @@ FORMATS = ('text', 'jsonl', 'conll', 'conllu')  # That xlbench.predict reads and
 _NO_TEXTS = ('.csv', '.json', '.parquet', '.arrow', '.xlsx', '.zip')
 
 
-def check_first(check: Callable[[Sequence[str], str], Any], argv: Sequence[str], doc: str) -> None:
+def check_first(
+    check: Callable[[Sequence[str], str], object], argv: Sequence[str], doc: str
+) -> None:
     """Answers --help and what is wrong with a command line, and ends the program; else returns.
 
     To be called at the top of a program, above the imports of what takes seconds. Ctrl-C during

@@ -38,7 +38,7 @@ _INSTALL = "pip install -e '.[test]'"
 
 @dataclasses.dataclass
 class Findings:
-    """What was found.
+    """Facts and problems of this machine.
 
     Attributes:
         problems: What keeps the default run from working, each with what to do.
@@ -53,79 +53,79 @@ class Findings:
 
 def examine() -> Findings:
     """Looks at everything, in the order of the screen."""
-    found = Findings()
+    findings = Findings()
     for look in (_look_at_machine, _look_at_jax, _look_at_packages, _look_at_data, _look_at_hub):
-        look(found)
-    return found
+        look(findings)
+    return findings
 
 
-def show(found: Findings) -> str:
+def show(findings: Findings) -> str:
     """The screen: problems, notes, then facts."""
-    lines = [f'problem: {text}' for text in found.problems]
-    lines += [f'note: {text}' for text in found.notes]
-    verdict = 'cannot run here yet' if found.problems else 'can run here'
+    lines = [f'problem: {text}' for text in findings.problems]
+    lines += [f'note: {text}' for text in findings.notes]
+    verdict = 'cannot run here yet' if findings.problems else 'can run here'
     lines.append(f'the default run (embedded sample) {verdict}')
-    width = max((len(topic) for topic, _ in found.lines), default=0)
-    return '\n'.join([*lines, *(f'{topic.ljust(width)}  {fact}' for topic, fact in found.lines)])
+    width = max((len(topic) for topic, _ in findings.lines), default=0)
+    return '\n'.join([*lines, *(f'{topic.ljust(width)}  {fact}' for topic, fact in findings.lines)])
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     errors.ArgumentParser('python -m xlbench.doctor', __doc__).parse_args(argv)
-    found = examine()
-    print(show(found))
-    return 1 if found.problems else 0
+    findings = examine()
+    print(show(findings))
+    return 1 if findings.problems else 0
 
 
-def _look_at_machine(found: Findings) -> None:
+def _look_at_machine(findings: Findings) -> None:
     low, high = _PYTHON
     version = sys.version_info[:2]
     if not low <= version < high:
-        found.problems.append(
+        findings.problems.append(
             f'Python {version[0]}.{version[1]} is not supported; make an environment with '
             f'Python {low[0]}.{low[1]} to {high[0]}.{high[1] - 1}'
         )
-    found.lines.append(
+    findings.lines.append(
         ('python', f'{platform.python_version()} in {sys.prefix}, {platform.platform(terse=True)}')
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
     memory = machine.memory()
     known = 'unknown' if memory is None else _gigabytes(memory)
-    found.lines.append(('cpu', f'{cores} cores, {known} memory'))
+    findings.lines.append(('cpu', f'{cores} cores, {known} memory'))
     if memory is not None and memory < _LOW_MEMORY:
-        found.notes.append(f'only {known} memory: take a small config, and a small batch size')
+        findings.notes.append(f'only {known} memory: take a small config, and a small batch size')
     free = shutil.disk_usage('.').free
-    found.lines.append(('disk', f'{_gigabytes(free)} free in {os.getcwd()}'))
+    findings.lines.append(('disk', f'{_gigabytes(free)} free in {os.getcwd()}'))
     if free < _LOW_DISK:
-        found.notes.append(
+        findings.notes.append(
             f'only {_gigabytes(free)} of disk are free here; checkpoints may not fit'
         )
 
 
-def _look_at_jax(found: Findings) -> None:
+def _look_at_jax(findings: Findings) -> None:
     try:
         import jax
 
         devices = jax.devices()
     except Exception as error:
         reason = re.sub(r'\s+', ' ', str(error))[:200]
-        found.problems.append(
+        findings.problems.append(
             f'jax does not start ({type(error).__name__}: {reason}); install it with {_INSTALL}, '
             'or set JAX_PLATFORMS=cpu if an accelerator is the trouble'
         )
         return
     backend = jax.default_backend()
     kinds = sorted({device.device_kind for device in devices})
-    found.lines.append(
+    findings.lines.append(
         ('jax', f'{jax.__version__} on {backend}: {len(devices)} x {", ".join(kinds)}')
     )
     if limit := _device_memory(devices[0]):
-        found.lines.append(('', f'{_gigabytes(limit)} of memory on the first device'))
+        findings.lines.append(('', f'{_gigabytes(limit)} of memory on the first device'))
     for name in ('JAX_PLATFORMS', 'XLA_FLAGS', 'CUDA_VISIBLE_DEVICES'):
         if value := os.environ.get(name):
-            found.lines.append(('', f'{name}={value}'))
+            findings.lines.append(('', f'{name}={value}'))
     if backend == 'cpu' and (missing := _unused_accelerator()):
-        found.notes.append(missing)
+        findings.notes.append(missing)
 
 
 def _device_memory(device: object) -> int | None:
@@ -147,7 +147,7 @@ def _unused_accelerator() -> str:
     return ''
 
 
-def _look_at_packages(found: Findings) -> None:
+def _look_at_packages(findings: Findings) -> None:
     needed, extras = requirements()
     present, wrong = [], []
     for name, minimum in needed.items():
@@ -161,12 +161,12 @@ def _look_at_packages(found: Findings) -> None:
         else:
             present.append(f'{name} {version}')
     for at in range(0, len(present), 6):
-        found.lines.append(('packages' if at == 0 else '', ', '.join(present[at : at + 6])))
+        findings.lines.append(('packages' if at == 0 else '', ', '.join(present[at : at + 6])))
     if wrong:
-        found.problems.append(f'{"; ".join(wrong)}; {_INSTALL}')
+        findings.problems.append(f'{"; ".join(wrong)}; {_INSTALL}')
     for extra, names in extras.items():
         state = [f'{name} {installed(name) or "missing"}' for name in names]
-        found.lines.append((f'extra {extra}', ', '.join(state)))
+        findings.lines.append((f'extra {extra}', ', '.join(state)))
 
 
 def requirements() -> tuple[dict[str, str], dict[str, list[str]]]:
@@ -210,24 +210,24 @@ def installed(name: str) -> str | None:
         return None
 
 
-def _look_at_data(found: Findings) -> None:
+def _look_at_data(findings: Findings) -> None:
     root = pathlib.Path(os.environ.get('XLBENCH_DATA') or 'data')
     source = 'XLBENCH_DATA' if os.environ.get('XLBENCH_DATA') else 'the default; set XLBENCH_DATA'
     state = _data_state(root) if root.is_dir() else 'not there yet; it is made when needed'
-    found.lines.append(('data', f'{root} ({source}): {state}'))
+    findings.lines.append(('data', f'{root} ({source}): {state}'))
     sample = next((p for p in (root / 'sample', root) if (p / 'SAMPLE.json').is_file()), None)
     prepared = sample is not None and any((sample / 'prepared').glob('*/*/*/manifest.json'))
     state = 'not written yet; xlbench.prepare --sample writes it'
     if sample is not None:
         state = f'{sample}, {"prepared" if prepared else "not prepared"}'
-    found.lines.append(('sample', state))
+    findings.lines.append(('sample', state))
     nearest = next(p for p in (root, *root.absolute().parents) if p.is_dir())
     if not prepared and not os.access(nearest, os.W_OK):
-        found.problems.append(
+        findings.problems.append(
             f'cannot write into {nearest}, where the sample is to be made; set XLBENCH_DATA to a '
             'folder of yours'
         )
-    _look_at_tensorflow(found, prepared)
+    _look_at_tensorflow(findings, prepared)
 
 
 def _data_state(root: pathlib.Path) -> str:
@@ -238,22 +238,23 @@ def _data_state(root: pathlib.Path) -> str:
     return f'{", ".join(names[:12]) or "empty"}{", ..." if len(names) > 12 else ""}'
 
 
-def _look_at_tensorflow(found: Findings, prepared: bool) -> None:
+def _look_at_tensorflow(findings: Findings, prepared: bool) -> None:
     """Training never needs TensorFlow; turning files into prepared data does."""
     tensorflow = next((f'{n} {installed(n)}' for n in _TENSORFLOW if installed(n)), None)
     seqio = installed('seqio')
     state = f'{tensorflow or "tensorflow missing"}, seqio {seqio or "missing"}'
-    found.lines.append(('to prepare', f'{state} (training itself needs neither)'))
+    findings.lines.append(('to prepare', f'{state} (training itself needs neither)'))
     if (tensorflow is None or seqio is None) and not prepared:
-        found.problems.append(
+        findings.problems.append(
             'no prepared sample, and preparing needs tensorflow and seqio; '
             f'{_INSTALL}, or copy the folder of a prepared sample from another machine'
         )
 
 
-def _look_at_hub(found: Findings) -> None:
+def _look_at_hub(findings: Findings) -> None:
     home = os.environ.get('HF_HOME') or '~/.cache/huggingface'
-    found.lines.append(('hub', f'{_hub_state()}; cache {home} (the default run needs no download)'))
+    state = f'{_hub_state()}; cache {home} (the default run needs no download)'
+    findings.lines.append(('hub', state))
 
 
 def _hub_state() -> str:

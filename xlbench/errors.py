@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from types import FrameType, TracebackType
 
 # What a disk or a file system says when it does not do its part, and what helps.
 _STORAGE = {
@@ -131,7 +131,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return parsed, rest
 
 
-def check_path(name: str, path: Any) -> None:
+def check_path(name: str, path: object) -> None:
     """Raises UserError for a path with a scheme, which would become a folder named `gs:` here.
 
     Args:
@@ -279,7 +279,7 @@ def end_on_interrupt() -> None:
     sys.excepthook = _end_of_import
 
 
-def _end_of_import(kind: type, error: BaseException, traceback: Any) -> None:
+def _end_of_import(kind: type, error: BaseException, traceback: TracebackType | None) -> None:
     if (line := plain(error)) is None:
         sys.__excepthook__(kind, error, traceback)
         return
@@ -287,7 +287,7 @@ def _end_of_import(kind: type, error: BaseException, traceback: Any) -> None:
     os._exit(line.exit_code)
 
 
-def _end(*_: Any) -> None:
+def _end(number: int, frame: FrameType | None) -> None:
     print('error: stopped by Ctrl-C; nothing was begun', file=sys.stderr, flush=True)
     os._exit(130)
 

@@ -14,7 +14,8 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, TypeAlias, TypeVar
+from types import GenericAlias, UnionType
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import msgspec
 
@@ -24,6 +25,7 @@ from xlbench.errors import UserError, printable
 LOCK = '.lock'  # The file in a folder that is locked; see xlbench/locks.py.
 
 T = TypeVar('T')
+Kind: TypeAlias = type[T] | GenericAlias | UnionType  # What msgspec knows as a type.
 Json: TypeAlias = bool | int | float | str | list['Json'] | dict[str, 'Json'] | None
 # A value in a config, and a block of values.
 Setting: TypeAlias = 'bool | int | float | str | Sequence[Setting] | Mapping[str, Setting] | None'
@@ -178,7 +180,7 @@ def is_step(name: str) -> bool:
 
 
 def read_json(
-    path: str | os.PathLike, kind: type[T] | Any, limit: limits.Limit = limits.CONFIG_BYTES
+    path: str | os.PathLike, kind: Kind[T], limit: limits.Limit = limits.CONFIG_BYTES
 ) -> T:
     """The content of a JSON file, checked against a type.
 
@@ -194,7 +196,7 @@ def read_json(
     return parse_json(limits.read_bytes(path, limit), kind, os.fspath(path))
 
 
-def check_type(value: Any, kind: type[T] | Any, name: str) -> T:
+def check_type(value: object, kind: Kind[T], name: str) -> T:
     """What was read already, checked against a type; see `parse_json`."""
     try:
         return msgspec.convert(value, type=kind)
@@ -202,7 +204,7 @@ def check_type(value: Any, kind: type[T] | Any, name: str) -> T:
         raise UserError(f'{name}: {printable(error)}') from None
 
 
-def parse_json(data: bytes | str | msgspec.Raw, kind: type[T] | Any, name: str) -> T:
+def parse_json(data: bytes | str | msgspec.Raw, kind: Kind[T], name: str) -> T:
     """The value of a JSON text, checked against a type.
 
     Args:

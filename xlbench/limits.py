@@ -24,7 +24,7 @@ variable; whoever trusts the file sets it to more: XLBENCH_MAX_LINE_BYTES=100000
 import dataclasses
 import io
 import os
-from typing import IO, Any
+from typing import IO, Protocol
 
 from xlbench import errors, foreign
 from xlbench.errors import UserError
@@ -113,7 +113,7 @@ def read_all(file: IO[bytes], name: str, limit: Limit) -> bytes:
     return b''.join(blocks)
 
 
-def check_depth(value: Any, name: str) -> None:
+def check_depth(value: object, name: str) -> None:
     """Raises Exceeded for a JSON value with too many lists and objects inside each other."""
     level = [value]
     for _ in range(JSON_DEPTH.value):
@@ -169,17 +169,22 @@ class Expansion:
             raise EXPANDED_BYTES.exceeded(f'{self._name} is too large when it is unpacked')
 
 
+class _Unpacking(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
+    def close(self) -> None: ...
+
+
 class _Counted(io.RawIOBase):
     """An unpacking file whose output is counted."""
 
-    def __init__(self, file: Any, packed: IO[bytes], name: str):
+    def __init__(self, file: _Unpacking, packed: IO[bytes], name: str):
         self._file, self._packed = file, packed
         self._expansion = Expansion(name)
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: memoryview) -> int:
         data = self._file.read1(len(buffer))
         self._expansion.add(len(data), self._packed.tell())
         buffer[: len(data)] = data
@@ -192,7 +197,7 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-def open_packed(file: Any, packed: IO[bytes], name: str) -> IO[bytes]:
+def open_packed(file: _Unpacking, packed: IO[bytes], name: str) -> IO[bytes]:
     """A packed file of which too much cannot come out; it is read from the front to the end.
 
     Args:

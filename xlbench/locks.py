@@ -208,7 +208,7 @@ def _locked(
             )
         with contextlib.suppress(OSError):  # A full disk is no reason to write nothing at all.
             os.ftruncate(number, 0)
-            os.pwrite(number, _own_note(), 0)
+            os.pwrite(number, _note_of_this_process(), 0)
             os.fsync(number)  # So that other machines see it.
 
     lock = filelock.FileLock(
@@ -289,7 +289,7 @@ def _acquire(
         pause = min(2 * pause, 0.1)
 
 
-def _own_note() -> bytes:
+def _note_of_this_process() -> bytes:
     """What this process writes into a lock file."""
     spec = getattr(sys.modules.get('__main__'), '__spec__', None)
     module = (getattr(spec, 'name', None) or '').removesuffix('.__main__')

@@ -6,7 +6,6 @@ import math
 import pathlib
 import time
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 import msgspec
 from tensorboardX.event_file_writer import EventsWriter
@@ -191,6 +190,6 @@ def progress(
     return ' | '.join([*parts, f'{duration(seconds_left)} left'])
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """Indented JSON in the order given, readable in any editor."""
     return json.dumps(value, indent=1, ensure_ascii=False) + '\n'

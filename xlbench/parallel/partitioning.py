@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import flax.linen as nn
 import jax
@@ -20,6 +20,10 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from xlbench.config import blocks
 from xlbench.errors import UserError
+from xlbench.trees import Shapes, Shardings, Tree
+
+# A parameter as Linen's `init` gives it.
+Boxed: TypeAlias = nn.LogicallyPartitioned | jax.Array | jax.ShapeDtypeStruct
 
 # From the slowest network to the fastest: neighbours in the last axis exchange the most.
 MESH_AXES = ('replica', 'data', 'fsdp', 'sequence', 'tensor')
@@ -95,7 +99,7 @@ def make_mesh(*, devices: Sequence[jax.Device] | None = None, **asked_sizes: int
 
 
 def _grid(
-    within: Sequence[int], across: Sequence[int], devices: Sequence[Any], **options: Any
+    within: Sequence[int], across: Sequence[int], devices: Sequence[jax.Device], **options: bool
 ) -> np.ndarray:
     """Devices in the order of the mesh, near ones beside each other."""
     if math.prod(across) == 1:
@@ -103,12 +107,12 @@ def _grid(
     return mesh_utils.create_hybrid_device_mesh(within, across, devices, **options)
 
 
-def slices(devices: Sequence[Any]) -> list[int]:
+def slices(devices: Sequence[jax.Device]) -> list[int]:
     """How many of the devices are in each slice; [their number] where there are no slices."""
     return list(collections.Counter(getattr(d, 'slice_index', None) or 0 for d in devices).values())
 
 
-def _across_slices(sizes: Mapping[str, int], devices: Sequence[Any]) -> dict[str, int]:
+def _across_slices(sizes: Mapping[str, int], devices: Sequence[jax.Device]) -> dict[str, int]:
     """Of each axis of the mesh, into how many parts slices divide it.
 
     Raises:
@@ -166,7 +170,7 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-def param_shardings(boxed_params: Any, mesh: Mesh) -> Any:
+def param_shardings(boxed_params: Tree[Boxed], mesh: Mesh) -> Shardings:
     """From parameters as Linen's `init` boxes them (or their shapes) to a tree of NamedSharding.
 
     Raises:
@@ -195,7 +199,7 @@ def _check_divides(path: tuple, shape: tuple[int, ...], sharding: NamedSharding)
             )
 
 
-def held_whole(shapes: Any, shardings: Any, mesh: Mesh) -> list[str]:
+def held_whole(shapes: Shapes, shardings: Shardings, mesh: Mesh) -> list[str]:
     """Large arrays that every device holds whole although the mesh could cut them, and why.
 
     One line each, the largest first: 'decoder/position_embedder/embedding float32[1024,1024],
@@ -208,7 +212,7 @@ def held_whole(shapes: Any, shardings: Any, mesh: Mesh) -> list[str]:
     """
     cutting = [axis for axis in ('fsdp', 'tensor') if mesh.shape[axis] > 1]
     placed = jax.tree.leaves(shardings)
-    found = []
+    whole = []
     for (path, leaf), sharding in zip(
         jax.tree_util.tree_leaves_with_path(shapes), placed, strict=True
     ):
@@ -222,8 +226,8 @@ def held_whole(shapes: Any, shardings: Any, mesh: Mesh) -> list[str]:
         else:
             why = 'no axis of it is cut along the mesh, though ' + ' or '.join(could) + ' could'
         kind = f'{leaf.dtype}[{",".join(map(str, leaf.shape))}]'
-        found.append((size, f'{_name_of(path)} {kind}, {size / MIB:.1f} MiB: {why}'))
-    return [line for _, line in sorted(found, key=lambda entry: -entry[0])]
+        whole.append((size, f'{_name_of(path)} {kind}, {size / MIB:.1f} MiB: {why}'))
+    return [line for _, line in sorted(whole, key=lambda entry: -entry[0])]
 
 
 def _axes_of(part: str | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class Interruption:
 
     def __init__(self, signals: Iterable[int] = tuple(NAMES)):
         self._signals = tuple(signals)
-        self._told = ''  # The name of the signal that came first.
+        self._signal = ''  # The name of the signal that came first.
         self._several = False
         self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
@@ -80,11 +80,11 @@ class Interruption:
         if isinstance(error, SystemExit):
             # A child process that prepares data was told as well, and this one has seen its end.
             code = error.code if isinstance(error.code, int) else 0
-            if told := self._told or (NAMES.get(-code, '') if self._several else ''):
-                raise Interrupted(f'told to end ({told}) before the first step') from error
+            if name := self._signal or (NAMES.get(-code, '') if self._several else ''):
+                raise Interrupted(f'told to end ({name}) before the first step') from error
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._told = self._told or NAMES[number]
+        self._signal = self._signal or NAMES[number]
         # A closed terminal may say so twice, its shell and the system, and nobody waits there.
         signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
         if self._several:
@@ -100,7 +100,7 @@ class Interruption:
             if multihost_utils.reached_preemption_sync_point(next(_checks)):
                 for number in {signal.SIGTERM} & self._before.keys():
                     signal.signal(number, signal.SIG_DFL)  # A second one kills.
-                told = self._told or 'a signal to one of the processes'
-                raise Interrupted(f'told to end ({told})')
-        elif self._told:
-            raise Interrupted(f'told to end ({self._told})')
+                name = self._signal or 'a signal to one of the processes'
+                raise Interrupted(f'told to end ({name})')
+        elif self._signal:
+            raise Interrupted(f'told to end ({self._signal})')

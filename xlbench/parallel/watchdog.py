@@ -166,16 +166,16 @@ def where_others_are(place: Place, others: Mapping[int, News], late: float) -> s
     """
     if not others:
         return 'process 0, which knows of the others, does not answer'
-    found = []
+    words = []
     for number, (text, age) in sorted(others.items()):
         there = Place(*json.loads(text)) if text else 'no step yet'
         if age >= late:
-            found.append(f'process {number} was last heard {age:.0f} s ago, in {there}')
+            words.append(f'process {number} was last heard {age:.0f} s ago, in {there}')
         elif there != place:
-            found.append(f'process {number} is in {there}')
-    if len(found) > NAMED:
-        found[NAMED:] = [f'so are {len(found) - NAMED} more']
-    return '; '.join(found) or 'all others wait for the same'
+            words.append(f'process {number} is in {there}')
+    if len(words) > NAMED:
+        words[NAMED:] = [f'so are {len(words) - NAMED} more']
+    return '; '.join(words) or 'all others wait for the same'
 
 
 def _seconds(text: str | None) -> float:
