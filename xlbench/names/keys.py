@@ -7,12 +7,12 @@ from ml_collections import ConfigDict
 
 from xlbench import benchmarks, config as config_lib, errors, models
 from xlbench.benchmarks import topics
-from xlbench.benchmarks.benchmark import Block, Setting
 from xlbench.config import blocks, check_keys, ranges, signatures
 from xlbench.config.decoding import Options
 from xlbench.config.optimizer import OPTIMIZERS
 from xlbench.config.signatures import Signature
 from xlbench.errors import UserError
+from xlbench.files import Block, Setting
 from xlbench.names.places import task_file
 
 CONFIG_KEYS = (
