@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import resource
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import tiny_sweep
 
 from xlbench import errors
 from xlbench.data import prepared
-from xlbench.fewshot import predictions, results, settings
+from xlbench.fewshot import predictions, results, runner, settings
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Journal
 from xlbench.reporting import results as runs_results
@@ -225,6 +226,21 @@ def test_what_a_group_is_to_be_adapted_to_is_what_any_command_asked_for(tmp_path
         )
     }
     assert list(found.values()) == [{0, 1, 6, 7}, {0, 1}, {6, 7}, set()]
+
+
+def test_a_config_of_other_types_is_refused_in_one_line(tmp_path):
+    rows = tiny_sweep.group('de', 1, [1.0])
+    for i, wrong in enumerate(({'asked': ['no block']}, {'data': 3}, {'config': []})):
+        folder = tiny_sweep.write(tmp_path / f'sweep{i}', rows, **wrong)
+        with pytest.raises(errors.UserError, match=f'config.json: Expected .*{next(iter(wrong))}'):
+            Sweep.read(folder)
+
+
+def test_progress_counts_what_this_command_has_done():
+    progress = runner.SweepProgress(10, before=2, done=6, began=time.monotonic() - 60)
+    line = progress.line('accuracy', [2.0, 1.0])
+    assert line.startswith('  6/10 | 4.0 a minute | 2 of this group: accuracy 1.00 to 2.00 | ')
+    assert line.endswith(' | 1m00s left')
 
 
 def test_the_learning_rate_has_the_best_mean_dev_score(tmp_path):

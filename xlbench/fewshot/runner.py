@@ -35,7 +35,7 @@ _AtOnce = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 
 
 @dataclasses.dataclass
-class Progress:
+class SweepProgress:
     """The progress of a command towards what it asks for.
 
     Attributes:
@@ -96,7 +96,7 @@ class Runner:
         self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
         asked = {row.key for row in planned(self._task, adapt)}
         before = sum(row.key in asked for row in journal.rows)
-        self._progress = Progress(len(asked), before, before, time.monotonic())
+        self._progress = SweepProgress(len(asked), before, before, time.monotonic())
 
     def run(self, corpora: dict[str, corpus_lib.Corpus]) -> None:
         """Does all that is not done yet; writes results.csv, the tables and DONE.
