@@ -115,14 +115,14 @@ def config(*overrides: str, file: str = 'mtg_mt5') -> ConfigDict:
 @pytest.mark.parametrize(
     'overrides, message',
     [
-        (['--config.model.emb_dim=1000000'], 'parameters with its optimizer state takes 16.4GB of'),
-        (['--config.model.num_encoder_layers=256'], 'config.model has 258 layers; 256 are'),
+        (['--config.model.emb_dim=1000000'], 'its optimizer state needs at least 16.4GB on'),
+        (['--config.model.num_encoder_layers=256'], 'config.model has 258 layers; at most 256 are'),
         (['--config.model.num_encoder_layers=1000'], 'num_encoder_layers is 1000; it must be 1 to'),
         (['--config.model.vocab_size=60000000'], 'a model of 7.68G parameters'),
-        (['--config.lora.rank=1000000000'], 'LoRA of rank 1000000000 takes'),
+        (['--config.lora.rank=1000000000'], 'LoRA of rank 1000000000 needs'),
         (['--config.batches.batch_size=1000000000'], 'a batch of 1,000,000,000 rows of 192 tokens'),
         (['--config.batches.lengths.inputs=1000000000'], 'a batch of 8 rows of 1,000,000,000'),
-        (['--config.evals.dev.batch_size=100000000000'], 'rows of config.evals.dev takes'),
+        (['--config.evals.dev.batch_size=100000000000'], 'rows of config.evals.dev needs'),
         (['--config.evals.test.lengths.targets=1000000'], 'decoding 64 texts of 1,000,000 tokens'),
         (
             ['--config.evals.test.decoding.method=beam',
@@ -152,7 +152,7 @@ def test_what_is_shipped_for_a_laptop_is_let_through(file, monkeypatch):
 def test_more_devices_hold_more(monkeypatch):
     monkeypatch.setattr(memory.machine, 'memory', lambda: 8 * 2_000_000_000)
     chosen = config('--config.model.size=large', '--config.model.vocab_size=250112')
-    with pytest.raises(UserError, match=r'of each device at the least, and there are 2GB; '):
+    with pytest.raises(UserError, match=r'on each device, which has 2GB; '):
         memory.check(chosen, partitioning.make_mesh(data=8))
     memory.check(chosen, partitioning.make_mesh(data=1, fsdp=8))
 

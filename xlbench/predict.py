@@ -246,7 +246,7 @@ def _reranker(
     if args.rerank:
         retriever = load(args.rerank, **sizes)
         if not isinstance(retriever, Retriever):
-            raise UserError(f'--rerank={args.rerank} is no run whose objective is retrieval')
+            raise UserError(f'--rerank={args.rerank} is not a run whose objective is retrieval')
         return Relevance(retriever, args.rerank_weight)
     return None
 

@@ -160,7 +160,7 @@ def test_mistakes_are_named(fields, message):
 
 
 def test_the_end_cannot_be_banned():
-    with pytest.raises(UserError, match='banned has 1, the end of texts; set min_length'):
+    with pytest.raises(UserError, match='banned has 1, which ends texts; set min_length'):
         options = decoding.Options(banned=[EOS])
         decoding.decode(None, None, {}, options, start_id=0, eos_id=EOS, pad_id=0)
 

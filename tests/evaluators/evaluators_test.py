@@ -367,7 +367,7 @@ def test_the_headline_of_a_task_is_named_or_the_first_score_of_its_metrics():
         'mean': {},
     }
     assert [evaluator.headline(scores, task) for task in ('a', 'b', 'mean')] == [30.0, 50.0, 40.0]
-    with pytest.raises(UserError, match="unknown score of a that is its headline 'bleu'"):
+    with pytest.raises(UserError, match="unknown headline score of a 'bleu'"):
         evaluator.headline(scores | {'a': {'loss': 1.0}}, 'a')
 
 

@@ -166,7 +166,7 @@ def test_mutual_information_ranks_anew(model, short):
         best = sorted(range(3), key=lambda i: -scores[i])[:2]
         assert [p.text for p in new] == [old[i].text for i in best]
         assert [p.score for p in new] == pytest.approx([scores[i] for i in best], rel=1e-4)
-    with pytest.raises(UserError, match='no list to rank anew; set num_beams'):
+    with pytest.raises(UserError, match='one answer alone cannot be ranked anew; set num_beams'):
         model.generate(texts, target_lang='de', source_lang='en', reranker=mmi)
 
 
@@ -285,7 +285,7 @@ def test_a_folder_of_hugging_faces_form(model, tmp_path, tiny_root, german):
     assert folder.max_input_length == 512 and folder.options == decoding.Options(banned=(90,))
     texts = [f'<de> {text}' for text in german[0][:5]]
     assert folder.generate(texts, max_length=8, banned=()) == german[1][:5]
-    with pytest.raises(UserError, match='is told no target language'):
+    with pytest.raises(UserError, match='takes no target language'):
         folder.generate(texts, target_lang='de')
     convert.main(['convert', str(tmp_path / 'hf'), str(tmp_path / 'converted')])
     (tmp_path / 'converted').rename(tmp_path / 'moved')  # Its tokenizer goes with it.
@@ -386,8 +386,8 @@ def test_language_tokens(tmp_path):
     for langs, message in (
         ((None, None), 'needs a target language: its vocabulary has tokens of'),
         (('en', 'xx'), "mbart does not know target language 'xx'; allowed: "),
-        ((None, 'de'), 'is told the language of the input, and got None; set source_lang to one'),
-        (('xx', 'de'), "is told the language of the input, and got 'xx'"),
+        ((None, 'de'), 'needs the language of the input, and got None; set source_lang to one'),
+        (('xx', 'de'), "needs the language of the input, and got 'xx'"),
     ):
         with pytest.raises(UserError, match=message):
             mbart.mark(*langs)
@@ -568,9 +568,9 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
         assert [f'{n}\t{float(score):.2f}\t{text}' for n, score, text in lines] == expected
     for flags, message in (
         (('--rerank=retriever', '--mmi_model=other'), 'both rank the answers; leave out one'),
-        (('--rerank=other',), '--rerank=other is no run whose objective is retrieval'),
+        (('--rerank=other',), '--rerank=other is not a run whose objective is retrieval'),
         (('--mmi_model=retriever',), '--mmi_model=retriever is a retriever; --rerank takes those'),
-        (('--rerank=retriever', '--num_beams=1'), 'no list to rank anew; set num_beams'),
+        (('--rerank=retriever', '--num_beams=1'), 'one answer alone cannot be ranked anew'),
         (('--rerank=retriever', '--rerank_weight=2'), 'rerank_weight is 2.0; 0 to 1 is allowed'),
     ):
         with pytest.raises(UserError, match=message):

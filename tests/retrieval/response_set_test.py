@@ -119,8 +119,8 @@ def test_ids_are_those_of_preparation(tiny_root, tokenizer, tmp_path):
     'content, message',
     [
         (b'a\tb\n', 'replies.txt:1 has 2 columns; a line is a text, or log-likelihood'),
-        (b'ok\nx\ty\tz\n', "replies.txt:2 has the log-likelihood 'x', which is no number"),
-        (b'nan\ty\tz\n', "has the log-likelihood 'nan', which is no number"),
+        (b'ok\nx\ty\tz\n', "replies.txt:2 has the log-likelihood 'x', which is not a number"),
+        (b'nan\ty\tz\n', "has the log-likelihood 'nan', which is not a number"),
         (b'\n \n', 'replies.txt holds no responses'),
         (b'\xff\xfe', 'replies.txt:1: no text: it begins as UTF-16 does'),
         (b'a\rb\rc', 'replies.txt:1: has a \\r (carriage return) inside'),
@@ -129,7 +129,7 @@ def test_ids_are_those_of_preparation(tiny_root, tokenizer, tmp_path):
             "replies.txt:2: 'ok' has another log-likelihood or cluster on line 1; responses must",
         ),
         (b'-1\tok\tc1\nok\n', "replies.txt:2: 'ok' has another log-likelihood or cluster"),
-        (b'1e300\ty\tz\n', "has the log-likelihood '1e300', which is no number"),
+        (b'1e300\ty\tz\n', "has the log-likelihood '1e300', which is not a number"),
     ],
 )
 def test_broken_files(tokenizer, tmp_path, content, message):
@@ -153,10 +153,10 @@ def test_a_missing_file(tokenizer, tmp_path):
     [
         ({'text': 3}, 'line 2: Expected `str`, got `int`'),
         ({'text': ' '}, 'line 2: the text is empty'),
-        ({'text': 'first'}, "line 2: 'first' is there already"),
+        ({'text': 'first'}, "line 2: 'first' occurs twice"),
         ({'text': '\ud800'}, 'line 2: not JSON'),
         ({'lm_score': [1, 2]}, 'line 2: Expected `float`, got `array`'),
-        ({'lm_score': 1e300}, 'line 2 has the log-likelihood 1e+300, which is no number'),
+        ({'lm_score': 1e300}, 'line 2 has the log-likelihood 1e+300, which is not a number'),
         ({'lm_score': float('nan')}, 'line 2: not JSON'),
         ({'cluster': None}, 'line 2: Expected `str`, got `null`'),
     ],

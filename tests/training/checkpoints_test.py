@@ -373,8 +373,8 @@ def test_a_checkpoint_of_an_earlier_version_is_read(workdir, listed):
     saver, lines = checkpoints.Checkpoints(str(workdir)), []
     assert saver.newest(lines.append) == 3
     assert lines == [
-        'checkpoint 3 is of an earlier version, without a checksum of its progress: only the '
-        'ranges of what it says are checked'
+        'checkpoint 3 was written by an earlier version, without a checksum of its progress: only '
+        'the ranges of its values are checked'
     ]
     assert saver.restore(3, large_state(0))[1] == progress_of(3)
     jax.tree.map(np.testing.assert_array_equal, saver.restore(3, large_state(0))[0], large_state(3))

@@ -170,8 +170,8 @@ def test_a_train_step_that_fits_no_device_is_refused_when_it_is_compiled(
         code = errors.run_main(lambda argv: train.train(config, str(tmp_path / 'run')), [])
     assert code == 2
     printed = capsys.readouterr().err
-    assert printed.startswith('error: a train step takes ') and printed.count('\n') == 1
-    assert 'of each device, and there are 500kB' in printed
+    assert printed.startswith('error: a train step needs ') and printed.count('\n') == 1
+    assert 'on each device, which has 500kB' in printed
     assert 'take a smaller config.batches.batch_size (now 8) or lengths, a larger ' in printed
     assert 'config.accumulate (now 1), config.model.remat=full, or more devices' in printed
     assert not (tmp_path / 'run' / 'checkpoints' / '2').exists()

@@ -231,8 +231,8 @@ def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_pa
     train.train(config, str(workdir))
     assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9, 10]
     log = (workdir / 'log.txt').read_text()
-    assert 'stage stage1 ends before step 4: the score rises no more' in log
-    assert 'stage stage2 ends before step 11: the score rises no more' in log
+    assert 'stage stage1 ends before step 4: the score no longer improves' in log
+    assert 'stage stage2 ends before step 11: the score no longer improves' in log
     assert 'stage stage2 starts from the best checkpoint of stage stage1, step 1' in log
     for stage, step in (('stage1', 1), ('stage2', 8)):
         assert f'stage {stage} ends: it is evaluated at its best checkpoint, step {step}' in log

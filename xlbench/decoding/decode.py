@@ -53,7 +53,7 @@ def decode(
       rng: the key of samples; None: made from options.seed.
     """
     if (eos_id,) in options.banned:
-        raise UserError(f'decoding: banned has {eos_id}, the end of texts; set min_length instead')
+        raise UserError(f'decoding: banned has {eos_id}, which ends texts; set min_length instead')
     apply = functools.partial(model.apply, {'params': params})
     segments = batch['encoder_segment_ids']
     encoded = apply(

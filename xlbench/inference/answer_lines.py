@@ -165,7 +165,7 @@ def parser(
         }
         return parsers[format]
     if format in _BLOCKS:
-        raise UserError(f'{format} is for taggers, and {model.name} is none; give text or JSONL')
+        raise UserError(f'{format} is for taggers, and {model.name} is not one; give text or JSONL')
     if isinstance(model, Classifier):
         fields = (field or ('text_a,text_b' if model.num_texts == 2 else 'text')).split(',')
         if format == 'jsonl':
@@ -293,7 +293,7 @@ def shower(
     if isinstance(model, Tagger):
         return _tag_shower(given, format, scores)
     if format in _BLOCKS:
-        raise UserError(f'--format={format} is for taggers, and {model.name} is none')
+        raise UserError(f'--format={format} is for taggers, and {model.name} is not one')
     show = (_text_shower if format == 'text' else _record_shower)(scores, n_best=count > 1)
     if isinstance(model, Classifier):
         return lambda number, record, answer: show(number, record, _labels(answer, count))
@@ -346,7 +346,7 @@ def _json_line(record: Record, added: Mapping[str, Json]) -> str:
 def _tag_shower(given: str, format: str, scores: bool) -> Show:
     """Lines of tags; CoNLL-U can be written only where it was read."""
     if format == 'conllu' and given != 'conllu':
-        raise UserError('--format=conllu needs such an input; --format=conll is made of any')
+        raise UserError('--format=conllu needs CoNLL-U as input; --format=conll takes any')
 
     def text(number: int, record: Record, answer: Tagged) -> str:
         numbers = ' '.join(f'{p:.4f}' for p in answer.probabilities)

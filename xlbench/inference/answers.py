@@ -94,8 +94,8 @@ class Reranker(abc.ABC):
         """
         if options.hypotheses < 2:
             raise UserError(
-                'there is one answer, and no list to rank anew; set num_beams, or num_return of '
-                'samples'
+                'one answer alone cannot be ranked anew; set num_beams, or draw several samples '
+                'with num_return'
             )
         return dataclasses.replace(options, num_return=options.hypotheses)
 

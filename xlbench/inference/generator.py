@@ -133,15 +133,15 @@ class Model(Answerer[Example, list[Prediction]]):
         target_lang = known.choose(self.name, target_lang)
         if target_lang is not None and not known.allowed:
             raise UserError(
-                f'{self.name} is told no target language: its vocabulary has no language tokens, '
-                'and it comes from no run with languages; leave out target_lang'
+                f'{self.name} takes no target language: its vocabulary has no language tokens, and '
+                'its run, if it has one, names no languages; leave out target_lang'
             )
         family = vocabularies.FAMILIES[tokenizer.family]
         if 'source_lang' in family.source and tokenizer.languages():
             source_lang = source_lang or known.sources.get(target_lang)
             if source_lang not in tokenizer.languages():
                 raise UserError(
-                    f'{self.name} is told the language of the input, and got {source_lang!r}; set '
+                    f'{self.name} needs the language of the input, and got {source_lang!r}; set '
                     f'source_lang to one of {", ".join(tokenizer.languages())}'
                 )
         # As pipeline.tag_target_language writes it.

@@ -209,7 +209,7 @@ class Tagger(_Labeller[Tagged]):
         if not isinstance(words, tuple | list):
             raise UserError('the sentence is neither a text nor a list of words')
         if not words:
-            raise UserError('the sentence is empty; a tagger needs a word or more')
+            raise UserError('the sentence is empty; a tagger needs at least one word')
         for i, word in enumerate(words):
             _check_text(word, f'word {i + 1}')
         return tuple(words)

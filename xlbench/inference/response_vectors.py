@@ -99,8 +99,8 @@ class SearchableSets:
             prepared.ensure([(task, split)], **options, to_stderr=True)
         except SystemExit:
             raise UserError(
-                f'the response set of {self._name}, {task}/{split}, cannot be prepared (why is '
-                'said above); name another one with --responses=FILE, or responses= of '
+                f'the response set of {self._name}, {task}/{split}, cannot be prepared (the '
+                'reason is above); name another one with --responses=FILE, or responses= of '
                 'predict.load'
             ) from None
         responses = prepared.open_task(root, data.vocabulary, task, split)

@@ -151,7 +151,7 @@ class ResponseSet:
             if not row.text.strip():
                 raise UserError(f'{where}: the text is empty')
             if rows.setdefault(row.text, row) is not row:
-                raise UserError(f'{where}: {errors.shortened(row.text)} is there already')
+                raise UserError(f'{where}: {errors.shortened(row.text)} occurs twice')
             _number(row.lm_score, where)
         if not rows:
             raise UserError(f'{path} holds no responses')
@@ -182,5 +182,5 @@ def _number(text: str | float, where: str) -> float:
         number = math.nan
     if not abs(number) < 1e38:  # Beyond it, it is infinite as float32.
         named = errors.shortened(text)
-        raise UserError(f'{where} has the log-likelihood {named}, which is no number')
+        raise UserError(f'{where} has the log-likelihood {named}, which is not a number')
     return number

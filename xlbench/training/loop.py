@@ -125,7 +125,7 @@ class Trainer:
         self.log.line(f'resumed at step {step}, in stage {stage}')
         self._divide_best(stage, before)
         if changed := config_lib.begun_with(self.workdir, self.config):
-            self.log.line(f'what differs from when the run was begun: {changed}')
+            self.log.line(f'changed since the run began: {changed}')
 
     def _first_step(self, stage: str) -> int:
         """The step that a stage begins after."""
@@ -270,7 +270,7 @@ class Trainer:
             self._save(first_step)
         for step in range(first_step + 1, end_step + 1):
             if self._is_stale():
-                self.log.line(f'stage {name} ends before step {step}: the score rises no more')
+                self.log.line(f'stage {name} ends before step {step}: the score no longer improves')
                 break
             with clock.waiting():
                 batch = next(batches)

@@ -54,8 +54,8 @@ def check(config: ConfigDict, mesh: Mesh) -> None:
     for need in needs(config, dict(mesh.shape)):
         if limit and need.device > limit:
             raise UserError(
-                f'{need.what} takes {quantity(need.device, "B")} of each device at the least, '
-                f'and there are {quantity(limit, "B")}; {need.advice}'
+                f'{need.what} needs at least {quantity(need.device, "B")} on each device, '
+                f'which has {quantity(limit, "B")}; {need.advice}'
             )
 
 
@@ -82,7 +82,7 @@ def check_step(stats: CompiledMemory | None, mesh: Mesh, config: ConfigDict) -> 
     limit = device(mesh)
     if stats is not None and limit and (needed := step_bytes(stats)) > limit:
         raise UserError(
-            f'a train step takes {quantity(needed, "B")} of each device, and there are '
+            f'a train step needs {quantity(needed, "B")} on each device, which has '
             f'{quantity(limit, "B")}; {of_training(config)}'
         )
 
@@ -190,7 +190,7 @@ def config_of(block: Mapping[str, Any]) -> TransformerConfig:
     model = models.config(**options)
     if (layers := num_layers(model)) > MOST_LAYERS:
         raise UserError(
-            f'config.model has {layers:,} layers; {MOST_LAYERS:,} are the most that it may have'
+            f'config.model has {layers:,} layers; at most {MOST_LAYERS:,} are allowed'
         )
     return model
 

@@ -63,8 +63,8 @@ def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
         return round(warmup_steps * num_steps)
     if not (warmup_steps >= 0 and warmup_steps == warmup_steps // 1):  # nan is neither.
         raise UserError(
-            f'warmup_steps is {warmup_steps}; allowed are whole numbers from 0, of steps, and '
-            'shares of the stage below 1'
+            f'warmup_steps is {warmup_steps}; give a whole number of steps, 0 or more, or a share '
+            'of the stage below 1'
         )
     if warmup_steps > num_steps:
         raise UserError(

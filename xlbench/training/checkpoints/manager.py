@@ -167,8 +167,8 @@ class Checkpoints:
                 files.remove_leftovers(folder)
                 if record.is_earlier(folder):
                     say(
-                        f'checkpoint {step} is of an earlier version, without a checksum of its '
-                        'progress: only the ranges of what it says are checked'
+                        f'checkpoint {step} was written by an earlier version, without a checksum '
+                        'of its progress: only the ranges of its values are checked'
                     )
                 return step
             say(f'checkpoint {step} is damaged: {reason}; {set_aside(self._workdir, step)}')

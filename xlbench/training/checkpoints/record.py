@@ -202,7 +202,7 @@ def read(folder: str | os.PathLike) -> Record:
 def parse(data: bytes) -> Record:
     """The content of the file; Damage if a single bit of it is not as it was written."""
     if data[:_FIRST_LINE] != _first_line(data[_FIRST_LINE:]):
-        raise Damage(f'{NAME} is not what was written (its checksum is another one)')
+        raise Damage(f'{NAME} is not what was written (its checksum differs)')
     return _parse(data, Record, NAME)
 
 
@@ -237,7 +237,7 @@ def damage(folder: str | os.PathLike, step: int) -> str:
             if (there := _size(folder, name)) != size:
                 return f'{name} has {there} bytes instead of {size}'
             if digest and digest != _digest(folder, name):
-                return f'{name} is not what was written (its checksum is another one)'
+                return f'{name} is not what was written (its checksum differs)'
         return record.progress.doubt(step)
     except FileNotFoundError as error:
         return f'{_relative(error, folder)} is missing'

@@ -52,4 +52,4 @@ def check(record: Record, state: TrainState | Arrays) -> None:
         return  # Checkpoints of earlier versions may have none.
     for name, number in of(state).items():
         if number != record.sums.get(name, number):  # Read as another type, it has other bits.
-            raise Damage(f'{name} is not what was saved (its checksum is another one)')
+            raise Damage(f'{name} is not what was saved (its checksum differs)')
