@@ -5,13 +5,14 @@ yet.
 """
 
 import io
+import json
 import pathlib
 import re
 
 import msgspec
 import numpy as np
 
-from xlbench import errors, files, foreign, logs
+from xlbench import errors, files, foreign
 
 SEPARATOR = 255
 _SAFE_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.+]*')
@@ -38,8 +39,8 @@ def read_test_set(workdir: str | pathlib.Path, task: str, language: str) -> Test
 
 def write_test_set(workdir: str | pathlib.Path, task: str, language: str, what: TestSet) -> None:
     """Notes what `read_test_set` reads."""
-    text = logs.as_json(msgspec.structs.asdict(what))
-    files.write(path_of(workdir, task, language, suffix='.json'), text)
+    text = json.dumps(msgspec.structs.asdict(what), ensure_ascii=False, indent=1)
+    files.write(path_of(workdir, task, language, suffix='.json'), text + '\n')
 
 
 def path_of(workdir: str | pathlib.Path, *parts: str | int, suffix: str = '.npy') -> pathlib.Path:

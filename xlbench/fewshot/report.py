@@ -178,7 +178,7 @@ def _provenance(system: System) -> str:
 def _correlations(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
     """Writes table 3 with all digits, and the same for the gains of each K."""
     rows = [
-        (_name(system), system.data, system.task, k or 'mean', factor.name, factor.shots, *value)
+        (system.label, system.data, system.task, k or 'mean', factor.name, factor.shots, *value)
         for system, overlap in zip(systems, overlaps, strict=True)
         for k, factor, value in factors_lib.correlations(system, overlap)
         if not isinstance(value, str)
@@ -196,14 +196,10 @@ def _factors(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
             for lang in system.languages:
                 factors = (overlap.percent.get((unit, lang, k)) for unit in lexical.UNITS)
                 row = (gains.get(lang), *factors, languages.shared_features(lang))
-                rows.append((_name(system), system.data, system.task, lang, k, *row))
+                rows.append((system.label, system.data, system.task, lang, k, *row))
     head = ('system', 'data', 'task', 'language', 'shots', 'gain')
     overlap = (f'{unit}_overlap' for unit in lexical.UNITS)
     return render.comma_separated((*head, *overlap, 'features'), rows)
-
-
-def _name(system: System) -> str:
-    return system.name or system.sweeps[0].workdir.resolve().name
 
 
 def _refuse_foreign(folder: pathlib.Path) -> None:

@@ -87,7 +87,7 @@ def runs(picks: list[Pick]) -> list[System]:
     """Makes rows of the runs; those with the same config and another seed together."""
     groups = _seeds(picks)
     systems = []
-    for name, members in zip(_told_apart([m[0] for m in groups]), groups, strict=True):
+    for name, members in zip(_distinct_names([m[0] for m in groups]), groups, strict=True):
         name += f' ({len(members)} seeds)' if len(members) > 1 else ''
         scores = tuple(_scores(pick.results) for pick in members)
         systems.append(System(name, 'run', scores, tuple(members), examples=_examples(members)))
@@ -109,7 +109,7 @@ def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
     systems, notes = [], []
     for name in sorted(by_setting, key=lambda n: order.index(n) if n in order else len(order)):
         columns = _share_columns(_seeds(by_setting[name]))
-        folders = _told_apart([column[0][0] for column in columns])
+        folders = _distinct_names([column[0][0] for column in columns])
         for folder, column in zip(folders, columns, strict=True):
             label = clean(f'{name} ({folder})' if len(columns) > 1 else name)
             scores = tuple(
@@ -279,8 +279,8 @@ def _differing(column: list[list[Pick]]) -> str:
     return ', '.join(keys[:4]) + (f' and {len(keys) - 4} more keys' if len(keys) > 4 else '')
 
 
-def _told_apart(picks: list[Pick]) -> list[str]:
-    """The names of the runs' folders; of equal ones the folder above, too."""
+def _distinct_names(picks: list[Pick]) -> list[str]:
+    """Names runs by their folders; those of equal names with the folder above, too."""
     names = [_folder(pick) for pick in picks]
     return [
         clean(f'{pick.run.workdir.resolve().parent.name}/{name}') if names.count(name) > 1 else name

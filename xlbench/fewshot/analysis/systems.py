@@ -46,6 +46,11 @@ class System:
         return f'{topics.title(self.task)} ({self.task}{self.name and ", " + self.name})'
 
     @property
+    def label(self) -> str:
+        """The name, or that of its first workdir."""
+        return self.name or folder(self.sweeps[0])
+
+    @property
     def metric(self) -> str:
         """The name of the score."""
         return topics.main_score(self.task)

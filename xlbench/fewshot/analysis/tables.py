@@ -19,7 +19,7 @@ from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.fewshot.analysis import factors, paper, parts, source_training
 from xlbench.fewshot.analysis.factors import Overlaps
 from xlbench.fewshot.analysis.groups import Group
-from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, folder, gains, pair
+from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, gains, pair
 from xlbench.fewshot.results import ZERO_SHOT
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
@@ -274,7 +274,6 @@ def comma_separated(systems: Iterable[System]) -> str:
     """Writes every group of every system as one line: tidy, for other tools."""
     rows = []
     for system in systems:
-        name = system.name or folder(system.sweeps[0])
         for group, stats in sorted(system.groups.items()):
             printed = system.paper(group) or ('', '')
             numbers = (stats.mean, '', '', '', '') if stats.rows else ('',) * 5
@@ -283,13 +282,13 @@ def comma_separated(systems: Iterable[System]) -> str:
                 numbers = (stats.mean, *spread, min(stats.scores), max(stats.scores))
             counts = (len(stats.scores), len(stats.empty)) if group.shots else ('', '')
             rows.append((
-                name, system.data, system.task, *group, stats.learning_rate, stats.seed,
+                system.label, system.data, system.task, *group, stats.learning_rate, stats.seed,
                 system.metric, *counts, *numbers, *printed,
             ))  # fmt: skip
         if not isinstance(system.english, str):
             group = Group(FEWSHOT.pivot, 0, ZERO_SHOT)
             rows.append((
-                name, system.data, system.task, *group, None, None, system.metric, '', '',
+                system.label, system.data, system.task, *group, None, None, system.metric, '', '',
                 system.english[0], '', '', '', '', *(system.paper(group) or ('', '')),
             ))  # fmt: skip
     return render.comma_separated(_CSV_FIELDS, rows)
