@@ -147,6 +147,20 @@ def test_lists_and_tuples_are_one_thing(tmp_path):
     assert config.to_dict() == {'a': (), 'b': {'c': (), 'd': (1,)}}
 
 
+def test_a_block_that_stands_in_two_places_is_set_in_one(tmp_path):
+    path = tmp_path / 'mine.py'
+    path.write_text(
+        'from ml_collections import ConfigDict\n'
+        'def get_config():\n'
+        '    lengths = ConfigDict({"inputs": 8})\n'
+        '    shared = {"lengths": lengths}\n'
+        '    return {"lengths": lengths, "evals": {"dev": shared, "test": shared}}\n'
+    )
+    config, _ = parse(path, '--config.evals.test.lengths.inputs=4')
+    inputs = [block.lengths.inputs for block in (config, config.evals.dev, config.evals.test)]
+    assert inputs == [8, 8, 4]
+
+
 @pytest.mark.parametrize('value', ['nan', 'inf', '-1e999'])
 def test_numbers_that_no_setting_has(path, value):
     with pytest.raises(UserError, match=r'^config\.rate is .*; give a finite number$'):

@@ -138,12 +138,28 @@ def _load(argument: str) -> ConfigDict:
         )
     try:
         config = ConfigDict(config) if isinstance(config, dict) else config
+        _part(config, set())
         for key, value in leaves(config):
             if isinstance(value, list):
                 _set(config, key, _tuples(value))
         return config
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f'get_config of {path}: {_one_line(f"{error}")}') from error
+
+
+def _part(config: ConfigDict, seen: set[int]) -> None:
+    """Gives each place its own copy of a block that a file has put into several.
+
+    Otherwise an override of one of them, such as the lengths of an evaluation, would change all.
+    """
+    for key, value in config.items():
+        if isinstance(value, ConfigDict):
+            if id(value) in seen:
+                value = value.copy_and_resolve_references()
+                with config.unlocked():
+                    config[key] = value
+            seen.add(id(value))
+            _part(value, seen)
 
 
 def _bug(path: str, error: Exception) -> UserError:
