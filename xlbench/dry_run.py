@@ -6,14 +6,15 @@
 import os
 import pathlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
 
 import jax
+from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, metrics, models, names, runs
 from xlbench.data import batches, prepared, tokenizers
 from xlbench.errors import UserError
+from xlbench.files import Setting
 from xlbench.huggingface import hub
 from xlbench.parallel import partitioning
 from xlbench.plan import programs
@@ -68,7 +69,7 @@ def settings(config: ConfigDict) -> Iterator[str]:
 
 
 def data_lines(
-    block: Mapping[str, Any], pairs: Sequence[tuple[str, str]]
+    block: Mapping[str, Setting], pairs: Sequence[tuple[str, str]]
 ) -> Generator[str, None, Data]:
     """Tasks with their counts, and what would be prepared; gives back what is prepared.
 
@@ -100,7 +101,7 @@ def data_lines(
     return data
 
 
-def _stages(config: ConfigDict, data: Data, mesh: Any) -> Iterator[str]:
+def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     """Steps, and the shapes of batches, which the data's lengths decide where it is there."""
     objective = objectives.build(**config.objective)
     share, shares = partitioning.row_share(mesh)
@@ -125,7 +126,7 @@ def _stages(config: ConfigDict, data: Data, mesh: Any) -> Iterator[str]:
             yield from messages.data_table(name, stage, feed, ())
 
 
-def size_lines(config: ConfigDict, data: Data, mesh: Any) -> Iterator[str]:
+def size_lines(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     """Parameters, and what they and the optimizer take of a device's memory."""
     size, source = _vocabulary_size(config, data)
     labels = runs.labels_of(data) if data else []

@@ -32,7 +32,6 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from xlbench import commands
 
@@ -47,6 +46,7 @@ from xlbench.config import RUN_KEYS, data_root, read_run
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
+from xlbench.files import Setting
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
@@ -157,8 +157,8 @@ def _own_number(config: ConfigDict, block: ConfigDict, split: str) -> int:
 
 
 def _decoding(
-    config: ConfigDict, block: ConfigDict, given: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+    config: ConfigDict, block: ConfigDict, given: Mapping[str, Setting]
+) -> tuple[dict[str, Setting], list[str]]:
     """What decodes in a block of evals, and its differences as words of a folder's name."""
     if not objectives.build(**config.objective).writes_text:
         if given:

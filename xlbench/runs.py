@@ -3,7 +3,6 @@
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -15,6 +14,7 @@ from xlbench.benchmarks import languages
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.errors import UserError
+from xlbench.files import Json, Setting
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
@@ -81,7 +81,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
     )  # fmt: skip
 
 
-def evaluated(block: Mapping[str, Any], data: Data) -> list[Prepared]:
+def evaluated(block: Mapping[str, Setting], data: Data) -> list[Prepared]:
     """What an evaluation scores: its tasks, and those of its mixtures, each once."""
     pairs = [(name, block['split']) for name in block['tasks']]
     tasks = (task for pair in pairs if pair in data for task in data[pair][0])
@@ -133,7 +133,7 @@ def labels_of(data: Data) -> list[str]:
 
 
 def build_model(
-    block: Mapping[str, Any], vocabulary_size: int, labels: Sequence[str] = ()
+    block: Mapping[str, Setting], vocabulary_size: int, labels: Sequence[str] = ()
 ) -> nn.Module:
     """The model of a config.
 
@@ -209,7 +209,7 @@ def response_set_path(workdir: str | os.PathLike, task: str, split: str) -> path
     return pathlib.Path(workdir) / 'response_sets' / f'{task}-{split}.jsonl'
 
 
-def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Any]:
+def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Json]:
     """What config.json says beside the config: where the numbers of this run come from."""
     splits = {f'{t.name}/{t.split}': t for tasks, _ in experiment.data.values() for t in tasks}
     trained = {

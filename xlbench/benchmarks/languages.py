@@ -14,10 +14,10 @@ language without the task file.
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from xlbench import errors
 from xlbench.benchmarks import task_files
+from xlbench.files import Json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,7 +296,7 @@ def registered(codes: Iterable[str | None]) -> list[dict[str, str]]:
     return [{key: getattr(LANGUAGES[code], key) for key in _KEPT} for code in added]
 
 
-def restore(kept: Any) -> None:
+def restore(kept: Json) -> None:
     """Adds what `registered` gave; what this process has registered itself counts before it.
 
     The value is read from a file: UserError for one that is no such list.

@@ -7,15 +7,15 @@ says whether the task labels texts or words.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from xlbench.benchmarks import languages as languages_lib
 from xlbench.benchmarks.fewshot import FEWSHOT
+from xlbench.files import Setting
 
 _LABELS_WORDS: dict[str, bool] = {}  # Of the tasks that were added.
 
 
-def add(config: Mapping[str, Any]) -> None:
+def add(config: Mapping[str, Setting]) -> None:
     """Makes the task of a sweep's config known, where it is none of the benchmark's."""
     task, source = config.get('task'), config.get('source')
     objective = source.get('objective') if hasattr(source, 'get') else None

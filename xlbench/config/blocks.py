@@ -7,7 +7,7 @@ takes them: the config class of a family, and the class `Options` of an objectiv
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from ml_collections import ConfigDict
 
@@ -15,6 +15,7 @@ from xlbench import errors
 from xlbench.config.ranges import Block, check_arguments as check_ranges
 from xlbench.config.signatures import Signature
 from xlbench.errors import UserError
+from xlbench.files import Json, Setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -220,12 +221,12 @@ def defaults() -> ConfigDict:
     return c
 
 
-def to_dict(config: ConfigDict) -> dict[str, Any]:
+def to_dict(config: ConfigDict) -> dict[str, Json]:
     """Plain dicts, lists and scalars."""
     return json.loads(json.dumps(config.to_dict()))
 
 
-def check_arguments(signature: Signature, block: Mapping[str, Any], name: str) -> None:
+def check_arguments(signature: Signature, block: Mapping[str, Setting], name: str) -> None:
     """Raises UserError for a key or value that `signature` does not take, or a key it needs."""
     for key in block:
         if key not in signature.types and not signature.open_ended:
@@ -236,7 +237,7 @@ def check_arguments(signature: Signature, block: Mapping[str, Any], name: str) -
     check_ranges(signature, block, name)
 
 
-def check_keys(block: Mapping[str, Any], allowed: Sequence[str], name: str) -> None:
+def check_keys(block: Mapping[str, Setting], allowed: Sequence[str], name: str) -> None:
     """Raises UserError for a key that is not allowed, or one of `allowed` that is missing."""
     for key in block:
         if key not in allowed:

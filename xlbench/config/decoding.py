@@ -4,11 +4,12 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Sequence
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 from xlbench import errors
 from xlbench.config import ranges
 from xlbench.errors import UserError
+from xlbench.files import Setting
 
 METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
 
@@ -123,7 +124,7 @@ class Options:
 _FIELDS = {field.name: field.type for field in dataclasses.fields(Options)}
 
 
-def check_value(name: str, value: Any) -> None:
+def check_value(name: str, value: Setting) -> None:
     """Raises UserError for a value of an option that is wrong whatever the other options are."""
     kind = _FIELDS.get(name)
     if name == 'early_stopping':

@@ -4,11 +4,11 @@ import argparse
 import dataclasses
 import inspect
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from xlbench import errors
 from xlbench.config.decoding import Options, check_value
+from xlbench.files import Setting
 
 # What every method reads.
 _SHARED = (
@@ -30,7 +30,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def given(args: argparse.Namespace) -> dict[str, Any]:
+def given(args: argparse.Namespace) -> dict[str, Setting]:
     """The fields of `Options` that the command line names."""
     return {f.name: getattr(args, f.name) for f in dataclasses.fields(Options) if f.name in args}
 
@@ -41,7 +41,7 @@ def check(args: argparse.Namespace) -> None:
         check_value(name, value)
 
 
-def changed(options: Options, changes: Mapping[str, Any]) -> Options:
+def changed(options: Options, changes: Mapping[str, Setting]) -> Options:
     """`options` with some fields changed; the method follows from them where it is not named.
 
     Example: Options(max_length=64), {'num_beams': 4} -> Options('beam', max_length=64, num_beams=4)
@@ -59,7 +59,7 @@ def changed(options: Options, changes: Mapping[str, Any]) -> Options:
     return Options(**{name: getattr(options, name) for name in _SHARED} | changes)
 
 
-def _method(options: Options, changes: Mapping[str, Any]) -> str:
+def _method(options: Options, changes: Mapping[str, Setting]) -> str:
     """What the changed fields are for."""
     if changes.get('num_groups', 1) > 1:
         return 'diverse_beam'
@@ -79,7 +79,7 @@ def _descriptions() -> dict[str, str]:
     return {name: ' '.join(text.split()) for name, _, text in pairs}
 
 
-def _parser_of(field: dataclasses.Field) -> Any:
+def _parser_of(field: dataclasses.Field) -> Callable[[str], Setting]:
     """Text -> value of a field, of its default's type."""
     special = {'early_stopping': _early_stopping, 'banned': _ids}
     if field.name in special:

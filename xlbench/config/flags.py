@@ -13,7 +13,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from absl import flags
 from ml_collections import ConfigDict, config_dict, config_flags
@@ -22,6 +22,7 @@ from xlbench import configs, errors
 from xlbench.config import ranges
 from xlbench.config.blocks import to_dict
 from xlbench.errors import UserError
+from xlbench.files import Setting
 
 
 class Command(NamedTuple):
@@ -172,12 +173,12 @@ def _bug(path: str, error: Exception) -> UserError:
     return UserError(f'{path}{f":{line}" if line else ""}: {type(error).__name__}: {message}')
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: Setting) -> Setting:
     """Lists as tuples, as deep as they go."""
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
-def leaves(config: ConfigDict, prefix: str = '') -> Iterator[tuple[str, Any]]:
+def leaves(config: ConfigDict, prefix: str = '') -> Iterator[tuple[str, Setting]]:
     """(key with dots, value) of all that is no block."""
     for key, value in config.items():
         if isinstance(value, ConfigDict):
@@ -186,7 +187,7 @@ def leaves(config: ConfigDict, prefix: str = '') -> Iterator[tuple[str, Any]]:
             yield f'{prefix}{key}', value
 
 
-def _set(config: ConfigDict, key: str, value: Any) -> None:
+def _set(config: ConfigDict, key: str, value: Setting) -> None:
     *blocks, last = key.split('.')
     block = functools.reduce(operator.getitem, blocks, config)
     with config.unlocked(), block.unlocked():
@@ -308,7 +309,9 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 
-def variant(text: str, sizes: Sequence[str], **defaults: Any) -> dict[str, Any]:
+def variant(
+    text: str, sizes: Sequence[str], **defaults: str | None
+) -> dict[str, str | None]:
     """What follows the colon of `--config=FILE:...`, as a dict.
 
     Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->

@@ -5,12 +5,13 @@ import pathlib
 import subprocess
 import sys
 from importlib import metadata
-from typing import Any
+
+from xlbench.files import Json
 
 VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
 
 
-def facts() -> dict[str, Any]:
+def facts() -> dict[str, Json]:
     """Where a result comes from, as far as this process can tell: versions, commit, command."""
     versions = {'python': sys.version.split()[0]}
     for package in VERSIONED:

@@ -18,12 +18,13 @@ import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from xlbench import errors
 from xlbench.config import signatures
 from xlbench.config.signatures import Signature
 from xlbench.errors import UserError
+from xlbench.files import Setting
 
 _NUMBER = r'-?\d+(?:\.\d+)?(?:\*\*\d+)?'
 _WORDS = re.compile(
@@ -87,13 +88,13 @@ class Block:
         check_own(type(self), vars(self), self.where)
 
 
-def check_own(owner: type, values: Mapping[str, Any], name: str = '') -> None:
+def check_own(owner: type, values: Mapping[str, Setting], name: str = '') -> None:
     """Checks the fields of a dataclass of this package, as `check_arguments` does."""
     if owner.__module__.startswith('xlbench.'):
         check_arguments(signatures.of_class(owner), values, name)
 
 
-def check_arguments(signature: Signature, values: Mapping[str, Any], name: str) -> None:
+def check_arguments(signature: Signature, values: Mapping[str, Setting], name: str) -> None:
     """Raises UserError for a value that its argument does not take.
 
     Args:
@@ -106,7 +107,7 @@ def check_arguments(signature: Signature, values: Mapping[str, Any], name: str) 
             check(signature.types[key], value, f'{name}.{key}' if name else key)
 
 
-def check(annotation: str, value: Any, where: str) -> None:
+def check(annotation: str, value: Setting, where: str) -> None:
     """Raises UserError unless an annotation allows the value.
 
     Args:
@@ -123,7 +124,7 @@ def _parsed(annotation: str) -> ast.expr:
     return ast.parse(annotation, mode='eval').body
 
 
-def _check(node: ast.expr, value: Any, where: str) -> None:
+def _check(node: ast.expr, value: Setting, where: str) -> None:
     if isinstance(node, ast.BinOp):
         _check_any(_alternatives(node), value, where)
     elif isinstance(node, ast.Name) and node.id in _PLAIN:
@@ -136,7 +137,7 @@ def _check(node: ast.expr, value: Any, where: str) -> None:
         _check_parts(node.value.id, node.slice, value, where)
 
 
-def _check_parts(kind: str, inner: ast.expr, value: Any, where: str) -> None:
+def _check_parts(kind: str, inner: ast.expr, value: Setting, where: str) -> None:
     """What has square brackets: a range, or what a collection holds."""
     if kind == 'Annotated':
         base, words = inner.elts
@@ -160,7 +161,7 @@ def _check_parts(kind: str, inner: ast.expr, value: Any, where: str) -> None:
             _check(inner.elts[1], one, f'{where}.{key}')
 
 
-def _check_any(nodes: Sequence[ast.expr], value: Any, where: str) -> None:
+def _check_any(nodes: Sequence[ast.expr], value: Setting, where: str) -> None:
     others = [node for node in nodes if not (isinstance(node, ast.Constant) and node.value is None)]
     if value is None and len(others) < len(nodes):
         return
@@ -181,5 +182,5 @@ def _alternatives(node: ast.expr) -> list[ast.expr]:
     return [node]
 
 
-def _wrong(value: Any, where: str, words: str) -> UserError:
+def _wrong(value: Setting, where: str, words: str) -> UserError:
     return UserError(f'{where} is {errors.shortened(value, 100)}; it must be {words}')

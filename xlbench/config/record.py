@@ -11,24 +11,27 @@ from ml_collections import ConfigDict
 from xlbench import files, foreign
 from xlbench.benchmarks import languages
 from xlbench.errors import UserError, shortened
+from xlbench.files import Json
 
 # What those need who open a run to use its model.
 RUN_KEYS = ('data', 'model', 'objective', 'lora', 'stages', 'evals')
 
+# JSON whose inside msgspec does not check.
+_Object = dict[str, Any]
 _Size = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
 
 
-def read_about(workdir: str) -> dict[str, Any]:
+def read_about(workdir: str) -> dict[str, Json]:
     """All that config.json says about a run: its config, versions, data, labels, ..."""
     path = foreign.file(workdir, 'config.json')
     if not path:
         raise UserError(f'{workdir} has no config.json, so it is no workdir of xlbench.train')
-    about = files.read_json(path, dict[str, Any])
+    about = files.read_json(path, _Object)
     languages.restore(about.get('languages'))
     return about
 
 
-def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Any]:
+def read_run(workdir: str, needed: Sequence[str] = ()) -> dict[str, Json]:
     """`read_about` of one run, or of xlbench.convert, whose parts have the types that they need.
 
     Args:
@@ -67,7 +70,7 @@ class RunEval(msgspec.Struct):
     batch_size: _Size | msgspec.UnsetType = msgspec.UNSET
     lengths: _Lengths | msgspec.UnsetType = msgspec.UNSET
     num_examples: Annotated[int, msgspec.Meta(ge=0)] = 0
-    decoding: dict[str, Any] | None = None
+    decoding: _Object | None = None
     responses: str = ''
 
 
@@ -98,7 +101,7 @@ class _Config(msgspec.Struct):
     model: _Model | msgspec.UnsetType = msgspec.UNSET
     objective: _Objective | msgspec.UnsetType = msgspec.UNSET
     lora: _Lora | msgspec.UnsetType = msgspec.UNSET
-    stages: dict[str, dict[str, Any]] = {}
+    stages: dict[str, _Object] = {}
     evals: dict[str, RunEval] = {}
     batches: _Batches | msgspec.UnsetType = msgspec.UNSET
 
@@ -128,7 +131,7 @@ class _About(msgspec.Struct):
 class Begun(msgspec.Struct):
     """What is read of a config.json, a sweep's too, to compare it with the config of now."""
 
-    config: dict[str, Any]
+    config: _Object
     scored: Any = None  # Of xlbench.score alone.
 
 
@@ -140,7 +143,7 @@ def read_config(workdir: str) -> ConfigDict:
 def refuse_sweep(workdir: str) -> None:
     """Raises UserError for a workdir of xlbench.fewshot where one of a single run is meant."""
     path = foreign.file(workdir, 'config.json')
-    config = files.read_json(path, dict[str, Any]).get('config') if path else None
+    config = files.read_json(path, _Object).get('config') if path else None
     if isinstance(config, dict) and 'adapt' in config and 'stages' not in config:
         source = config.get('source_workdir') or os.path.join(workdir, 'source')
         raise UserError(

@@ -9,9 +9,9 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 import xlbench
+from xlbench.files import Setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,10 +78,10 @@ def catalog(package: str, ending: str = '') -> dict[str, str]:
 
 
 @functools.cache
-def attributes(module: str, name: str) -> dict[str, Any]:
+def attributes(module: str, name: str) -> dict[str, Setting]:
     """What a class says of itself in literals, `family: ClassVar[str] = 'bert'`; its bases' too."""
     module, node = _definition(module, name)
-    values: dict[str, Any] = {}
+    values: dict[str, Setting] = {}
     for base in node.bases:
         place = _place(module, _class_of(base))
         if place[0].startswith('xlbench.'):

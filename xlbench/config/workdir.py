@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -12,6 +11,7 @@ from xlbench import files, foreign
 from xlbench.config.blocks import to_dict
 from xlbench.config.record import Begun, read_about
 from xlbench.errors import UserError, shortened
+from xlbench.files import Json
 
 # What may differ when a run goes on: the devices it then has, and where its data lies; the data
 # itself has to be the same (see claim_workdir), so that its numbers stay what they are.
@@ -70,7 +70,7 @@ def _is_elastic(line: str) -> bool:
     return any(key == allowed or key.startswith(f'{allowed}.') for allowed in ELASTIC)
 
 
-def data_root(about: Mapping[str, Any], given: str = '') -> str:
+def data_root(about: Mapping[str, Json], given: str = '') -> str:
     """The data root of a run, wherever its workdir and this process are.
 
     A relative root starts in the folder where the run was begun; where it is not there any more,
@@ -95,7 +95,7 @@ def data_root(about: Mapping[str, Any], given: str = '') -> str:
     return root
 
 
-def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) -> None:
+def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
     """Makes the workdir this config's own: writes config.json, unless it did so before.
 
     Whoever calls this holds the workdir's lock.
@@ -136,7 +136,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Any]) ->
     files.write(path, text + '\n')
 
 
-def _difference(before: Any, now: Any, name: str = '') -> list[str]:
+def _difference(before: Json, now: Json, name: str = '') -> list[str]:
     """['optimizer.learning_rate was 0.1, now 0.2', ...]"""
     if isinstance(before, dict) and isinstance(now, dict):
         keys = [*before, *(key for key in now if key not in before)]
