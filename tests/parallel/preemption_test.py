@@ -333,6 +333,17 @@ def test_two_processes_of_which_one_is_told(tiny_root, tmp_path):
     assert [len(lines) for lines in said] == [1, 1]
     assert all(f': saved step {step};' in line for lines in said for line in lines)
     assert [row[0] for row in tiny.rows(tmp_path / 'run')] == list(range(1, step + 1))
+    # Ctrl-C reaches the others in the same way.
+    with children.start(flags, processes=2) as run:
+        run.wait_for(0, f'resumed at step {step}, in stage stage1')
+        run.kill(0, signal.SIGINT)
+        assert run.wait() == [75, 75], run.output(0)
+        last = [run.output(i).splitlines()[-1] for i in (0, 1)]
+    step = checkpoints.steps(tmp_path / 'run')[-1]
+    assert [line.partition(': saved')[0] for line in last] == [
+        'error: told to end (Ctrl-C)',
+        'error: told to end (a signal to one of the processes)',
+    ]
     with children.start(flags, processes=2) as run:
         run.wait_for(0, f'resumed at step {step}, in stage stage1')
         assert run.wait() == [0, 0], run.output(0)
