@@ -5,6 +5,7 @@ import pathlib
 
 import flax.linen as nn
 import jax
+import named_weights
 import numpy as np
 import pytest
 import tiny_labels
@@ -14,7 +15,7 @@ from xlbench import config as config_lib, models
 from xlbench.errors import UserError
 from xlbench.fewshot import attention as command, results
 from xlbench.fewshot.analysis import attention
-from xlbench.huggingface import bert as bert_names, mapping
+from xlbench.huggingface import bert as bert_names
 from xlbench.models import bert
 from xlbench.training import checkpoints
 
@@ -70,7 +71,7 @@ def encoder():
         for name, value in GOLDEN.items()
         if name.startswith('weights/')
     }
-    return model, mapping.to_params(bert_names.names('bert', model.config), weights)
+    return model, named_weights.to_params(bert_names.names('bert', model.config), weights)
 
 
 @pytest.mark.parametrize('remat', ['none', 'dots'])

@@ -4,13 +4,14 @@ import pathlib
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import named_weights
 import numpy as np
 import pytest
 from flax import traverse_util
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 from xlbench import decoding, errors, models
-from xlbench.huggingface import bart as bart_names, mapping
+from xlbench.huggingface import bart as bart_names
 from xlbench.models import bart, positions
 from xlbench.parallel import partitioning
 from xlbench.training import losses
@@ -45,7 +46,7 @@ class Golden:
         self.model = tiny(family)
         self.run = jax.jit(self.model.apply, static_argnames=('method', 'max_length', 'beams'))
         self.names = bart_names.names(family, self.model.config)
-        self.params = mapping.to_params(self.names, self.weights)
+        self.params = named_weights.to_params(self.names, self.weights)
         self.variables = {'params': self.params}
         self.inputs, self.decoder_inputs = self.values['inputs'], self.values['decoder_inputs']
         self.targets = self.values['targets']
@@ -95,7 +96,7 @@ def test_loss_and_gradients_equal_transformers(golden):
     loss, gradients = golden.loss_and_gradients(golden.model)
     np.testing.assert_allclose(loss, golden.values['loss'], rtol=1e-5)
     # The same mapping names the gradients.
-    gradients = mapping.from_params(golden.names, jax.tree.map(np.array, gradients))
+    gradients = named_weights.from_params(golden.names, jax.tree.map(np.array, gradients))
     assert len(golden.gradients) >= 11
     if golden.start == golden.pad:
         # The row that decoding starts with: PyTorch lets no gradient through the lookup of padding.
@@ -252,7 +253,7 @@ def test_dropout_draws_with_the_key_and_only_in_training(rate, shared):
 
 
 def test_huggingface_names_survive_the_round_trip(golden):
-    back = mapping.from_params(golden.names, golden.params)
+    back = named_weights.from_params(golden.names, golden.params)
     assert back.keys() == golden.weights.keys()
     for name, value in back.items():
         np.testing.assert_array_equal(value, golden.weights[name])

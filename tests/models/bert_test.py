@@ -6,13 +6,14 @@ import pathlib
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import named_weights
 import numpy as np
 import pytest
 import safetensors.numpy
 from flax import traverse_util
 
 from xlbench import errors, models
-from xlbench.huggingface import bert as bert_names, checkpoint, mapping
+from xlbench.huggingface import bert as bert_names, checkpoint
 from xlbench.models import bert
 from xlbench.parallel import partitioning
 
@@ -38,7 +39,7 @@ def flat(tree):
 
 def assert_gradients_equal(names, gradients, expected):
     """`expected`: by the names of transformers, which the same mapping gives to ours."""
-    gradients = mapping.from_params(names, gradients)
+    gradients = named_weights.from_params(names, gradients)
     for name, value in expected.items():
         np.testing.assert_allclose(gradients[name], value, atol=1e-4, rtol=1e-4, err_msg=name)
 
@@ -67,7 +68,7 @@ class Golden:
         model = tiny(self.name, HEADS[head], num_labels=3, has_pooler=pooled)
         weights = {prefix + key: value for key, value in self.weights.items()}
         names = bert_names.names(HEADS[head], model.config)
-        return model, names, mapping.to_params(names, weights | self.part(f'{head}/'))
+        return model, names, named_weights.to_params(names, weights | self.part(f'{head}/'))
 
     def head_loss(self, model, head, params):
         """Mean cross-entropy, and the logits."""
@@ -89,7 +90,7 @@ def golden(name):
 @pytest.mark.parametrize('name', ENCODERS)
 def test_states_and_pooled_output_equal_transformers(name):
     g, model = golden(name), tiny(name)
-    params = mapping.to_params(bert_names.names('bert', model.config), g.weights)
+    params = named_weights.to_params(bert_names.names('bert', model.config), g.weights)
     states = jax.jit(model.apply)({'params': params}, g.inputs, g.segments, None, g.stored['types'])
     real = g.segments[:, ::3, None]
     np.testing.assert_allclose(states[:, ::3] * real, g.stored['states'] * real, atol=1e-4, rtol=0)
@@ -177,7 +178,7 @@ def test_bfloat16_is_near_float32(types):
 
 def test_packing_changes_no_state():
     g, model = golden('xlm_roberta'), tiny('xlm_roberta')
-    params = mapping.to_params(bert_names.names('bert', model.config), g.weights)
+    params = named_weights.to_params(bert_names.names('bert', model.config), g.weights)
     lengths = g.segments.sum(1)
     rows = [row[:length] for row, length in zip(g.inputs, lengths, strict=True)]
     join = lambda parts: np.pad(np.concatenate(parts), (0, 5))[None]  # noqa: E731
@@ -289,7 +290,7 @@ def test_a_dual_encoder_is_written_as_encoders():
     assert bert_names.folders(model.config) == {'left': 'left', 'right': 'right'}
     names = bert_names.names('bert', model.config)
     for part in bert_names.folders(model.config):
-        back = mapping.to_params(names, mapping.from_params(names, params[part]))
+        back = named_weights.to_params(names, named_weights.from_params(names, params[part]))
         jax.tree.map(np.testing.assert_array_equal, back, params[part])
     fields = bert_names.from_config(bert_names.to_config('bert', model.config, IDS))
     assert models.build(**fields).config == tiny('bert').config
@@ -305,11 +306,11 @@ def test_a_dual_encoder_is_written_as_encoders():
 def test_huggingface_names_survive_the_round_trip(name):
     g = golden(name)
     names = bert_names.names('bert', tiny(name).config)
-    back = mapping.from_params(names, mapping.to_params(names, g.weights))
+    back = named_weights.from_params(names, named_weights.to_params(names, g.weights))
     assert back.keys() == g.weights.keys()
     for head in HEADS:
         _, names, params = g.head(head)
-        back |= mapping.from_params(names, params)
+        back |= named_weights.from_params(names, params)
     base = 'roberta.' if g.pad else 'bert.'
     expected = g.weights | {base + key: value for key, value in g.weights.items()}
     for key, value in (expected | g.part('sequence/') | g.part('token/')).items():

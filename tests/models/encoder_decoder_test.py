@@ -4,12 +4,13 @@ import pathlib
 
 import jax
 import jax.numpy as jnp
+import named_weights
 import numpy as np
 import pytest
 
 from xlbench import errors, models
 from xlbench.decoding.greedy import one_by_one
-from xlbench.huggingface import bert as bert_names, mapping
+from xlbench.huggingface import bert as bert_names
 from xlbench.training import losses
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
@@ -47,7 +48,7 @@ class Golden:
         more, self.ids = PAIRS[name]
         self.model = models.build('encoder_decoder', 'sample', **FIELDS, **more)
         self.names = bert_names.names('encoder_decoder', self.model.config)
-        self.params = mapping.to_params(self.names, self.weights)
+        self.params = named_weights.to_params(self.names, self.weights)
         self.inputs, self.targets = self.values['inputs'], self.values['targets']
         self.segments = (self.inputs != self.ids['pad_id']).astype(np.int32)
         self.weight = (self.targets != self.ids['pad_id']).astype(np.int32)
@@ -105,7 +106,7 @@ def test_logits_equal_transformers(golden):
 def test_loss_and_gradients_equal_transformers(golden):
     loss, gradients = golden.loss_and_gradients
     np.testing.assert_allclose(loss, golden.values['loss'], rtol=1e-5)
-    gradients = mapping.from_params(golden.names, gradients)  # The same mapping names them.
+    gradients = named_weights.from_params(golden.names, gradients)  # The same mapping names them.
     assert len(golden.gradients) >= 15
     for name, expected in golden.gradients.items():
         np.testing.assert_allclose(gradients[name], expected, atol=1e-4, rtol=1e-4, err_msg=name)
@@ -132,7 +133,7 @@ def test_bfloat16_is_near_float32(types):
 
 
 def test_huggingface_names_survive_the_round_trip(golden):
-    back = mapping.from_params(golden.names, golden.params)
+    back = named_weights.from_params(golden.names, golden.params)
     assert back.keys() == golden.weights.keys()
     for name, value in back.items():
         np.testing.assert_array_equal(value, golden.weights[name])
@@ -226,8 +227,8 @@ def test_halves_and_head_are_initialised_from_a_masked_language_model(name):
     golden = cached_golden(name)
     tensors = {bert_names.rename(k.removeprefix('decoder.')): v for k, v in golden.weights.items()}
     names = bert_names.names('bert', dataclasses.replace(golden.model.config, has_pooler=False))
-    encoder = mapping.to_params(names, tensors)
-    head = mapping.to_params(bert_names.lm_head_names(golden.model.config), tensors)
+    encoder = named_weights.to_params(names, tensors)
+    head = named_weights.to_params(bert_names.lm_head_names(golden.model.config), tensors)
     jax.tree.map(np.testing.assert_array_equal, head, {'lm_head': golden.params['lm_head']})
     layers = {key: dict(value) for key, value in golden.params['decoder'].items()}
     fresh = [layers[f'layers_{i}'].pop('cross_attention') for i in range(2)]

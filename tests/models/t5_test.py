@@ -4,13 +4,14 @@ import pathlib
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import named_weights
 import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec as P
 
 from xlbench import errors, models
 from xlbench.decoding.greedy import one_by_one
-from xlbench.huggingface import mapping, t5 as t5_names
+from xlbench.huggingface import t5 as t5_names
 from xlbench.models import t5
 from xlbench.training import losses
 
@@ -49,7 +50,7 @@ class Golden:
         self.weights = {k[8:]: v for k, v in stored.items() if k.startswith('weights/')}
         self.model = tiny(family, dropout_rate=0.0)
         self.names = t5_names.names(family, self.model.config)
-        self.params = mapping.to_params(self.names, self.weights)
+        self.params = named_weights.to_params(self.names, self.weights)
         self.inputs, self.targets = self.values['inputs'], self.values['targets']
         self.segments = (self.inputs > 0).astype(np.int32)
 
@@ -90,7 +91,7 @@ def test_loss_and_gradients_equal_transformers(golden):
     loss, gradients = jax.jit(jax.value_and_grad(golden.loss))(golden.params)
     np.testing.assert_allclose(loss, golden.values['loss'], rtol=1e-5)
     # The same mapping names the gradients.
-    gradients = mapping.from_params(golden.names, gradients)
+    gradients = named_weights.from_params(golden.names, gradients)
     assert len(golden.gradients) >= 9
     for name, expected in golden.gradients.items():
         np.testing.assert_allclose(gradients[name], expected, atol=2e-5, err_msg=name)
@@ -123,7 +124,7 @@ def test_bfloat16_is_near_float32(types, near):
 
 
 def test_huggingface_names_survive_the_round_trip(golden):
-    back = mapping.from_params(golden.names, golden.params)
+    back = named_weights.from_params(golden.names, golden.params)
     assert back.keys() == golden.weights.keys()
     for name, value in back.items():
         np.testing.assert_array_equal(value, golden.weights[name])

@@ -10,10 +10,11 @@ import pathlib
 
 import jax
 import jax.numpy as jnp
+import named_weights
 import numpy as np
 
 from xlbench import decoding, models
-from xlbench.huggingface import bart, bert, mapping, t5
+from xlbench.huggingface import bart, bert, t5
 
 GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
 MAX_LENGTH = 20
@@ -53,7 +54,7 @@ class Golden:
         weights = {
             k[8:]: v.astype(np.float32) for k, v in stored.items() if k.startswith('weights/')
         }
-        self.params = mapping.to_params(names.names(family, self.model.config), weights)
+        self.params = named_weights.to_params(names.names(family, self.model.config), weights)
         self.cases, self.values = {}, {}
         for kind in ('', 'diverse_'):
             values = dict(np.load(GOLDENS / f'decoding_{kind}{name}.npz'))

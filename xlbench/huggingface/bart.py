@@ -7,11 +7,12 @@ ignored.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from xlbench.errors import UserError, shortened
-from xlbench.huggingface.mapping import Entry
+from xlbench.files import Json
+from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.bart import VARIANTS, BartConfig
+from xlbench.models.transformer import Fields
 
 MODEL_TYPES = ('bart', 'mbart', 'pegasus', 'marian')
 FAMILIES = MODEL_TYPES
@@ -123,7 +124,7 @@ _FIXED = {
 }
 
 
-def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def from_config(config: Mapping[str, Json]) -> Fields:
     """The content of a config.json -> arguments of models.build.
 
     Which norms a model has and how it counts positions follows from its model_type alone, as in
@@ -163,13 +164,13 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _expect(config: Mapping[str, Any], key: str, value: Any, why: str = '') -> None:
+def _expect(config: Mapping[str, Json], key: str, value: Json, why: str = '') -> None:
     if config.get(key, value) != value:
         given = shortened(config[key])
         raise UserError(f'config.json: {key} is {given}; supported: {value}{why}')
 
 
-def to_config(family: str, config: BartConfig, ids: Mapping[str, int | None]) -> dict[str, Any]:
+def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; the inverse of `from_config`.
 
     Raises:

@@ -6,12 +6,13 @@ and SentencePiece.
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from xlbench.errors import UserError, shortened
-from xlbench.huggingface.mapping import Entry
+from xlbench.files import Json
+from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoderConfig
+from xlbench.models.transformer import Fields
 
 MODEL_TYPES = ('bert', 'roberta', 'xlm-roberta', 'encoder-decoder')
 FAMILIES = ('bert', 'encoder_decoder', 'sequence_classifier', 'token_classifier')
@@ -186,7 +187,7 @@ _ENCODER = {'is_decoder': False, 'add_cross_attention': False}
 _DECODER = {'is_decoder': True, 'add_cross_attention': True, 'tie_word_embeddings': True}
 
 
-def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def from_config(config: Mapping[str, Json]) -> Fields:
     """The content of a config.json -> arguments of models.build.
 
     Whether an encoder has a pooler no config.json says; `has_pooler` is what the class of
@@ -216,7 +217,7 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     return {'family': family, **fields}
 
 
-def labels(config: Mapping[str, Any]) -> tuple[str, ...]:
+def labels(config: Mapping[str, Json]) -> tuple[str, ...]:
     """The labels of a head, in the order of their ids; () where config.json names none.
 
     Raises:
@@ -229,7 +230,7 @@ def labels(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(given[i] for i in ids)
 
 
-def _halves(config: Mapping[str, Any]) -> dict[str, Any]:
+def _halves(config: Mapping[str, Json]) -> Fields:
     """The fields that encoder and decoder of an encoder-decoder have in common."""
     for half in ('encoder', 'decoder'):
         model_type = config.get(half, {}).get('model_type')
@@ -252,8 +253,8 @@ def _halves(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encoder(
-    config: Mapping[str, Any], fixed: Mapping[str, Any], prefix: str = ''
-) -> dict[str, Any]:
+    config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str = ''
+) -> Fields:
     """The fields of one encoder; `fixed` holds what else must be as it says."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     for key in _SIZES.values():
@@ -284,7 +285,7 @@ def _encoder(
     }
 
 
-def to_config(family: str, config: BertConfig, ids: Mapping[str, Any]) -> dict[str, Any]:
+def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; the inverse of `from_config`.
 
     `ids` has special ids by name, if they are known, the names of a head's labels as 'labels', and

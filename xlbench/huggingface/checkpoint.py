@@ -9,7 +9,7 @@ import shutil
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TypeVar
 
 import flax.linen as nn
 import jax
@@ -17,15 +17,20 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from flax import traverse_util
+from jax.typing import ArrayLike
 
 from xlbench import errors, files, foreign, locks, models
 from xlbench.errors import UserError
+from xlbench.files import Json
 from xlbench.huggingface import bert, declared, hub, tensors
-from xlbench.huggingface.mapping import Entry
+from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
 from xlbench.models.generator import Generator
+from xlbench.models.transformer import Fields, TransformerConfig
+from xlbench.trees import Tree
 
+Value = TypeVar('Value')
 _MODULES = ('t5', 'bart', 'bert')  # Files beside this one, each with the names of some families.
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
@@ -75,7 +80,7 @@ class Checkpoint:
                 why = "is of xlbench.score, so the folder holds a system's scores and no model"
             raise UserError(f'{folder / hub.CONFIG} {why}')
         module = _module('MODEL_TYPES', self.config['model_type'])
-        self.model: dict[str, Any] = module.from_config(self.config)
+        self.model: Fields = module.from_config(self.config)
         self.family: str = self.model['family']
         self._ignored = module.IGNORED
         self._stored: dict[str, tensors.Stored] = {}
@@ -220,7 +225,7 @@ class Pair:
       fields: of the dual encoder's config, those for which an encoder's config.json has no place.
     """
 
-    def __init__(self, folder: pathlib.Path, fields: Mapping[str, Any] | None = None):
+    def __init__(self, folder: pathlib.Path, fields: Mapping[str, Json] | None = None):
         self.folder = folder
         fields = dict(fields or {'shared': False})
         places = {'left': folder} if fields.get('shared') else {s: folder / s for s in _SIDES}
@@ -232,7 +237,7 @@ class Pair:
         self.model = left.model | {'family': self.family} | fields
         self.shapes = self._joined(lambda side: side.shapes)
 
-    def _joined(self, values: Callable[[Checkpoint], Mapping[str, Any]]) -> dict[str, Any]:
+    def _joined(self, values: Callable[[Checkpoint], Mapping[str, Value]]) -> dict[str, Value]:
         return {
             f'{name}/{path}': value
             for name, side in self._sides.items()
@@ -261,7 +266,7 @@ class Pair:
         """An encoder ties nothing."""
 
 
-def open(spec: str, dual_encoder: Mapping[str, Any] | None = None) -> Checkpoint | Pair:
+def open(spec: str, dual_encoder: Mapping[str, Json] | None = None) -> Checkpoint | Pair:
     """The checkpoint in a folder or behind a hub name; see hub.py.
 
     Args:
@@ -273,7 +278,7 @@ def open(spec: str, dual_encoder: Mapping[str, Any] | None = None) -> Checkpoint
     return Pair(folder, dual_encoder) if pair or dual_encoder else Checkpoint(folder)
 
 
-def load_params(checkpoint: Checkpoint | Pair) -> dict[str, Any]:
+def load_params(checkpoint: Checkpoint | Pair) -> Tree[np.ndarray]:
     """All parameters, as a tree of float32 arrays.
 
     Raises:
@@ -284,12 +289,12 @@ def load_params(checkpoint: Checkpoint | Pair) -> dict[str, Any]:
     return traverse_util.unflatten_dict(flat, sep='/')
 
 
-def names(family: str, config: Any) -> dict[str, Entry]:
+def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
     """Our parameter -> its tensors, for a model of that family and config."""
     return _module('FAMILIES', family).names(family, config)
 
 
-def boxed_params(model: nn.Module) -> dict[str, Any]:
+def boxed_params(model: nn.Module) -> dict[str, nn.LogicallyPartitioned]:
     """{name of a parameter: a box with its shape in `.value` and its logical axes in `.names`}."""
     tokens = jnp.zeros((1, 4), jnp.int32)
     inputs = (tokens, tokens) if isinstance(model, (Generator, DualEncoder)) else (tokens,)
@@ -300,14 +305,14 @@ def boxed_params(model: nn.Module) -> dict[str, Any]:
 def save(
     folder: pathlib.Path,
     family: str,
-    config: Any,
-    params: Mapping[str, Any],
-    ids: Mapping[str, int | None],
+    config: TransformerConfig,
+    params: Tree[ArrayLike],
+    ids: Special,
     tokenizer_files: Iterable[pathlib.Path],
     *,
     dtype: str = 'float32',
     max_shard: int = tensors.MAX_SHARD,
-    generation: Mapping[str, Any] | None = None,
+    generation: Mapping[str, Json] | None = None,
 ) -> list[str]:
     """Writes a folder that transformers loads; it appears when it is whole.
 
@@ -350,12 +355,12 @@ def save(
 def _write(
     folder: pathlib.Path,
     family: str,
-    config: Any,
-    params: Mapping[str, Any],
-    ids: Mapping[str, int | None],
+    config: TransformerConfig,
+    params: Tree[ArrayLike],
+    ids: Special,
     dtype: str,
     max_shard: int,
-    generation: Mapping[str, Any] = types.MappingProxyType({}),
+    generation: Mapping[str, Json] = types.MappingProxyType({}),
 ) -> None:
     """config.json, generation_config.json and weights of one model."""
     content = _module('FAMILIES', family).to_config(family, config, ids) | {'dtype': dtype}
@@ -372,11 +377,11 @@ def _write(
     tensors.write(folder, specs, dtype, max_shard)
 
 
-def _fields_of(config: Any, kind: type) -> dict[str, Any]:
+def _fields_of(config: TransformerConfig, kind: type[TransformerConfig]) -> Fields:
     """Those fields of a config that the class it derives from has."""
     return {field.name: getattr(config, field.name) for field in dataclasses.fields(kind)}
 
 
-def _part(entry: Entry, value: Any, index: int) -> np.ndarray:
+def _part(entry: Entry, value: ArrayLike, index: int) -> np.ndarray:
     """One of the tensors that a parameter becomes."""
     return entry.split(np.asarray(value))[index]

@@ -5,11 +5,12 @@ they stay below what any model has; keys that nothing here reads may hold anythi
 """
 
 import pathlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from xlbench import files
+from xlbench.files import Json
 
 Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] | None
 Rows = Annotated[int, msgspec.Meta(ge=1, le=1 << 28)] | None  # Of tables.
@@ -82,11 +83,11 @@ class Config(msgspec.Struct):
     decoder: 'Config | None' = None
 
 
-def read(path: pathlib.Path) -> dict[str, Any]:
+def read(path: pathlib.Path) -> dict[str, Json]:
     """The content of a config.json whose keys are of their declared types and ranges.
 
     Raises:
       UserError: it cannot be read, or a key holds something else.
     """
     files.read_json(path, Config)
-    return files.read_json(path, dict[str, Any])
+    return files.read_json(path, dict)

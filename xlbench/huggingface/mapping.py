@@ -9,13 +9,10 @@ Arrays pass through unchanged but for stacking and transposing, so a round trip 
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
-from flax import traverse_util
-
-from xlbench.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,26 +47,14 @@ class Entry:
         return list(value) if len(self.tensors) > 1 else [value]
 
 
-def to_params(entries: Mapping[str, Entry], tensors: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """All tensors by their names -> the tree of parameters they make.
+class Special(TypedDict, total=False):
+    """What a config.json says of the vocabulary and the labels of a model."""
 
-    Raises:
-      UserError: a tensor is missing.
-    """
-    flat = {}
-    for path, entry in entries.items():
-        missing = [name for name in entry.tensors if name not in tensors]
-        if missing:
-            raise UserError(f'the checkpoint lacks {missing[0]}; check model family and size')
-        flat[path] = entry.join([np.asarray(tensors[name]) for name in entry.tensors])
-    return traverse_util.unflatten_dict(flat, sep='/')
-
-
-def from_params(entries: Mapping[str, Entry], params: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The inverse of `to_params`; tied tensors appear once."""
-    flat = traverse_util.flatten_dict(dict(params), sep='/')
-    tensors = {}
-    for path, entry in entries.items():
-        parts = entry.split(np.asarray(flat[path]))
-        tensors |= dict(zip(entry.tensors, parts, strict=True))
-    return tensors
+    pad_id: int
+    eos_id: int
+    bos_id: int | None
+    decoder_start_id: int | None
+    forced_bos_id: int | None
+    forced_eos_id: int | None
+    labels: Sequence[str]
+    model_type: str  # 'roberta', where it is that and no XLM-R.

@@ -5,11 +5,11 @@ puts it onto the base model. What a fused kernel of ours holds becomes one adapt
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from xlbench.errors import UserError
+from xlbench.files import Json
 from xlbench.huggingface.mapping import Entry
 
 CONFIG_FILE = 'adapter_config.json'
@@ -18,7 +18,7 @@ TENSORS_FILE = 'adapter_model.safetensors'
 
 def adapter(
     entries: Mapping[str, Entry], adapters: Mapping[str, Mapping[str, np.ndarray]], base: str
-) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
     """The tensors and the config of an adapter.
 
     Args:

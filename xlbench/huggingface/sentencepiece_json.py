@@ -11,7 +11,7 @@ bytes that are no UTF-8, the characters that their neighbours make are lost with
 """
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tokenizers
 from tokenizers import (
@@ -27,6 +27,9 @@ from tokenizers import (
 from xlbench.errors import UserError, printable
 from xlbench.huggingface import charsmap
 
+if TYPE_CHECKING:
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto, NormalizerSpec
+
 # sentencepiece_model.proto, SentencePiece.Type and TrainerSpec.ModelType.
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 _UNIGRAM, _BPE = 1, 2
@@ -36,7 +39,7 @@ _PRIVATE = '\ufdd6', 0xF0000  # Begins what stands for a symbol while a text is 
 _UNKNOWN_PENALTY = 10.0  # unigram_model.cc, kUnkPenalty.
 
 
-def from_proto(proto: Any) -> tokenizers.Tokenizer | None:
+def from_proto(proto: 'ModelProto') -> tokenizers.Tokenizer | None:
     """The tokenizer of a model; None for a kind of model that the library does not have.
 
     Special tokens in a text are text to SentencePiece: set `encode_special_tokens`, which the file
@@ -57,7 +60,7 @@ def from_proto(proto: Any) -> tokenizers.Tokenizer | None:
         ) from error
 
 
-def _from_proto(proto: Any) -> tokenizers.Tokenizer | None:
+def _from_proto(proto: 'ModelProto') -> tokenizers.Tokenizer | None:
     trainer, rules = proto.trainer_spec, proto.normalizer_spec
     if trainer.model_type not in (_UNIGRAM, _BPE) or trainer.treat_whitespace_as_suffix:
         return None
@@ -87,7 +90,7 @@ def _from_proto(proto: Any) -> tokenizers.Tokenizer | None:
     return tokenizer
 
 
-def _normalizer(rules: Any, symbols: list[str]) -> normalizers.Normalizer:
+def _normalizer(rules: 'NormalizerSpec', symbols: list[str]) -> normalizers.Normalizer:
     rewriting = charsmap.steps(rules.precompiled_charsmap)
     rewrite = normalizers.Sequence(rewriting).normalize_str
     changed = [symbol for symbol in symbols if rewrite(symbol) != symbol]
@@ -108,7 +111,7 @@ def _normalizer(rules: Any, symbols: list[str]) -> normalizers.Normalizer:
 
 
 def _unigram(
-    proto: Any, symbols: list[str]
+    proto: 'ModelProto', symbols: list[str]
 ) -> tuple[models.Model, pre_tokenizers.PreTokenizer | None]:
     """The model, with scores that make it choose as SentencePiece does."""
     scores = [piece.score for piece in proto.pieces if piece.type == _NORMAL]
@@ -116,7 +119,7 @@ def _unigram(
     # Worse than spelling such a token, at which SentencePiece does not even look.
     never = (min(scores) - _UNKNOWN_PENALTY) * (1 + max(map(len, special), default=0))
 
-    def score(piece: Any) -> float:
+    def score(piece: 'ModelProto.SentencePiece') -> float:
         if piece.type == _USER_DEFINED:
             return len(piece.piece.encode()) * max(scores) - 0.1
         return piece.score if piece.type == _NORMAL else never
@@ -137,7 +140,9 @@ def _unigram(
     return model, pre_tokenizers.Split(Regex('|'.join(places)), 'isolated')
 
 
-def _bpe(proto: Any, symbols: list[str]) -> tuple[models.Model, pre_tokenizers.PreTokenizer | None]:
+def _bpe(
+    proto: 'ModelProto', symbols: list[str]
+) -> tuple[models.Model, pre_tokenizers.PreTokenizer | None]:
     """The model with every pair that makes a piece, the best piece first."""
     vocab = {piece.piece: i for i, piece in enumerate(proto.pieces)}
     normal = {piece.piece: piece.score for piece in proto.pieces if piece.type == _NORMAL}
@@ -171,7 +176,7 @@ def _bytes() -> list[decoders.Decoder]:
     return [*ascii_bytes, decoders.ByteFallback()]
 
 
-def _decoder(proto: Any) -> decoders.Decoder:
+def _decoder(proto: 'ModelProto') -> decoders.Decoder:
     trainer, rules = proto.trainer_spec, proto.normalizer_spec
     steps = [
         decoders.Replace(Regex(rf'\A{re.escape(proto.pieces[trainer.unk_id].piece)}\z'), _UNKNOWN),

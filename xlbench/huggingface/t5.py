@@ -1,11 +1,12 @@
 """T5, T5 1.1 and mT5 as transformers stores them (T5ForConditionalGeneration and its MT5 twin)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from xlbench.errors import UserError, shortened
-from xlbench.huggingface.mapping import Entry
+from xlbench.files import Json
+from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.t5 import T5Config
+from xlbench.models.transformer import Fields
 
 MODEL_TYPES = ('t5', 'mt5')
 FAMILIES = ('t5', 't5_1_1', 'mt5')
@@ -88,7 +89,7 @@ _DEFAULTS = {
 }
 
 
-def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def from_config(config: Mapping[str, Json]) -> Fields:
     """The content of a config.json -> arguments of models.build.
 
     Raises:
@@ -123,7 +124,7 @@ def from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def to_config(family: str, config: T5Config, ids: Mapping[str, int | None]) -> dict[str, Any]:
+def to_config(family: str, config: T5Config, ids: Special) -> dict[str, Json]:
     """The content of config.json for a model of ours; the inverse of `from_config`."""
     model_type = 'mt5' if family == 'mt5' else 't5'
     mlp = next(name for name, gated in _MLPS.items() if gated == config.gated_mlp)

@@ -23,6 +23,7 @@ import safetensors
 
 from xlbench import files as files_lib, foreign
 from xlbench.errors import UserError, printable, shortened
+from xlbench.files import Json
 from xlbench.huggingface import stored, torch_pickles
 from xlbench.huggingface.stored import Stored
 
@@ -124,12 +125,12 @@ def _find_safetensors(file: pathlib.Path) -> dict[str, Stored]:
     return tensors
 
 
-def read_json(file: pathlib.Path) -> dict[str, object]:
+def read_json(file: pathlib.Path) -> dict[str, Json]:
     """A JSON object; a UserError for anything else."""
-    return files_lib.read_json(file, dict[str, object])
+    return files_lib.read_json(file, dict)
 
 
-def write_json(file: pathlib.Path, content: Mapping[str, object]) -> None:
+def write_json(file: pathlib.Path, content: Mapping[str, Json]) -> None:
     """Writes a JSON object as transformers lays it out."""
     file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + '\n', encoding='utf-8')
 

@@ -10,7 +10,9 @@
   labeller          texts to labels or tags
   reranking         combines the answers of several models
   answer_lines      the lines that `xlbench.predict` reads and writes
-  exported          folders in the form of Hugging Face
+  importing         writes a workdir from a Hugging Face checkpoint
+  exporting         writes a folder in the form of Hugging Face from a workdir
+  exported          what stands beside the weights in such a folder
 """
 
 __all__ = [
@@ -18,7 +20,9 @@ __all__ = [
     'answering',
     'answers',
     'exported',
+    'exporting',
     'generator',
+    'importing',
     'labeller',
     'load',
     'loading',

@@ -11,8 +11,8 @@ and a B for each of its parts.
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import flax.linen as nn
 import jax
@@ -22,7 +22,9 @@ from flax import traverse_util
 
 from xlbench.config import ranges
 from xlbench.errors import UserError, unknown
+from xlbench.trees import Arrays, Mask, Tree
 
+Boxed = Tree[nn.LogicallyPartitioned]
 LEAVES = ('lora_a', 'lora_b', 'lora_scale')
 
 
@@ -56,7 +58,7 @@ class Lora:
             patterns = [*self.targets, *self.also_train]
             raise UserError(f'config.lora: {error} in {patterns}') from error
 
-    def add(self, boxed_params: Any, rng: jax.Array) -> Any:
+    def add(self, boxed_params: Boxed, rng: jax.Array) -> Boxed:
         """Fresh leaves beside every target.
 
         Args:
@@ -89,7 +91,7 @@ class Lora:
                 flat[f'{scope}/{leaf}'] = nn.LogicallyPartitioned(array, names)
         return traverse_util.unflatten_dict(flat, sep='/')
 
-    def restrict(self, mask: Any) -> Any:
+    def restrict(self, mask: Mask) -> Mask:
         """Of the trainable parameters (a tree of bools), those that LoRA leaves trainable."""
         if not self.rank:
             return mask
@@ -113,12 +115,12 @@ def _matching(names: Sequence[str], patterns: Sequence[str], kind: str) -> set[s
     return found
 
 
-def is_adapted(params: Mapping[str, Any]) -> bool:
+def is_adapted(params: Arrays) -> bool:
     """Whether a tree of parameters has LoRA's leaves."""
     return any(path[-1] in LEAVES for path in traverse_util.flatten_dict(dict(params)))
 
 
-def merge(params: Mapping[str, Any]) -> dict[str, Any]:
+def merge(params: Arrays) -> Arrays:
     """W + scale B A in place of each adapted kernel; the same model without LoRA's leaves."""
     flat = traverse_util.flatten_dict(dict(params))
     merged = {path: value for path, value in flat.items() if path[-1] not in LEAVES}
@@ -131,7 +133,7 @@ def merge(params: Mapping[str, Any]) -> dict[str, Any]:
     return traverse_util.unflatten_dict(merged)
 
 
-def split(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
+def split(params: Arrays) -> tuple[Arrays, dict[str, dict[str, np.ndarray]]]:
     """(the model without LoRA, {name of a kernel: its leaves}) of an adapted tree."""
     flat = traverse_util.flatten_dict(dict(params), sep='/')
     base = {name: value for name, value in flat.items() if name.rpartition('/')[2] not in LEAVES}

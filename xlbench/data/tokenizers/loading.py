@@ -6,7 +6,6 @@ import os
 import pathlib
 import shutil
 from collections.abc import Mapping
-from typing import Any
 
 from xlbench import errors, foreign, locks
 from xlbench.data import vocabularies, vocabulary_files
@@ -14,6 +13,7 @@ from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, Hu
 from xlbench.data.tokenizers.marian import MarianTokenizer
 from xlbench.data.tokenizers.sentencepieces import SentencePieceTokenizer
 from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
+from xlbench.files import Json
 
 # The vocabularies of the sample corpora, in the data root.
 SAMPLE_FILES = {
@@ -148,7 +148,7 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
             shutil.copyfile(file, folder_to_be / name)
 
 
-def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> str:
+def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
     """The vocabulary file or folder of a run: the copy in its workdir, else the original.
 
     Args:
@@ -173,7 +173,7 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> str
         ) from error
 
 
-def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Any]) -> Tokenizer:
+def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokenizer:
     """The vocabulary that a run was trained with; see `path_of_workdir`.
 
     Raises:

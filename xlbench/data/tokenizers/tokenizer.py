@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -219,7 +218,7 @@ class Tokenizer(abc.ABC):
             + (some or f'it has {", ".join(self._language_ids)}')
         )
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> dict[str, int | str | None]:
         """What a preparation writes down about its vocabulary."""
         return {
             'name': self.name,
@@ -260,7 +259,10 @@ class ByteTokenizer(Tokenizer):
 
 
 def digest(
-    tokenizer: Tokenizer, files: vocabulary_files.Files, data: bytes, added: Sequence[Any]
+    tokenizer: Tokenizer,
+    files: vocabulary_files.Files,
+    data: bytes,
+    added: Sequence[str | tuple[int, str]],
 ) -> str:
     """SHA-256 over what defines ids: the files' bytes, settings, special and language tokens."""
     settings = {key: files.setting(key) for key in _SETTINGS}

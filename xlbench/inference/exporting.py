@@ -1,0 +1,273 @@
+"""From a workdir to a folder that transformers loads; `exported` has what else lies in it."""
+
+import dataclasses
+import functools
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+
+import flax.linen as nn
+import numpy as np
+from flax import traverse_util
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, foreign, locks, runs
+from xlbench.data import tokenizers
+from xlbench.errors import UserError
+from xlbench.evaluators import generation as generation_evaluator
+from xlbench.files import Json
+from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, tensors
+from xlbench.inference import exported, loading
+from xlbench.models import bert, dual_encoder, lora as lora_lib
+from xlbench.models.generator import Generator
+from xlbench.models.transformer import TransformerConfig
+from xlbench.progress import quantity
+from xlbench.training import init_from
+
+# The ids that config.json names -> what the families' `to_config` calls them.
+_IDS = {
+    'pad_token_id': 'pad_id',
+    'eos_token_id': 'eos_id',
+    'bos_token_id': 'bos_id',
+    'decoder_start_token_id': 'decoder_start_id',
+    'forced_bos_token_id': 'forced_bos_id',
+    'forced_eos_token_id': 'forced_eos_id',
+}
+
+
+def to_folder(
+    workdir: str,
+    target: pathlib.Path,
+    step: int,
+    dtype: str = 'float32',
+    vocab_size: int | None = None,
+    lora: str | None = None,
+) -> list[str]:
+    """Reads a checkpoint of a workdir, writes a folder that transformers loads.
+
+    Args:
+      workdir: of a run, or converted.
+      target: does not exist yet.
+      step: the checkpoint.
+      dtype: of the weights in the files.
+      vocab_size: rows of the vocabulary that are kept, None: all.
+      lora: what becomes of LoRA: 'merged' into the weights (also None), or 'separate': the
+        adapter alone is written.
+
+    Returns:
+      What there is to say.
+    """
+    about = config_lib.read_run(workdir)
+    config, labels = ConfigDict(about['config']), about.get('labels') or ()
+    vocabulary = Vocabulary(workdir, about)
+    model = runs.build_model(config.model, vocabulary.size, labels)
+    family, model_config = config.model.family, model.config
+    source = init_from.open_workdir(workdir, str(step))
+    adapted = source.is_adapted
+    if lora is not None and not adapted:
+        raise UserError(f'{workdir} was trained without LoRA; leave out --lora')
+    said = [f'{source.name}: {family}, {quantity(source.num_parameters)} parameters']
+    if lora == 'separate':
+        _write_adapter(target, source, family, model_config, config.get('init_from', ''))
+        return [*said, 'LoRA alone; the model that it was trained on is not in the folder']
+    if adapted:
+        source = init_from.without_lora(source)
+        said.append('LoRA is merged into the weights')
+    boxes = hf_checkpoint.boxed_params(model)
+    cut = model_config.vocab_size if vocab_size is None else vocab_size
+    if not vocabulary.pieces <= cut <= model_config.vocab_size:
+        raise UserError(
+            f'--vocab_size={vocab_size} is impossible: the vocabulary has {vocabulary.pieces} '
+            f'tokens, and the model {model_config.vocab_size} rows for them'
+        )
+    params = {path: _Later(source, path, boxes[path], cut) for path in source.shapes}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        more, generation = _write_beside(workdir, about, vocabulary, model, folder)
+        if notes := exported.Notes.read(folder):
+            sentences = _vectors(model_config) if family == 'dual_encoder' else ()
+            card = exported.card(
+                target.name, vocabulary.tokenizer, notes, said[0], family, sentences
+            )
+            (folder / exported.CARD).write_text(card, encoding='utf-8')
+        hf_checkpoint.save(
+            target,
+            family,
+            dataclasses.replace(model_config, vocab_size=cut),
+            traverse_util.unflatten_dict(params, sep='/'),
+            vocabulary.ids | {'labels': labels},
+            sorted(folder.iterdir()),
+            dtype=dtype,
+            generation=generation,
+        )
+    return [*said, *more]
+
+
+def _write_beside(
+    workdir: str,
+    about: Mapping[str, Json],
+    vocabulary: 'Vocabulary',
+    model: nn.Module,
+    folder: pathlib.Path,
+) -> tuple[list[str], dict[str, Json]]:
+    """Writes the tokenizer and what a run knows of itself.
+
+    Returns:
+      What there is to say, and keys of generation_config.json.
+    """
+    if vocabulary.tokenizer is None:
+        return [], {}
+    config, tasks = ConfigDict(about['config']), about.get('tasks') or {}
+    blocks = loading.eval_blocks(config) if 'evals' in config else []
+    block = blocks[0] if blocks else {}
+    lengths = block.get('lengths') or {}
+    remarks = exported.write_tokenizer(
+        vocabulary.path,
+        vocabulary.tokenizer,
+        folder,
+        tasks=tasks,
+        max_length=lengths.get('inputs'),
+    )
+    if not lengths:  # Of xlbench.convert, which has not trained it.
+        return remarks, {}
+    objective = config.objective.to_dict()
+    fields, evaluation, decoding, generation = {}, {}, {}, {}
+    if config.model.family == 'dual_encoder':
+        kinds = (
+            dataclasses.fields(dual_encoder.DualEncoderConfig),
+            dataclasses.fields(bert.BertConfig),
+        )
+        names = {field.name for field in kinds[0]} - {field.name for field in kinds[1]}
+        fields = {name: getattr(model.config, name) for name in sorted(names)}
+        evaluation = _copy_responses(workdir, block, folder)
+    elif isinstance(model, Generator):
+        options = generation_evaluator.options(lengths, block.get('decoding'))
+        decoding = dataclasses.asdict(options)
+        generation = exported.generation(vocabulary.tokenizer, options, tasks)
+    exported.Notes(objective, lengths, decoding, tasks, fields, evaluation).write(folder)
+    return remarks, generation
+
+
+def _copy_responses(
+    workdir: str, block: Mapping[str, Json], folder: pathlib.Path
+) -> dict[str, Json]:
+    """Copies the response sets that a workdir has; the block of the evaluation with these tasks."""
+    split, tasks = block.get('responses', ''), []
+    for task in block['tasks'] if split else ():
+        place = runs.response_set_path('', task, split)
+        if source := foreign.file(workdir, place):
+            target = folder / place
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, target)
+            tasks.append(task)
+    return {**block, 'tasks': tasks, 'every': 0}
+
+
+def _vectors(config: dual_encoder.DualEncoderConfig) -> list[str]:
+    """The card's words about how states become a vector."""
+    pool = {
+        'mean': '(states * mask).sum(1) / mask.sum(1)',
+        'first': 'states[:, 0]',
+        'pooler': 'out.pooler_output',
+    }[config.pooling]
+    lines = [
+        "A text's vector, with [transformers](https://github.com/huggingface/transformers); "
+        + (
+            'both sides share this encoder:'
+            if config.shared
+            else 'left/ is for messages, right/ for replies:'
+        ),
+        '',
+        '```python',
+        'from transformers import AutoModel, AutoTokenizer',
+        '',
+        f"folder = '{'.' if config.shared else './left'}'  # Started in this folder.",
+        'tokenizer = AutoTokenizer.from_pretrained(folder)',
+        'model = AutoModel.from_pretrained(folder)',
+        "inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)",
+        'out = model(**inputs)',
+        "states, mask = out.last_hidden_state, inputs['attention_mask'][..., None]",
+        f'vectors = {pool}',
+    ]
+    if config.normalize:
+        lines.append('vectors = vectors / vectors.norm(dim=-1, keepdim=True)')
+    return [
+        *lines,
+        '```',
+        '',
+        'With xlbench:',
+        '',
+        '```sh',
+        'python -m xlbench.predict . < messages.txt',
+        '```',
+    ]
+
+
+class _Later:
+    """A parameter that is read when its array is asked for, and not kept."""
+
+    def __init__(
+        self, source: init_from.Source, path: str, box: nn.LogicallyPartitioned, rows: int
+    ):
+        self._read = functools.partial(source.read, path)
+        self._index = tuple(slice(rows if axis == 'vocab' else None) for axis in box.names)
+        whole = np.broadcast_to(np.float32(0), source.shapes[path])
+        self.shape = whole[self._index].shape
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self._read()[self._index], dtype)
+
+
+def _write_adapter(
+    target: pathlib.Path,
+    source: init_from.Source,
+    family: str,
+    config: TransformerConfig,
+    base: str,
+) -> None:
+    leaves = {
+        name: source.read(name)
+        for name in source.shapes
+        if name.rpartition('/')[2] in lora_lib.LEAVES
+    }
+    _, adapters = lora_lib.split(traverse_util.unflatten_dict(leaves, sep='/'))
+    entries = hf_checkpoint.names(family, config)
+    arrays, content = peft.adapter(entries, adapters, base)
+    with locks.appearing(target) as temporary:
+        tensors.write_json(temporary / peft.CONFIG_FILE, content)
+        specs = {n: tensors.Spec(a.shape, lambda a=a: a) for n, a in arrays.items()}
+        tensors.write_file(temporary / peft.TENSORS_FILE, specs)
+
+
+class Vocabulary:
+    """What a folder for transformers says of the vocabulary that a workdir was trained with.
+
+    Attributes:
+      size: rows that a model needs for it.
+      pieces: ids that stand for something.
+      ids: special ids, for `to_config`.
+      tokenizer: the same, loaded; None where there is none.
+      path: its file or folder.
+    """
+
+    def __init__(self, workdir: str, about: Mapping[str, Json]):
+        config = about['config']
+        self.tokenizer = None
+        own = pathlib.Path(workdir) / tokenizers.CONVERTED
+        foreign.check_tree(workdir, own)
+        if own.is_dir() and not hub.tokenizer_files(own):
+            # Converted from a folder without a tokenizer: config.json is all there is.
+            content = tensors.read_json(own / hub.CONFIG)
+            self.size = self.pieces = config['model']['vocab_size']
+            self.ids = {}
+        else:
+            tokenizer = tokenizers.of_workdir(workdir, about)
+            self.tokenizer = tokenizer
+            self.path = pathlib.Path(tokenizers.path_of_workdir(workdir, about))
+            content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
+            self.size, self.pieces = tokenizer.vocab_size, tokenizer.num_pieces
+            self.ids = {key: getattr(tokenizer, key, None) for key in _IDS.values()}
+        self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in _IDS.items()}
+        if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
+            self.ids['model_type'] = 'roberta'  # Else it would be read as XLM-R.
