@@ -378,6 +378,9 @@ PLAN: dict[str, Step] = {
     f'{_MTG.replace("train", "plan")} --topology=cpu:8 --config.mesh.fsdp=2': Step(
         f'{_TINY}', prints='all-gather'
     ),
+    'python -m xlbench.plan --config=configs/mtg_mt5.py:base --topology=h100:1': Step(
+        prints='stage1: 11h'
+    ),
     'python -m xlbench.plan --config=configs/mtg_mbart.py:large_v5e_4x4 --topology=v5e:4x4': Step(
         skip="needs pip install -e '.[tpu]', and minutes"
     ),

@@ -199,8 +199,9 @@ def make_plan(
     state = sum(job.state_bytes.values())
     if topology_lib.is_gpu(topology):
         plan = study.outline(job)
-        stand_ins = f' {devices[0].device_kind} devices'
-        plan['mesh_in_words'] = plan['mesh_in_words'].replace(stand_ins, f' {device.kind}')
+        stand_in = f' {devices[0].device_kind} device'
+        named = plan['mesh_in_words'].replace(stand_in, f' {device.kind} device')
+        plan['mesh_in_words'] = named
         hours = study.hours(plan, config, device, mfu)
         result |= {'plan': plan, 'fits': None, 'state_bytes': job.state_bytes, 'hours': hours}
     elif device.capacity is not None and tries and state > device.capacity:
