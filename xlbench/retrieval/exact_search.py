@@ -23,8 +23,10 @@ from jax.typing import ArrayLike
 
 from xlbench.decoding import top
 from xlbench.decoding.top import Top
+from xlbench.in_flight import in_flight
 
 QUERIES = 1024  # Searched for at once.
+CHUNKS_AHEAD = 8  # Chunks of queries in flight.
 BLOCK_BYTES = 64 << 20  # Scores that exist at once, on each device.
 # Scores that differ by less than this part of the product of the vectors' lengths may differ by
 # rounding alone.
@@ -130,17 +132,22 @@ def ranks(
 def _in_chunks(
     program: _Program, searched: Index, queries: ArrayLike, *columns: ArrayLike
 ) -> tuple[np.ndarray, ...]:
-    """Runs the program for all queries, and fetches when all of it is dispatched."""
+    """Runs the program for all queries, a chunk while the results of others come back."""
     arrays = [np.asarray(queries, np.float32), *(np.asarray(c, np.int32) for c in columns)]
-    results = []
-    for start, stop, rows in _chunks(len(arrays[0])):
-        chunk = [np.zeros((rows, *array.shape[1:]), array.dtype) for array in arrays]
-        for padded, array in zip(chunk, arrays, strict=True):
-            padded[: stop - start] = array[start:stop]
+
+    def begin(chunk: tuple[int, int, int]) -> tuple[jax.Array, ...]:
+        start, stop, rows = chunk
+        padded = [np.zeros((rows, *array.shape[1:]), array.dtype) for array in arrays]
+        for place, array in zip(padded, arrays, strict=True):
+            place[: stop - start] = array[start:stop]
         if searched.mesh is not None:
-            chunk = [_put(array, searched.mesh, PartitionSpec()) for array in chunk]
-        results.append((stop - start, program(searched.vectors, searched.bias, *chunk)))
-    parts = [[np.asarray(part)[:size] for part in parts] for size, parts in results]
+            padded = [_put(array, searched.mesh, PartitionSpec()) for array in padded]
+        return program(searched.vectors, searched.bias, *padded)
+
+    parts = [
+        [np.asarray(part)[: stop - start] for part in results]
+        for (start, stop, _), results in in_flight(_chunks(len(arrays[0])), begin, CHUNKS_AHEAD)
+    ]
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 

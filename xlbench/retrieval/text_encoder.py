@@ -33,7 +33,6 @@ class TextEncoder:
 
     Attributes:
       max_length: as given.
-      max_programs: how many it may come to compile.
     """
 
     def __init__(
@@ -54,13 +53,22 @@ class TextEncoder:
         self._batches = LengthBatches(
             mesh, batch_size=batch_size, max_length=max_length, widths=QUARTERS
         )
-        self.max_programs = self._batches.max_programs
 
         def encode(params: Params, batch: Mapping[str, jax.Array]) -> jax.Array:
             return model.apply({'params': params}, **batch, method=f'encode_{side}')
 
         # Every process has all results, and no other program has to gather them.
         self._encode = jax.jit(encode, out_shardings=partitioning.replicated(mesh))
+
+    @property
+    def num_programs(self) -> int:
+        """Counts the programs that were compiled so far."""
+        return self._batches.num_programs
+
+    @property
+    def max_programs(self) -> int:
+        """Counts the programs that it may come to compile."""
+        return self._batches.max_programs
 
     def __call__(
         self,
