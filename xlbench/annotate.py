@@ -53,9 +53,9 @@ def _make(args: argparse.Namespace) -> int:
     if os.path.lexists(output) and not (output.is_dir() and files.is_free(output)):
         raise UserError(f'--output={output} is there already; name a new folder for the study')
     scale = scales.load(args.scale)
-    found = sources.read(args.systems, args.step, args.split, _words(args.tasks), args.task)
+    systems = sources.read(args.systems, args.step, args.split, _words(args.tasks), args.task)
     study = studies.make(
-        found,
+        systems,
         scale,
         judges,
         items=args.items,

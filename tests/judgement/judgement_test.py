@@ -205,9 +205,9 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
     lines.write_text('eins\nzwei\n')
     records = tmp_path / 'records.jsonl'
     records.write_text('{"id": 0, "prediction": "a", "input": "x"}\n{"id": 1, "prediction": "b"}\n')
-    found = sources.read([f'one={lines}', str(records)], 'last', '', [], 'texts')
-    assert [source.name for source in found] == ['one', 'records']
-    study = studies.make(found, scales.SCALES['ratings'], ['j'], items=0)
+    systems = sources.read([f'one={lines}', str(records)], 'last', '', [], 'texts')
+    assert [source.name for source in systems] == ['one', 'records']
+    study = studies.make(systems, scales.SCALES['ratings'], ['j'], items=0)
     assert [item.texts['one'] for item in study.items] == ['eins', 'zwei']
     assert study.items[0].input == 'x'
     run, output = tmp_path / 'run', tmp_path / 'study'

@@ -104,7 +104,7 @@ def test_half_width():
 
 def test_correlations_equal_scipy(golden):
     for case in golden('correlation/'):
-        found = statistics.correlation(case['inputs']['x'], case['inputs']['y'])
+        values = statistics.correlation(case['inputs']['x'], case['inputs']['y'])
         names = ('pearson', 'spearman', 'kendall_tau_b')
-        for value, name in zip(found, names, strict=True):
+        for value, name in zip(values, names, strict=True):
             assert same(value, case['expected'][name]['r']), (case['name'], name)

@@ -146,12 +146,18 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     for name, y in data.ratings.items():
         best[name], row = _best(name, data.x, y, (train, choose), seed)
         rows.append(row)
-    regressor, pearson, model = best[target]
+    regressor, _, model = best[target]
     if model is None:
         raise UserError(
             f'no regressor correlates with {target}: all ratings of the {len(choose)} texts that '
             'choose are equal, or all predictions are; more rated texts are needed'
         )
+    tested = {name: data.x[test, i] for i, name in enumerate(data.features)}
+    tested['fitted_rating'] = model.predict(data.x[test])
+    y = data.ratings[target][test]
+    of_test = {name: correlation(values, y) for name, values in tested.items()}
+    last = list(of_test.values())[-1].pearson
+    kept = _kept(data, (target, metrics, seed), best[target], last)
     counts = f'{len(train)} texts fit, {len(choose)} choose and {len(test)} test'
     notes = (f'{counts}; no example is on two sides.', f'Fitted on {data.about}.')
     chosen = Table(
@@ -161,12 +167,26 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
         'target',
         (SAMPLE_DATA, *notes) if data.is_sample else notes,
     )
-    tested = {name: data.x[test, i] for i, name in enumerate(data.features)}
-    tested['fitted_rating'] = model.predict(data.x[test])
-    y = data.ratings[target][test]
-    of_test = {name: correlation(values, y) for name, values in tested.items()}
-    last = list(of_test.values())[-1].pearson
-    kept = Fit(
+    figure = Table(
+        f'Correlation of each score with {target} on the texts that test',
+        tuple(Column('', name) for name in Correlation._fields),
+        tuple(_row(name, values) for name, values in of_test.items()),
+        'score',
+        (f'fitted_rating is {regressor}, fitted on the texts that fit.',),
+    )
+    return kept, [chosen, figure]
+
+
+def _kept(
+    data: Data,
+    asked: tuple[str, Sequence[str], int],
+    best: tuple[str, float, regressors.Regressor],
+    tested: float,
+) -> Fit:
+    """What the file of the best regressor says."""
+    target, metrics, seed = asked
+    regressor, pearson, model = best
+    return Fit(
         format=FORMAT,
         target=target,
         regressor=regressor,
@@ -174,7 +194,7 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
         features=data.features,
         fitted_on=data.about,
         sha256=data.sha256,
-        pearson={'choose': pearson, 'test': None if math.isnan(last) else last},
+        pearson={'choose': pearson, 'test': None if math.isnan(tested) else tested},
         langs=data.langs,
         versions={
             'xlbench': __version__,
@@ -184,15 +204,6 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
         seed=seed,
         model=model,
     )
-    named = f'fitted_rating is {regressor}, fitted on the texts that fit.'
-    figure = Table(
-        f'Correlation of each score with {target} on the texts that test',
-        tuple(Column('', name) for name in Correlation._fields),
-        tuple(_row(name, values) for name, values in of_test.items()),
-        'score',
-        (named,),
-    )
-    return kept, [chosen, figure]
 
 
 def _best(

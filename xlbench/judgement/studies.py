@@ -132,18 +132,7 @@ def make(
             f'an item would show {shown} of {len(names)} systems; it can show from {least} to '
             f'{MOST_SHOWN} that are there: see --shown'
         )
-    rng = random.Random(f'items {seed}')
-    chosen = []
-    common = set.intersection(*(set(source.tasks) for source in sources))
-    for task in sorted(common):
-        of_task = _items(task, sources, langs)
-        if 0 < items < len(of_task):
-            of_task = sorted(rng.sample(of_task, items), key=of_task.index)
-        for item in of_task:
-            item.shown = rng.sample(names, shown) if shown < len(names) else names
-            item.texts = {name: item.texts[name] for name in item.shown}
-            item.scores = {name: item.scores[name] for name in item.shown}
-        chosen += of_task
+    chosen = _chosen(sources, items, shown, seed, langs)
     if not chosen:
         raise UserError(f'{", ".join(names)} have no example of the same task and id in common')
     content = msgspec.json.encode((scale, chosen, seed, title))
@@ -215,6 +204,25 @@ def _sheet(study: Study, judge: str) -> Sheet:
     data = page_content(study, judge, order, slots)
     page = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
     return Sheet(judge, page, order, slots)
+
+
+def _chosen(
+    sources: Sequence[Source], items: int, shown: int, seed: int, langs: tuple[str, str]
+) -> list[Item]:
+    """A sample of each task, and of the systems of each item."""
+    names = [source.name for source in sources]
+    rng = random.Random(f'items {seed}')
+    chosen = []
+    for task in sorted(set.intersection(*(set(source.tasks) for source in sources))):
+        of_task = _items(task, sources, langs)
+        if 0 < items < len(of_task):
+            of_task = sorted(rng.sample(of_task, items), key=of_task.index)
+        for item in of_task:
+            item.shown = rng.sample(names, shown) if shown < len(names) else names
+            item.texts = {name: item.texts[name] for name in item.shown}
+            item.scores = {name: item.scores[name] for name in item.shown}
+        chosen += of_task
+    return chosen
 
 
 def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list[Item]:
