@@ -18,16 +18,24 @@ class ParallelBenchmark(Benchmark):
     languages. cross goes from each language to the others; `source`, or both, narrow it. zero_shot
     trains the pivot and evaluates from it into the others, or into `target`. The multitask ones
     train all tasks and take none, the others one.
+
+    Attributes:
+        sources: The languages that there are inputs in; none: all.
     """
 
     scenario_names: tuple[str, ...] = SCENARIOS
+    sources: tuple[str, ...] = ()
+
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        return self.sources or self.languages
 
     def task_names(self) -> tuple[str, ...]:
         """Lists every SeqIO task of the benchmark: all tasks, all ordered pairs of languages."""
         return tuple(
             self.task_name(task, source, target)
             for task in self.tasks
-            for source in self.languages
+            for source in self._sources
             for target in self.languages
         )
 
@@ -46,7 +54,7 @@ class ParallelBenchmark(Benchmark):
                     f'scenario {name!r} covers all languages and takes no {key}, got {value!r}'
                 )
         tasks = self.tasks if task is None else (task,)
-        train = tuple(self.task_name(t, lang) for t in tasks for lang in self.languages)
+        train = tuple(self.task_name(t, lang) for t in tasks for lang in self._sources)
         mixture = f'{self.name}_{name}' + (f'_{task}' if task else '')
         return Scenario(name, mixture, train, train, task=task)
 
@@ -55,15 +63,21 @@ class ParallelBenchmark(Benchmark):
 
         Left out are the narrowings to one pair, whose mixture is that single task.
         """
-        scenarios = [self.scenario('mono', t, lang) for t in self.tasks for lang in self.languages]
-        scenarios += [self.scenario('mono_multitask', source=lang) for lang in self.languages]
-        scenarios += [self.scenario('multi', t) for t in self.tasks]
-        scenarios += [self.scenario('multi_multitask')]
-        for task in self.tasks:
-            scenarios += [self.scenario('cross', task)]
-            scenarios += [self.scenario('cross', task, lang) for lang in self.languages]
-            scenarios += [self.scenario('zero_shot', task)]
-        return tuple(scenarios)
+        some, every = self.tasks, self._sources
+        narrowed = {
+            'mono': [(task, lang) for task in some for lang in every],
+            'mono_multitask': [(None, lang) for lang in every],
+            'multi': [(task, None) for task in some],
+            'multi_multitask': [(None, None)],
+            'cross': [(task, lang) for task in some for lang in (None, *every)],
+            'zero_shot': [(task, None) for task in some],
+        }
+        scenarios = [
+            self.scenario(name, task, source)
+            for name in self.scenario_names
+            for task, source in narrowed[name]
+        ]
+        return tuple({scenario.mixture: scenario for scenario in scenarios}.values())
 
     def _monolingual(
         self, name: str, task: str | None, source: str | None, target: str | None
@@ -71,7 +85,7 @@ class ParallelBenchmark(Benchmark):
         if source is None:
             raise errors.UserError(
                 f'scenario {name!r} trains one language; give source, one of '
-                f'{", ".join(self.languages)}'
+                f'{", ".join(self._sources)}'
             )
         if target not in (None, source):
             raise errors.UserError(
@@ -89,7 +103,9 @@ class ParallelBenchmark(Benchmark):
                 f"scenario 'cross' goes from one language to another, got {source} -> {target}; "
                 'give two different ones, a source alone, or neither'
             )
-        sources = self.languages if source is None else (source,)
+        if source is None and len(self._sources) == 1:
+            source = self._sources[0]
+        sources = self._sources if source is None else (source,)
         targets = self.languages if target is None else (target,)
         train = tuple(self.task_name(task, s, t) for s in sources for t in targets if s != t)
         mixture = f'{self.name}_cross_{task}' + (f'_{source}' if source else '')
@@ -113,3 +129,8 @@ class ParallelBenchmark(Benchmark):
             source=self.pivot,
             target=target,
         )
+
+    def _check(self, task: str | None, source: str | None, target: str | None) -> None:
+        super()._check(task, source, target)
+        if source is not None and source not in self._sources:
+            raise errors.unknown(f'source language of {self.name}', source, self._sources)
