@@ -4,9 +4,10 @@ r"""Human judgement of what systems wrote: pages for judges, the tables of their
   python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores
   python -m xlbench.annotate fit study/scores/ratings.jsonl --lang=de --output=rating.json
 
-`make` chooses examples that all systems have, and writes one HTML page for each judge. A page works
-offline in any browser, keeps the answers there, and saves them as a file, which the judge sends
-back. Pages do not say which system wrote what: study/key.json does, and stays with you.
+`make` chooses examples that all systems have, and writes one HTML page for each judge,
+study/pages/. A page works offline in any browser, keeps the answers there, and saves them as a
+file, which the judge sends back. Pages do not say which system wrote what: study/key.json does, and
+stays with you.
 
 A system is a workdir (the texts of its evaluation), or a file: JSONL with `prediction`, and `id`,
 `input` and `target` where they are known, or lines of text. NAME= before it names the system.
@@ -68,13 +69,14 @@ def _make(args: argparse.Namespace) -> int:
     if len({name.lower() for name in names}) < len(names):
         raise UserError(f'--judges={args.judges}: two names give the same name of a file')
     with locks.folder(output):
+        (output / 'pages').mkdir()  # Apart from the key, which nobody may send with them.
         for sheet, name in zip(study.sheets, names, strict=True):
-            files.write(output / name, pages.document(study, sheet))
+            files.write(output / 'pages' / name, pages.document(study, sheet))
         files.write(output / 'key.json', studies.encode(study))
     tasks = len({item.task for item in study.items})
     print(f'{len(study.items)} items of {tasks} tasks, {len(study.systems)} systems')
     for name in names:
-        print(f'wrote {output / name}')
+        print(f'wrote {output / "pages" / name}')
     print(f'wrote {output / "key.json"}; keep it to yourself: it says which system wrote what')
     return 0
 

@@ -222,11 +222,8 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
     places = [f'a={run}', f'b={run}', f'--output={output}', '--items=2']
     assert annotate.main(['make', *places, '--judges=anna, ben']) == 0
     assert '8 items of 4 tasks, 2 systems' in capsys.readouterr().out
-    assert sorted(path.name for path in output.glob('[a-z]*')) == [
-        'anna.html',
-        'ben.html',
-        'key.json',
-    ]
+    assert sorted(path.name for path in output.glob('[a-z]*')) == ['key.json', 'pages']
+    assert sorted(path.name for path in (output / 'pages').iterdir()) == ['anna.html', 'ben.html']
     made = studies.read(str(output / 'key.json'))
     assert made.systems == ['a', 'b'] and made.data == 'sample'
     assert [item.lang for item in made.items[::2]] == ['de', 'en', 'es', 'fr']

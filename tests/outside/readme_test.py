@@ -259,7 +259,7 @@ PLAN: dict[str, Step] = {
         prints='mtg minus stage1'
     ),
     'python -m xlbench.annotate make RUNS/mtg RUNS/other_system --tasks=mtg_qg_de_de '
-    '--judges=anna,ben --output=study': Step(leaves='study/ben.html'),
+    '--judges=anna,ben --output=study': Step(leaves='study/pages/ben.html'),
     'python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores': Step(
         prepare=judged, prints='Krippendorff', leaves='study/scores/ratings.jsonl'
     ),

@@ -1,7 +1,7 @@
 """A study: which texts which judge sees in which order; its key says which system wrote them.
 
-  key.json     all of the study; it stays with those who ask, or the judges are not blind
-  NAME.html    one page a judge, see pages.py
+  key.json          all of the study; it stays with those who ask, or the judges are not blind
+  pages/NAME.html   one page a judge, see pages.py
 
 The orders come from the seed, the study's and each judge's name alone: the same command makes the
 same study. A page knows its items by their numbers and its texts by letters; only `Sheet` says what
