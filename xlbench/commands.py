@@ -208,7 +208,7 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
 
 
 def mesh_sizes(text: str) -> dict[str, int]:
-    """What a flag says, 'data=2,tensor=2', as arguments of `make_mesh`.
+    """Parses the sizes of a mesh, 'data=2,tensor=2', into arguments of `make_mesh`.
 
     Raises:
       UserError: it is something else, or there is no such axis.

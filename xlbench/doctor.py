@@ -137,7 +137,7 @@ def _device_memory(device: object) -> int | None:
 
 
 def _unused_accelerator() -> str:
-    """What to install if there is an accelerator that jax does not use."""
+    """Says what to install if there is an accelerator that jax does not use."""
     if os.environ.get('JAX_PLATFORMS', '').strip() == 'cpu':
         return ''
     if pathlib.Path('/dev/nvidia0').exists():
@@ -258,7 +258,7 @@ def _look_at_hub(findings: Findings) -> None:
 
 
 def _hub_state() -> str:
-    """Whether public checkpoints can be fetched; asks the hub unless the environment forbids it."""
+    """Says whether public checkpoints can be fetched; asks the hub, if it may."""
     for name in ('HF_HUB_OFFLINE', 'TRANSFORMERS_OFFLINE'):
         if os.environ.get(name, '').strip().lower() in ('1', 'true', 'yes', 'on'):
             return f'offline by {name}: only models in the cache'

@@ -1,4 +1,4 @@
-"""What a user got wrong, said in one plain line."""
+"""Errors of a user, a disk or a machine, each said in one plain line."""
 
 import argparse
 import contextlib
@@ -66,13 +66,13 @@ class Unreadable(UserError):
 
 
 def shortened(value: object, length: int = 80) -> str:
-    """What a value looks like in a line, not longer than that."""
+    """Gives a value's repr in one line of at most so many characters."""
     text = ' '.join(repr(value).split())
     return text if len(text) <= length else f'{text[: length - 3]}...'
 
 
 def printable(text: object, length: int = 200) -> str:
-    """What a library says of a foreign file, in one line that is not longer than that.
+    """Gives a library's message about a foreign file in one line of at most so many characters.
 
     It may quote the file, whose characters may steer a terminal; these become question marks.
     """
@@ -147,7 +147,7 @@ def check_path(name: str, path: object) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Trouble:
-    """What a disk or a file system did not do.
+    """A failure of a disk or a file system.
 
     Attributes:
         reason: 'No space left on device (PATH)'.
@@ -161,7 +161,7 @@ class Trouble:
 
 
 def storage_trouble(error: BaseException | None, place: str = '') -> Trouble | None:
-    """What is wrong with the place that something was written to or read from.
+    """Finds the failure of a disk or a file system that an error tells of.
 
     Args:
         error: an OSError, or what tensorstore raises in its place, or what either has caused.
@@ -189,7 +189,7 @@ def _trouble(number: int, path: str) -> Trouble:
 
 
 def is_withheld(error: BaseException) -> bool:
-    """Whether a file that could not be read may be whole, so that nobody gives it up.
+    """Says whether a file that could not be read may be whole, so that nobody gives it up.
 
     That is: not one that is missing or is no file, but one that a disk, its permissions or a limit
     on open files keep back.
@@ -201,7 +201,7 @@ def is_withheld(error: BaseException) -> bool:
 
 
 def shortage(error: BaseException | None) -> Trouble | None:
-    """What the machine or a device has too little of: memory, threads, processes.
+    """Finds the shortage that an error tells of: of memory, threads or processes.
 
     Args:
         error: what Python, numpy or jax raise then, or what that has caused.
@@ -249,7 +249,7 @@ def plain(error: BaseException) -> UserError | None:
 
 
 def located(error: BaseException) -> str:
-    """What foreign code has raised, in one line with the place in it.
+    """Says in one line what foreign code has raised, with the place in it.
 
     Example: "KeyError: 'titel' (/home/me/tasks/news.py, line 12)"
     """
@@ -269,7 +269,7 @@ def located(error: BaseException) -> str:
 
 
 def end_on_interrupt() -> None:
-    """Has Ctrl-C end this process with one line at once, until `run_main` takes over.
+    """Makes Ctrl-C end this process with one line at once, until `run_main` takes over.
 
     For the time of imports, in which an exception would show the code that was being imported.
     The same goes for a machine that has no memory or files left for them.

@@ -78,7 +78,7 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def sync_folder(path: str | os.PathLike) -> None:
-    """Has the disk keep the names in a folder; without it power that fails may undo a rename."""
+    """Makes the disk keep the names in a folder; otherwise a loss of power may undo a rename."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -132,7 +132,7 @@ def _is_temporary(name: str) -> bool:
 
 
 def is_free(path: str | os.PathLike) -> bool:
-    """Whether a folder holds nothing but what a lock, or a writer that was killed, left there."""
+    """Says whether a folder holds nothing but what locks, or writers that were killed, left."""
     return all(name == LOCK or _is_temporary(name) for name in os.listdir(path))
 
 
@@ -148,7 +148,7 @@ def naming(path: str | os.PathLike) -> Iterator[None]:
 
 
 def names(folder: str | os.PathLike) -> list[str]:
-    """What there is in a folder, in order; nothing if there is no such folder.
+    """Lists the names in a folder, in order; none if there is no such folder.
 
     Raises:
         OSError: It may not be listed; `pathlib.Path.glob` would give nothing then.
@@ -160,7 +160,7 @@ def names(folder: str | os.PathLike) -> list[str]:
 
 
 def below(folder: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """All files below a folder, in no order; nothing if it is a file or not there.
+    """Gives all files below a folder, in no order; none if it is a file or not there.
 
     Raises:
         OSError: A folder may not be listed; `pathlib.Path.rglob` would leave it out.
@@ -174,7 +174,7 @@ def below(folder: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 
 def is_step(name: str) -> bool:
-    """Whether the name of a folder, in checkpoints/ or eval/, is the number of a step."""
+    """Says whether the name of a folder, in checkpoints/ or eval/, is the number of a step."""
     # isdigit alone is true of ² and of other alphabets' digits, too.
     return name.isascii() and name.isdigit() and len(name) < 19
 
@@ -182,7 +182,7 @@ def is_step(name: str) -> bool:
 def read_json(
     path: str | os.PathLike, kind: Kind[T], limit: limits.Limit = limits.CONFIG_BYTES
 ) -> T:
-    """The content of a JSON file, checked against a type.
+    """Reads a JSON file, and checks its content against a type.
 
     Args:
         path: Of the file.
@@ -197,7 +197,7 @@ def read_json(
 
 
 def check_type(value: object, kind: Kind[T], name: str) -> T:
-    """What was read already, checked against a type; see `parse_json`."""
+    """Checks a value that was read already against a type; see `parse_json`."""
     try:
         return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:
@@ -205,7 +205,7 @@ def check_type(value: object, kind: Kind[T], name: str) -> T:
 
 
 def parse_json(data: bytes | str | msgspec.Raw, kind: Kind[T], name: str) -> T:
-    """The value of a JSON text, checked against a type.
+    """Parses a JSON text, and checks its value against a type.
 
     Args:
         data: The text.

@@ -101,7 +101,7 @@ def _check_regular(path: pathlib.Path, status: os.stat_result) -> None:
 
 
 def _status(path: pathlib.Path, folder: pathlib.Path) -> os.stat_result | None:
-    """What is at the end of a path that stays inside a folder; None if nothing has its name."""
+    """Looks up a path that must stay inside a folder; None if nothing has its name."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -131,7 +131,7 @@ def _status(path: pathlib.Path, folder: pathlib.Path) -> os.stat_result | None:
 
 
 def _places(root: pathlib.Path) -> list[pathlib.Path]:
-    """Where the files of a folder may lie: in it, or in the cache of the hub that it is part of."""
+    """Lists where the files of a folder may lie: in it, or in the cache of the hub around it."""
     if root.parent.name == 'snapshots' and root.parent.parent.name.startswith('models--'):
         return [root, root.parent.parent / 'blobs']
     return [root]

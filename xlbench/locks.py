@@ -45,7 +45,7 @@ class InUse(UserError):
 
 
 class _Note(msgspec.Struct):
-    """What a lock file says of the process that holds it."""
+    """The note in a lock file about the process that holds it."""
 
     command: str
     process: int
@@ -290,7 +290,7 @@ def _acquire(
 
 
 def _note_of_this_process() -> bytes:
-    """What this process writes into a lock file."""
+    """Gives the note that this process writes into a lock file."""
     spec = getattr(sys.modules.get('__main__'), '__spec__', None)
     module = (getattr(spec, 'name', None) or '').removesuffix('.__main__')
     program = ['python', '-m', module] if module else ['python', *sys.argv[:1]]
@@ -304,7 +304,7 @@ def _note_of_this_process() -> bytes:
 
 
 def _read_note(lock_file: pathlib.Path) -> _Note | None:
-    """Who holds a lock; None if that cannot be read."""
+    """Reads the note in a lock file; None if it cannot be read."""
     try:
         number = os.open(lock_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

@@ -1,4 +1,4 @@
-"""What a run says: plain lines, metrics.jsonl and TensorBoard, written by process 0 alone."""
+"""The log of a run: plain lines, metrics.jsonl and TensorBoard, written by process 0 alone."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from xlbench.progress import duration, quantity
 
 
 class _Row(msgspec.Struct):
-    """What is read of a line of metrics.jsonl."""
+    """The part of a line of metrics.jsonl that is read."""
 
     step: int
     kind: str

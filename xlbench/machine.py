@@ -1,4 +1,4 @@
-"""What this machine has; needs Python alone, as xlbench.doctor runs where packages are missing."""
+"""Limits of this machine; needs Python alone, as xlbench.doctor runs where packages are missing."""
 
 import os
 import pathlib
@@ -65,7 +65,7 @@ def _limits(*names: str) -> Iterator[int]:
 
 
 def too_few_files() -> str:
-    """That this process may open too few files for a program that uses jax, in words; or ''.
+    """Says that this process may open too few files for a program that uses jax; '' if it may.
 
     Example: 'this process may have 30 files open at once, and 64 is the least ...'
     """
@@ -79,7 +79,7 @@ def too_few_files() -> str:
 
 
 def too_little_memory() -> str:
-    """The same of memory, for a program that uses jax or TensorFlow."""
+    """Says that a program that uses jax or TensorFlow may have too little memory; '' if not."""
     for flag, name in (('-v', 'RLIMIT_AS'), ('-d', 'RLIMIT_DATA')):
         for size in _limits(name):
             if size < LEAST_ADDRESSES:

@@ -72,16 +72,16 @@ class Progress:
         self._thread = threading.Thread(target=self._run, name='progress', daemon=True)
 
     def add(self, count: int = 1) -> None:
-        """So much more is done."""
+        """Counts what was done since."""
         self.done += count
 
     def skip(self, count: int) -> None:
-        """So much was done before, and counts for no speed."""
+        """Counts what was done before, which makes no speed."""
         self.done = self._skipped = count
 
     @property
     def seconds(self) -> float:
-        """Since the `with` block was entered."""
+        """The seconds since the `with` block was entered."""
         return time.monotonic() - self._begun
 
     def __enter__(self) -> Self:
@@ -101,7 +101,7 @@ class Progress:
             self._thread.join()
 
     def line(self) -> str:
-        """How far it is now, in one line."""
+        """Says in one line how far it is."""
         now = time.monotonic()
         self.done = self.done if self._count is None else self._count()
         if not self._unit:

@@ -38,12 +38,12 @@ _RUN, _STAGE, _EVAL = map(signatures.of_class, (blocks.Run, blocks.Stage, blocks
 
 
 def is_sweep(config: Block) -> bool:
-    """Whether a config is one of xlbench.fewshot, not of xlbench.train."""
+    """Says whether a config is one of xlbench.fewshot, not of xlbench.train."""
     return 'adapt' in config and 'stages' not in config
 
 
 def taken(config: Block, *path: str) -> Signature | None:
-    """What a block of a config may hold; None where it is no function's arguments.
+    """Gives the keys that a block of a config may hold; None where it is no function's arguments.
 
     Args:
       config: of a run or a sweep.
@@ -149,7 +149,7 @@ def check_evaluations(config: ConfigDict) -> None:
 
 
 def check_sweep(config: ConfigDict) -> None:
-    """The same for a config of xlbench.fewshot."""
+    """Raises UserError for what is wrong in a config of xlbench.fewshot."""
     if not is_sweep(config):
         raise UserError(
             'this is the config of a run, which python -m xlbench.train runs; xlbench.fewshot '
@@ -182,7 +182,7 @@ def objectives() -> Mapping[str, str]:
 
 
 def about_objective(name: str) -> Block:
-    """What an objective says of itself: view, family, ... see training/objectives/contract.py."""
+    """Gives the attributes of an objective, as view or family; see training/objectives/contract.py."""
     return signatures.attributes(f'{_OBJECTIVES}.{name}', objectives()[name])
 
 

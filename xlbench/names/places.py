@@ -33,14 +33,14 @@ def check_places(config: ConfigDict) -> None:
 
 
 def new_vocabulary_size(config: ConfigDict) -> int:
-    """Of a vocabulary that a run trains on its data first, pieces at most; 0 if it trains none."""
+    """Gives the size of the vocabulary that a run trains on its data first; 0 if it trains none."""
     path = str(config.data.vocabulary)
     is_new = path.endswith('.model') and not os.path.isfile(os.path.expanduser(path))
     return (config.data.get('vocabulary_size') or 0) if is_new else 0
 
 
 def check_sweep_places(config: ConfigDict) -> None:
-    """The same for a sweep, whose tasks follow from its names."""
+    """Raises UserError for a run or checkpoint of a sweep that is not there."""
     if not config.source_workdir:
         check_places(config.source)
         return

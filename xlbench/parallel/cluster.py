@@ -1,4 +1,4 @@
-"""How the processes of one run find each other, and what is said when some do not come.
+"""Joins the processes of one run, and ends them with the right exit code.
 
 One process on one machine needs nothing. Several are found, in this order, by
 

@@ -1,4 +1,4 @@
-"""Which process of a run this is: from variables, and from metadata where there is a TPU.
+"""Finds which process of a run this is, from variables, or from metadata where there is a TPU.
 
 xlbench/parallel/cluster.py has the list of them. jax itself knows most of these clusters, but takes
 the tasks of a SLURM job for those of the step, gives each process one GPU only, and does not say
@@ -19,7 +19,7 @@ VARIABLES = ('XLBENCH_COORDINATOR', 'XLBENCH_PROCESSES', 'XLBENCH_PROCESS')
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a process stands among those of its run.
+    """The place of a process among those of its run.
 
     Attributes:
       coordinator: host:port of process 0.
@@ -172,7 +172,7 @@ def _tpu_vm(environ: Mapping[str, str]) -> dict:
 
 
 def _metadata(server: str, key: str) -> str:
-    """What the machine's metadata say; '' if nothing."""
+    """Asks for one of the machine's metadata; '' if there is none."""
     connection = http.client.HTTPConnection(server, timeout=5)
     with contextlib.closing(connection):
         path = f'/computeMetadata/v1/instance/attributes/{key}'

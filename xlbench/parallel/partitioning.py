@@ -108,12 +108,12 @@ def _grid(
 
 
 def slices(devices: Sequence[jax.Device]) -> list[int]:
-    """How many of the devices are in each slice; [their number] where there are no slices."""
+    """Counts the devices of each slice; [their number] where there are no slices."""
     return list(collections.Counter(getattr(d, 'slice_index', None) or 0 for d in devices).values())
 
 
 def _across_slices(sizes: Mapping[str, int], devices: Sequence[jax.Device]) -> dict[str, int]:
-    """Of each axis of the mesh, into how many parts slices divide it.
+    """Gives for each axis of the mesh into how many parts slices divide it.
 
     Raises:
       UserError: `sequence` or `tensor` would lie across slices, or slices differ in size.
@@ -308,7 +308,7 @@ def row_share(mesh: Mesh) -> tuple[int, int]:
 
 
 def batch_sharding(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
-    """Where an array [rows, ...] or [rows, length, ...] of a batch lies.
+    """Gives the sharding of an array [rows, ...] or [rows, length, ...] of a batch.
 
     A length that `sequence` does not divide stays whole: `check_lengths` refuses those of a config,
     but the widths that predictions choose may be such.

@@ -77,7 +77,7 @@ class Verdict(NamedTuple):
 
 
 class News(NamedTuple):
-    """Where a process said that it is, and how many seconds ago; '' if it said nothing yet."""
+    """The place that a process told last, and how many seconds ago; '' if it told none yet."""
 
     text: str
     age: float
@@ -147,7 +147,7 @@ class Peers:
             self._loop.call_soon_threadsafe(self._say, 0, f'at {text}')
 
     def ask(self, seconds: float = 5) -> dict[int, News]:
-        """Where the others are; without those that have ended; {} if process 0 is silent."""
+        """Asks where the others are that have not ended; {} if process 0 does not answer."""
         if self.index == 0:
             return self._others(0)
         self._answered.clear()
@@ -332,7 +332,7 @@ class Peers:
         self.leave(f'{self._verdict.why}{self.doing()}', self._verdict.code)
 
     def _others(self, number: int) -> dict[int, News]:
-        """Where those are that process `number` may wait for."""
+        """Gives the places of those that process `number` may wait for."""
         now = time.monotonic()
         said = dict.fromkeys(set(range(self.count)) - self._ended - {number}, ('', now))
         said |= {k: place for k, place in list(self._places.items()) if k in said}
@@ -369,7 +369,7 @@ def _end(why: str, code: int) -> str:
 
 
 async def _lines_of(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Whole lines, until the other side has gone; one that is too long is no line of ours."""
+    """Reads whole lines until the other side has gone; one that is too long is no line of ours."""
     with contextlib.suppress(OSError, ValueError):
         while (line := await reader.readline()).endswith(b'\n'):
             yield line.decode(errors='replace').rstrip('\n')

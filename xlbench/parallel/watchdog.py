@@ -26,7 +26,7 @@ NAMED = 8  # Processes that a line has room for.
 
 
 class Place(NamedTuple):
-    """Where a process is: in `step` of `what`; what has no steps is in step -1.
+    """The place of a process: in `step` of `what`; what has no steps is in step -1.
 
     paused: minutes of silence are right there.
     """
@@ -157,7 +157,7 @@ def _pauses(news: News) -> bool:
 
 
 def where_others_are(place: Place, others: Mapping[int, News], late: float) -> str:
-    """Which of the others are silent or elsewhere, in words.
+    """Says which of the others are silent or elsewhere.
 
     Args:
       place: of this process.
