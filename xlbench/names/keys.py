@@ -182,7 +182,7 @@ def objectives() -> Mapping[str, str]:
 
 
 def about_objective(name: str) -> Block:
-    """Gives the attributes of an objective, as view or family; see training/objectives/contract.py."""
+    """Gives the attributes of an objective, as family; see training/objectives/contract.py."""
     return signatures.attributes(f'{_OBJECTIVES}.{name}', objectives()[name])
 
 
