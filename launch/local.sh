@@ -63,6 +63,8 @@ run() { # run ATTEMPT ARGUMENTS...: sets `code`.
       if ((result == 0 || code)); then continue; fi
       if ((result == 137 && !stopped)); then
         echo "process $i was killed, perhaps by the system for lack of memory" >&2
+      elif ((result > 128 && !stopped)); then
+        echo "process $i was ended by signal $(kill -l "$((result - 128))")" >&2
       fi
       code=$result
       deadline=$((SECONDS + ${GRACE:-60}))

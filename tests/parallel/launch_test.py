@@ -106,24 +106,32 @@ sys.exit([75, 75, 3][runs])
     assert 'ended with code 75; starting again, 2 of 5' in run.stderr
 
 
-def test_local_starts_again_what_was_killed(program, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    'name, code, words',
+    [
+        ('SIGKILL', 137, 'process 1 was killed, perhaps by the system for lack of memory'),
+        ('SIGSEGV', 139, 'process 1 was ended by signal SEGV'),
+    ],
+)
+def test_local_starts_again_what_was_killed(program, tmp_path, monkeypatch, name, code, words):
     """The others end by themselves, when they have noticed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('RESTARTS', '5')
-    program("""
+    program(f"""
 import os, pathlib, signal, sys, time
 i = os.environ['XLBENCH_PROCESS']
-if os.path.exists(f'was-here-{i}'):
+if os.path.exists('was-here-' + i):
     sys.exit(0)
-pathlib.Path(f'was-here-{i}').touch()
+pathlib.Path('was-here-' + i).touch()
 if i == '1':
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.{name})
 signal.signal(signal.SIGTERM, lambda *_: pathlib.Path('told').touch())
 time.sleep(1)
 sys.exit(75)
 """)
     run = local('2')
-    assert run.returncode == 0 and 'ended with code 137; starting again, 1 of 5' in run.stderr
+    assert run.returncode == 0, run.stderr
+    assert f'{words}\nended with code {code}; starting again, 1 of 5' in run.stderr
     assert not (tmp_path / 'told').exists()
 
 

@@ -1,43 +1,51 @@
 """The other processes of a run: who came, how each ended, which one was lost, where each is.
 
 jax's own service (jax.distributed) joins the processes, agrees on the step at which they save, and
-holds their barriers. It cannot say in one line why a run ends, nor end it with our exit codes. With
-jax 0.10.2, two processes, and its heartbeat set to 10 s:
+has barriers and a heartbeat. It cannot say in one line why a run ends, nor end it with our exit
+codes. This is what jax 0.10.2 does by itself with two processes, a heartbeat of 10 s and a shutdown
+of 20 s:
 
-  event                                   without this module, the others
-  process 1 is killed, or ends with 2     print a stack trace after 8 s, and abort (134)
-  process 0 is killed, or ends with 2     do so at once; the trace names no process
-  process 1 does not come                 do so when the time is up; it names no process
-  two are started as process 1            do so when the time is up; it names no process
+  event                          what happens without this module
+  process 1 is killed            8 s later the other one prints a stack trace and aborts (134)
+  process 0 is killed            the other one does so at once; the trace names no process
+  one of them exits with code 2  it waits 20 s for the other one; then both abort, and 2 is lost
+  one is done 20 s too early     the same
+  process 1 does not come        when the time is up, the others abort; the trace names no process
+  two are started as process 1   the same
 
-They abort in C++, before Python hears of it; the callback that the service has for this
-(missed_heartbeat_callback) ends the process, too, with std::bad_cast. So each process keeps one
-connection to process 0, where jax is about to listen, and reaches jax's service through a relay of
-its own, which does not pass on that process 0 has gone. A run that jax finds by itself (TPU slices
-that are joined by a slower network) goes without all this. The messages are lines of text:
+It aborts in C++, before Python hears of it. Its callback for that (missed_heartbeat_callback) ends
+the process with std::bad_cast, and jax_enable_recoverability does not help those that lose process
+0. So each process keeps one connection to process 0, where jax is about to listen, and reaches
+jax's service through a relay of its own, which does not pass on that process 0 has gone. A run that
+jax finds by itself (TPU slices that are joined by a slower network) goes without all this. The
+messages are lines of text:
 
-  state of process 0   what comes from process I       what process 0 does               next state
-  roll call            hello COUNT I                   notes it; if all are here: `all`  running
-                       hello, of another count, or     `end 75 5 WHY` to all             ended
-                       for the second time; time is up
-  running              at PLACE                        notes it                          running
-                       ask                             `places JSON` to I                running
-                       ended 0                         notes it                          running
-                       ended 0, of the last, itself    `done` to all                     ended
-                         included
-                       ended CODE                      `end CODE SECONDS WHY` to all     ending
-                       its connection closes           `end 75 5 lost process I` to all  ending
-                       (it ends itself, with CODE)     `end CODE SECONDS WHY` to all     ended
-  ending               anything                        says WHY after SECONDS            ended
+  state of process 0  what comes from process I         what process 0 does               next state
+  roll call           hello COUNT I                     counts it; of the last: `all`     running
+                      hello, with another count         `end ...` to I alone              roll call
+                      hello of I for the second time    `end 75 60 WHY` to all            ended
+                      (time is up)                      `end 75 60 WHY` to all            ended
+  running             at PLACE                          notes it                          running
+                      ask                               `places JSON` to I                running
+                      ended 0                           notes it                          running
+                      ended 0, if all others have,      `done` to all                     ended
+                        and process 0 itself
+                      ended CODE                        `end CODE SECONDS WHY` to all     ending
+                      its connection closes             `end 75 5 lost process I` to all  ending
+                      (process 0 ends, with CODE)       `end CODE SECONDS WHY` to all     ended
+  ending              (SECONDS are over)                says WHY, and exits with CODE     ended
 
-  state of another     what comes from process 0       what the process does             next state
-  roll call            all                             turns to jax                      running
-                       end ...                         says WHY                          ended
-  running              places JSON                     answers who asked                 running
-                       done                            nothing                           ended
-                       end CODE SECONDS WHY            what it does with any error       ending
-                       its connection closes           the same: lost process 0, 75, 5   ending
-  ending               anything                        says WHY after SECONDS            ended
+  state of another    what comes from process 0         what the process does             next state
+  roll call           all                               turns to jax                      running
+                      end 75 60 WHY                     says WHY, and exits with 75       ended
+  running             places JSON                       answers who asked                 running
+                      done                              nothing                           ended
+                      end CODE SECONDS WHY              goes on, and may end by itself    ending
+                      its connection closes             the same: 75, 5, lost process 0   ending
+                      (it ends, with CODE)              `ended CODE` to process 0         ended
+  ending              (SECONDS are over)                says WHY, and exits with CODE     ended
+
+SECONDS are 60 with code 75, because a process may be saving then, and otherwise 5.
 """
 
 import asyncio
