@@ -84,7 +84,7 @@ def test_a_benchmark_whose_inputs_are_in_one_language():
     cross = benchmark.scenario('cross', 'chats')
     assert cross == benchmark.scenario('cross', 'chats', 'en')
     assert cross.train == ('digest_chats_en_de', 'digest_chats_en_zh')
-    with pytest.raises(errors.UserError, match=r"source language of digest 'de'; allowed: en"):
+    with pytest.raises(errors.UserError, match=r"source language of digest 'de'; nearest: en"):
         benchmark.scenario('cross', 'chats', 'de', 'en')
     with pytest.raises(errors.UserError, match=r"unknown scenario 'multi'; allowed: cross, mono"):
         benchmark.scenario('multi', 'chats')
