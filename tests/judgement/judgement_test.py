@@ -249,12 +249,14 @@ def test_systems_from_files_and_runs(tmp_path, capsys):
         (['other={here}/twice.jsonl'], 'is there twice'),
         (['other={here}/else.jsonl'], 'different inputs'),
         (['none.jsonl'], 'no workdir or file'),
+        (['other={here}/later.jsonl'], 'in common; --task names'),
     ],
 )
 def test_slips_of_make(tmp_path, flags, message):
     (tmp_path / 'lines.txt').write_text('a\n')
     (tmp_path / 'one.jsonl').write_text('{"id": 0, "prediction": "a", "input": "x"}\n')
     (tmp_path / 'else.jsonl').write_text('{"id": 0, "prediction": "a", "input": "y"}\n')
+    (tmp_path / 'later.jsonl').write_text('{"id": 7, "prediction": "a"}\n')
     (tmp_path / 'twice.jsonl').write_text('{"id": 0, "prediction": "a"}\n' * 2)
     system = 'lines.txt' if 'lines' in flags[0] else 'one.jsonl'
     argv = ['make', f'--output={tmp_path}/study', f'{tmp_path}/{system}']

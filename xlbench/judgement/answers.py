@@ -1,7 +1,8 @@
 """Judges' answers: files that pages saved and that anyone may have written or changed since.
 
 What is wrong with a file as a whole is an error in one line: another study's, changed, too large,
-no JSON. What is merely missing is a note, and what is there counts.
+no JSON. What is merely missing is a note, and what is there counts. The checksum shows that a file
+was edited; it is no signature, as the page's script makes it in the open.
 """
 
 import dataclasses

@@ -49,8 +49,10 @@ def read(
         name, equals, path = place.partition('=')
         if not equals or os.path.exists(place):
             name, path = '', place
-        reader = _of_run if os.path.isdir(path) else _of_file
-        sources.append(reader(name, path, step, split, tasks, task))
+        if os.path.isdir(path):
+            sources.append(_of_run(name, path, step, split, tasks))
+        else:
+            sources.append(_of_file(name, path, task))
     for i, source in enumerate(sources):
         if source.name in (other.name for other in sources[:i]):
             raise UserError(
@@ -59,7 +61,7 @@ def read(
     return sources
 
 
-def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str], task: str) -> Source:
+def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str]) -> Source:
     run = results.read_run(path)
     shown = split or run.splits()[0]
     score = next(iter(run.evaluations.values()))
@@ -79,9 +81,7 @@ def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str], t
     return Source(tables.clean(name), path, rows, 'sample' if 'sample' in kinds else 'files')
 
 
-def _of_file(
-    name: str, path: str, step: str, split: str, tasks: Sequence[str], task: str
-) -> Source:
+def _of_file(name: str, path: str, task: str) -> Source:
     if not os.path.isfile(path):
         raise UserError(f'there is no workdir or file {path}')
     name = name or pathlib.Path(path).name.removesuffix('.gz').rpartition('.')[0] or path

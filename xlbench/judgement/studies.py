@@ -134,7 +134,10 @@ def make(
         )
     chosen = _chosen(sources, items, shown, seed, langs)
     if not chosen:
-        raise UserError(f'{", ".join(names)} have no example of the same task and id in common')
+        raise UserError(
+            f'{", ".join(names)} have no example of the same task and id in common; --task names '
+            'the task of files as the runs call it'
+        )
     content = msgspec.json.encode((scale, chosen, seed, title))
     study = Study(
         format=FORMAT,
