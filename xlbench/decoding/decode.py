@@ -63,23 +63,21 @@ def decode(
     cache = apply(encoded, segments, options.max_length, count, method='init_cache')
     decode_step = functools.partial(apply, method='decode_step')
     empty = ~jnp.any(segments > 0, axis=1)
+    if forced_first is not None:  # For the rows of a group of beams, or for all samples.
+        forced_first = jnp.repeat(forced_first, count // options.num_groups)
+    rules = Rules(options, eos_id, forced_first)
     if options.num_beams > 1:
-        if forced_first is not None:
-            forced_first = jnp.repeat(forced_first, count // options.num_groups)
         texts = beam_search(
             decode_step,
             cache,
             options,
-            Rules(options, eos_id, forced_first),
+            rules,
             batch_size=size,
             start_id=start_id,
             pad_id=pad_id,
             empty=empty,
         )
         return Decoded(*texts)
-    if forced_first is not None:
-        forced_first = jnp.repeat(forced_first, count)
-    rules = Rules(options, eos_id, forced_first)
     keys = None
     if options.method == 'sample':
         rng = jax.random.key(options.seed) if rng is None else rng

@@ -122,6 +122,14 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
       UserError: the model's fields cannot be.
     """
     model = config_of(config.model)
+    yield from _needs_of_parameters(config, axes, model)
+    yield _need_of_batch(config, axes, model)
+    yield from _needs_of_evaluations(config, axes, model)
+
+
+def _needs_of_parameters(
+    config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
+) -> Iterator[Need]:
     count = least_parameters(model)
     held = axes.get('fsdp', 1) * axes.get('tensor', 1)
     state = 0 if config.lora.get('rank') or tuple(config.trainable) != ('.*',) else _state(config)
@@ -136,8 +144,10 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
         4 * rank * model.emb_dim * layers / held,
         'take a smaller config.lora.rank',
     )
-    shares = math.prod(axes.get(axis, 1) for axis in partitioning.ROW_AXES)
-    cut = axes.get('sequence', 1) * axes.get('tensor', 1)
+
+
+def _need_of_batch(config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig) -> Need:
+    cut = _row_shares(axes) * axes.get('sequence', 1) * axes.get('tensor', 1)
     batches = config.batches
     rows, parts = batches.batch_size, config.accumulate
     if chunk := config.objective.get('chunk_rows'):
@@ -152,11 +162,17 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
         depth += widths['targets'] * num_layers(model, 'decoder')
     if tuple(config.trainable) != ('.*',):
         depth = widths['inputs']
-    yield Need(
+    return Need(
         f'a batch of {rows:,} rows of {widths["inputs"]:,} tokens',
-        2 * rows * depth * model.emb_dim / shares / cut / max(1, parts),
+        2 * rows * depth * model.emb_dim / cut / max(1, parts),
         'take a smaller config.batches.batch_size or lengths, or a larger config.accumulate',
     )
+
+
+def _needs_of_evaluations(
+    config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
+) -> Iterator[Need]:
+    shares = _row_shares(axes)
     writes_text = objectives.build(**config.objective).writes_text
     for name, block in config.evals.items():
         yield Need(
@@ -175,6 +191,11 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
                 4 * rows * options.max_length * size / shares / axes.get('tensor', 1),
                 f'take a smaller batch_size, lengths.targets or num_beams in config.evals.{name}',
             )
+
+
+def _row_shares(axes: Mapping[str, int]) -> int:
+    """Into how many parts a mesh cuts the rows of a batch."""
+    return math.prod(axes.get(axis, 1) for axis in partitioning.ROW_AXES)
 
 
 def config_of(block: Mapping[str, Any]) -> TransformerConfig:
