@@ -10,7 +10,7 @@ import tokenizer_files
 from xlbench import errors, models
 from xlbench.huggingface import checkpoint
 from xlbench.metrics import Suite, named
-from xlbench.metrics.learned import BertScore, token_vectors
+from xlbench.metrics.learned import BertScore, bertscore, token_vectors
 
 ABS = 1e-5
 CANDIDATES = [
@@ -93,7 +93,7 @@ def test_texts_in_one_row_do_not_see_each_other(tiny, monkeypatch):
     """Packing, batches and what is kept of earlier calls change nothing."""
     texts = ['the cat', 'a b c d e f g h', 'the', 'cat the a', 'b ' * 60, 'the cat']
     others = texts[::-1]
-    whole = BertScore(model=tiny, layer=2).values(others, texts)
+    whole = BertScore(model=tiny, layer=2, batch_size=1).values(others, texts)
     for width in (3, 11):
         monkeypatch.setattr(token_vectors, '_WIDTHS', (width,))
         monkeypatch.setattr(token_vectors, '_BATCH_TOKENS', {'cpu': 80, 'other': 80})
@@ -110,9 +110,21 @@ def test_texts_in_one_row_do_not_see_each_other(tiny, monkeypatch):
             similarity = (one @ two.T)[1:-1].max(1).mean()
             assert similarity == pytest.approx(whole.precision[place], abs=1e-5)
     alone = [
-        BertScore(model=tiny, layer=2).values([o], [t]) for o, t in zip(others, texts, strict=True)
+        BertScore(model=tiny, layer=2, batch_size=1).values([o], [t])
+        for o, t in zip(others, texts, strict=True)
     ]
     np.testing.assert_allclose(np.concatenate(alone, 1), whole, atol=1e-5)
+
+
+def test_padding_of_the_package_counts():
+    """A token that is unlike all others counts as 0 beside padding, and as it is without."""
+    towards, away = np.array([[1.0, 0.0]] * 3), np.array([[-1.0, 0.0]] * 3)
+    ones = np.ones(3)
+    precision, recall, _ = bertscore._match(towards, away, ones, ones, (-1.0, 0.0))
+    assert (precision, recall) == (0.0, -1.0)
+    metric = BertScore('de', batch_size=2)
+    assert metric._padded([ones, ones[:1], ones[:1], ones[:1]]) == [False, True, False, False]
+    assert '|batch:2|' in metric.signature
 
 
 def test_several_references_count_apart(tiny):

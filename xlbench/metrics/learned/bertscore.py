@@ -72,6 +72,10 @@ class BertScore:
             package bert-score, if `baseline` names none.
         baseline: a table with a row a layer: layer, precision, recall, F1.
         lowercase: whether texts are lower-cased, as ClidSum does.
+        batch_size: the package's, 64 by default, which decides a few scores: in a batch it pads
+            with similarities of 0, so that a token that is unlike all others counts as 0 and not
+            below, but for those beside the longest text. 1 compares each pair for itself. How
+            texts are really encoded does not depend on it.
     """
 
     lang: str = ''
@@ -81,6 +85,7 @@ class BertScore:
     rescale: bool = False
     baseline: str = ''
     lowercase: bool = False
+    batch_size: int = 64
 
     several_references: ClassVar[bool] = True
 
@@ -93,6 +98,8 @@ class BertScore:
             raise errors.UserError(
                 f'BERTScore has no usual layer of {self._model}; say which, such as layer=8'
             )
+        if self.batch_size < 1:
+            raise errors.UserError(f'batch_size={self.batch_size}; 1 or more is allowed')
         if self.rescale and not self.baseline and not self.lang:
             raise errors.UserError('the baselines of BERTScore are of a language; set lang, too')
 
@@ -112,7 +119,7 @@ class BertScore:
         if self.rescale or self.baseline:
             parts += '-custom-rescaled' if self.baseline else '-rescaled'
         case = 'lc' if self.lowercase else 'mixed'
-        return f'{parts}|case:{case}|{equals}|xlbench-{xlbench.__version__}'
+        return f'{parts}|case:{case}|batch:{self.batch_size}|{equals}|xlbench-{xlbench.__version__}'
 
     def missing(self) -> list[str]:
         """What is not on this machine and has to be, with what to type, a line each."""
@@ -164,10 +171,15 @@ class BertScore:
         candidates = encoder.ids(self._texts(predictions))
         scale = _Weights(references if self.idf else None, encoder.special)
         found = np.full((3, len(rows)), -math.inf)
+        padded = (
+            self._padded([candidates[i] for i in owners]),
+            self._padded(references),
+        )
         jobs = [(candidates[i], reference) for i, reference in zip(owners, references, strict=True)]
         for place, vectors, other_vectors in encoder.pairs(jobs):
             candidate, reference = jobs[place]
-            one = _match(vectors, other_vectors, scale(candidate), scale(reference))
+            floors = [0.0 if side[place] else -1.0 for side in padded]
+            one = _match(vectors, other_vectors, scale(candidate), scale(reference), floors)
             best = found[:, owners[place]]
             np.fmax(best, one, out=best, where=~np.isnan(one))
             if np.isnan(one).any():
@@ -182,6 +194,12 @@ class BertScore:
             base = self._read_baseline()[:, None]
             found = (found - base) / (1 - base)
         return Prf(*found)
+
+    def _padded(self, texts: Sequence[np.ndarray]) -> list[bool]:
+        """Whether each text is shorter than the longest of its batch of the package."""
+        size, lengths = self.batch_size, [len(text) for text in texts]
+        longest = [max(lengths[i : i + size]) for i in range(0, len(lengths), size)]
+        return [length < longest[i // size] for i, length in enumerate(lengths)]
 
     @property
     def _model(self) -> str:
@@ -250,20 +268,27 @@ class _Weights:
 
 
 def _match(
-    candidate: np.ndarray, reference: np.ndarray, weights: np.ndarray, other_weights: np.ndarray
+    candidate: np.ndarray,
+    reference: np.ndarray,
+    weights: np.ndarray,
+    other_weights: np.ndarray,
+    floors: Sequence[float],
 ) -> np.ndarray:
     """[precision, recall, F1] of two texts.
 
     Args:
         candidate, reference: [length, dim], of norm 1.
         weights, other_weights: [length], of the candidate's and the reference's tokens.
+        floors: the least that tokens of the reference and of the candidate are similar to the most
+            similar one of the other text: 0 beside padding, else -1.
     """
     if len(candidate) == 2 or len(reference) == 2:  # Nothing but special tokens.
         return np.zeros(3)
     similarity = candidate @ reference.T
+    floor, other_floor = floors
     with np.errstate(invalid='ignore', divide='ignore'):
-        precision = similarity.max(1) @ weights / weights.sum()
-        recall = similarity.max(0) @ other_weights / other_weights.sum()
+        precision = np.maximum(similarity.max(1), other_floor) @ weights / weights.sum()
+        recall = np.maximum(similarity.max(0), floor) @ other_weights / other_weights.sum()
         f1 = 2 * precision * recall / (precision + recall)
     return np.array([precision, recall, 0.0 if np.isnan(f1) else f1])
 
