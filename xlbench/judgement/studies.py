@@ -124,6 +124,8 @@ def make(
     Raises:
         UserError: The systems have no example in common, or different inputs for one.
     """
+    if items < 0:
+        raise UserError(f'--items={items}; 0 or more is allowed')
     names = [source.name for source in sources]
     shown = shown or len(names)
     least = 2 if scale.kind == 'best_worst' else 1
