@@ -91,3 +91,38 @@ def test_every_public_name_is_used():
             if is_public and counts[node.name] < 2:
                 unused.append(f'{module}.{node.name}')
     assert not unused
+
+
+def _listed(docstring: str) -> set[str] | None:
+    """The names under 'Args:' of a docstring; None without such a section."""
+    section = re.search(r'^( *)Args:\n((?:\1 +.*\n|\n)+)', f'{docstring}\n', re.M)
+    if not section:
+        return None
+    lines = [line for line in section[2].splitlines() if line.strip()]
+    margin = min(len(line) - len(line.lstrip()) for line in lines)
+    names = [line.split(':')[0] for line in lines if line[margin] != ' ']
+    return {name for text in names for name in re.findall(r'\w+', text)}
+
+
+def test_docstrings_name_the_arguments_that_there_are():
+    """A section Args has all of them; without one, sentences say what they are."""
+    wrong = []
+    for module, path in MODULES.items():
+        tree = ast.parse(path.read_bytes())
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef) or node.name[0] == '_':
+                continue
+            every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+            rest = [node.args.vararg, node.args.kwarg]
+            arguments = {a.arg for a in [*every, *filter(None, rest)]} - {'self', 'cls'}
+            listed = _listed(ast.get_docstring(node) or '')
+            if listed is not None and listed != arguments:
+                wrong.append(f'{module}.{node.name}: {listed ^ arguments}')
+    assert not wrong
+
+
+def test_tests_lie_as_the_packages_do():
+    packages = {name.split('.')[1] for name in PACKAGES} | {'tasks'}
+    for folder in (PROJECT / 'tests').iterdir():
+        if folder.is_dir() and any(folder.glob('*_test.py')):
+            assert folder.name in packages | {'outside', 'fuzz', 'attacks'}
