@@ -132,12 +132,12 @@ def _nearest(
             span = slice(starts[word], starts[word + 1])
             # A source occurs once in a word's span, so plain fancy indexing adds correctly.
             similarity[row, rows[span]] += (weight * weights[span]).astype(np.float32)
-        found = []
+        best = []
         for _ in range(count):
-            found.append(labels[similarity.argmax(axis=1)])
+            best.append(labels[similarity.argmax(axis=1)])
             # What says the same is out of the way for the next one.
-            similarity[labels == found[-1][:, None]] = -1.0
-        nearest += np.stack(found, axis=1).tolist()
+            similarity[labels == best[-1][:, None]] = -1.0
+        nearest += np.stack(best, axis=1).tolist()
     return nearest
 
 

@@ -58,8 +58,8 @@ class Examples:
         records: list[Record] = [{}] * len(numbers)
         for task in np.unique(tasks).tolist():
             where = np.flatnonzero(tasks == task)
-            found = self.prepared[task].read(numbers[where] - self.offsets[task])
-            for at, record in zip(where.tolist(), found, strict=True):
+            records_of_task = self.prepared[task].read(numbers[where] - self.offsets[task])
+            for at, record in zip(where.tolist(), records_of_task, strict=True):
                 records[at] = record
         ordered = iter(records)
         return [[next(ordered) for _ in row] for row in rows]
@@ -67,9 +67,9 @@ class Examples:
     def names(self, numbers: np.ndarray) -> list[tuple[str, str, int]]:
         """(task, split, number in it) of each example."""
         tasks = self._tasks_of(numbers)
-        own = (numbers - self.offsets[tasks]).tolist()
-        found = [self.prepared[task] for task in tasks.tolist()]
-        return [(task.name, task.split, n) for task, n in zip(found, own, strict=True)]
+        places = (numbers - self.offsets[tasks]).tolist()
+        prepared = [self.prepared[task] for task in tasks.tolist()]
+        return [(task.name, task.split, n) for task, n in zip(prepared, places, strict=True)]
 
     def _tasks_of(self, numbers: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.offsets, numbers, side='right') - 1
@@ -244,8 +244,8 @@ def window_size(
     shapes = packing.smallest(packing.row_lengths(sample, rows), layout.shapes)
     batches = (1 / np.array(layout.rows))[shapes].sum()
     per_batch = len(sample) / batches
-    wanted = min(
+    size = min(
         groups * WINDOW_BATCHES * per_batch, max(examples, _SMALLEST_WINDOW_BATCHES * per_batch)
     )
     # Whole batches where rows are examples, so that there no row is empty.
-    return max(1, round(wanted / layout.rows[-1])) * layout.rows[-1]
+    return max(1, round(size / layout.rows[-1])) * layout.rows[-1]

@@ -92,12 +92,12 @@ def pack(lengths: np.ndarray, shapes: Sequence[Shape]) -> list[list[int]]:
     for index in order:
         a, b = need_a[index], need_b[index]
         lowest = -(-b // step)  # Every row of this class, or a higher one, has room for b.
-        found = 0
+        free = 0
         for mask in masks[lowest:]:
-            found |= mask
-        found >>= a
-        if found:
-            free_a = (found & -found).bit_length() - 1  # Left over in the tightest row.
+            free |= mask
+        free >>= a
+        if free:
+            free_a = (free & -free).bit_length() - 1  # Left over in the tightest row.
             bit = 1 << (free_a + a)
             kind = lowest
             while not masks[kind] & bit:

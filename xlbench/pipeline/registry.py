@@ -63,8 +63,8 @@ def user_task_file(task: str) -> str | None:
     if (task_files.REPOSITORY / f'{word}.py').is_file():
         return None
     # Another part of the program has imported the file, for a metric that stands in it.
-    found = [path for path in task_files.registries(word) if task_files.is_loaded(path)]
-    return str(found[0]) if found else None
+    loaded = [path for path in task_files.registries(word) if task_files.is_loaded(path)]
+    return str(loaded[0]) if loaded else None
 
 
 def _load_tasks(word: str) -> None:
@@ -79,8 +79,8 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
     Raises:
       UserError: a file of the user has a mistake; with the line of it.
     """
-    own = path.parent == task_files.REPOSITORY
-    if not own:
+    ours = path.parent == task_files.REPOSITORY
+    if not ours:
         _user_files[word] = str(path)
     registries = seqio.TaskRegistry, seqio.MixtureRegistry
     before = [set(registry.names()) for registry in registries]
@@ -90,10 +90,10 @@ def _import_file(path: pathlib.Path, word: str) -> types.ModuleType:
         for registry, names in zip(registries, before, strict=True):  # Half a file is none.
             for added in set(registry.names()) - names:
                 registry.remove(added)
-        if own:
+        if ours:
             raise
         raise mistake(error, str(path)) from error
-    if not own:
+    if not ours:
         for registry, names in zip(registries, before, strict=True):
             _user_files.update(dict.fromkeys(set(registry.names()) - names, str(path)))
     return module

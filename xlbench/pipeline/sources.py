@@ -70,13 +70,13 @@ class RecordSource(seqio.FunctionDataSource):
         """The files of a split; UserError if one is not there."""
         paths = []
         for path in map(below_root, self._files(split)):
-            found = readers.find(path)
-            if not found:
+            matches = readers.find(path)
+            if not matches:
                 raise errors.UserError(
                     f'there is no file {path} (split {split!r}); the data root is {root()!r}, set '
                     'by --root or XLBENCH_DATA' + (f'; {self._hint}' if self._hint else '')
                 )
-            paths += found
+            paths += matches
         for path in map(below_root, self._optional(split)):
             paths += readers.find(path)
         return paths

@@ -112,12 +112,12 @@ def _tagging_problems(
 ) -> Iterator[Problem]:
     if not bucket.examples:
         yield Problem(bucket.name, 'empty', 'no sentence')
-    found = criteria([e['tags'].split(' ') for e in bucket.examples], labels, bucket.shots)
-    if found.missing:
-        listed = ', '.join(f'{label} {found.counts[label]}' for label in found.missing)
+    failures = criteria([e['tags'].split(' ') for e in bucket.examples], labels, bucket.shots)
+    if failures.missing:
+        listed = ', '.join(f'{label} {failures.counts[label]}' for label in failures.missing)
         yield Problem(bucket.name, 'criterion 1', f'fewer than {bucket.shots}: {listed}')
-    if found.removable:
-        listed = ', '.join(str(i + 1) for i in found.removable)
+    if failures.removable:
+        listed = ', '.join(str(i + 1) for i in failures.removable)
         yield Problem(bucket.name, 'criterion 2', f'not needed: sentence {listed}')
     if rare:
         yield Problem(bucket.name, 'rare', f'only buckets of another K have {", ".join(rare)}')

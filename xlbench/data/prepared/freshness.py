@@ -71,13 +71,13 @@ def statements(source: bytes) -> str:
 
 def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
     """The file if it is there, and the files of the same folder that it imports, in order."""
-    found: dict[str, pathlib.Path] = {}
+    files: dict[str, pathlib.Path] = {}
     open_paths = [path]
     while open_paths:
         file = open_paths.pop()
-        if file.name in found or not file.is_file():
+        if file.name in files or not file.is_file():
             continue
-        found[file.name] = file
+        files[file.name] = file
         for node in ast.walk(ast.parse(file.read_bytes())):
             if isinstance(node, ast.ImportFrom) and node.module in (tasks.__name__, 'tasks'):
                 open_paths += [path.with_name(f'{alias.name}.py') for alias in node.names]
@@ -85,7 +85,7 @@ def _with_neighbours(path: pathlib.Path) -> list[pathlib.Path]:
                 f'{tasks.__name__}.'
             ):
                 open_paths.append(path.with_name(f'{node.module.rpartition(".")[2]}.py'))
-    return [found[name] for name in sorted(found)]
+    return [files[name] for name in sorted(files)]
 
 
 def code_fingerprint(name: str) -> str | None:

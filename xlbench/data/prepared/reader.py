@@ -118,13 +118,13 @@ class Prepared:
                 reader = array_record_module.ArrayRecordReader(
                     path, options=_READER_OPTIONS, file_reader_buffer_size=32768
                 )
-                found = reader.num_records()
+                count = reader.num_records()
             except (RuntimeError, ValueError, OSError) as error:
                 if isinstance(error, OSError) and errors.is_withheld(error):
                     raise
                 raise self._broken(path, error) from error
-            if found != (expected := self.manifest['shards'][shard]['examples']):
-                raise self._broken(path, f'{found} records instead of {expected}')
+            if count != (expected := self.manifest['shards'][shard]['examples']):
+                raise self._broken(path, f'{count} records instead of {expected}')
             self._readers[shard] = reader
         return self._readers[shard]
 
@@ -136,22 +136,22 @@ class Prepared:
 
     def read(self, indices: Sequence[int]) -> list[Record]:
         """The records at `indices`, in that order, one read for each shard they lie in."""
-        wanted = np.asarray(indices, np.int64)
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
+        numbers = np.asarray(indices, np.int64)
+        if numbers.size and (numbers.min() < 0 or numbers.max() >= len(self)):
             raise IndexError(f'{self.name}/{self.split} has {len(self)} examples')
-        shards = np.searchsorted(self._ends, wanted, side='right')
-        records: list[Record] = [{}] * len(wanted)
+        shards = np.searchsorted(self._ends, numbers, side='right')
+        records: list[Record] = [{}] * len(numbers)
         for shard in np.unique(shards).tolist():
             where = np.flatnonzero(shards == shard)
             start = int(self._ends[shard - 1]) if shard else 0
             reader = self._reader(shard)
             path = self._shard_path(shard)
             try:
-                data = reader.read((wanted[where] - start).tolist())
+                data = reader.read((numbers[where] - start).tolist())
                 if len(data) != len(where):
                     raise ValueError(f'{len(data)} records instead of {len(where)}')
                 for at, value in zip(where.tolist(), data, strict=True):
-                    records[at] = self._checked(decode(value), int(wanted[at]))
+                    records[at] = self._checked(decode(value), int(numbers[at]))
             except (RuntimeError, ValueError) as error:
                 raise self._broken(path, error) from error
         return records
@@ -187,10 +187,10 @@ class Prepared:
 
 def open_task(root: str, vocabulary: str, task: str, split: str) -> Prepared:
     """One prepared task. Raises NotPrepared if it is missing, stale or broken."""
-    found = _open(root, vocabulary, task, split)
-    if reason := freshness.stale_reason(found.manifest, root):
-        raise NotPrepared(f'{task}/{split} in {found.folder} is stale: {reason}')
-    return found
+    prepared = _open(root, vocabulary, task, split)
+    if reason := freshness.stale_reason(prepared.manifest, root):
+        raise NotPrepared(f'{task}/{split} in {prepared.folder} is stale: {reason}')
+    return prepared
 
 
 def open_recorded(
@@ -211,10 +211,10 @@ def open_recorded(
     """
     if content is None:
         return open_task(root, vocabulary, task, split)
-    found = _open(root, vocabulary, task, split)
-    if found.content != content:
-        raise NotPrepared(f'{task}/{split} in {found.folder} holds other examples by now')
-    return found
+    prepared = _open(root, vocabulary, task, split)
+    if prepared.content != content:
+        raise NotPrepared(f'{task}/{split} in {prepared.folder} holds other examples by now')
+    return prepared
 
 
 def _open(root: str, vocabulary: str, task: str, split: str) -> Prepared:

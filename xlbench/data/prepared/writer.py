@@ -179,8 +179,8 @@ def write_shard(
     parts = os.path.join(folder, _PARTS)
     os.makedirs(parts, exist_ok=True)
     # Whoever writes the same shard at the same time has a file of its own.
-    own = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
-    shard = _Shard(os.path.join(parts, own), first, vocabulary_size)
+    part = f'{index:05d}-{_host()}-{os.getpid()}-{threading.get_native_id()}'
+    shard = _Shard(os.path.join(parts, part), first, vocabulary_size)
     try:
         for record in records:
             shard.write(record)

@@ -26,14 +26,14 @@ def fields(
       unused: how many more columns there are behind them; they may hold anything.
       strip: whether spaces around a text are taken off.
     """
-    wanted = len(columns) + unused
-    parts = [line] if wanted == 1 else line.split('\t')
-    if len(parts) != wanted:
+    num_columns = len(columns) + unused
+    parts = [line] if num_columns == 1 else line.split('\t')
+    if len(parts) != num_columns:
         names = [*columns, *['unused'] * unused]
         return BadRecord(
             path,
             number,
-            f'{len(parts)} TAB-separated columns instead of {wanted} ({", ".join(names)})',
+            f'{len(parts)} TAB-separated columns instead of {num_columns} ({", ".join(names)})',
         )
     record = {}
     for name, part in zip(columns, parts, strict=False):
