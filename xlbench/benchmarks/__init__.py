@@ -7,8 +7,8 @@ Every name of a task or a mixture comes from here, in both directions:
   parse_task('mtg_qg_en_de')                      -> ('mtg', 'qg', 'en', 'de')
 
 A further benchmark is one more file, which declares it. What kinds of them share stands in
-benchmark.py, parallel.py (each example in each language), monolingual.py (each in one), replies.py
-and fewshot.py. Modules of their own:
+benchmark.py, parallel.py (each example in each language), monolingual.py (each in one), replies.py,
+fewshot.py and clidsum.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported
@@ -16,6 +16,7 @@ and fewshot.py. Modules of their own:
 """
 
 from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
+from xlbench.benchmarks.clidsum import CLIDSUM, SummaryBenchmark
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, get, parse_mixture, parse_task
 from xlbench.benchmarks.mrs import MRS
@@ -28,6 +29,7 @@ from xlbench.benchmarks.xquad import XQUAD
 
 __all__ = [
     'BENCHMARKS',
+    'CLIDSUM',
     'FEWSHOT',
     'MRS',
     'MTG',
@@ -42,6 +44,7 @@ __all__ = [
     'ParallelBenchmark',
     'ReplyBenchmark',
     'Scenario',
+    'SummaryBenchmark',
     'TaskName',
     'get',
     'parse_mixture',

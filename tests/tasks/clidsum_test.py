@@ -1,0 +1,176 @@
+"""Tests of tasks/clidsum.py and of the benchmark that it declares."""
+
+import gzip
+import json
+
+import mtg_files
+import pytest
+import seqio
+
+from xlbench import benchmarks, errors, pipeline
+from xlbench.benchmarks import CLIDSUM
+from xlbench.data import prepared, readers
+from xlbench.preparation import mixtures
+
+CHAT = {
+    'dialogue': 'Anna: Hi!\r\nBen: Hello.',
+    'summary': 'Anna greets Ben.',
+    'summary_de': 'Anna grüßt Ben.',
+    'summary_zh': '安娜向本问好。',
+}
+SIZES = {'train': 5, 'val': 3, 'test': 2}
+
+
+def chats(count):
+    names = ('Tom', 'Eva', 'Ali', 'Mia', 'Kim')
+    others = [
+        {
+            'dialogue': f'{name}: Who brings the old bridge {i}?\nBen: I do, {name}.',
+            'summary': f'Ben brings {name} bridge {i}.',
+            'summary_de': f'Ben bringt {name} Brücke {i}.',
+            'summary_zh': f'本给{name}带第{i}座桥。',
+        }
+        for i, name in enumerate(names)
+    ]
+    return [CHAT, *others][:count]
+
+
+def write(root, folder, split, content):
+    path = root / 'clidsum' / folder / f'{split}.json'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('clidsum')
+    for corpus in ('XSAMSum', 'XMediaSum40k'):
+        for split, size in SIZES.items():
+            write(folder, corpus, split, chats(size))
+    mtg_files.write_vocabulary(folder)
+    return folder
+
+
+@pytest.fixture
+def root(made):
+    with pipeline.bound('sample', str(made)):
+        yield made
+
+
+def records(name, split='train'):
+    source = pipeline.get(name).source
+    return list(source._read(split, *source.paths(split)))
+
+
+@pytest.mark.parametrize(
+    ('name', 'inputs', 'targets'),
+    [
+        ('xsamsum_en_en', 'anna: hi!\r\nben: hello.', 'anna greets ben.'),
+        ('xsamsum_en_de', 'anna: hi!\r\nben: hello.', 'anna grüßt ben.'),
+        ('xmediasum40k_en_zh', 'anna: hi!\r\nben: hello.', '安娜向本问好。'),
+        ('xsamsumdialogue_en_en', 'anna: hi!\r\nben: hello.', 'anna: hi!\r\nben: hello.'),
+        ('xmediasum40ksummary_en_de', 'anna greets ben.', 'anna grüßt ben.'),
+    ],
+)
+def test_what_is_read_and_written(root, name, inputs, targets):
+    """The texts of the official code, for a model without its special token."""
+    first, *others = records(f'clidsum_{name}')
+    assert first == {'id': '1', 'inputs': inputs, 'targets': targets}
+    assert [record['id'] for record in others] == ['2', '3', '4', '5']
+    example = next(iter(pipeline.get(f'clidsum_{name}').get_dataset(None, 'test', shuffle=False)))
+    tag = f'<{name[-2:]}> '.encode()
+    assert example['inputs_pretokenized'].numpy() == tag + inputs.encode()
+
+
+def test_every_task_and_mixture(root):
+    pipeline.get('clidsum_xsamsum_en_en')
+    names = [name for name in seqio.TaskRegistry.names() if name.startswith('clidsum_')]
+    assert sorted(names) == sorted(CLIDSUM.task_names())
+    for name in names:
+        source = pipeline.get(name).source
+        assert [source.num_input_examples(split) for split in source.splits] == [5, 3, 2]
+    for scenario in CLIDSUM.scenarios():
+        mixture = pipeline.get(scenario.mixture)
+        assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
+    metrics = {type(m).__name__: m for m in pipeline.get('clidsum_xsamsum_en_zh').metric_fns}
+    assert (metrics['MultilingualRouge'].lang, metrics['SacreBleu'].tokenize) == ('zh', 'zh')
+    rouge, _ = pipeline.get('clidsum_xsamsum_en_de').metric_fns
+    assert 'snowball' in rouge.signature and rouge(['zwei Häuser'], ['zwei Haus'])['rouge_1'] == 100
+
+
+def test_preparing(made):
+    names = 'clidsum_cross_xsamsum'
+    made_now = mixtures.prepare(names, 'train,validation', root=str(made), vocabulary='sample')
+    assert [done.manifest['num_examples'] for done in made_now] == [5, 5, 3, 3]
+    task = prepared.open_task(str(made), 'sample', 'clidsum_xsamsum_en_de', 'train')
+    assert (task.manifest['source_lang'], task.manifest['target_lang']) == ('en', 'de')
+    assert task[0]['targets_pretokenized'] == 'anna grüßt ben.' and task[0]['id'] == '1'
+
+
+def test_packed_files_and_missing_ones(root, tmp_path):
+    path = write(tmp_path, 'XSAMSum', 'train', chats(4))
+    path.with_suffix('.json.gz').write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    with pipeline.bound(None, str(tmp_path)):
+        assert len(records('clidsum_xsamsum_en_zh')) == 4
+        with pytest.raises(errors.UserError, match=r'no file .*XSAMSum/val.json .*krystalan'):
+            pipeline.get('clidsum_xsamsum_en_zh').source.paths('validation')
+
+
+@pytest.mark.parametrize(
+    ('content', 'line', 'reason'),
+    [
+        ([CHAT, {**CHAT, 'summary_de': ' '}], 0, 'object 2: summary_de is empty'),
+        ([CHAT, {'dialogue': 'x', 'summary': 'y'}], 0, "object 2: no key 'summary_de'"),
+        ([{**CHAT, 'dialogue': 3}, CHAT], 0, 'object 1: dialogue is a number, not a text'),
+        ([CHAT, 'x'], 0, 'object 2: a text, not an object'),
+        ({'data': [CHAT]}, 0, 'the file is an object, not a list of objects'),
+        ('[\n{"dialogue": }]', 2, 'not JSON: Expecting value at column 14'),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(root, tmp_path, content, line, reason):
+    write(tmp_path, 'XSAMSum', 'train', content)
+    with pipeline.bound(None, str(tmp_path)):
+        bad = [r for r in records('clidsum_xsamsum_en_de') if isinstance(r, readers.BadRecord)]
+    assert len(bad) == 1 and bad[0].line == line and reason in bad[0].reason
+
+
+def test_scenarios():
+    assert CLIDSUM.scenario('mono', 'xsamsum').train == ('clidsum_xsamsum_en_en',)
+    pair = CLIDSUM.scenario('cross', 'xmediasum40k', target='zh')
+    assert pair.mixture == 'clidsum_xmediasum40k_en_zh' and pair.train == pair.evaluate
+    both = CLIDSUM.scenario('cross', 'xsamsum')
+    assert both.train == ('clidsum_xsamsum_en_de', 'clidsum_xsamsum_en_zh')
+    assert benchmarks.parse_mixture(both.mixture) == both
+    for name in CLIDSUM.task_names():
+        assert benchmarks.parse_mixture(name).train == (name,)
+    for arguments, message in [
+        (('mono', 'xsamsum', 'en', 'de'), "same source and target, got en -> de; .*'cross'"),
+        (('cross', 'xsamsum', 'en', 'en'), 'from en to another language, got en -> en'),
+        (('cross', 'xsamsum', 'de', 'zh'), 'xsamsum has no de -> zh; it has en -> en, en -> de'),
+        (('cross', 'xsamsumdialogue'), 'from en to another language'),
+        (('cross',), 'needs a task, one of xsamsum, xmediasum40k'),
+    ]:
+        with pytest.raises(errors.UserError, match=message):
+            CLIDSUM.scenario(*arguments)
+
+
+def test_the_paper():
+    """Table 3 of arXiv:2202.05599: every supervised system on every pair."""
+    names = ('rouge_1', 'rouge_2', 'rouge_l', 'bertscore')
+    printed = {
+        (model, task, target): CLIDSUM.paper_scores(model, 'cross', task, 'en', target)
+        for model in CLIDSUM.paper_models
+        for task in ('xsamsum', 'xmediasum40k')
+        for target in ('de', 'zh')
+    }
+    assert len(printed) == 22 * 4
+    for scores in printed.values():
+        assert tuple(scores) == names
+        assert scores['rouge_2'] < scores['rouge_l'] < scores['rouge_1'] < scores['bertscore']
+    assert list(printed['mBART', 'xmediasum40k', 'de'].values()) == [20.6, 7.7, 18.2, 60.4]
+    best = max(printed, key=lambda key: printed[key]['rouge_1'])
+    assert best == ('MV-BART + Google Trans.', 'xsamsum', 'de')
+    assert CLIDSUM.is_official('xsamsum', 'test', 819)
+    assert not CLIDSUM.is_official('xmediasum40k', 'test', 819)
