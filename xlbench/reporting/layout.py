@@ -167,11 +167,15 @@ def _table(
 ) -> Table:
     title = ', '.join(scores)
     signatures = notes.signatures(section.picks, scores, bool(section.tables))
+    # A table may be copied without the rest of the report.
+    papers = {system.name for system in section.systems if system.kind == 'paper'}
+    shown = {row.name for row in rows} | {column.group for column in columns}
+    printed = section.paper_notes if papers & shown else ()
     return Table(
         title,
         tuple(columns),
         tuple(rows),
         head,
-        notes=(section.notes[0], *signatures),
+        notes=(section.notes[0], *printed, *signatures),
         about=f'{title}, {section.split} split of {section.title}',
     )

@@ -23,6 +23,7 @@ class Section:
         counts: The numbers of examples of each column, with whose they are: one line called 'n'
             where all systems agree, else a line for those that do.
         notes: Sentences that belong beside the tables, about the data first.
+        paper_notes: Those of them that belong to the paper's scores.
         data: 'sample', 'official' or 'other'.
         tables: Scores that share a table with a row a language; none: a table a score.
         decimals: Of the cells.
@@ -38,6 +39,7 @@ class Section:
     scores: tuple[str, ...]
     counts: list[tuple[str, list[str]]]
     notes: tuple[str, ...]
+    paper_notes: tuple[str, ...]
     data: str
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
@@ -116,6 +118,7 @@ def _section(
     if benchmark and len(benchmark.tasks) > 1 and not task:
         titles = ', '.join(f'{task} is {title}' for task, title in benchmark.task_titles.items())
         notes.append(f'Tasks: {titles}.')
+    paper_notes: list[str] = []
     if data == 'official' and split == 'test':
         papers, paper_notes = (
             systems_lib.paper_settings(benchmark, model, picks)
@@ -142,6 +145,7 @@ def _section(
         scores=scores,
         counts=counts,
         notes=tuple(map(clean, notes)),
+        paper_notes=tuple(map(clean, paper_notes)),
         data=data,
         tables=benchmark.tables if task else (),
         decimals=benchmark.decimals if benchmark else 1,

@@ -1,0 +1,66 @@
+"""A benchmark that is only declared has its report: the paper's rows, notes, several systems."""
+
+import pytest
+from workdir_files import write_workdir
+
+from xlbench import benchmarks, report
+from xlbench.benchmarks import paper
+from xlbench.benchmarks.parallel import ParallelBenchmark
+from xlbench.reporting import layout, results, sections as sections_lib
+
+PRINTED = """scenario,task,model,source,target,rouge_l,bertscore
+multi,sum,big,en,en,40.5,0.71
+multi,sum,big,de,de,30.5,0.62
+multi,sum,small,en,en,20.5,
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """Summaries in two languages, which two models of a made-up paper have written."""
+    (tmp_path / 'toy.csv').write_text(PRINTED)
+    monkeypatch.setattr(paper, '_FOLDER', tmp_path)
+    benchmark = ParallelBenchmark(
+        name='toy',
+        tasks=('sum',),
+        languages=('en', 'de'),
+        task_titles={'sum': 'summaries'},
+        scores=('rouge_l', 'bertscore', 'bleu'),
+        title='Toys',
+        arxiv='0000.00000',
+        paper_models=('big', 'small'),
+        fractions=('bertscore',),
+        split_sizes={'sum': {'test': 7}},
+        paper_note='The paper stems words.',
+    )
+    monkeypatch.setitem(benchmarks.BENCHMARKS, 'toy', benchmark)
+    return benchmark
+
+
+def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
+    scenario = toy.scenario('multi', 'sum')
+    ours = dict(data='files', num_examples=7, tasks=scenario.evaluate, mixture=scenario.mixture)
+    run = write_workdir(tmp_path / 'run', lambda step, task: 35.0, **ours)
+    system = {'config': {'system': 'their model', 'seed': 0}, 'scored': {'toy_sum_en_en': {}}}
+    scored = write_workdir(
+        tmp_path / 'scored', lambda step, task: 45.0, **ours, baselines=False, info=system
+    )
+    runs = [results.read_run(path) for path in (run, scored)]
+    [section] = sections_lib.sections(runs)
+    assert (section.title, section.data) == ('toy, Toys (arXiv:0000.00000)', 'official')
+    table, *others = layout.tables(section)
+    rows = {row.name: [*map(str, row.cells)] for row in table.rows}
+    assert rows['run'] == ['35.0', '35.0', '35.0']
+    assert rows['their model'] == ['45.0', '45.0', '45.0']
+    assert rows['big (paper, multi)'] == ['40.5', '30.5', '35.5']
+    assert rows['small (paper, multi)'] == ['20.5', '-', '-']
+    # What the paper prints between 0 and 1 is on our scale; nobody else has that score here.
+    assert [str(row) for row in others[0].rows if row.name.startswith('big')] == []
+    assert 'The paper stems words.' in section.notes
+    assert any('MultilingualRouge: rouge' in note for note in table.notes)
+    # A table may be copied alone; one without rows of the paper does not speak of it.
+    assert 'The paper stems words.' in table.notes
+    assert 'The paper stems words.' not in others[-1].notes
+    assert toy.paper_scores('big', 'multi', 'sum', 'en')['bertscore'] == 71.0
+    for text in (report.markdown([section]), report.latex([section]), report.html([section])):
+        assert 'their model' in text and 'big (paper, multi)' in text and 'stems words' in text
