@@ -20,7 +20,7 @@ from xlbench.data.vocabulary_files import Files
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """What a family of models has in common.
+    """The vocabulary that the models of a family have.
 
     Attributes:
       files: what it is built from, without a tokenizer.json.

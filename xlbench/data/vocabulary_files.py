@@ -28,7 +28,7 @@ class Token(msgspec.Struct, omit_defaults=True):
     special: bool | None = None
 
     def flags(self) -> dict[str, bool]:
-        """Those of its flags that the file gives."""
+        """The flags that the file gives."""
         given = msgspec.structs.asdict(self)
         return {key: value for key, value in given.items() if isinstance(value, bool)}
 

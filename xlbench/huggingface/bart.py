@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from xlbench.errors import UserError, shortened
 from xlbench.files import Json
-from xlbench.huggingface.mapping import Entry, Special
+from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.models.bart import VARIANTS, BartConfig
 from xlbench.models.transformer import Fields
 
@@ -48,37 +48,25 @@ def names(family: str, config: BartConfig) -> dict[str, Entry]:
                 (f'model.{stack}.embed_positions.weight',)
             )
         if config.embedding_norm:
-            table |= _norm(f'{stack}/embeddings_norm', f'model.{stack}.layernorm_embedding')
+            table |= norm(f'{stack}/embeddings_norm', f'model.{stack}.layernorm_embedding')
         if config.pre_norm:
-            table |= _norm(f'{stack}/final_norm', f'model.{stack}.layer_norm')
+            table |= norm(f'{stack}/final_norm', f'model.{stack}.layer_norm')
         for i in range(depth):
             ours, theirs = f'{stack}/layers_{i}', f'model.{stack}.layers.{i}'
-            own = 'attention' if stack == 'encoder' else 'self_attention'
-            table |= _dense(f'{ours}/{own}/qkv', *(f'{theirs}.self_attn.{x}_proj' for x in 'qkv'))
-            table |= _dense(f'{ours}/{own}/out', f'{theirs}.self_attn.out_proj')
-            table |= _norm(f'{ours}/{own}_norm', f'{theirs}.self_attn_layer_norm')
+            attention = f'{ours}/attention' if stack == 'encoder' else f'{ours}/self_attention'
+            table |= dense(f'{attention}/qkv', *(f'{theirs}.self_attn.{x}_proj' for x in 'qkv'))
+            table |= dense(f'{attention}/out', f'{theirs}.self_attn.out_proj')
+            table |= norm(f'{attention}_norm', f'{theirs}.self_attn_layer_norm')
             if stack == 'decoder':
                 cross, their_cross = f'{ours}/encoder_decoder_attention', f'{theirs}.encoder_attn'
-                table |= _dense(f'{cross}/query', f'{their_cross}.q_proj')
-                table |= _dense(f'{cross}/kv', *(f'{their_cross}.{x}_proj' for x in 'kv'))
-                table |= _dense(f'{cross}/out', f'{their_cross}.out_proj')
-                table |= _norm(f'{cross}_norm', f'{their_cross}_layer_norm')
-            table |= _dense(f'{ours}/mlp/wi', f'{theirs}.fc1')
-            table |= _dense(f'{ours}/mlp/wo', f'{theirs}.fc2')
-            table |= _norm(f'{ours}/mlp_norm', f'{theirs}.final_layer_norm')
+                table |= dense(f'{cross}/query', f'{their_cross}.q_proj')
+                table |= dense(f'{cross}/kv', *(f'{their_cross}.{x}_proj' for x in 'kv'))
+                table |= dense(f'{cross}/out', f'{their_cross}.out_proj')
+                table |= norm(f'{cross}_norm', f'{their_cross}_layer_norm')
+            table |= dense(f'{ours}/mlp/wi', f'{theirs}.fc1')
+            table |= dense(f'{ours}/mlp/wo', f'{theirs}.fc2')
+            table |= norm(f'{ours}/mlp_norm', f'{theirs}.final_layer_norm')
     return table
-
-
-def _dense(ours: str, *theirs: str) -> dict[str, Entry]:
-    pairs = {'kernel': 'weight', 'bias': 'bias'}
-    return {f'{ours}/{a}': Entry(tuple(f'{x}.{b}' for x in theirs)) for a, b in pairs.items()}
-
-
-def _norm(ours: str, theirs: str) -> dict[str, Entry]:
-    return {
-        f'{ours}/scale': Entry((f'{theirs}.weight',)),
-        f'{ours}/bias': Entry((f'{theirs}.bias',)),
-    }
 
 
 # Name in config.json -> in models.dense.ACTIVATIONS; of several names the first is written.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from xlbench.errors import UserError, shortened
 from xlbench.files import Json
-from xlbench.huggingface.mapping import Entry, Special
+from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoderConfig
 from xlbench.models.transformer import Fields
@@ -63,9 +63,9 @@ def names(family: str, config: BertConfig) -> dict[str, Entry]:
         )
     table = _stack('encoder/', base, config) | _pooler('encoder/', base, config)
     if family == 'sequence_classifier' and not config.has_pooler:
-        table |= _dense('dense', 'classifier.dense')
-        return table | _dense('classifier', 'classifier.out_proj')
-    return table | _dense('classifier', 'classifier')
+        table |= dense('dense', 'classifier.dense')
+        return table | dense('classifier', 'classifier.out_proj')
+    return table | dense('classifier', 'classifier')
 
 
 def lm_head_names(config: BertConfig) -> dict[str, Entry]:
@@ -101,23 +101,9 @@ def _is_roberta(config: BertConfig) -> bool:
     return config.position_offset > 0
 
 
-def _dense(ours: str, *theirs: str) -> dict[str, Entry]:
-    return {
-        f'{ours}/kernel': Entry(tuple(f'{name}.weight' for name in theirs)),
-        f'{ours}/bias': Entry(tuple(f'{name}.bias' for name in theirs)),
-    }
-
-
-def _norm(ours: str, theirs: str) -> dict[str, Entry]:
-    return {
-        f'{ours}/scale': Entry((f'{theirs}.weight',)),
-        f'{ours}/bias': Entry((f'{theirs}.bias',)),
-    }
-
-
 def _stack(ours: str, theirs: str, config: BertConfig, decoder: bool = False) -> dict[str, Entry]:
     """Embeddings and layers below the prefixes `ours` and `theirs`."""
-    table = _norm(f'{ours}embeddings_norm', f'{theirs}embeddings.LayerNorm')
+    table = norm(f'{ours}embeddings_norm', f'{theirs}embeddings.LayerNorm')
     for kind, their_kind in (('token', 'word'), ('position', 'position'), ('type', 'token_type')):
         tied = ()
         if decoder and kind == 'token':
@@ -128,33 +114,33 @@ def _stack(ours: str, theirs: str, config: BertConfig, decoder: bool = False) ->
     for i in range(config.num_layers):
         our, their = f'{ours}layers_{i}', f'{theirs}encoder.layer.{i}'
         query, key, value = (f'{their}.attention.self.{part}' for part in ('query', 'key', 'value'))
-        table |= _dense(f'{our}/attention/qkv', query, key, value)
-        table |= _dense(f'{our}/attention/out', f'{their}.attention.output.dense')
-        table |= _norm(f'{our}/attention_norm', f'{their}.attention.output.LayerNorm')
+        table |= dense(f'{our}/attention/qkv', query, key, value)
+        table |= dense(f'{our}/attention/out', f'{their}.attention.output.dense')
+        table |= norm(f'{our}/attention_norm', f'{their}.attention.output.LayerNorm')
         if decoder:
             cross = f'{their}.crossattention'
-            table |= _dense(f'{our}/cross_attention/query', f'{cross}.self.query')
-            table |= _dense(f'{our}/cross_attention/kv', f'{cross}.self.key', f'{cross}.self.value')
-            table |= _dense(f'{our}/cross_attention/out', f'{cross}.output.dense')
-            table |= _norm(f'{our}/cross_attention_norm', f'{cross}.output.LayerNorm')
-        table |= _dense(f'{our}/mlp/wi', f'{their}.intermediate.dense')
-        table |= _dense(f'{our}/mlp/wo', f'{their}.output.dense')
-        table |= _norm(f'{our}/mlp_norm', f'{their}.output.LayerNorm')
+            table |= dense(f'{our}/cross_attention/query', f'{cross}.self.query')
+            table |= dense(f'{our}/cross_attention/kv', f'{cross}.self.key', f'{cross}.self.value')
+            table |= dense(f'{our}/cross_attention/out', f'{cross}.output.dense')
+            table |= norm(f'{our}/cross_attention_norm', f'{cross}.output.LayerNorm')
+        table |= dense(f'{our}/mlp/wi', f'{their}.intermediate.dense')
+        table |= dense(f'{our}/mlp/wo', f'{their}.output.dense')
+        table |= norm(f'{our}/mlp_norm', f'{their}.output.LayerNorm')
     return table
 
 
 def _pooler(ours: str, theirs: str, config: BertConfig) -> dict[str, Entry]:
-    return _dense(f'{ours}pooler', f'{theirs}pooler.dense') if config.has_pooler else {}
+    return dense(f'{ours}pooler', f'{theirs}pooler.dense') if config.has_pooler else {}
 
 
 def _lm_head(theirs: str, config: BertConfig) -> dict[str, Entry]:
     if _is_roberta(config):
-        head, dense, norm = f'{theirs}lm_head', 'dense', 'layer_norm'
+        head, linear, scale = f'{theirs}lm_head', 'dense', 'layer_norm'
     else:
-        head, dense, norm = f'{theirs}cls.predictions', 'transform.dense', 'transform.LayerNorm'
+        head, linear, scale = f'{theirs}cls.predictions', 'transform.dense', 'transform.LayerNorm'
     return {
-        **_dense('lm_head/dense', f'{head}.{dense}'),
-        **_norm('lm_head/norm', f'{head}.{norm}'),
+        **dense('lm_head/dense', f'{head}.{linear}'),
+        **norm('lm_head/norm', f'{head}.{scale}'),
         'lm_head/bias': Entry((f'{head}.bias',), tied=(f'{head}.decoder.bias',)),
     }
 
@@ -252,9 +238,7 @@ def _halves(config: Mapping[str, Json]) -> Fields:
     return encoder | {'has_pooler': True}
 
 
-def _encoder(
-    config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str = ''
-) -> Fields:
+def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str = '') -> Fields:
     """The fields of one encoder; `fixed` holds what else must be as it says."""
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     for key in _SIZES.values():

@@ -170,10 +170,10 @@ def _uncomposed(table: Mapping[str, str], composed: Iterable[str]) -> str:
         if firsts.isdisjoint(key[1:]):
             before[key[-1]][tuple(key[1:-1])].add(key[0])
     groups = collections.defaultdict(list)
-    for last, found in before.items():
+    for last, starts in before.items():
         # 'Any of these, then any of those': parts that follow the same characters are joined.
         joined = collections.defaultdict(set)
-        for middle, start in found.items():
+        for middle, start in starts.items():
             joined[frozenset(start), middle[:-1], len(middle)].add(middle[-1:])
         parts = frozenset(
             (start, *rest, frozenset().union(*ends)) for (start, rest, _), ends in joined.items()

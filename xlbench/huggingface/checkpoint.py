@@ -378,7 +378,7 @@ def _write(
 
 
 def _fields_of(config: TransformerConfig, kind: type[TransformerConfig]) -> Fields:
-    """Those fields of a config that the class it derives from has."""
+    """The fields of a config that the class it derives from has."""
     return {field.name: getattr(config, field.name) for field in dataclasses.fields(kind)}
 
 

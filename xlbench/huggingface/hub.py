@@ -170,5 +170,5 @@ def _no_repository(spec: str) -> UserError:
 
 
 def tokenizer_files(folder: pathlib.Path) -> Sequence[pathlib.Path]:
-    """Those of a folder's files that its tokenizer is made of."""
+    """The files of a folder that its tokenizer is made of."""
     return [path for name in TOKENIZER_FILES if (path := foreign.file(folder, name))]

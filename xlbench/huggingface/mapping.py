@@ -47,8 +47,20 @@ class Entry:
         return list(value) if len(self.tensors) > 1 else [value]
 
 
+def dense(ours: str, *theirs: str) -> dict[str, Entry]:
+    """Kernel and bias of one of our layers; of several of theirs, they are stacked."""
+    leaves = {'kernel': 'weight', 'bias': 'bias'}
+    return {f'{ours}/{a}': Entry(tuple(f'{x}.{b}' for x in theirs)) for a, b in leaves.items()}
+
+
+def norm(ours: str, theirs: str) -> dict[str, Entry]:
+    """Scale and bias of a layer norm."""
+    leaves = {'scale': 'weight', 'bias': 'bias'}
+    return {f'{ours}/{a}': Entry((f'{theirs}.{b}',)) for a, b in leaves.items()}
+
+
 class Special(TypedDict, total=False):
-    """What a config.json says of the vocabulary and the labels of a model."""
+    """The keys of config.json that come from a vocabulary, and the names of labels."""
 
     pad_id: int
     eos_id: int

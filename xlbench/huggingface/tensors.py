@@ -50,7 +50,7 @@ def find(folder: pathlib.Path) -> dict[str, Stored]:
 
 
 class _Index(msgspec.Struct):
-    """What is read of an index file."""
+    """The key that is read of an index file."""
 
     weight_map: dict[str, str]
 

@@ -1,4 +1,4 @@
-"""What torch.save wrote, read as data: a file of weights that can run nothing.
+"""Files that torch.save wrote, read as data, so that they can run nothing.
 
 A .bin file is a pickle, which in general may call anything when it is loaded. Here it is read by a
 machine that knows no calls: it builds dicts, lists, numbers, strings and descriptions of tensors,
@@ -53,7 +53,7 @@ _Value = None | bool | int | float | str | dict | list | tuple | _Global | _Stor
 
 
 class _Refused(Exception):
-    """What a pickle holds besides tensors."""
+    """A pickle holds something else than tensors."""
 
 
 # What reading a broken archive or pickle raises.
@@ -148,7 +148,7 @@ _LEGACY_MAGIC, _LEGACY_VERSION = 0x1950A86A20F9469CFC6C, 1001
 
 
 def _open_legacy(file: pathlib.Path) -> tuple[_Value, _Places]:
-    """The same of a stream: magic number, version, about, content, keys, storages in that order."""
+    """As `_open_zip`, of magic number, version, about, content, keys, storages in that order."""
     with open(file, 'rb') as stream:
         head = io.BytesIO(stream.read(_MAX_HEADER))
         if _read(head) != _LEGACY_MAGIC or _read(head) != _LEGACY_VERSION:

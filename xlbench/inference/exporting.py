@@ -241,7 +241,7 @@ def _write_adapter(
 
 
 class Vocabulary:
-    """What a folder for transformers says of the vocabulary that a workdir was trained with.
+    """The vocabulary of a workdir, as a folder for transformers describes it.
 
     Attributes:
       size: rows that a model needs for it.

@@ -78,7 +78,7 @@ def to_workdir(source: str, target: pathlib.Path, extra_tokens: Sequence[str] = 
 def _config(
     checkpoint: hf_checkpoint.Checkpoint, source: str, target: pathlib.Path
 ) -> dict[str, Json]:
-    """What a run that ended with these parameters would have been started with."""
+    """The config that a run with these parameters would have been started with."""
     return {
         'seed': 0,
         'data': {'root': '', 'vocabulary': str(target.absolute() / 'tokenizer'), 'sample': False},

@@ -36,7 +36,7 @@ def segment_mask(segments: jax.Array | None) -> jax.Array | None:
 
 
 def causal_mask(length: int, segments: jax.Array | None) -> jax.Array:
-    """The same for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
+    """The mask for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
     position = jnp.arange(length)
     seen = (position[:, None] >= position[None, :])[None, None]
     return mask_bias(seen if segments is None else seen & same_segment(segments, segments))
@@ -46,7 +46,7 @@ def source_mask(
     segments: jax.Array | None,  # [batch, targets]; None where a row holds one example
     source_segments: jax.Array | None,  # [batch, inputs]
 ) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
-    """What targets see of their source; None where nothing is padding."""
+    """The mask of targets over their source; None where nothing is padding."""
     if source_segments is None:
         return None
     if segments is None:
@@ -150,7 +150,7 @@ def step_attention(
 
 
 class Attention(nn.Module):
-    """What attention within a text and over a source have in common.
+    """The common part of attention within a text and over a source.
 
     T5 has no biases and does not divide the logits by sqrt(head_dim): `use_bias` and `scaled` are
     False there and True in all other families.
@@ -228,7 +228,7 @@ class SelfAttention(Attention):
     """Attention within a text; query, key and value are one fused kernel."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the joined projection of query, key and value, and the output."""
         super().setup()
         self.qkv = self._inwards((self._query_scale, 1.0, 1.0), stack=3)
 
@@ -281,7 +281,7 @@ class CrossAttention(Attention):
     """Attention over a source; the query is apart, key and value are one fused kernel."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the projection of the query, that of key and value, and the output."""
         super().setup()
         self.query = self._inwards(self._query_scale)
         self.kv = self._inwards(stack=2)

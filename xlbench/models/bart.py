@@ -183,7 +183,7 @@ class EncoderLayer(Layer):
     """Self-attention and MLP."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds self-attention and MLP, each with its norm."""
         cfg = self.config
         self.attention = transformer.self_attention(cfg, **self._attention())
         self.attention_norm = LayerNorm()
@@ -199,7 +199,7 @@ class DecoderLayer(Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds self-attention, attention over the source and MLP, each with its norm."""
         cfg = self.config
         self.self_attention = transformer.self_attention(cfg, **self._attention())
         self.self_attention_norm = LayerNorm()
@@ -264,7 +264,7 @@ class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the positions, the layers and the norms around them."""
         super().setup()
         self.layers = transformer.layers(EncoderLayer, self.config, self.config.num_encoder_layers)
 
@@ -273,7 +273,7 @@ class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the positions, the layers and the norms around them."""
         super().setup()
         self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_decoder_layers)
 
@@ -289,7 +289,7 @@ class Bart(generator.Generator):
     config: BartConfig
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the token table, both stacks and the bias of the logits."""
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
         self.encoder = Encoder(cfg, self.token_embedder)
@@ -303,5 +303,5 @@ class Bart(generator.Generator):
         return self.token_embedder.embedding
 
     def output_bias(self) -> jax.Array:
-        """What is added to the logits, [vocab] float32; no gradient goes through it."""
+        """The bias of the logits, [vocab] float32; no gradient goes through it."""
         return lax.stop_gradient(self.final_logits_bias)

@@ -103,7 +103,7 @@ class Layer(transformer.Layer):
     pre_norm = False
 
     def setup(self):
-        """Makes the parts."""
+        """Builds self-attention and MLP, each with its norm."""
         cfg = self.config
         self.attention = transformer.self_attention(cfg, **self.attention_fields())
         self.attention_norm = norm(cfg)
@@ -115,7 +115,7 @@ class Layer(transformer.Layer):
         )
 
     def attention_fields(self) -> dict[str, bool | float | nn.initializers.Initializer]:
-        """What sets BERT's attention apart from T5's."""
+        """The fields in which BERT's attention differs from T5's."""
         rate = self.config.attention_dropout_rate
         return dict(use_bias=True, scaled=True, dropout_rate=rate, kernel_init=INIT)
 
@@ -164,7 +164,7 @@ class Bert(Stack, transformer.Encoder):
     """Encoder over token ids; see the module's docstring for the variants."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the embeddings, the layers and, if there is one, the pooler."""
         super().setup()
         self.layers = transformer.layers(Layer, self.config, self.config.num_layers)
         if self.config.has_pooler:
@@ -200,7 +200,7 @@ class Bert(Stack, transformer.Encoder):
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
     ) -> jax.Array:  # [batch, heads, length], float32
-        """How the first token shares out its attention in the topmost layer; a sum is 1.
+        """The attention of the first token in the topmost layer; a sum is 1.
 
         Computed apart, because `__call__` never divides its weights: see `dot_product_attention`
         of attention.py.

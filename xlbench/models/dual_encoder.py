@@ -54,7 +54,7 @@ class DualEncoder(nn.Module):
     config: DualEncoderConfig
 
     def setup(self):
-        """Makes the parts."""
+        """Builds both encoders, or the one that both sides share, and the projections."""
         cfg = self.config
         self.left = bert.Bert(cfg)
         if not cfg.shared:

@@ -47,7 +47,7 @@ class Embedding(nn.Module):
     rows: str = 'vocab'  # logical axis of the rows
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the table."""
         init = nn.with_logical_partitioning(self.embedding_init, (self.rows, 'embed'))
         self.embedding = self.param('embedding', init, (self.size, self.features), jnp.float32)
 

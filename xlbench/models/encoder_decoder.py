@@ -35,7 +35,7 @@ class DecoderLayer(bert.Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the encoder's layer with attention over the source in it."""
         super().setup()
         cfg = self.config
         self.cross_attention = transformer.cross_attention(cfg, **self.attention_fields())
@@ -47,7 +47,7 @@ class Decoder(bert.Stack, transformer.Decoder):
     """The stack of decoder layers, with embeddings of its own."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the embeddings and the layers."""
         super().setup()
         self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_layers)
 
@@ -62,7 +62,7 @@ class LmHead(nn.Module):
     config: EncoderDecoderConfig
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the dense layer, its norm and the bias of the logits."""
         cfg = self.config
         self.dense = bert.dense(cfg, cfg.emb_dim)
         self.norm = bert.norm(cfg)
@@ -80,7 +80,7 @@ class EncoderDecoder(generator.Generator):
     config: EncoderDecoderConfig
 
     def setup(self):
-        """Makes the parts."""
+        """Builds encoder, decoder and the head of the logits."""
         self.encoder = bert.Bert(self.config)
         self.decoder = Decoder(self.config)
         self.lm_head = LmHead(self.config)
@@ -94,5 +94,5 @@ class EncoderDecoder(generator.Generator):
         return self.decoder.token_embedder.embedding
 
     def output_bias(self) -> jax.Array:
-        """What is added to the logits, [vocab] float32."""
+        """The bias of the logits, [vocab] float32."""
         return self.lm_head.bias

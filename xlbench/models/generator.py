@@ -22,7 +22,7 @@ class Generator(nn.Module):
         raise NotImplementedError
 
     def output_bias(self) -> jax.Array | None:
-        """What is added to the logits, [vocab] float32; None in families that add nothing."""
+        """The bias of the logits, [vocab] float32; None in families that have none."""
         return None
 
     def head(self, states: jax.Array) -> jax.Array:
@@ -70,7 +70,7 @@ class Generator(nn.Module):
         max_length: int,
         beams: int = 1,
     ) -> Cache:
-        """What decoding up to max_length tokens carries from step to step; rows hold one example.
+        """The cache of decoding up to max_length tokens; rows hold one example.
 
         The rows of a step are batch * beams, the beams of an example side by side.
         """

@@ -50,7 +50,7 @@ class HeadConfig(bert.BertConfig):
 
 
 def _sizes(pooled: bool) -> dict[str, dict]:
-    """Those of encoders; with a pooler where `pooled`, and where BERT has one."""
+    """The sizes of encoders, with a pooler where `pooled` and where BERT has one."""
     return {
         size: fields | {'has_pooler': pooled and not fields.get('position_offset')}
         for size, fields in bert.SIZES['bert'].items()
@@ -117,7 +117,7 @@ class SequenceClassifier(Classifier):
     """An encoder and a head over its first token, for rows that hold one example."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the encoder and the head over the first token."""
         cfg = self.config
         self.encoder = bert.Bert(cfg)
         if not cfg.has_pooler:
@@ -146,7 +146,7 @@ class TokenClassifier(Classifier):
     """An encoder and a head over each token."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the encoder and the head over each token."""
         cfg = self.config
         self.encoder = bert.Bert(cfg)
         self.classifier = _classifier(cfg)

@@ -106,13 +106,13 @@ class Lora:
 
 def _matching(names: Sequence[str], patterns: Sequence[str], kind: str) -> set[str]:
     """The names that match a pattern; every pattern has to match one."""
-    found: set[str] = set()
+    chosen: set[str] = set()
     for pattern in patterns:
         matched = {name for name in names if re.fullmatch(pattern, name)}
         if not matched:
             raise unknown(kind, pattern, names)
-        found |= matched
-    return found
+        chosen |= matched
+    return chosen
 
 
 def is_adapted(params: Arrays) -> bool:

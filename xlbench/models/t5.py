@@ -102,7 +102,7 @@ class EncoderLayer(Layer):
     """Self-attention and MLP."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds self-attention and MLP, each behind its norm."""
         cfg = self.config
         self.pre_attention_layer_norm = RMSNorm()
         self.attention = transformer.self_attention(cfg, dropout_rate=cfg.dropout_rate)
@@ -119,7 +119,7 @@ class DecoderLayer(Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds self-attention, attention over the source and MLP, each behind its norm."""
         cfg = self.config
         self.pre_self_attention_layer_norm = RMSNorm()
         self.self_attention = transformer.self_attention(cfg, dropout_rate=cfg.dropout_rate)
@@ -166,7 +166,7 @@ class Encoder(Stack, transformer.Encoder):
     """The stack of encoder layers."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the relative positions, the layers and the last norm."""
         cfg = self.config
         self.relpos_bias = self._relative_positions(bidirectional=True)
         self.layers = transformer.layers(EncoderLayer, cfg, cfg.num_encoder_layers)
@@ -182,7 +182,7 @@ class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the relative positions, the layers and the last norm."""
         cfg = self.config
         self.relpos_bias = self._relative_positions(bidirectional=False)
         self.layers = transformer.layers(DecoderLayer, cfg, cfg.num_decoder_layers)
@@ -214,7 +214,7 @@ class T5(generator.Generator):
     config: T5Config
 
     def setup(self):
-        """Makes the parts."""
+        """Builds the token table, both stacks and the table of the logits."""
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype)
         self.encoder = Encoder(cfg, self.token_embedder)

@@ -117,7 +117,7 @@ def dropout(cfg: TransformerConfig) -> Dropout:
 
 
 class Parts(NamedTuple):
-    """What a layer joins, in this order; each part with its norm.
+    """The parts that a layer joins, in this order, each with its norm.
 
     Attributes:
       within: norm and attention within the text.
@@ -237,7 +237,7 @@ class Stack(nn.Module):
         return x
 
     def bias(self, length: int) -> jax.Array | None:
-        """What relative positions add to logits, [1, heads, length, length]; None: nothing."""
+        """The bias of relative positions on logits, [1, heads, length, length]; None: nothing."""
         del length
         return None
 
@@ -273,7 +273,7 @@ class Encoder(Stack):
 
 
 class Cache(TypedDict, total=False):
-    """What decoding carries from step to step, a plain tree; rows hold one example.
+    """The state of decoding between steps, a plain tree; rows hold one example.
 
     Attributes:
       index: [], tokens so far.
@@ -315,7 +315,7 @@ class Decoder(Stack):
         return self.run(self.enter(tokens, positions, train), mask, train, encoded, cross_mask)
 
     def places(self, max_length: int) -> jax.Array | None:
-        """What the positions of up to max_length tokens need in the cache."""
+        """The entries of the cache that the positions of up to max_length tokens need."""
         del max_length
         return None
 
@@ -324,7 +324,7 @@ class Decoder(Stack):
         return self.enter(tokens, cache['index'][None, None], train=False)
 
     def bias_step(self, cache: Cache) -> jax.Array | None:
-        """What relative positions add to a step's logits, [1, heads, 1, max_length * beams]."""
+        """The bias of relative positions on a step's logits, [1, heads, 1, max_length * beams]."""
         del cache
         return None
 
@@ -363,7 +363,7 @@ class Decoder(Stack):
 
 
 def _next_token(cache: Cache) -> tuple[Cache, jax.Array]:
-    """What the layers of a step need to know of the past.
+    """The past of a step, as its layers need it.
 
     Returns:
       The cache, in which the new token of each hypothesis lies in its own place, one token longer.

@@ -61,7 +61,7 @@ class HuggingFaceTokenizer(Tokenizer):
         to_id: Callable[[str], int | None],
         names: Mapping[str, str],
     ) -> None:
-        """Sets the special ids, the languages' and how the target language is told.
+        """Sets the special ids, the languages' and how a model learns the target language.
 
         Args:
           files: they say which tokens are special.
@@ -74,7 +74,7 @@ class HuggingFaceTokenizer(Tokenizer):
             'bos': (('bos_token', 'cls_token'), ('<s>', '[CLS]')),
             'unk': (('unk_token',), ('<unk>', '[UNK]')),
         }
-        found: dict[str, int] = {}
+        special: dict[str, int] = {}
         for role, (keys, usual) in roles.items():
             tokens = [vocabulary_files.content(t) for key in keys if (t := files.setting(key))]
             ids = [number for t in tokens or usual if (number := to_id(t)) is not None]
@@ -84,18 +84,18 @@ class HuggingFaceTokenizer(Tokenizer):
                     'special_tokens_map.json names one that the vocabulary has, and it has none '
                     f'of {", ".join(usual)}'
                 )
-            found |= {role: ids[0]} if ids else {}
-        self.pad_id, self.eos_id = found['pad'], found['eos']
-        self.bos_id, self.unk_id = found.get('bos'), found.get('unk', -1)
+            special |= {role: ids[0]} if ids else {}
+        self.pad_id, self.eos_id = special['pad'], special['eos']
+        self.bos_id, self.unk_id = special.get('bos'), special.get('unk', -1)
         start = files.model.decoder_start_token_id
-        default = found[vocabularies.FAMILIES[self.family].start]
+        default = special[vocabularies.FAMILIES[self.family].start]
         self.decoder_start_id = default if start is None else start
         numbers = {lang: to_id(token) for lang, token in names.items()}
         self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
         self._language_tokens = {lang: names[lang] for lang in self._language_ids}
         if files.setting('split_special_tokens') is True:
-            del found['unk']  # Of SentencePiece, which decodes it to a mark.
-        self._silent = [*self._language_ids.values(), *found.values()]
+            del special['unk']  # Of SentencePiece, which decodes it to a mark.
+        self._silent = [*self._language_ids.values(), *special.values()]
         if self._language_ids or self.family == 'marian':
             self.tags = 'own'
 

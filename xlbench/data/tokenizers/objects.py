@@ -112,6 +112,44 @@ def _from_vocabulary(
       family: key of FAMILIES.
       contents: name of a vocabulary file -> its bytes.
     """
+    made = _made(files, family, contents)
+    tokenizer = tokenizers.Tokenizer(made.model)
+    for part in ('normalizer', 'pre_tokenizer', 'decoder'):
+        setattr(tokenizer, part, getattr(made, part))
+    if isinstance(tokenizer.decoder, decoders.Metaspace):
+        # A model that was pretrained on bytes may write them, though none are read.
+        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
+    named = set(FAMILIES[family].named.values())
+    added = sorted(made.get_added_tokens_decoder().items())
+    _add_tokens(tokenizer, files, family, [t for _, t in added if t.content not in named])
+    return tokenizer
+
+
+def _made(files: Files, family: str, contents: Mapping[str, bytes]) -> tokenizers.Tokenizer:
+    """The object of transformers, with the tokens that its class adds."""
+    chosen = FAMILIES[family]
+    settings = _checked_settings(files, family, contents)
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, TOKENIZER_CONFIG).write_text(json.dumps(settings))
+        for name, data in contents.items():
+            pathlib.Path(folder, name).write_bytes(data)
+        try:
+            with no_panic(files.folder):
+                return _of_transformers(chosen.tokenizer_class, folder)
+        except Exception as error:
+            if isinstance(error, errors.UserError):
+                raise
+            reason = errors.printable(str(error).replace(folder, files.folder))
+            raise errors.UserError(
+                f'{files.folder}: {" and ".join(contents)} cannot be read as the vocabulary of '
+                f'{family}: {reason}; fetch the files again'
+            ) from error
+
+
+def _checked_settings(
+    files: Files, family: str, contents: Mapping[str, bytes]
+) -> dict[str, bool | int | str]:
+    """The settings that the class is given, after SentencePiece models were checked."""
     chosen = FAMILIES[family]
     settings = {key: files.setting(key) for key in chosen.settings}
     for name, data in contents.items():
@@ -130,33 +168,9 @@ def _from_vocabulary(
                 sentinels, rows = files.setting('extra_ids', _T5_SENTINELS), files.model.vocab_size
                 has_room = rows is None or len(proto.pieces) + sentinels <= rows
                 settings['extra_ids'] = sentinels if has_room else 0
-    settings = {key: value for key, value in settings.items() if value is not None}
-    if 'unk_token' in settings:
+    if settings.get('unk_token'):
         settings['unk_token'] = content(settings['unk_token'])
-    checked = {**contents, TOKENIZER_CONFIG: json.dumps(settings).encode()}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, data in checked.items():
-            pathlib.Path(folder, name).write_bytes(data)
-        try:
-            with no_panic(files.folder):
-                made = _of_transformers(chosen.tokenizer_class, folder)
-        except Exception as error:
-            if isinstance(error, errors.UserError):
-                raise
-            reason = errors.printable(str(error).replace(folder, files.folder))
-            raise errors.UserError(
-                f'{files.folder}: {" and ".join(contents)} cannot be read as the vocabulary of '
-                f'{family}: {reason}; fetch the files again'
-            ) from error
-    tokenizer = tokenizers.Tokenizer(made.model)
-    for part in ('normalizer', 'pre_tokenizer', 'decoder'):
-        setattr(tokenizer, part, getattr(made, part))
-    if isinstance(tokenizer.decoder, decoders.Metaspace):
-        # A model that was pretrained on bytes may write them, though none are read.
-        tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), tokenizer.decoder])
-    named, added = set(chosen.named.values()), sorted(made.get_added_tokens_decoder().items())
-    _add_tokens(tokenizer, files, family, [t for _, t in added if t.content not in named])
-    return tokenizer
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _of_transformers(name: str, folder: str) -> tokenizers.Tokenizer:

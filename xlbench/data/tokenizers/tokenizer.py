@@ -1,4 +1,4 @@
-"""What every tokenizer can do, and the one of bytes."""
+"""The interface of tokenizers, and the tokenizer of bytes."""
 
 import abc
 import hashlib
@@ -92,7 +92,7 @@ class Tokenizer(abc.ABC):
         """Ids of text alone -> texts."""
 
     def pieces(self) -> list[str]:
-        """What each id stands for, in the order of the ids; empty where these are no texts."""
+        """The text of each id, in the order of the ids; empty where ids stand for no texts."""
         return []
 
     def decode_batch(self, ids: Iterable[Sequence[int]]) -> list[str]:
@@ -125,7 +125,7 @@ class Tokenizer(abc.ABC):
     def prefix_ids(
         self, source_lang: str | None, target_lang: str | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What stands before the ids of inputs and of targets, each [length] int32.
+        """The ids before inputs and before targets, each [length] int32.
 
         mBART-50 puts the language of each side first, Marian's multilingual models `>>xxx<<` of the
         target before the input, BART <s> before both, XLM-R and BERT <s> or [CLS] before the input.
@@ -219,7 +219,7 @@ class Tokenizer(abc.ABC):
         )
 
     def manifest(self) -> dict[str, int | str | None]:
-        """What a preparation writes down about its vocabulary."""
+        """The entry of a vocabulary in the manifest of a preparation."""
         return {
             'name': self.name,
             'family': self.family,
