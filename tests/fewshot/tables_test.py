@@ -324,7 +324,7 @@ def test_gains_go_with_factors(tmp_path, overlap):
         r for lang, mean in final.items() for r in (zero_shot(lang, 60.0), row(lang, 1, 0, mean))
     ]
     (system,) = systems(tmp_path, rows)
-    table = factors.table(system, factors.Overlaps(system))
+    table = factors.table(system)
     found = cells(table)
     gain = [1.0, 3.0, 4.0, 20.0, 2.0]
     assert list(systems_lib.gains(system, 1).values()) == [1.0, 3.0, 20.0, 4.0, 2.0]  # By code.
@@ -376,7 +376,7 @@ def paper_system(tmp_path, monkeypatch, task):
 )
 def test_the_papers_tables_give_its_correlations(tmp_path, monkeypatch, task, features, overlap):
     system = paper_system(tmp_path, monkeypatch, task)
-    table = factors.table(system, factors.Overlaps(system))
+    table = factors.table(system)
     made = {name: row for name, _, row in texts(table)}
     assert made['common features of word order'] == features
     assert made['lexical overlap with K=2, wordpieces'] == overlap
@@ -415,10 +415,10 @@ def test_languages_of_one_script_have_no_gains_by_script(tmp_path):
 def test_fewer_than_three_languages_have_no_correlation(tmp_path, overlap):
     rows = [r for lang in ('de', 'ja') for r in (zero_shot(lang, 60.0), row(lang, 1, 0, 61.0))]
     (system,) = systems(tmp_path, rows)
-    table = factors.table(system, factors.Overlaps(system))
+    table = factors.table(system)
     assert 'needs 3 languages' in table.missing
     assert '2 (de, ja)' in table.missing
-    found = cells(factors.overlap_table(system, factors.Overlaps(system)))
+    found = cells(factors.overlap_table(system))
     assert found['ja', 'wordpieces', 'K=1'] == '30.00' and found['ja', 'words', 'K=1'] == '15.00'
 
 

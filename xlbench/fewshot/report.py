@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from xlbench import errors, files, locks
 from xlbench.benchmarks import FEWSHOT, languages
 from xlbench.fewshot.analysis import factors as factors_lib, lexical, systems as systems_lib, tables
-from xlbench.fewshot.analysis.factors import Overlaps
 from xlbench.fewshot.analysis.figure_data import Drawn
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
@@ -71,11 +70,7 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
     folder = pathlib.Path(output)
     _refuse_foreign(folder)
     systems = systems_lib.systems(sweeps, searched)
-    overlaps = [Overlaps(system) for system in systems]
-    made = [
-        (system, tables.all_tables(system, overlap))
-        for system, overlap in zip(systems, overlaps, strict=True)
-    ]
+    made = [(system, tables.all_tables(system)) for system in systems]
     lines = [
         f'no "{one.title}" of {system.title}: {one.missing}'
         for system, tables_of in made
@@ -86,7 +81,7 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
         with locks.folder(folder):
             _refuse_foreign(folder)
             files.remove_leftovers(folder)
-            lines += _write(sweeps, folder, systems, overlaps, made)
+            lines += _write(sweeps, folder, made)
     except OSError as error:
         raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
     return lines
@@ -95,8 +90,6 @@ def write(sweeps: Sequence[Sweep], output: str, searched: Sequence[str] = ()) ->
 def _write(
     sweeps: Sequence[Sweep],
     folder: pathlib.Path,
-    systems: Sequence[System],
-    overlaps: Sequence[Overlaps],
     made: Sequence[tuple[System, Sequence[Table]]],
 ) -> list[str]:
     """Writes the report into a folder that this process holds; see `write`."""
@@ -105,15 +98,15 @@ def _write(
 
     # First, so that a folder with anything of ours in it is known as ours.
     files.write(folder / 'report.md', markdown(made))
-    drawn = figures.draw_all(sweeps, folder)
+    drawn, systems = figures.draw_all(sweeps, folder), [system for system, _ in made]
     shown = ['## Figures', *map(_figure, drawn)]
     lines = [f'no "{figure.caption}": {figure.note}' for figure in drawn if not figure.file]
     contents = {
         'report.md': markdown(made, '\n\n'.join(shown)),
         'report.tex': latex.document((latex.table(t) for _, ts in made for t in ts), _MARK),
         'report.csv': tables.comma_separated(systems),
-        'correlations.csv': _correlations(systems, overlaps),
-        'factors.csv': _factors(systems, overlaps),
+        'correlations.csv': _correlations(systems),
+        'factors.csv': _factors(systems),
     }
     for name, text in contents.items():
         files.write(folder / name, text)
@@ -175,26 +168,26 @@ def _provenance(system: System) -> str:
     return render.items(lines)
 
 
-def _correlations(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
+def _correlations(systems: Sequence[System]) -> str:
     """Writes table 3 with all digits, and the same for the gains of each K."""
     rows = [
         (system.label, system.data, system.task, k or 'mean', factor.name, factor.shots, *value)
-        for system, overlap in zip(systems, overlaps, strict=True)
-        for k, factor, value in factors_lib.correlations(system, overlap)
+        for system in systems
+        for k, factor, value in factors_lib.correlations(system)
         if not isinstance(value, str)
     ]
     head = ('system', 'data', 'task', 'gain_of_shots', 'factor', 'overlap_of_shots')
     return render.comma_separated((*head, 'spearman', 'pearson', 'languages'), rows)
 
 
-def _factors(systems: Sequence[System], overlaps: Sequence[Overlaps]) -> str:
+def _factors(systems: Sequence[System]) -> str:
     """The points of table 3, and table 14: a line a language and K."""
     rows = []
-    for system, overlap in zip(systems, overlaps, strict=True):
+    for system in systems:
         for k in system.shots():
             gains = systems_lib.gains(system, k)
             for lang in system.languages:
-                factors = (overlap.percent.get((unit, lang, k)) for unit in lexical.UNITS)
+                factors = (system.overlaps.percent.get((unit, lang, k)) for unit in lexical.UNITS)
                 row = (gains.get(lang), *factors, languages.shared_features(lang))
                 rows.append((system.label, system.data, system.task, lang, k, *row))
     head = ('system', 'data', 'task', 'language', 'shots', 'gain')

@@ -3,48 +3,15 @@
 Tables 3 and 14 of arXiv:2012.15682.
 """
 
-import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, languages
-from xlbench.data import prepared
 from xlbench.fewshot.analysis import lexical, paper, parts
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, gains
 from xlbench.reporting.tables import Cell, Table
-
-
-class Overlaps:
-    """Lexical overlap of a system's languages with English; read when it is first asked for."""
-
-    def __init__(self, system: System):
-        self._system = system
-
-    @functools.cached_property
-    def percent(self) -> dict[tuple[str, str, int], float]:
-        """(unit, language, K) -> 0 to 100, of the languages whose buckets are at hand."""
-        return self._read[0]
-
-    @functools.cached_property
-    def missing(self) -> dict[str, str]:
-        """Language -> why there is no overlap."""
-        return self._read[1]
-
-    @functools.cached_property
-    def _read(self) -> tuple[dict[tuple[str, str, int], float], dict[str, str]]:
-        system, percent, missing = self._system, {}, {}
-        for sweep in system.sweeps:
-            groups = [row for row in sweep.rows if row.task == system.task and row.shots]
-            for lang in dict.fromkeys(row.language for row in groups):
-                shots = sorted({row.shots for row in groups if row.language == lang})
-                try:
-                    percent |= lexical.overlaps(sweep.open_prepared, system.task, [lang], shots)
-                except (errors.UserError, prepared.NotPrepared, OSError) as error:
-                    missing[lang] = str(error)
-        known = {lang for _, lang, _ in percent}
-        return percent, {lang: why for lang, why in missing.items() if lang not in known}
 
 
 class Factor(NamedTuple):
@@ -63,29 +30,29 @@ class Factor(NamedTuple):
             return 'common features of word order'
         return f'lexical overlap with K={self.shots}, {self.name}s'
 
-    def of(self, lang: str, overlaps: Overlaps) -> float | None:
+    def of(self, lang: str, system: System) -> float | None:
         """The value of the factor for a language; None if it is unknown."""
         if self.shots is None:
             return languages.shared_features(lang)
-        return overlaps.percent.get((self.name, lang, self.shots))
+        return system.overlaps.percent.get((self.name, lang, self.shots))
 
 
 def correlations(
-    system: System, overlaps: Overlaps
+    system: System,
 ) -> Iterator[tuple[int | None, Factor, lexical.Correlation | str]]:
     """K of the gains, None for their mean over K; a factor; their correlation, or why none."""
     shots = system.shots(method='full', start='source')
     for k in (None, *shots):
         of_units = [Factor(unit, n) for unit in lexical.UNITS for n in shots if k in (None, n)]
         for factor in (Factor('features'), *of_units):
-            values = {lang: factor.of(lang, overlaps) for lang in system.languages}
+            values = {lang: factor.of(lang, system) for lang in system.languages}
             try:
                 yield k, factor, lexical.correlate(gains(system, k), values)
             except errors.UserError as error:
                 yield k, factor, str(error)
 
 
-def table(system: System, overlaps: Overlaps) -> Table:
+def table(system: System) -> Table:
     """Makes table 3: correlations of the gains, averaged over K, with overlap and common features.
 
     The paper does not say which K its gains and overlaps are of. Gains averaged over K, and those
@@ -94,7 +61,7 @@ def table(system: System, overlaps: Overlaps) -> Table:
     and -0.54 where -0.63 and -0.50 are printed, and table 14 lacks a language.
     """
     title = 'What mean gains over zero-shot transfer go with (paper: table 3)'
-    every = correlations(system, overlaps)
+    every = correlations(system)
     of_means = [(factor, value) for k, factor, value in every if k is None]
     left_out: dict[str, list[Factor]] = {}
     for factor, value in of_means:
@@ -135,9 +102,10 @@ def table(system: System, overlaps: Overlaps) -> Table:
     return parts.build(title, system, columns, notes, names, 'factor')
 
 
-def overlap_table(system: System, overlaps: Overlaps) -> Table:
+def overlap_table(system: System) -> Table:
     """Makes table 14: the overlap of a language's buckets with the English training examples."""
     title = 'Lexical overlap with English in percent (paper: table 14)'
+    overlaps = system.overlaps
     if not overlaps.percent:
         why = next(iter(overlaps.missing.values()), 'no adaptation is finished')
         return Table(title, missing=why)

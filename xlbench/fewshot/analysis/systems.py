@@ -9,10 +9,12 @@ import functools
 import pathlib
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT, topics
-from xlbench.fewshot.analysis import paper, source_training
+from xlbench.data import prepared
+from xlbench.fewshot.analysis import lexical, paper, source_training
 from xlbench.fewshot.analysis.groups import Adaptations, Group, adaptations
 from xlbench.fewshot.analysis.source_training import SourceTraining
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -22,6 +24,18 @@ from xlbench.reporting import notes, results as runs_results
 from xlbench.reporting.tables import clean
 
 _TOLERANCE = 0.01  # How far a split may be from its official size: readers leave out some.
+
+
+class Overlaps(NamedTuple):
+    """Lexical overlap of languages with English.
+
+    Attributes:
+        percent: (unit, language, K) -> 0 to 100, of the languages whose buckets are at hand.
+        missing: Language -> why there is no overlap.
+    """
+
+    percent: dict[tuple[str, str, int], float]
+    missing: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +114,21 @@ class System:
     def zero_shot(self, language: str, start: str = 'source') -> Adaptations | None:
         """The score without adaptation."""
         return self.groups.get(Group(language, 0, ZERO_SHOT, start))
+
+    @functools.cached_property
+    def overlaps(self) -> Overlaps:
+        """Lexical overlap with English; reads the prepared data when it is first asked for."""
+        percent, missing = {}, {}
+        for sweep in self.sweeps:
+            groups = [row for row in sweep.rows if row.task == self.task and row.shots]
+            for lang in dict.fromkeys(row.language for row in groups):
+                shots = sorted({row.shots for row in groups if row.language == lang})
+                try:
+                    percent |= lexical.overlaps(sweep.open_prepared, self.task, [lang], shots)
+                except (errors.UserError, prepared.NotPrepared, OSError) as error:
+                    missing[lang] = str(error)
+        known = {lang for _, lang, _ in percent}
+        return Overlaps(percent, {lang: why for lang, why in missing.items() if lang not in known})
 
     @functools.cached_property
     def source(self) -> SourceTraining | str:

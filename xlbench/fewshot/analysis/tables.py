@@ -17,7 +17,6 @@ from collections.abc import Iterable
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
 from xlbench.fewshot.analysis import factors, paper, parts, source_training
-from xlbench.fewshot.analysis.factors import Overlaps
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, gains, pair
 from xlbench.fewshot.results import ZERO_SHOT
@@ -39,12 +38,11 @@ _METHODS = {
 }
 
 
-def all_tables(system: System, overlaps: Overlaps | None = None) -> list[Table]:
+def all_tables(system: System) -> list[Table]:
     """Makes every table of one system; those that cannot be made say why."""
-    overlaps = overlaps or Overlaps(system)
     makers = (about, source, scores, ranges, growth, scripts, starts, methods)
     made = [make(system) for make in makers]
-    return [*made, factors.table(system, overlaps), factors.overlap_table(system, overlaps)]
+    return [*made, factors.table(system), factors.overlap_table(system)]
 
 
 def about(system: System) -> Table:
