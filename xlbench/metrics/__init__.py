@@ -14,6 +14,7 @@ from xlbench.metrics.distinct import Distinct
 from xlbench.metrics.fitted_rating import FittedRating
 from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
+from xlbench.metrics.meteor_nltk import MeteorNltk
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
 from xlbench.metrics.rouge import MultilingualRouge
 from xlbench.metrics.specs import from_spec, to_spec
@@ -30,6 +31,7 @@ __all__ = [
     'Distinct',
     'FittedRating',
     'Meteor',
+    'MeteorNltk',
     'MrsRouge',
     'MrsValidationRouge',
     'MultilingualRouge',
