@@ -167,9 +167,9 @@ def _decoding(
                 f'{config.objective.name}; leave it out'
             )
         return {}, []
-    own = generation.options(block.lengths, block.get('decoding'))
-    options = flags.changed(own, given)
-    after, before = dataclasses.asdict(options), dataclasses.asdict(own)
+    configured = generation.options(block.lengths, block.get('decoding'))
+    options = flags.changed(configured, given)
+    after, before = dataclasses.asdict(options), dataclasses.asdict(configured)
     words = [
         f'{"" if name == "method" else name}{re.sub("[^A-Za-z0-9.]+", "_", str(after[name]))}'
         for name in after
@@ -178,17 +178,17 @@ def _decoding(
     return {'decode': True, 'decoding': after}, words
 
 
-def _eval_name(config: ConfigDict, wanted: str | None) -> str:
+def _eval_name(config: ConfigDict, like: str | None) -> str:
     if not config.evals:
         raise UserError('the config of this run has no evals to take batch size and lengths from')
     for name, block in config.evals.items():
         for key in (*names.EVAL_KEYS, 'batch_size', 'lengths'):
             if key not in block:
                 raise UserError(f'config.evals.{name} of this run lacks {key!r}')
-    if wanted:
-        if wanted not in config.evals:
-            raise errors.unknown('evaluation of the config', wanted, config.evals)
-        return wanted
+    if like:
+        if like not in config.evals:
+            raise errors.unknown('evaluation of the config', like, config.evals)
+        return like
     final = [name for name, block in config.evals.items() if not block.every]
     return (final or list(config.evals))[0]
 

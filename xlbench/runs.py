@@ -123,10 +123,10 @@ def labels_of(data: Data) -> list[str]:
     prepared = [task for tasks, _ in data.values() for task in tasks]
     labels = prepared[0].manifest.get('labels') or []
     for task in prepared:
-        own = task.manifest.get('labels') or []
-        if own != labels:
+        others = task.manifest.get('labels') or []
+        if others != labels:
             raise UserError(
-                f'{task.name} has the labels {", ".join(own)}, but {prepared[0].name} has '
+                f'{task.name} has the labels {", ".join(others)}, but {prepared[0].name} has '
                 f'{", ".join(labels)}; a model has one set of labels'
             )
     return labels

@@ -36,22 +36,22 @@ from xlbench.training.loop import Trainer
 def main(argv: Sequence[str]) -> None:
     """The command line, the program's name first."""
     config, workdir, only_say = commands.run(argv, __doc__)
-    found = cluster.join()
+    joined = cluster.join()
     if only_say:
         for line in (*dry_run.of_run(config, workdir), dry_run.LAST):
             print(line)
         return
     cluster.keep_programs()
-    train(config, workdir, found)
+    train(config, workdir, joined)
 
 
-def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
+def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     """Trains every stage of the config, evaluates, and prints the benchmark's table.
 
     Args:
       config: see configs/; every block is the arguments of one function.
       workdir: made, or resumed if this config was begun in it.
-      found: how the processes of the run found each other, to say it.
+      joined: how the processes of the run found each other, to say it.
 
     Raises:
       UserError: before anything is written, if config, data, mesh or workdir cannot work, or if
@@ -87,7 +87,7 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
                 Trainer(config, workdir, experiment, source, interruption, watch)
             ) as trainer,
         ):
-            for line in messages.introduction(workdir, experiment, found):
+            for line in messages.introduction(workdir, experiment, joined):
                 trainer.log.line(line)
             # 5. The loop, stage after stage, in the order of their names.
             trainer.resume()
@@ -96,11 +96,11 @@ def train(config: ConfigDict, workdir: str, found: str = 'alone') -> None:
                     with memory.advising(memory.of_training(config)):
                         trainer.train_stage(name)
                 finish(trainer)
-            except Interrupted as told:
+            except Interrupted as signal:
                 step = trainer.save_now()
                 raise Interrupted(
-                    f'{told}: saved step {step}; the same command goes on from there'
-                ) from told
+                    f'{signal}: saved step {step}; the same command goes on from there'
+                ) from signal
 
 
 def finish(trainer: Trainer) -> None:

@@ -1,4 +1,4 @@
-"""What a benchmark is: tasks in languages, scenarios over them, and a paper with its scores."""
+"""The contract of a benchmark: tasks in languages, scenarios over them, a paper's scores."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -214,7 +214,7 @@ class Benchmark:
         return dict(self._paper_row(model, scenario, task, source, target)[0]) or None
 
     def paper_lacks(self, scenario: Scenario | None) -> str:
-        """Why the paper has no scores beside those of a scenario; '' if it may have some."""
+        """Says why the paper has no scores beside those of a scenario; '' if it may have some."""
         if scenario is None:
             return 'A run follows no scenario of the benchmark: no scores of the paper.'
         narrowed = bool(scenario.source), bool(scenario.target)
@@ -223,7 +223,7 @@ class Benchmark:
     def paper_doubts(
         self, model: str, scenario: str, task: str, source: str, target: str | None = None
     ) -> tuple[str, ...]:
-        """Which of `paper_scores` can hardly be meant as they are printed."""
+        """Names those of `paper_scores` that can hardly be meant as they are printed."""
         return self._paper_row(model, scenario, task, source, target)[1]
 
     def _paper_row(self, model, scenario, task, source, target):

@@ -198,7 +198,7 @@ HOW_TO_ADD = (
 
 
 def shared_features(code: str, other: str = 'en') -> int | None:
-    """How many of the six WALS features two languages have in common; None if none is known.
+    """Counts which of the six WALS features two languages have in common; None if none is known.
 
     A feature that is unknown of one of the two does not count. arXiv:2012.15682 counts in the same
     way: only so do its tables 9, 12 and 13 give the correlations of its table 3.
@@ -291,7 +291,7 @@ _KEPT = ('code', 'name', 'script', 'segmenter', 'family', 'alpha3')
 
 
 def registered(codes: Iterable[str | None]) -> list[dict[str, str]]:
-    """Those of these languages that the table lacks, as plain JSON for `restore`."""
+    """Returns those of the languages that the table lacks, as plain JSON for `restore`."""
     added = sorted({code for code in codes if code in LANGUAGES and code not in TABLE})
     return [{key: getattr(LANGUAGES[code], key) for key in _KEPT} for code in added]
 

@@ -1,4 +1,4 @@
-"""What a sweep can be about: a task of the benchmark, or one of a user's own.
+"""The subjects of sweeps: tasks of the benchmark, and tasks of a user.
 
 A user's own task has the name of its task file, such as mood of tasks/mood.py. Its SeqIO tasks are
 mood_de, mood_fr, ..., each with the splits shots_1, ... (see pipeline.Shots), 'test' and, to stop
@@ -49,7 +49,7 @@ def languages(task: str) -> tuple[str, ...]:
 
 
 def train_languages(task: str) -> tuple[str, ...]:
-    """Those with a split 'train': of a user's own task, which draws its shots from it, all."""
+    """Lists the languages with a split 'train': all of a user's task, whose shots are from it."""
     return FEWSHOT.train_languages(task) if task in FEWSHOT.tasks else languages(task)
 
 

@@ -20,7 +20,7 @@ from xlbench.files import Json, Setting
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run(Block):
-    """What a config holds beside its blocks.
+    """The keys of a config beside its blocks.
 
     Attributes:
       seed: of parameters, dropout and the order of examples.
@@ -191,7 +191,7 @@ class Stage(Block):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evaluation(Block):
-    """What a block of config.evals holds beside the options of its evaluator.
+    """The keys of a block of config.evals beside the options of its evaluator.
 
     Attributes:
       tasks: tasks or mixtures to score.

@@ -16,7 +16,7 @@ METHODS = ('greedy', 'sample', 'beam', 'diverse_beam')
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How texts are made. Lengths count new tokens: the end, but not the start token.
+    """The block of a decoder. Lengths count new tokens: the end, but not the start token.
 
     Attributes:
       method: 'greedy', 'sample', 'beam' or 'diverse_beam' (arXiv:1610.02424).

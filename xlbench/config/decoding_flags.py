@@ -60,7 +60,7 @@ def changed(options: Options, changes: Mapping[str, Setting]) -> Options:
 
 
 def _method(options: Options, changes: Mapping[str, Setting]) -> str:
-    """What the changed fields are for."""
+    """Returns the method that the changed fields are for."""
     if changes.get('num_groups', 1) > 1:
         return 'diverse_beam'
     if 'num_beams' in changes:

@@ -26,7 +26,7 @@ from xlbench.files import Setting
 
 
 class Command(NamedTuple):
-    """What a command line asks for.
+    """A command line with a config, read.
 
     Attributes:
       config: with the overrides.
@@ -55,7 +55,7 @@ def parse_flags(
 def parse_command(
     argv: Sequence[str], *, doc: str, fields: Fields | None = None, dry_run: bool = False
 ) -> Command:
-    """What a command line of a program with a config asks for.
+    """Reads the command line of a program with a config.
 
     Args:
       argv: program name and arguments.
@@ -97,7 +97,7 @@ def parse_command(
 
 
 def _load(argument: str) -> ConfigDict:
-    """What get_config of a config file returns; lists become tuples, which flags can set.
+    """Loads a config file; its lists become tuples, which flags can set.
 
     Raises:
       UserError: the file has a bug (with its line), or does not know what follows the colon.
@@ -164,7 +164,7 @@ def _part(config: ConfigDict, seen: set[int]) -> None:
 
 
 def _bug(path: str, error: Exception) -> UserError:
-    """Where in a user's config file an error came up. Example: 'mine.py:12: NameError: ...'"""
+    """Returns an error with the line of a user's config file: 'mine.py:12: NameError: ...'."""
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else None
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename == path:
@@ -312,7 +312,7 @@ def _default_workdir(argument: str, config: ConfigDict) -> str:
 def variant(
     text: str, sizes: Sequence[str], **defaults: str | None
 ) -> dict[str, str | None]:
-    """What follows the colon of `--config=FILE:...`, as a dict.
+    """Reads what follows the colon of `--config=FILE:...` into a dict.
 
     Example: variant('base,task=qg', ('sample', 'base'), task=None, source=None) ->
       {'size': 'base', 'task': 'qg', 'source': None}

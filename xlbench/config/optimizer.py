@@ -13,7 +13,7 @@ from xlbench.errors import UserError
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Optimizer(Block):
-    """What the block of every optimizer holds.
+    """The keys that the block of every optimizer has.
 
     Attributes:
       learning_rate: the peak, reached after the warm-up.

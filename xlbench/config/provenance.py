@@ -1,4 +1,4 @@
-"""Where a result comes from: versions of packages, the commit, the command."""
+"""The origin of a result: versions of packages, the commit, the command."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ VERSIONED = ('xlbench', 'jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'g
 
 
 def facts() -> dict[str, Json]:
-    """Where a result comes from, as far as this process can tell: versions, commit, command."""
+    """Returns what this process knows of a result's origin: versions, commit, command, folder."""
     versions = {'python': sys.version.split()[0]}
     for package in VERSIONED:
         try:

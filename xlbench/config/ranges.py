@@ -1,4 +1,4 @@
-"""Which values a setting takes: its annotation says it, beside the default, and nowhere else.
+"""The values that a setting takes: its annotation says them, beside the default.
 
   alpha: Annotated[float, 'above 0'] = 16.0
   dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
@@ -138,7 +138,7 @@ def _check(node: ast.expr, value: Setting, where: str) -> None:
 
 
 def _check_parts(kind: str, inner: ast.expr, value: Setting, where: str) -> None:
-    """What has square brackets: a range, or what a collection holds."""
+    """Checks against what has square brackets: a range, or the parts of a collection."""
     if kind == 'Annotated':
         base, words = inner.elts
         _check(base, value, where)

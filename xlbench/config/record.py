@@ -62,7 +62,7 @@ class _Lengths(msgspec.Struct):
 
 
 class RunEval(msgspec.Struct):
-    """What is read of a block of config.evals."""
+    """The keys of a block of config.evals that are read."""
 
     every: Annotated[int, msgspec.Meta(ge=0)] = 0
     tasks: list[str] = []
@@ -107,7 +107,7 @@ class _Config(msgspec.Struct):
 
 
 class RunTask(msgspec.Struct):
-    """What a run notes of a task."""
+    """A task, as a run notes it."""
 
     trained: bool
     source_lang: str | None = None
@@ -120,7 +120,7 @@ class _Vocabulary(msgspec.Struct):
 
 
 class _About(msgspec.Struct):
-    """What those who open a run read of its config.json."""
+    """The keys of config.json that are read to open a run."""
 
     config: _Config
     tasks: dict[str, RunTask] = {}
@@ -129,7 +129,7 @@ class _About(msgspec.Struct):
 
 
 class Begun(msgspec.Struct):
-    """What is read of a config.json, a sweep's too, to compare it with the config of now."""
+    """The keys of a config.json, a sweep's too, that are compared with the config of now."""
 
     config: _Object
     scored: Any = None  # Of xlbench.score alone.

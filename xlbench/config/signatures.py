@@ -16,7 +16,7 @@ from xlbench.files import Setting
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What a block may hold.
+    """The keys that a block may hold.
 
     Attributes:
       name: of the dataclass.
@@ -62,7 +62,7 @@ def of_class(block: type) -> Signature:
 
 @functools.cache
 def catalog(package: str, ending: str = '') -> dict[str, str]:
-    """What a package's files define, a file a thing: {'token_loss': 'TokenLoss'} for token_loss.py.
+    """Lists a package's classes, one in each file: {'token_loss': 'TokenLoss'} of token_loss.py.
 
     Args:
       package: whose files are looked at.
@@ -79,7 +79,7 @@ def catalog(package: str, ending: str = '') -> dict[str, str]:
 
 @functools.cache
 def attributes(module: str, name: str) -> dict[str, Setting]:
-    """What a class says of itself in literals, `family: ClassVar[str] = 'bert'`; its bases' too."""
+    """Reads the literals of a class and its bases, such as `family: ClassVar[str] = 'bert'`."""
     module, node = _definition(module, name)
     values: dict[str, Setting] = {}
     for base in node.bases:
@@ -119,7 +119,7 @@ def _source(module: str) -> ast.Module:
 
 
 def _definition(module: str, name: str) -> tuple[str, ast.ClassDef]:
-    """Where a class is defined, which may be another module than the one that names it."""
+    """Finds the class, which another module may define than the one that names it."""
     for node in _source(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return module, node
@@ -130,7 +130,7 @@ def _definition(module: str, name: str) -> tuple[str, ast.ClassDef]:
 
 
 def _place(module: str, name: str) -> tuple[str, str]:
-    """Where a name of a module comes from.
+    """Finds the module that a name comes from.
 
     Example: _place('xlbench.models.heads', 'bert.BertConfig') ->
       ('xlbench.models.bert', 'BertConfig')

@@ -19,7 +19,7 @@ ELASTIC = ('mesh', 'data.root', 'data.vocabulary')
 
 
 def check_workdir(workdir: str, config: ConfigDict) -> bool:
-    """Whether a run of this config, its mesh aside, was begun in the workdir; writes nothing.
+    """Returns whether a run of this config, its mesh aside, was begun in the workdir.
 
     Raises:
       UserError: the workdir is another config's (the difference is in the message), or somebody's.
@@ -56,7 +56,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
 
 
 def begun_with(workdir: str, config: ConfigDict) -> str:
-    """What is other now than when the run was begun, and may be; '' if nothing is.
+    """Lists the allowed differences from when the run was begun; '' if there is none.
 
     Example: 'mesh.data was 8, now 4; mesh.fsdp was 1, now 2'
     """

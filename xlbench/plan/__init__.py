@@ -1,4 +1,4 @@
-"""What a run would cost on machines that are not here; `python -m xlbench.plan`.
+"""The cost of a run on machines that are not here; `python -m xlbench.plan`.
 
   programs  the programs that a plan compiles
   study     what a compiled program costs

@@ -60,7 +60,7 @@ _TRIED_AXES = ('data', 'fsdp', 'tensor')
 
 
 def smaller(config: ConfigDict, num_devices: int) -> Iterator[Changes]:
-    """What to change in a config that does not fit, in the order of the module's docstring."""
+    """Yields changes to a config that does not fit, in the order of the module's docstring."""
     asked = {axis: config.mesh.get(axis, 1) for axis in ('replica', 'sequence', *_TRIED_AXES)}
     asked['data'] = config.mesh.get('data', -1)
     left = num_devices // math.prod(size for size in asked.values() if size != -1)
@@ -102,7 +102,7 @@ def changed(config: ConfigDict, changes: Changes) -> ConfigDict:
 
 
 def flags(changes: Changes) -> str:
-    """As the command line has them."""
+    """Returns changes as flags of a command line."""
     return ' '.join(f'--config.{key}={value}' for key, value in changes.items())
 
 
@@ -243,7 +243,7 @@ def narrowest(job: programs.Job) -> int:
 
 
 def remarks(job: programs.Job, labels: int | None) -> Iterator[str]:
-    """What the figures leave out, a line each."""
+    """Says what the figures leave out, a line each."""
     config = job.config
     if config.batches.get('length_buckets', 1) > 1:
         yield (

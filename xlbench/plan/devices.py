@@ -23,7 +23,7 @@ GIB = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """What its maker says of one chip.
+    """The figures of one chip, as its maker gives them.
 
     Attributes:
       memory: bytes.
@@ -159,7 +159,7 @@ class Device:
 
 
 def describe(devices: Sequence[jax.Device], topology: str, memory: float | None) -> Device:
-    """What is known of the devices.
+    """Describes devices by what is known of them.
 
     Args:
       devices: all of them.

@@ -6,7 +6,7 @@ from xlbench.files import Block
 
 
 class Refusal(TypedDict):
-    """What libtpu says of a program that is too large; bytes, None where it does not say."""
+    """The answer of libtpu to a program that is too large; bytes, None where it does not say."""
 
     needed: int | None
     limit: int | None
@@ -101,7 +101,7 @@ class Trial(TypedDict):
 
 
 class Hours(TypedDict):
-    """How long training takes where a step's products run at a share of the devices' peak."""
+    """The time of training if a step's products run at a share of the devices' peak."""
 
     mfu: float
     step_seconds: float

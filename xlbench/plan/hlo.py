@@ -1,4 +1,4 @@
-"""What XLA's text of a compiled program says: collectives, loops, the compiler's own clock.
+"""Reads XLA's text of a compiled program: collectives, loops, the compiler's clock.
 
 Pure functions of text. A program is the one that each device runs, so that all sizes here are of
 one device.
@@ -50,7 +50,7 @@ class Collective:
       bytes: what it works on, whole, for one device: the gathered or reduced array; of a
         reduce-scatter, and between slices, what goes in.
       devices: that exchange with each other.
-      times: that it runs in a run of the program; loops of unknown length count as told.
+      times: that it runs in a run of the program; loops of unknown length count as the caller says.
       type: of what comes out, as the text has it: 'bf16[16,4]'.
       op: what the model calls it, '' where the compiler does not say.
       between_slices: over the network that joins slices, each of them one of `devices`.
@@ -66,7 +66,7 @@ class Collective:
 
     @property
     def wire_bytes(self) -> float:
-        """What one device sends, each time: in a ring of them, or to its host, between slices."""
+        """Counts the bytes that one device sends, each time: in a ring of them, or to its host, between slices."""
         if self.kind == 'collective-permute' or self.between_slices:
             return self.bytes
         share = (self.devices - 1) / self.devices
@@ -75,7 +75,7 @@ class Collective:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What is known of a compiled program.
+    """The parts of a compiled program that cost something.
 
     Attributes:
       collectives: in the order of the text.
@@ -102,7 +102,7 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
     """
     computations = dict(_computations(text))
     times, fused, unknown = _times(computations, unknown_trips)
-    found, cycles = [], 0
+    collectives, cycles = [], 0
     arrays: dict[str, tuple[int, str]] = {}
     for name, lines in computations.items():
         if not times[name]:
@@ -118,16 +118,16 @@ def parse(text: str, num_devices: int, *, unknown_trips: int = 1, largest: int =
             _, kind_of_array, opcode = match.groups()
             kind = opcode.removesuffix('-start')
             if kind in KINDS and not continues:
-                found.append(
+                collectives.append(
                     _collective(name, kind, kind_of_array, opcode, line, num_devices, times[name])
                 )
             elif opcode == 'send' and (across := _BETWEEN_SLICES.search(line)):
-                found.append(_between_slices(kind_of_array, across, line, times[name]))
+                collectives.append(_between_slices(kind_of_array, across, line, times[name]))
             if name not in fused and opcode not in _NO_ARRAYS:
                 _note_array(arrays, kind_of_array, line)
     ranked = sorted(arrays.items(), key=lambda item: -item[1][0])[:largest]
     return Program(
-        tuple(found), unknown, cycles, tuple((size, kind, op) for kind, (size, op) in ranked)
+        tuple(collectives), unknown, cycles, tuple((size, kind, op) for kind, (size, op) in ranked)
     )
 
 
@@ -147,7 +147,7 @@ def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
 def _times(
     computations: dict[str, list[str]], unknown_trips: int
 ) -> tuple[dict[str, int], set[str], int]:
-    """How often each computation runs, which are inside others' instructions, loops unknown."""
+    """Counts how often each computation runs, which are inside others' instructions, loops unknown."""
     times = collections.Counter({'': 1})
     fused: set[str] = set()
     unknown = 0

@@ -110,53 +110,53 @@ def study(
       folder: where its text is written; '' nowhere.
     """
     started = time.monotonic()
-    found: Program = {
+    program: Program = {
         'name': name,
         'shapes': {key: list(value.shape) for key, value in args[1].items()},
         'beside': also,
     }
     with partitioning.activate(job.mesh), Progress(f'compiling {name}'):
         traced = jitted.trace(*args)
-        found['matmul_flops'] = matmul_flops(traced.jaxpr.jaxpr, trips)
-        found['whole_activations'] = whole_activations(traced.jaxpr.jaxpr)
+        program['matmul_flops'] = matmul_flops(traced.jaxpr.jaxpr, trips)
+        program['whole_activations'] = whole_activations(traced.jaxpr.jaxpr)
         try:
             compiled = traced.lower().compile()
         except jax.errors.JaxRuntimeError as error:
             needed = refused(str(error))
-            found |= {'fits': False, 'refused': needed}
+            program |= {'fits': False, 'refused': needed}
             compiled = None
-    found['compile_seconds'] = round(time.monotonic() - started, 1)
+    program['compile_seconds'] = round(time.monotonic() - started, 1)
     if compiled is None:
-        needed = found['refused']['needed']
-        return found | {'memory': {'needed': needed and needed + also}, 'estimate': {}}
-    found['memory'] = memory_of(compiled, also)
-    found['fits'] = (
-        None if device.capacity is None else found['memory']['needed'] <= device.capacity
+        needed = program['refused']['needed']
+        return program | {'memory': {'needed': needed and needed + also}, 'estimate': {}}
+    program['memory'] = memory_of(compiled, also)
+    program['fits'] = (
+        None if device.capacity is None else program['memory']['needed'] <= device.capacity
     )
     costs = compiled.cost_analysis() or {}
-    found |= {
+    program |= {
         'compiler_flops': costs.get('flops'),
         'bytes_accessed': costs.get('bytes accessed'),
     }
     try:
         text = compiled.as_text()
     except jax.errors.JaxRuntimeError as error:  # libtpu is newer than jaxlib knows.
-        found['unreadable'] = ' '.join(str(error).split())[:200]
+        program['unreadable'] = ' '.join(str(error).split())[:200]
         text = ''
     if folder and text:
         path = pathlib.Path(folder) / f'{name.replace(" ", "_")}.txt'
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, text)
-    program = hlo.parse(text, device.count, unknown_trips=trips)
-    found |= {
-        'collectives': by_kind(program.collectives) if text else None,
-        'largest_collectives': largest_collectives(program.collectives),
-        'unknown_loops': program.unknown_loops,
+    parsed = hlo.parse(text, device.count, unknown_trips=trips)
+    program |= {
+        'collectives': by_kind(parsed.collectives) if text else None,
+        'largest_collectives': largest_collectives(parsed.collectives),
+        'unknown_loops': parsed.unknown_loops,
         'unknown_trips': trips,
-        'largest': [{'bytes': size, 'type': kind, 'op': op} for size, kind, op in program.largest],
+        'largest': [{'bytes': size, 'type': kind, 'op': op} for size, kind, op in parsed.largest],
     }
-    found['estimate'] = estimate(found, program, costs, device)
-    return found
+    program['estimate'] = estimate(program, parsed, costs, device)
+    return program
 
 
 def memory_of(compiled: jax.stages.Compiled, also: int) -> dict[str, int]:
@@ -228,19 +228,19 @@ def matmul_flops(jaxpr: Jaxpr, trips: int = 1) -> int:
 
 def whole_activations(jaxpr: Jaxpr) -> list[Array]:
     """Activations that a model names and every device holds whole, the large ones."""
-    found = []
+    arrays = []
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == 'sharding_constraint':
             aval = eqn.outvars[0].aval
             sharding = eqn.params['sharding']
             size = math.prod(aval.shape) * aval.dtype.itemsize
             if sharding.is_fully_replicated and size >= LARGE and sharding.num_devices > 1:
-                found.append(
+                arrays.append(
                     {'bytes': size, 'type': str(aval), 'op': str(eqn.source_info.name_stack)}
                 )
         for inner in _inner(eqn):
-            found += whole_activations(inner)
-    return [dict(items) for items in dict.fromkeys(tuple(entry.items()) for entry in found)]
+            arrays += whole_activations(inner)
+    return [dict(items) for items in dict.fromkeys(tuple(entry.items()) for entry in arrays)]
 
 
 def _inner(eqn: JaxprEqn) -> Iterator[Jaxpr]:
@@ -305,14 +305,14 @@ def largest_collectives(collectives: Sequence[hlo.Collective], most: int = 5) ->
 
 
 def estimate(
-    found: Program, program: hlo.Program, costs: Mapping[str, float], device: Device
+    program: Program, parsed: hlo.Program, costs: Mapping[str, float], device: Device
 ) -> Estimate:
     """Seconds of a run of the program: the compiler's, and ours from the makers' peaks."""
     result: Estimate = {'compiler_seconds': None, 'compiler_source': 'not given'}
-    if program.cycles:
-        result['compiler_cycles'] = program.cycles
+    if parsed.cycles:
+        result['compiler_cycles'] = parsed.cycles
         if device.clock:
-            result['compiler_seconds'] = program.cycles / device.clock
+            result['compiler_seconds'] = parsed.cycles / device.clock
             result['compiler_source'] = 'its estimated_cycles / clock, without waiting for links'
         else:
             result['compiler_source'] = 'cycles only; the clock is not known'
@@ -320,20 +320,20 @@ def estimate(
         result['compiler_seconds'] = costs['optimal_seconds']
         result['compiler_source'] = "the compiler's optimal_seconds"
     if device.peak and device.memory_speed and device.link_speed:
-        flops = max(found['matmul_flops'] / device.count, found['compiler_flops'] or 0)
-        memory = found['memory']
+        flops = max(program['matmul_flops'] / device.count, program['compiler_flops'] or 0)
+        memory = program['memory']
         least = {
             'products': flops / device.peak,
             # What comes in is read once, what goes out is written once.
             'memory': (memory['argument'] + memory['output']) / device.memory_speed,
             # Within slices; not known, and not in the sums, where the program cannot be read.
             'links': sum(
-                row['wire_bytes'] for row in found['collectives'] or () if not row['between_slices']
+                row['wire_bytes'] for row in program['collectives'] or () if not row['between_slices']
             )
             / device.link_speed,
         }
         # The compiler counts every operand as read, also where it stays beside the units.
-        most = least | {'memory': (found['bytes_accessed'] or 0) / device.memory_speed}
+        most = least | {'memory': (program['bytes_accessed'] or 0) / device.memory_speed}
         most['memory'] = max(most['memory'], least['memory'])
         result['roofline'] = {
             'least': least,
@@ -349,14 +349,14 @@ def estimate(
 def _seconds(estimated: Estimate) -> dict[str, float]:
     roofline = estimated.get('roofline', {})
     least, most = estimated.get('with_links_seconds', (None, None))
-    found = {
+    seconds_of = {
         'compiler': estimated.get('compiler_seconds'),
         'with_links_least': least,
         'with_links_most': most,
         'roofline_least': roofline.get('least_seconds'),
         'roofline_most': roofline.get('most_seconds'),
     }
-    return {key: seconds for key, seconds in found.items() if seconds}
+    return {key: seconds for key, seconds in seconds_of.items() if seconds}
 
 
 def say(line: str) -> None:
