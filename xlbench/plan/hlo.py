@@ -66,7 +66,7 @@ class Collective:
 
     @property
     def wire_bytes(self) -> float:
-        """Counts the bytes that one device sends, each time: in a ring of them, or to its host, between slices."""
+        """Bytes that one device sends each time: in a ring, or to its host between slices."""
         if self.kind == 'collective-permute' or self.between_slices:
             return self.bytes
         share = (self.devices - 1) / self.devices
@@ -147,7 +147,7 @@ def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
 def _times(
     computations: dict[str, list[str]], unknown_trips: int
 ) -> tuple[dict[str, int], set[str], int]:
-    """Counts how often each computation runs, which are inside others' instructions, loops unknown."""
+    """Counts the runs of each computation, names those inside others, and unknown loops."""
     times = collections.Counter({'': 1})
     fused: set[str] = set()
     unknown = 0
