@@ -328,7 +328,9 @@ def estimate(
             'memory': (memory['argument'] + memory['output']) / device.memory_speed,
             # Within slices; not known, and not in the sums, where the program cannot be read.
             'links': sum(
-                row['wire_bytes'] for row in program['collectives'] or () if not row['between_slices']
+                row['wire_bytes']
+                for row in program['collectives'] or ()
+                if not row['between_slices']
             )
             / device.link_speed,
         }
