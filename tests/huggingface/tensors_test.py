@@ -164,6 +164,22 @@ def test_forged_safetensors(tmp_path, entry, message):
         tensors.find(tmp_path)
 
 
+@pytest.mark.parametrize('name', tensors.WEIGHT_FILES)
+def test_a_file_that_is_cut_short_while_it_is_read(tmp_path, name):
+    """One line; through a memory map, as the library reads, it would end the process."""
+    arrays = {'a': np.zeros(5_000, np.float32), 'b': np.ones(5_000, np.float32)}
+    file = tmp_path / name
+    if name == tensors.SAFETENSORS:
+        safetensors.numpy.save_file(arrays, str(file))
+    else:
+        bin_files.save(file, arrays)
+    found = tensors.find(tmp_path)
+    os.truncate(file, found['b'].start + 1_000)
+    np.testing.assert_array_equal(found['a'].read(), arrays['a'])
+    with pytest.raises(errors.UserError, match='tensor b is not whole; fetch or write the file'):
+        found['b'].read()
+
+
 def test_equal_tensors(tmp_path):
     table = np.arange(12, dtype=np.float32).reshape(4, 3)
     other = table.copy()
