@@ -243,19 +243,18 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
           rows: of the task.
         """
         responses = self._sets[task.responses.folder]
-        top = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
+        best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
         choose = self._chooser(task.responses.folder, task.prepared.manifest['target_lang'])
-        chosen = [
-            choose(ids, values, self._options.num_suggestions)
-            for ids, values in zip(top.ids.tolist(), top.values, strict=True)
-        ]
-        rows.suggestions = [
-            [
-                {'text': responses.display[i], 'response': i, 'score': float(values[ids == i][0])}
-                for i in suggested
-            ]
-            for suggested, values, ids in zip(chosen, top.values, top.ids, strict=True)
-        ]
+        chosen, rows.suggestions = [], []
+        for ids, values in zip(best.ids.tolist(), best.values, strict=True):
+            scores = dict(zip(ids, values.tolist(), strict=True))
+            chosen.append(choose(ids, values, self._options.num_suggestions))
+            rows.suggestions.append(
+                [
+                    {'text': responses.display[i], 'response': i, 'score': scores[i]}
+                    for i in chosen[-1]
+                ]
+            )
         n_best = [[suggestion['text'] for suggestion in row] for row in rows.suggestions]
         of_metrics, per_example = task.metrics.score(rows.targets, n_best, _SCORES)
         rows.scores = of_metrics | rows.scores  # The metrics come first, see Result.main_score.
@@ -269,22 +268,29 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
                 | ranking.official(gold[inside], [chosen[i][:3] for i in inside], len(responses))
             )
             rows.note('set_rank', ranks, inside)
+        return self._facts(task, responses, len(inside))
+
+    def _facts(
+        self, task: RetrievalTask, responses: ResponseSet, num_inside: int
+    ) -> dict[str, Json]:
+        """Says in metrics.json how suggestions were made, and of which responses.
+
+        Args:
+          task: that was scored.
+          responses: its response set.
+          num_inside: examples whose reply is in the set.
+        """
+        names = ('top_k', 'num_suggestions', 'lm_weight', 'consensus')
+        settings = {name: getattr(self._options, name) for name in names}
         return {
             'signatures': task.metrics.signatures,
-            'decoding': {
-                'method': 'retrieval',
-                'responses': len(responses),
-                'top_k': self._options.top_k,
-                'num_suggestions': self._options.num_suggestions,
-                'lm_weight': self._options.lm_weight,
-                'consensus': self._options.consensus,
-            },
+            'decoding': {'method': 'retrieval', 'responses': len(responses), **settings},
             'responses': {
                 'task': task.responses.name,
                 'split': task.responses.split,
                 'manifest': task.responses.sha256,
                 'trimmed': sum(len(ids) > self._right.max_length for ids in responses.ids),
-                'gold_inside': len(inside),
+                'gold_inside': num_inside,
             },
         }
 
