@@ -181,8 +181,8 @@ class Trainer:
 
     def train_stage(self, name: str) -> None:
         """Trains one stage to its end, and evaluates it; does nothing if that was done before."""
-        config, experiment = self.config, self.experiment
-        names, stage = list(config.stages), config.stages[name]
+        experiment = self.experiment
+        names, stage = list(self.config.stages), self.config.stages[name]
         if name in self.progress.chosen:
             return
         if self.progress.stage and names.index(self.progress.stage) > names.index(name):
@@ -194,9 +194,24 @@ class Trainer:
             self.state = train_step_lib.init_state(tx, params, experiment.mask, first_step)
             self.progress.stage, self.progress.position = name, None
             self.progress.best, self.progress.stale = None, 0
+        tasks, _ = experiment.data[stage.mixture, stage.split]
+        batches = self._feed(stage)
+        train_step = self._train_step(tx, schedule, first_step)
+        shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
+        for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
+            self.log.line(f'every device holds all of {line}')
+        for line in messages.data_table(name, stage, batches, tasks):
+            self.log.line(line)
+        with contextlib.closing(batches):
+            self._loop(name, train_step, batches, first_step + stage.num_steps)
+        self._end_stage(name)
+
+    def _feed(self, stage: ConfigDict) -> batches_lib.TrainBatches:
+        """The batches of a stage, from where the run has come to."""
+        config, experiment = self.config, self.experiment
         tasks, rates = experiment.data[stage.mixture, stage.split]
         share, shares = partitioning.row_share(experiment.mesh)
-        batches = batches_lib.train_batches(
+        return batches_lib.train_batches(
             tasks,
             rates,
             **config.batches,
@@ -206,26 +221,23 @@ class Trainer:
             process_index=share,
             process_count=shares,
         )
+
+    def _train_step(
+        self, tx: optax.GradientTransformation, schedule: optax.Schedule, first_step: int
+    ) -> train_step_lib.TrainStep:
+        """The step of a stage that begins after first_step."""
         step = train_step_lib.make_train_step(
-            experiment.model,
-            experiment.objective,
+            self.experiment.model,
+            self.experiment.objective,
             tx,
             schedule,
-            experiment.mask,
+            self.experiment.mask,
             first_step=first_step,
-            accumulate=config.accumulate,
+            accumulate=self.config.accumulate,
         )
-        train_step = train_step_lib.TrainStep(
+        return train_step_lib.TrainStep(
             step, self.rng, compiling=self._compiling, on_compile=self._compiled
         )
-        shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
-        for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
-            self.log.line(f'every device holds all of {line}')
-        for line in messages.data_table(name, stage, batches, tasks):
-            self.log.line(line)
-        with contextlib.closing(batches):
-            self._loop(name, train_step, batches, first_step + stage.num_steps)
-        self._end_stage(name)
 
     @contextlib.contextmanager
     def _compiling(self, what: str) -> Iterator[None]:
