@@ -1,6 +1,7 @@
 """Texts as vectors of norm 1, one for each token, by a layer of an encoder."""
 
 import collections
+import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
 
@@ -21,9 +22,8 @@ from xlbench.parallel import partitioning
 # and little is padding.
 _WIDTHS = (128, 512)
 _BATCH_TOKENS = {'cpu': 4096, 'other': 32768}
-_KEPT_BYTES = 1 << 30  # Of vectors, for texts that are asked for again.
+_KEPT_BYTES = 1 << 30  # Of vectors: those of pairs in work, and of texts that may come again.
 _AHEAD = 2  # Batches in flight.
-_CHUNK = 4096  # Pairs whose texts are encoded together.
 _FAMILIES_WITH_SPACE = ('roberta',)
 
 
@@ -62,6 +62,7 @@ class TokenEncoder:
         self._params = jax.device_put(traverse_util.unflatten_dict(flat, sep='/'), whole)
         self._kept: collections.OrderedDict[bytes, np.ndarray] = collections.OrderedDict()
         self._bytes = 0
+        self._most_tokens = _KEPT_BYTES // (4 * model.config.emb_dim)
 
         def encode(params, tokens, segment_ids, positions):
             with jax.default_matmul_precision('float32'):
@@ -90,8 +91,10 @@ class TokenEncoder:
         latest are kept for the next call.
         """
         order = sorted(range(len(jobs)), key=lambda i: -len(jobs[i][0]) - len(jobs[i][1]))
-        for start in range(0, len(order), _CHUNK):
-            places = order[start : start + _CHUNK]
+        while order:
+            tokens = itertools.accumulate(len(jobs[i][0]) + len(jobs[i][1]) for i in order)
+            count = sum(total <= self._most_tokens for total in tokens) or 1
+            places, order = order[:count], order[count:]
             vectors = self._vectors([ids for place in places for ids in jobs[place]])
             for place in places:
                 one, other = jobs[place]
