@@ -9,7 +9,7 @@ import seqio
 
 from xlbench import benchmarks, errors, pipeline
 from xlbench.benchmarks import CLIDSUM
-from xlbench.data import prepared, readers
+from xlbench.data import __main__ as data_main, prepared, readers
 from xlbench.preparation import mixtures
 
 CHAT = {
@@ -116,6 +116,14 @@ def test_packed_files_and_missing_ones(root, tmp_path):
         assert len(records('clidsum_xsamsum_en_zh')) == 4
         with pytest.raises(errors.UserError, match=r'no file .*XSAMSum/val.json .*krystalan'):
             pipeline.get('clidsum_xsamsum_en_zh').source.paths('validation')
+
+
+def test_what_lies_in_a_data_root_is_checked(made, capsys):
+    with pipeline.bound(None, str(made)):
+        assert errors.run_main(data_main.main, ['data', 'verify', 'clidsum', f'--root={made}']) == 1
+    printed = capsys.readouterr().out
+    assert 'clidsum_xsamsum_en_de:test: 2 records, published are 819' in printed
+    assert printed.count('records, published are') == 2 * 3 * 3
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,21 @@ CORPORA = {
             ],
         ),
         Corpus(
+            'clidsum',
+            'clidsum',
+            'English dialogues with summaries in en, de and zh',
+            'https://github.com/krystalan/ClidSum',
+            'stated by its owners at that address',
+            by_hand='follow the link to the data, and put its folders XSAMSum and XMediaSum40k '
+            'into the folder clidsum of the data root',
+            tasks=[
+                f'clidsum_{corpus}_en_{lang}:{split}'
+                for corpus in ('xsamsum', 'xmediasum40k')
+                for lang in ('en', 'de', 'zh')
+                for split in ('train', 'validation', 'test')
+            ],
+        ),
+        Corpus(
             'mrs',
             'mrs',
             'messages and replies in ten languages',

@@ -12,6 +12,7 @@ import seqio
 import tensorflow as tf
 
 from xlbench import benchmarks, errors
+from xlbench.pipeline.binding import root
 
 _split: contextvars.ContextVar[str] = contextvars.ContextVar('split', default='train')
 
@@ -49,11 +50,12 @@ class _Counted:
     def num_input_examples(self, split: str) -> int:
         """Of the split that was counted."""
         assert split == self._split
-        return _count(self._task, split)
+        return _count(self._task, split, root())
 
 
 @functools.lru_cache(maxsize=256)
-def _count(task: seqio.Task, split: str) -> int:
+def _count(task: seqio.Task, split: str, root: str) -> int:
+    del root  # Another one has other files.
     dataset = task.source.get_dataset(split=split, shuffle=False)
     return int(dataset.reduce(np.int64(0), lambda count, _: count + 1))
 
@@ -145,7 +147,7 @@ def _all_counted(tasks: Iterable[seqio.Task]) -> Iterator[None]:
 
     def number(task: seqio.Task, split: str) -> int:
         known = task.source.num_input_examples(split)
-        return _count(task, split) if known is None else known
+        return _count(task, split, root()) if known is None else known
 
     tasks = list(tasks)
     for task in tasks:  # An attribute of the instance stands before the method of its class.
