@@ -14,7 +14,8 @@ class Metric(Protocol):
 
     It may have the attributes `signature`, what decides its numbers; `num_predictions`, how many
     predictions of an example it takes; `several_references`, whether it takes lists of references;
-    and the methods `per_example` and `with_examples`, see suite.score.
+    and the methods `per_example` and `with_examples`, see suite.score, and `missing`, which gives a
+    line for each model or table that it needs and the machine lacks, with what to type.
     """
 
     def __call__(

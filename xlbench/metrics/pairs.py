@@ -3,8 +3,9 @@
 from collections.abc import Collection, Sequence
 
 from xlbench import errors
+from xlbench.metrics.contract import Target
 
-Targets = Sequence[str | Sequence[str]]  # A text, or several references, for each example.
+Targets = Sequence[Target]
 
 
 def check(targets: Sequence[str], predictions: Sequence[str]) -> None:

@@ -101,7 +101,7 @@ class Suite:
     def missing(self) -> list[str]:
         """What its metrics need and this machine lacks, a line each, with what to type."""
         missing = (getattr(member.metric, 'missing', None) for member in self._members)
-        return [line for ask in missing if ask for line in ask()]
+        return [line for ask in missing if callable(ask) for line in ask()]
 
     def signatures_of(self, counts: Sequence[int]) -> dict[str, str]:
         """The signatures where examples have so many references each."""
