@@ -247,18 +247,23 @@ def without_atexit(monkeypatch):
 def roll(port: int, members: list[tuple[int, int]], seconds: float) -> list[str]:
     """What each of the (number, count of processes) hears; '' if all is well."""
 
-    def one(index, count):
+    all_peers = [Peers(*member) for member in members]
+
+    def one(member):
         try:
-            member = Peers(index, count)
             member.call_roll(f'127.0.0.1:{port}', seconds)
-            assert sorted(member._lines) == ([*range(1, count)] if index == 0 else [0])
+            assert sorted(member._lines) == ([0] if member.index else [*range(1, member.count)])
         except cluster.Incomplete as error:
             assert error.exit_code == cluster.START_AGAIN == 75
             return str(error)
         return ''
 
     with concurrent.futures.ThreadPoolExecutor(len(members)) as pool:
-        return list(pool.map(one, *zip(*members, strict=True)))
+        heard = list(pool.map(one, all_peers))
+    for member in all_peers:  # Or they would end this process when they lose each other.
+        member._loop.call_soon_threadsafe(member._loop.stop)
+        member._thread.join()
+    return heard
 
 
 def test_all_are_there():

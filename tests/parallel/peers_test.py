@@ -43,6 +43,7 @@ def three(monkeypatch):
     yield members, die
     for member in members:
         member._loop.call_soon_threadsafe(member._loop.stop)
+        member._thread.join()
 
 
 def test_a_process_that_dies_is_named_to_all_others(three):

@@ -5,6 +5,8 @@
   environment     which process of a run this is, from variables and metadata
   cluster         joins the processes of a run, and ends them with the right code
   peers           who came, how each ended, which one was lost, where each is
+  roll_call       who comes at the start of a run, and who does not
+  relay           a connection to jax's service that hides when process 0 has gone
   watchdog        notices a run that hangs
   preemption      a run that is told to end saves first
 """
@@ -16,5 +18,7 @@ __all__ = [
     'partitioning',
     'peers',
     'preemption',
+    'relay',
+    'roll_call',
     'watchdog',
 ]

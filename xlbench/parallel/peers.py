@@ -51,10 +51,8 @@ SECONDS are 60 with code 75, because a process may be saving then, and otherwise
 import asyncio
 import atexit
 import contextlib
-import functools
 import json
 import os
-import socket
 import sys
 import threading
 import time
@@ -62,13 +60,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import NamedTuple
 
 from xlbench.errors import UserError
-
-START_AGAIN = 75  # EX_TEMPFAIL of sysexits.h.
-# Seconds that a process has to end by itself when another has ended; to save with START_AGAIN.
-GRACE, SAVING = 5, 60
-# Seconds after which a machine that answers nothing is lost.
-DEAD = 20
-_LONGEST = 1 << 24  # Bytes of a line: the places of thousands of processes.
+from xlbench.parallel import relay, roll_call
+from xlbench.parallel.roll_call import GRACE, SAVING, START_AGAIN
 
 
 class Incomplete(UserError):
@@ -116,7 +109,7 @@ class Peers:
         self._verdict: Verdict | None = None
         self._judged, self._answered, self._done = (threading.Event() for _ in range(3))
         self._leaving = threading.Lock()
-        self._tasks: list[asyncio.Task] = []  # asyncio itself does not keep them.
+        self._task: asyncio.Task | None = None  # asyncio itself does not keep it.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name='peers', daemon=True)
         self._thread.start()
@@ -133,14 +126,13 @@ class Peers:
         Raises:
           Incomplete: some did not come; the message has their numbers, in every process that did.
         """
-        call = self._listen if self.index == 0 else self._report
-        if why := self._wait(call(address, seconds)):
+        if why := self._wait(self._call_roll(address, seconds)):
             raise Incomplete(f'{why}; exit code {START_AGAIN}')
         atexit.register(self._say_goodbye, 0)  # For programs that do not call `end`.
 
     def relay(self, address: str) -> str:
         """Relays connections to host:port, and hides when that has gone; where it does so."""
-        return self._wait(_relay(address))
+        return self._wait(relay.relay(address))
 
     def verdict(self, seconds: float = 0) -> Verdict | None:
         """Why the run cannot go on, if another process is the reason; waits so long for it."""
@@ -201,113 +193,34 @@ class Peers:
     def _wait(self, coroutine: Coroutine[object, object, str]) -> str:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    # ---------------------------------------------------------- in the thread: who is there
+    # ----------------------------------------------------------------------- in the thread
 
-    async def _listen(self, address: str, seconds: float) -> str:
-        """Process 0 hears who is there; '', or why the run cannot begin."""
-        self._roll = self._loop.create_future()
-        port = int(address.rpartition(':')[2])
-        try:
-            server = await asyncio.start_server(self._serve, sock=_server(port), limit=_LONGEST)
-        except OSError as error:
-            return (
-                f'process 0 cannot listen on port {port} ({os.strerror(error.errno)}): another '
-                'run, or one that is about to end, has it; set XLBENCH_COORDINATOR to another port'
-            )
-        try:
-            why = await asyncio.wait_for(self._roll, seconds)
-        except TimeoutError:
-            why = self._missing(address)
-        server.close()  # Before the answer: who hears it turns to jax, on the same port.
-        for number in self._lines:
-            self._say(number, _end(why, START_AGAIN) if why else 'all')
-        if why:
-            self._ended.update(range(self.count))  # That they go is no loss any more.
+    async def _call_roll(self, address: str, seconds: float) -> str:
+        if self.index == 0:
+            listening = roll_call.listen(address, self.count, seconds, self._hear)
+            why, self._lines = await listening
+            return why
+        why, lines, writer = await roll_call.report(address, self.index, self.count, seconds)
+        if not why:
+            self._lines[0] = writer
+            self._task = self._loop.create_task(self._hear_process_0(lines))
         return why
 
-    def _missing(self, address: str) -> str:
-        numbers = [i for i in range(1, self.count) if i not in self._lines]
-        return (
-            f'{"process" if len(numbers) == 1 else "processes"} {", ".join(map(str, numbers))} of '
-            f'{self.count} did not come to {address} in time: see whether each was started and how '
-            'it ended, whether its machine may connect to that port, and whether XLBENCH_WAIT '
-            'leaves it enough seconds'
-        )
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Process 0 hears another one, from its greeting until it has gone."""
-        lines = _lines_of(reader)
-        match (await anext(lines, '')).split():
-            case ['hello', count, number] if count == str(self.count) and number.isdigit():
-                number = int(number)
-            case ['hello', count, _]:
-                why = f'process 0 knows of {self.count} processes, not of {count:.20}'
-                writer.write(f'{_end(why, START_AGAIN)}\n'.encode())
-                number = 0
-            case _:  # A stranger.
-                number = 0
-        if not 0 < number < self.count or self._roll.done():
-            writer.close()
-            return
-        if number in self._lines:
-            why = f'two processes say that they are process {number} of {self.count}'
-            writer.write(f'{_end(why, START_AGAIN)}\n'.encode())
-            self._roll.set_result(why)
-            return
-        _keep_alive(writer)
-        self._lines[number] = writer
-        if len(self._lines) == self.count - 1:
-            self._roll.set_result('')
-        async for line in lines:
-            self._hear(number, line)
-        self._lines.pop(number, None)
-        if self._roll.done() and number not in self._ended:
-            self._judge(f'lost process {number}', START_AGAIN, GRACE)
-
-    async def _report(self, address: str, seconds: float) -> str:
-        """Tells process 0 that this one is there; '', or why the run cannot begin."""
-        host, _, port = address.rpartition(':')
-        connect = functools.partial(socket.create_connection, (host.strip('[]'), int(port)), 10)
-        deadline = time.monotonic() + seconds
-        reason = ''
-        while time.monotonic() < deadline:
-            try:
-                line = await self._loop.run_in_executor(None, connect)
-                reader, writer = await asyncio.open_connection(sock=line, limit=_LONGEST)
-                writer.write(f'hello {self.count} {self.index}\n'.encode())
-                # Process 0 may have begun to wait later than this one.
-                lines = _lines_of(reader)
-                answer = await asyncio.wait_for(anext(lines, ''), seconds + 30)
-                if answer == 'all':
-                    _keep_alive(writer)
-                    self._lines[0] = writer
-                    self._tasks.append(self._loop.create_task(self._hear_process_0(lines)))
-                    return ''
-                writer.close()
-                if answer.startswith('end '):
-                    return answer.split(' ', 3)[3]
-            except OSError as failure:
-                reason = f' ({failure.strerror or "no answer"})'
-            await asyncio.sleep(0.2)
-        return (
-            f'process {self.index} of {self.count} waited {seconds:.0f} s for process 0 at '
-            f'{address}{reason}, which did not come: see whether it was started and how it '
-            'ended, whether this machine may connect to that port, and XLBENCH_COORDINATOR'
-        )
-
-    # ------------------------------------------------------- in the thread: while they run
-
-    def _hear(self, number: int, line: str) -> None:
-        """Process 0 hears a line of another one."""
-        word, _, rest = line.partition(' ')
-        if word == 'at':
+    def _hear(self, number: int, line: str | None) -> None:
+        """Process 0 hears a line of another one; None if its connection has closed."""
+        word, _, rest = (line or '').partition(' ')
+        if line is None:
+            if number not in self._ended:
+                self._judge(f'lost process {number}', START_AGAIN, GRACE)
+        elif word == 'at':
             self._places[number] = rest, time.monotonic()
         elif word == 'ask':
             self._say(number, f'places {json.dumps(self._others(number))}')
         elif word == 'ended':
             self._ended.add(number)
             if code := int(rest):
-                self._judge(f'process {number} ended with code {code}', code, _seconds(code))
+                seconds = SAVING if code == START_AGAIN else GRACE
+                self._judge(f'process {number} ended with code {code}', code, seconds)
             elif len(self._ended) == self.count:
                 self._done.set()
                 for other in self._lines:
@@ -366,69 +279,3 @@ def _exit(code: int) -> None:
         with contextlib.suppress(Exception):
             stream.flush()
     os._exit(code)  # The shutdown of jax would wait for those that are lost.
-
-
-def _seconds(code: int) -> int:
-    return SAVING if code == START_AGAIN else GRACE
-
-
-def _end(why: str, code: int) -> str:
-    return f'end {code} {_seconds(code)} {why}'
-
-
-async def _lines_of(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Reads whole lines until the other side has gone; one that is too long is no line of ours."""
-    with contextlib.suppress(OSError, ValueError):
-        while (line := await reader.readline()).endswith(b'\n'):
-            yield line.decode(errors='replace').rstrip('\n')
-
-
-def _server(port: int) -> socket.socket:
-    if socket.has_dualstack_ipv6():
-        with contextlib.suppress(OSError):
-            return socket.create_server(
-                ('', port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024
-            )
-    return socket.create_server(('', port), backlog=1024)
-
-
-def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    """A machine that answers nothing closes the connection, too, after DEAD seconds."""
-    line = writer.get_extra_info('socket')
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {
-        'TCP_NODELAY': 1,
-        'TCP_KEEPIDLE': DEAD // 4,
-        'TCP_KEEPINTVL': DEAD // 4,
-        'TCP_KEEPCNT': 3,
-        'TCP_USER_TIMEOUT': DEAD * 1000,
-    }
-    for name, value in options.items():
-        if hasattr(socket, name):  # Not on every system.
-            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-async def _relay(address: str) -> str:
-    host, _, port = address.rpartition(':')
-
-    async def accept(near: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-        try:
-            far, requests = await asyncio.open_connection(host.strip('[]'), int(port))
-        except OSError:  # Not there yet; who asked asks again.
-            answers.close()
-            return
-        await asyncio.gather(_pump(near, requests, last=True), _pump(far, answers, last=False))
-        # `answers` stays open: nobody hears that the far side has gone.
-        await asyncio.Event().wait()
-
-    server = await asyncio.start_server(accept, '127.0.0.1', 0)
-    return f'127.0.0.1:{server.sockets[0].getsockname()[1]}'
-
-
-async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, last: bool) -> None:
-    with contextlib.suppress(OSError):
-        while data := await source.read(1 << 16):
-            sink.write(data)
-            await sink.drain()
-        if last:
-            sink.write_eof()
