@@ -33,14 +33,8 @@ pawsx, 84.8 for mldoc and 48.7 for marc (Table 2), its F1 82.8 for udpos and 66.
 
 A source model that is trained already is named with --config.source_workdir=RUNS/fewshot_udpos.
 
-A sweep may grow: the same command with more languages, shots, buckets, starts, methods, learning
-rates or seeds adds them to the same workdir, where all that is done is kept. It may also ask for
-the new part alone, such as the last ten buckets:
-
-  python -m xlbench.fewshot --config=configs/fewshot.py:mbert,task=panx --workdir=RUNS/panx \
-      --config.adapt.buckets='(30, 40)'
-
-Everything else must stay as it was when the sweep was begun, and so must the prepared data.
+A sweep may grow in its workdir: the same command with more languages, shots, buckets, starts,
+methods, learning rates or seeds adds them. Everything else must stay as it was.
 
 Keys after the colon: size (sample, ud, mbert), task (udpos, xnli, pawsx, mldoc, marc, panx); and,
 with + between several, methods (full, fc; of classifiers also fc_pooler, cos_pooler,

@@ -75,13 +75,8 @@ def small(scenario: Scenario) -> ConfigDict:
         raise errors.unknown('task of size ud', scenario.task, ['udpos'])
     c = base(scenario, batch_size=32, length=128)
     c.data = dict(root='data', vocabulary='data/fewshot/ud.model', sample=False)
-    c.model = labeller(
-        recipes.fresh_model,
-        scenario,
-        dropout_rate=0.3,
-        attention_dropout_rate=0.1,
-        classifier_dropout_rate=0.2,
-    )
+    rates = dict(dropout_rate=0.3, attention_dropout_rate=0.1, classifier_dropout_rate=0.2)
+    c.model = labeller(recipes.fresh_model, scenario, **rates)
     c.objective.label_smoothing = 0.1
     c.batches.update(length_buckets=6, row_multiple=8)
     c.stages = dict(source=scenario.stage(3000, recipes.adamw(2e-3, 40 / 3000)))
@@ -126,9 +121,7 @@ def base(scenario: Scenario, batch_size: int, length: int) -> ConfigDict:
     c.objective = dict(name=name, label_smoothing=0.0)
     # Labels are no tokens of the model: their number matters to nothing but the report of lengths.
     lengths = dict(inputs=length, targets=length)
-    c.batches = dict(
-        batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=False
-    )
+    c.batches = recipes.unpacked(batch_size, lengths, one_task=False)
     return c
 
 

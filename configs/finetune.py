@@ -88,13 +88,8 @@ def get_config(variant: str = '') -> ConfigDict:
     c.objective = {
         'generation': recipes.generation(), 'retrieval': recipes.retrieval_by_cosine()
     }.get(objective, dict(name=objective, label_smoothing=0.0))  # fmt: skip
-    c.batches = dict(
-        batch_size=batch_size,
-        lengths=lengths,
-        packing=False,
-        length_buckets=1 if objective == 'retrieval' else 2 if tiny else 4,
-        equal_rows=True,
-    )
+    buckets = 1 if objective == 'retrieval' else 2 if tiny else 4
+    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=buckets, equal_rows=True)
     c.stages = dict(train=scenario.stage(steps, optimizer(size)))
     evaluate(c, scenario, max(steps // 10, 1), chosen)
     c.log_every = 50

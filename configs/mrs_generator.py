@@ -52,17 +52,10 @@ def sample(scenario: Scenario) -> ConfigDict:
     )
     optimizer = dict(name='adafactor', learning_rate=3e-2, schedule='linear', warmup_steps=0.125)
     c.stages = dict(stage1=scenario.stage(400, optimizer))
-    recipes.evaluate(
-        c,
-        scenario,
-        200,
-        recipes.LOSS,
-        test=dict(
-            decode=True, num_examples=0, decoding=dict(method='beam', num_beams=3, num_return=3)
-        ),
-        batch_size=64,
-        lengths=dict(inputs=48, targets=32),
-    )
+    lengths = dict(inputs=48, targets=32)
+    beam = dict(method='beam', num_beams=3, num_return=3)
+    test = dict(decode=True, decoding=beam, num_examples=0)
+    recipes.evaluate(c, scenario, 200, recipes.LOSS, test=test, batch_size=64, lengths=lengths)
     if scenario.name == 'mt':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
@@ -86,9 +79,7 @@ def paper(scenario: Scenario) -> ConfigDict:
     # Without packing, so that a batch is 1024 examples as in the paper. Sources are cut at 508
     # pieces there, before two end symbols; replies at the length that it decodes to.
     lengths = dict(inputs=510, targets=200)
-    c.batches = dict(
-        batch_size=batch_size, lengths=lengths, packing=False, length_buckets=4, equal_rows=True
-    )
+    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     c.accumulate = 4
     optimizer = dict(
         name='adamw',
@@ -101,22 +92,10 @@ def paper(scenario: Scenario) -> ConfigDict:
         weight_decay=0.01,
     )
     c.stages = dict(stage1=scenario.stage(num_steps, optimizer))
-    recipes.evaluate(
-        c,
-        scenario,
-        max(1000, num_steps // 50),
-        recipes.LOSS,
-        dev=dict(num_examples=10_240),
-        test=dict(
-            decode=True,
-            decoding=dict(
-                method='beam', num_beams=5, num_return=3, max_length=200, length_penalty=1.0
-            ),
-            num_examples=0,
-        ),
-        batch_size=128,
-        lengths=lengths,
-    )
+    every, both = max(1000, num_steps // 50), dict(batch_size=128, lengths=lengths)
+    beam = dict(method='beam', num_beams=5, num_return=3, max_length=200, length_penalty=1.0)
+    dev, test = dict(num_examples=10_240), dict(decode=True, decoding=beam, num_examples=0)
+    recipes.evaluate(c, scenario, every, recipes.LOSS, dev=dev, test=test, **both)
     c.best.score = ''  # The last checkpoint is scored, as there.
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c

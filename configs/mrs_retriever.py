@@ -68,9 +68,7 @@ def sample(scenario: Scenario) -> ConfigDict:
     c.model = recipes.fresh_model(**recipes.dual_encoder(attention_dropout_rate=0.0))
     c.objective = recipes.retrieval_by_cosine()
     lengths = dict(inputs=48, targets=32)
-    c.batches = dict(
-        batch_size=64, lengths=lengths, packing=False, length_buckets=1, one_task=False
-    )
+    c.batches = recipes.unpacked(64, lengths, one_task=False)
     c.stages = dict(stage1=scenario.stage(900, recipes.adamw(2e-3, 40 / 900)))
     evaluated = dict(batch_size=64, lengths=lengths, responses='responses', candidates=500)
     recipes.evaluate(c, scenario, 300, 'dev/mean/mrs_rouge', **evaluated)
@@ -110,9 +108,7 @@ def paper(
     c.trainable = (r'(left|right)/layers_([2-9]|\d\d)/.*',)
     lengths = dict(inputs=70, targets=30)
     # Every batch is of one language, each language equally often.
-    c.batches = dict(
-        batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1, one_task=True
-    )
+    c.batches = recipes.unpacked(batch_size, lengths, one_task=True)
     optimizer = recipes.adamw(
         1e-6,
         num_steps // 100,
@@ -122,15 +118,10 @@ def paper(
         weight_decay=0.01,
     )
     c.stages = dict(stage1=scenario.stage(num_steps, optimizer))
-    recipes.evaluate(
-        c,
-        # Dev sets are in the languages of training, so that zero-shot transfer is not chosen by its
-        # target (of the setting mt English, which was translated).
-        scenario,
-        max(1000, num_steps // 50),
-        'dev/mean/mrs_rouge',
-        dev=dict(num_examples=12_800),  # 50 batches, as in the paper's code.
-        test=dict(num_examples=0),
+    # Dev sets are in the languages of training, so that zero-shot transfer is not chosen by its
+    # target (of the setting mt English, which was translated): 50 batches, as in the paper's code.
+    dev, test, every = dict(num_examples=12_800), dict(num_examples=0), max(1000, num_steps // 50)
+    both = dict(
         batch_size=256,
         lengths=lengths,
         responses='responses',
@@ -141,6 +132,7 @@ def paper(
         # True drops what is longer than `lengths`, as the paper's code does without a word.
         official_filter=False,
     )
+    recipes.evaluate(c, scenario, every, 'dev/mean/mrs_rouge', dev=dev, test=test, **both)
     c.baselines = ()  # They hold all training pairs of a language in memory, 39 million of English.
     return c
 

@@ -76,15 +76,10 @@ def sample(scenario: Scenario) -> ConfigDict:
         stage1=scenario.stage(900, first | dict(final_fraction=0.3), split='rough_train'),
         stage2=scenario.stage(300, second | dict(final_fraction=0.0), start_from='best'),
     )
-    recipes.evaluate(
-        c,
-        scenario,
-        300,
-        recipes.LOSS,
-        dev=dict(num_examples=48, batch_size=48),
-        test=dict(decode=True, num_examples=0, batch_size=64),
-        lengths=dict(inputs=128, targets=32),
-    )
+    lengths = dict(inputs=128, targets=32)
+    dev = dict(num_examples=48, batch_size=48)
+    test = dict(decode=True, num_examples=0, batch_size=64)
+    recipes.evaluate(c, scenario, 300, recipes.LOSS, dev=dev, test=test, lengths=lengths)
     c.baselines = recipes.TEXT_BASELINES
     return c
 
@@ -107,24 +102,15 @@ def paper(scenario: Scenario, size: str, batch_size: int = 32) -> ConfigDict:
     c.mesh.update(data=1, fsdp=-1)
     lengths = dict(inputs=512, targets=64)
     # Without packing, so that a batch is so many examples, as in the paper.
-    c.batches = dict(
-        batch_size=batch_size, lengths=lengths, packing=False, length_buckets=4, equal_rows=True
-    )
+    c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
     optimizer = dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
     rough_steps, steps = 20 * rough // batch_size, 10 * annotated // batch_size
     c.stages = dict(
         stage1=scenario.stage(rough_steps, optimizer, split='rough_train'),
         stage2=scenario.stage(steps, optimizer, start_from='best'),
     )
-    recipes.evaluate(
-        c,
-        scenario,
-        2000,
-        recipes.LOSS,
-        test=dict(decode=True, num_examples=0),
-        batch_size=64,
-        lengths=lengths,
-    )
+    test = dict(decode=True, num_examples=0)
+    recipes.evaluate(c, scenario, 2000, recipes.LOSS, test=test, batch_size=64, lengths=lengths)
     c.baselines = recipes.TEXT_BASELINES
     return c
 

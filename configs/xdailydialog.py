@@ -41,22 +41,12 @@ def get_config(variant: str = '') -> ConfigDict:
     c.model = recipes.fresh_model(**recipes.dual_encoder(**words))
     c.objective = recipes.retrieval_by_cosine()
     lengths = dict(inputs=32, targets=32)  # One utterance of ten is longer, and is cut.
-    c.batches = dict(
-        batch_size=256, lengths=lengths, packing=False, length_buckets=1, one_task=True
-    )
+    c.batches = recipes.unpacked(256, lengths, one_task=True)
     c.stages = dict(stage1=scenario.stage(500, recipes.adamw(2e-3, 0.1)))
-    recipes.evaluate(
-        c,
-        scenario,
-        100,
-        'dev/mean/mrr',
-        # Ranking alone, which is quick.
-        dev=dict(num_examples=1000, responses=''),
-        test=dict(num_examples=0, responses='train', top_k=300, consensus=6.7),
-        batch_size=128,
-        lengths=lengths,
-        candidates=500,
-    )
+    both = dict(batch_size=128, lengths=lengths, candidates=500)
+    dev = dict(num_examples=1000, responses='')  # Ranking alone, which is quick.
+    test = dict(num_examples=0, responses='train', top_k=300, consensus=6.7)
+    recipes.evaluate(c, scenario, 100, 'dev/mean/mrr', dev=dev, test=test, **both)
     c.log_every = 20
     c.baselines = recipes.REPLY_BASELINES
     return c

@@ -43,15 +43,8 @@ def get_config(variant: str = '') -> ConfigDict:
         batch_size=8, lengths=lengths, packing=True, length_buckets=2, row_multiple=8
     )
     c.stages = dict(stage1=scenario.stage(num_steps, recipes.adamw(1e-3, warmup_steps)))
-    recipes.evaluate(
-        c,
-        scenario,
-        100,
-        recipes.LOSS,
-        test=dict(num_examples=0),
-        batch_size=16,
-        lengths=lengths,
-    )
+    both = dict(batch_size=16, lengths=lengths)
+    recipes.evaluate(c, scenario, 100, recipes.LOSS, test=dict(num_examples=0), **both)
     c.log_every = 20
     c.baselines = recipes.TEXT_BASELINES
     return c

@@ -60,6 +60,14 @@ def dual_encoder(**fields: Setting) -> dict[str, Setting]:
     return dict(family='dual_encoder') | unit | fields
 
 
+def unpacked(
+    batch_size: int, lengths: dict[str, int], **options: Setting
+) -> dict[str, Setting]:
+    """Batches with one example in each row, all of one shape unless `options` say otherwise."""
+    rows = dict(batch_size=batch_size, lengths=lengths, packing=False, length_buckets=1)
+    return rows | options
+
+
 def generation(label_smoothing: float = 0.0, z_loss: float = 0.0) -> dict[str, Setting]:
     """The objective of models that write texts."""
     return dict(name='generation', label_smoothing=label_smoothing, z_loss=z_loss)
