@@ -7,7 +7,7 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, errors, names, runs, train
+from xlbench import config as config_lib, dry_run, errors, metrics, names, runs, train
 from xlbench.config import signatures
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
@@ -54,6 +54,13 @@ def test_a_run_is_described_and_not_begun(tiny_root, tmp_path, capsys, monkeypat
     count = 4 * parts.num_parameters
     assert f'parameters {count / 1e3:.3g}kB, gradients {count / 1e3:.3g}kB' in held
     assert f'optimizer state {2 * count / 1e3:.3g}kB on each device, of ' in held
+
+
+def test_what_metrics_lack_is_said(tiny_root, monkeypatch):
+    monkeypatch.setattr(metrics.Suite, 'missing', lambda suite: ['x needs y: fetch y'])
+    block = tiny.tiny_config(tiny_root).data
+    lines = list(dry_run.data_lines(block, [(tiny.QUESTIONS[0], 'test')]))
+    assert lines.count('TO DO before the first evaluation: x needs y: fetch y') == 1
 
 
 def test_what_a_dry_run_would_make(tmp_path, capsys, monkeypatch):

@@ -90,6 +90,20 @@ def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
     assert '| d | **1.0** |' in text and '| e | 2.0 |' in text
 
 
+@pytest.mark.parametrize(('score', 'best'), [('ter', 0), ('meteor', 1), ('bleurt', 1)])
+def test_an_error_rate_is_best_where_it_is_lowest(tmp_path, score, best):
+    for folder, value in (('d', 30.0), ('e', 40.0)):
+        tasks = ('news_a',)
+        write_workdir(tmp_path / folder, lambda *_: 1.0, tasks=tasks, baselines=False)
+        for file in (tmp_path / folder / 'eval').rglob('metrics.json'):
+            record = json.loads(file.read_text())
+            file.write_text(json.dumps(record | {'scores': {score: value}}))
+        config = tmp_path / folder / 'config.json'
+        config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
+    text = report.markdown([_section(tmp_path / 'd', tmp_path / 'e')])
+    assert ('**30.0**' in text, '**40.0**' in text) == (best == 0, best == 1)
+
+
 def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=('news_a',))
     for file in (path / 'eval').rglob('metrics.json'):
