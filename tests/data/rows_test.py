@@ -1,4 +1,4 @@
-"""Tests of xlbench/data/rows.py: every format gives the same rows, and says what is wrong where."""
+"""Tests of xlbench/data/rows: every format gives the same rows, and says what is wrong where."""
 
 import gzip
 import json

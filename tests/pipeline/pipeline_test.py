@@ -5,6 +5,7 @@ import json
 import sys
 import textwrap
 import types
+from concurrent import futures
 
 import mtg_files
 import numpy as np
@@ -90,6 +91,21 @@ def test_vocabulary_is_bound_late(root):
     assert first.tolist() != second.tolist()
     with pytest.raises(errors.UserError, match='no vocabulary is chosen'):
         contextvars.Context().run(pipeline.tokenizer)
+
+
+def test_a_binding_ends_with_its_block_and_is_of_one_thread(root, tmp_path):
+    outer, policy = pipeline.tokenizer(), pipeline.sources.readers.BadRecords()
+    with pipeline.bound(None, str(tmp_path)), pipeline.bad_records(policy):
+        assert (pipeline.root(), pipeline.tokenizer().tags) == (str(tmp_path), '')
+        assert pipeline.binding.policy() is policy
+        with pytest.raises(errors.UserError, match='there is no'), pipeline.bound('sample', 'x'):
+            pass
+        with futures.ThreadPoolExecutor(1) as thread:  # Where nothing was bound.
+            assert thread.submit(pipeline.root).result() != str(tmp_path)
+            with pytest.raises(errors.UserError, match='no vocabulary is chosen'):
+                thread.submit(pipeline.tokenizer).result()
+    assert (pipeline.root(), pipeline.tokenizer()) == (str(root), outer)
+    assert pipeline.binding.policy() is not policy
 
 
 def test_tag_only_where_the_model_reads_it(monkeypatch):

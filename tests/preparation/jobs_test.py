@@ -1,4 +1,4 @@
-"""Tests of xlbench/prepare.py and xlbench/preparation/workers.py."""
+"""Tests of xlbench/prepare.py and xlbench/preparation."""
 
 import glob
 import json

@@ -74,7 +74,7 @@ class Setting:
     """What a worker must know.
 
     Attributes:
-      root, vocabulary: as `prepare.prepare` takes them.
+      root, vocabulary: as `mixtures.prepare` takes them.
       tasks: XLBENCH_TASKS of the process that began.
       skip_bad: bad records that may be skipped in all.
       shard_examples: examples of a shard.
@@ -380,7 +380,7 @@ def prepare_with_beam(
     force: bool = False,
     options: Sequence[str] = (),
 ) -> list[Done]:
-    """`prepare.prepare` by Beam; `options` are Beam's own."""
+    """`mixtures.prepare` by Beam; `options` are Beam's own."""
     work = functools.partial(
         run, root=root, vocabulary=vocabulary, skip_bad=skip_bad, force=force, options=options
     )
