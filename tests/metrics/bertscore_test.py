@@ -8,6 +8,7 @@ import pytest
 import tokenizer_files
 
 from xlbench import errors, models
+from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint
 from xlbench.metrics import Suite, named
 from xlbench.metrics.learned import BertScore, bertscore, token_vectors
@@ -114,6 +115,18 @@ def test_texts_in_one_row_do_not_see_each_other(tiny, monkeypatch):
         for o, t in zip(others, texts, strict=True)
     ]
     np.testing.assert_allclose(np.concatenate(alone, 1), whole, atol=1e-5)
+
+
+def test_a_roberta_reads_a_space_before_the_first_word(tmp_path):
+    folder = tokenizer_files.write(tmp_path / 'roberta', 'roberta')
+    encoder = object.__new__(token_vectors.TokenEncoder)
+    encoder._tokenizer = tokenizers.load(folder, '')
+    encoder._max_length, encoder.special = 5, (encoder._tokenizer.bos_id, encoder._tokenizer.eos_id)
+    plain = [encoder._tokenizer.encode_batch([text])[0].tolist() for text in ('the', ' the')]
+    assert plain[0] != plain[1]
+    first, empty, long = encoder.ids(['the ', '  ', 'the the the the the the'])
+    assert first.tolist() == [encoder.special[0], *plain[1], encoder.special[1]]
+    assert empty.tolist() == list(encoder.special) and len(long) == 5
 
 
 def test_padding_of_the_package_counts():
