@@ -90,6 +90,10 @@ class Outputs:
     def _by_ids(self, references: References) -> list[list[str]]:
         rows = dict(zip(self.ids, self.n_best, strict=True))
         known = dict.fromkeys(references.ids)
+        # Evaluations number what they predict, also where the records have ids of their own.
+        numbers = [str(i) for i in range(len(references.ids))]
+        if rows.keys() == set(numbers) and not rows.keys() & known.keys():
+            return [list(rows[i]) for i in numbers]
         for what, wrong in (
             (f'not in {references.name}', [i for i in rows if i not in known]),
             ('missing', [i for i in known if i not in rows]),
