@@ -237,6 +237,18 @@ def test_a_system_without_a_model_joins_the_tables_of_all_models(tmp_path, capsy
     assert 'human, mt5' not in report.comma_separated(sections)
 
 
+def test_numbers_of_an_evaluation_stand_for_records_with_ids(tmp_path, capsys):
+    rows = [{'id': i, 'target': t} for i, t in zip('abcd', REFERENCES, strict=True)]
+    gold = write(tmp_path / 'gold.jsonl', *rows)
+    numbered = [{'id': i, 'prediction': t} for i, t in enumerate(REFERENCES)]
+    flags = (f'--references={gold}', '--lang=de', '--metrics=chrf')
+    outputs = write(tmp_path / 'predictions.jsonl', *reversed(numbered))
+    assert '100.00' in run(capsys, outputs, *flags)
+    short = write(tmp_path / 'short.jsonl', *numbered[:3])
+    with pytest.raises(UserError, match="ids that are not in .*: '0', '1', '2'"):
+        score.main([str(short), *map(str, flags)])
+
+
 def test_mistakes(texts, tmp_path, capsys):
     outputs = write(tmp_path / 'out.txt', *PREDICTIONS)
     ids = [{'id': i, 'target': t} for i, t in zip('abcd', REFERENCES, strict=True)]
