@@ -208,6 +208,16 @@ def own_data(newcomer: Newcomer) -> None:
         newcomer.write(f'data/reviews/{split}.conll', words)
         turns = ''.join(f'Wo ist {name}? __eou__ Am See {i}.\n' for name in names)
         newcomer.write(f'data/chat/{split}.txt', turns)
+        meetings = [
+            {
+                'dialogue': [{'speaker': name, 'text': f'Who drives on day {i}?'}, 'Ben: I do.'],
+                'summary': f'Ben drives {name} on day {i}.',
+                'summary_de': f'Ben fährt {name} am Tag {i}.',
+            }
+            for name in names
+        ]
+        lines = ''.join(json.dumps(meeting) + '\n' for meeting in meetings)
+        newcomer.write(f'data/meetings/{split}.jsonl', lines)
 
 
 def treebank(newcomer: Newcomer) -> None:
@@ -482,7 +492,8 @@ def test_the_commands_work(headings: Sequence[str], tmp_path):
         newcomer.run('python block.py')
     if (newcomer.home / 'RUNS' / 'news').exists():
         names = (
-            'news_lead_de,reviews_stars_en:test,reviews_places_en:test,chat_retrieval_de_de:test'
+            'news_lead_de,reviews_stars_en:test,reviews_places_en:test,chat_retrieval_de_de:test,'
+            'meetings_summary_en_de:test,meetings_translation_en_de:test'
         )
         newcomer.run(
             f'python -m xlbench.prepare --mixture={names} --split=train '

@@ -6,9 +6,9 @@ dataset is built, not when a task is declared: the data root and the vocabulary 
 serves every model and every copy of the data.
 
 `register_text_task`, `register_classification_task` and `register_tagging_task` add a task for
-files of your own, `register_dialogue_tasks` those of a file of dialogues; put the call in
-tasks/<first word of the name>.py, in the current folder or in the one that XLBENCH_TASKS names.
-That may also be a file, such as a registry that was written for T5X.
+files of your own, `register_dialogue_tasks` and `register_summarisation_tasks` those of a file of
+dialogues; put the call in tasks/<first word of the name>.py, in the current folder or in the one
+that XLBENCH_TASKS names. That may also be a file, such as a registry that was written for T5X.
 """
 
 import contextlib
@@ -90,6 +90,9 @@ from xlbench.pipeline.sources import (
     CHUNK,
     RecordSource,
 )
+from xlbench.pipeline.summaries import (
+    register_summarisation_tasks,
+)
 from xlbench.pipeline.user_files import (
     DialogueFiles,
     Files,
@@ -138,6 +141,7 @@ __all__ = [
     'mixture_rates',
     'register_classification_task',
     'register_dialogue_tasks',
+    'register_summarisation_tasks',
     'register_tagging_task',
     'register_text_task',
     'reply_metrics',

@@ -103,7 +103,7 @@ def register_text_task(
     )
     keep = [field for field in fields if field not in ('inputs', 'targets')]
     steps = text_preprocessors('{inputs}', '{targets}', target_lang, keep, source_lang)
-    return _add(name, source, steps, text_features(), metrics, headline, default)
+    return add_task(name, source, steps, text_features(), metrics, headline, default)
 
 
 @declares
@@ -284,12 +284,12 @@ def _add_labelled(
     if metrics is None:
         metrics, default = label_metrics(view, tuple(labels or ()))
     bucket = ['bucket'] if shots else []
-    return _add(
+    return add_task(
         name, source, steps(known, bucket), label_features(known, view), metrics, headline, default
     )
 
 
-def _add(
+def add_task(
     name: str,
     source: seqio.DataSource,
     steps: Sequence[Callable[..., tf.data.Dataset]],

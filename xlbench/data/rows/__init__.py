@@ -13,7 +13,7 @@ them in its own way: a quote means nothing in the TSV of XNLI.
 
 from xlbench.data.rows.layout import FORMATS, Layout, Row, Values
 from xlbench.data.rows.reading import count, in_folder, read
-from xlbench.data.rows.values import label, text, texts
+from xlbench.data.rows.values import dialogue, label, text, texts
 
 __all__ = [
     'FORMATS',
@@ -21,6 +21,7 @@ __all__ = [
     'Row',
     'Values',
     'count',
+    'dialogue',
     'in_folder',
     'label',
     'read',
