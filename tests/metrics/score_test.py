@@ -245,7 +245,7 @@ def test_numbers_of_an_evaluation_stand_for_records_with_ids(tmp_path, capsys):
     outputs = write(tmp_path / 'predictions.jsonl', *reversed(numbered))
     assert '100.00' in run(capsys, outputs, *flags)
     short = write(tmp_path / 'short.jsonl', *numbered[:3])
-    with pytest.raises(UserError, match="ids that are not in .*: '0', '1', '2'"):
+    with pytest.raises(UserError, match=r"ids that are not in .*: '0', '1', '2'"):
         score.main([str(short), *map(str, flags)])
 
 
