@@ -21,6 +21,16 @@ CHAT = {
 SIZES = {'train': 5, 'val': 3, 'test': 2}
 
 
+def triple(subject, relation, target, sentence):
+    """A line as CoreNLP's OpenIE prints it with -format reverb."""
+    numbers = ['0', '1', '1', '2', '2', '3']
+    phrases = [subject, relation, target]
+    return '\t'.join(['a.txt', '0', *phrases, *numbers, '1.000', sentence, 'NN', *phrases]) + '\n'
+
+
+TRIPLES = triple('Who', 'brings', 'old bridge', 'Who brings the old bridge 0 ?')
+
+
 def chats(count):
     names = ('Tom', 'Eva', 'Ali', 'Mia', 'Kim')
     others = [
@@ -47,7 +57,8 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp('clidsum')
     for corpus in ('XSAMSum', 'XMediaSum40k'):
         for split, size in SIZES.items():
-            write(folder, corpus, split, chats(size))
+            path = write(folder, corpus, split, chats(size))
+            path.with_suffix('.triples.tsv').write_text(TRIPLES)
     mtg_files.write_vocabulary(folder)
     return folder
 
@@ -71,6 +82,7 @@ def records(name, split='train'):
         ('xmediasum40k_en_zh', 'anna: hi!\r\nben: hello.', '安娜向本问好。'),
         ('xsamsumdialogue_en_en', 'anna: hi!\r\nben: hello.', 'anna: hi!\r\nben: hello.'),
         ('xmediasum40ksummary_en_de', 'anna greets ben.', 'anna grüßt ben.'),
+        ('xsamsumsummarize_en_de', '[summarize] anna: hi!\r\nben: hello.', 'anna grüßt ben.'),
     ],
 )
 def test_what_is_read_and_written(root, name, inputs, targets):
@@ -89,7 +101,8 @@ def test_every_task_and_mixture(root):
     assert sorted(names) == sorted(CLIDSUM.task_names())
     for name in names:
         source = pipeline.get(name).source
-        assert [source.num_input_examples(split) for split in source.splits] == [5, 3, 2]
+        train = 20 if 'infilling' in name or 'permutation' in name else 5  # Four draws of noise.
+        assert [source.num_input_examples(split) for split in source.splits] == [train, 3, 2]
     for scenario in CLIDSUM.scenarios():
         mixture = pipeline.get(scenario.mixture)
         assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
@@ -97,6 +110,34 @@ def test_every_task_and_mixture(root):
     assert (metrics['MultilingualRouge'].lang, metrics['SacreBleu'].tokenize) == ('zh', 'zh')
     rouge, _ = pipeline.get('clidsum_xsamsum_en_de').metric_fns
     assert 'snowball' in rouge.signature and rouge(['zwei Häuser'], ['zwei Haus'])['rouge_1'] == 100
+
+
+def test_noise_is_drawn_anew_and_alike_each_time(root):
+    for kind, noisy in (('permutation', 'ben: hello.\r\nanna: hi!'), ('infilling', None)):
+        name = f'clidsum_xsamsum{kind}_en_en'
+        made_now = records(name)
+        assert made_now == records(name) and len(made_now) == 5 * 4
+        assert [r['id'] for r in made_now[:5]] == ['1', '1.1', '1.2', '1.3', '2']
+        assert {r['targets'] for r in made_now[:4]} == {'anna: hi!\r\nben: hello.'}
+        assert {r['inputs'] for r in made_now[:4]} == {noisy or 'anna: hi!\r\nben: hello.'}
+        assert [r['id'] for r in records(name, 'test')] == ['1', '2']
+    # Six tokens have room for one of a mask: two words are too long.
+    masked = {r['inputs'].split('\n')[0] for r in made_now[4:8]}
+    either = {'tom: <mask> brings the old bridge 0?', 'tom: who <mask> the old bridge 0?'}
+    assert masked == either
+
+
+def test_triples_that_are_none_are_named(root, tmp_path):
+    path = write(tmp_path, 'XSAMSum', 'train', chats(2))
+    with pipeline.bound(None, str(tmp_path)):
+        with pytest.raises(errors.UserError, match=r'train\.triples\.tsv .*-format reverb'):
+            records('clidsum_xsamsuminfilling_en_en')
+        broken = '1.0\tHe\tis\tgood\n' + TRIPLES.replace('\t0\t', '\tx\t', 1)
+        path.with_suffix('.triples.tsv').write_text(broken + TRIPLES)
+        bad = [r for r in records('clidsum_xsamsuminfilling_en_en') if not isinstance(r, dict)]
+    assert [record.line for record in bad] == [1, 2]
+    assert '4 TAB-separated columns instead of 17' in bad[0].reason
+    assert "column 2 is 'x', not a whole number" in bad[1].reason
 
 
 def test_preparing(made):
@@ -158,6 +199,7 @@ def test_scenarios():
         (('cross', 'xsamsum', 'en', 'en'), 'from en to another language, got en -> en'),
         (('cross', 'xsamsum', 'de', 'zh'), 'xsamsum has no de -> zh; it has en -> en, en -> de'),
         (('cross', 'xsamsumdialogue'), 'from en to another language'),
+        (('cross', 'xsamsuminfilling'), 'from en to another language'),
         (('cross',), 'needs a task, one of xsamsum, xmediasum40k'),
     ]:
         with pytest.raises(errors.UserError, match=message):

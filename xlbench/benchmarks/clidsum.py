@@ -74,8 +74,24 @@ _SIZES = {
     'xmediasum40k': {'train': 20_000, 'validation': 10_000, 'test': 10_000},
 }
 # What a task reads and writes, as the end of its name says: a dialogue and its summary, twice the
-# dialogue (what a denoiser repairs), or a summary and its translation.
-_KINDS = {'': _SUMMARIES, 'dialogue': _SUMMARIES[:1], 'summary': _SUMMARIES[1:]}
+# dialogue (what a denoiser repairs), a summary and its translation; mDialBART's dialogue with its
+# mark and the summary, and a dialogue with noise and the same without.
+_KINDS = {
+    '': _SUMMARIES,
+    'dialogue': _SUMMARIES[:1],
+    'summary': _SUMMARIES[1:],
+    'summarize': _SUMMARIES,
+    'permutation': _SUMMARIES[:1],
+    'infilling': _SUMMARIES[:1],
+}
+_KIND_TITLES = {
+    '': 'summary of {}',
+    'dialogue': 'dialogue of {}',
+    'summary': 'translated summary of {}',
+    'summarize': 'summary of {}, marked',
+    'permutation': 'restored order of {}',
+    'infilling': 'restored actions of {}',
+}
 _TITLES = {'xsamsum': 'chats', 'xmediasum40k': 'interviews'}
 
 CLIDSUM = SummaryBenchmark(
@@ -83,9 +99,8 @@ CLIDSUM = SummaryBenchmark(
     tasks=tuple(f'{corpus}{kind}' for kind in _KINDS for corpus in _SIZES),
     languages=('en', 'de', 'zh'),
     task_titles={
-        f'{corpus}{kind}': f'{kind or "summary"} of {title}' if kind != 'summary'
-        else f'translated summary of {title}'
-        for kind in _KINDS for corpus, title in _TITLES.items()
+        f'{corpus}{kind}': form.format(title)
+        for kind, form in _KIND_TITLES.items() for corpus, title in _TITLES.items()
     },
     scores=('rouge_1', 'rouge_2', 'rouge_l', 'bertscore'),
     title='A Benchmark Dataset for Cross-Lingual Dialogue Summarization',

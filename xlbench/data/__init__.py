@@ -11,6 +11,7 @@
   vocabularies  the families of vocabularies
   vocabulary_files  the JSON files beside a vocabulary
   prepared      the format of prepared tasks
+  noise         what is done to dialogues that a model restores
   mixing        the order of a stream of examples
   packing       several examples in one row
   features      examples to arrays
@@ -30,6 +31,7 @@ __all__ = [
     'features',
     'labelled',
     'mixing',
+    'noise',
     'outputs',
     'packing',
     'postprocess',

@@ -55,6 +55,9 @@ from xlbench.data.readers.text_lines import (
     raw_lines,
     read_whole,
 )
+from xlbench.data.readers.triples import (
+    read_triples,
+)
 
 __all__ = [
     'BROKEN',
@@ -85,6 +88,7 @@ __all__ = [
     'read_parallel',
     'read_responses',
     'read_squad',
+    'read_triples',
     'read_tsv',
     'read_whole',
     'text_field',
