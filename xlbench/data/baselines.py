@@ -1,8 +1,10 @@
-"""Three systems that learn nothing: what a trained model has to beat.
+"""Five systems that learn nothing: what a trained model has to beat.
 
-  copy_input     repeats the input
-  most_frequent  always says the training target that occurs most often
-  nearest_input  says the target of the training input with the most similar words
+  copy_input         repeats the input
+  first_sentences    repeats the first three sentences of the input
+  longest_utterance  repeats the longest line of the input, without the name of who speaks
+  most_frequent      always says the training target that occurs most often
+  nearest_input      says the target of the training input with the most similar words
 
 Where a metric looks at several predictions, the next most frequent targets follow, or those of the
 next nearest inputs. `predict` works on texts of one task; nothing here needs a model, a device or a
@@ -20,6 +22,12 @@ from xlbench import errors
 # What our preprocessors add to a text: the tag of the target language, the answer's separator.
 _MARKER = regex.compile(r'(?<!\S)<[a-z]+>(?!\S)')
 
+# A sentence, or a line, with the spaces after it.
+_SENTENCE = regex.compile(r'[^\r\n]+?(?:(?<=[.!?…])\s+|(?<=[。！？])|[\r\n]+|\Z)')
+_LEAD = 3  # Sentences, as many as the lead baselines of summarisation usually take.
+# Who speaks, before an utterance: 'Anna:', 'ANNA SMITH, HOST:'.
+_SPEAKER = regex.compile(r'^[^:：.!?]{1,80}[:：](?:\s+|(?<=：))')
+
 # Pairs of (training text, input) whose similarity is in memory at once: 32 MiB of float32.
 _CHUNK_PAIRS = 8 << 20
 
@@ -30,6 +38,28 @@ def copy_input(
     """The input as a person would copy it: on one line, without markers such as <de>; once."""
     del train_pairs, count
     return [[' '.join(_MARKER.sub(' ', text).split())] for text in inputs]
+
+
+def first_sentences(
+    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+) -> list[list[str]]:
+    """The first sentences of the input, on one line; once."""
+    del train_pairs, count
+    leads = (_SENTENCE.findall(_MARKER.sub(' ', text).strip())[:_LEAD] for text in inputs)
+    return [[' '.join(''.join(lead).split())] for lead in leads]
+
+
+def longest_utterance(
+    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+) -> list[list[str]]:
+    """The line of the input with the most words, without its speaker; of several, the first."""
+    del train_pairs, count
+    longest = []
+    for text in inputs:
+        lines = [line.strip() for line in _MARKER.sub(' ', text).splitlines()]
+        said = [_SPEAKER.sub('', line) for line in lines]
+        longest.append([' '.join(max(said, key=lambda line: len(words(line)), default='').split())])
+    return longest
 
 
 def most_frequent(
@@ -60,10 +90,13 @@ def nearest_input(
 _BASELINES: dict[str, Callable[[Sequence[tuple[str, str]], Sequence[str], int], list[list[str]]]]
 _BASELINES = {
     'copy_input': copy_input,
+    'first_sentences': first_sentences,
+    'longest_utterance': longest_utterance,
     'most_frequent': most_frequent,
     'nearest_input': nearest_input,
 }
 NAMES = tuple(_BASELINES)
+_LEARNING = ('most_frequent', 'nearest_input')
 
 
 def predict(
@@ -75,15 +108,15 @@ def predict(
         name: One of `NAMES`.
         train_pairs: (input, target) of the same task's training split.
         inputs: Texts to predict for. Markers such as <de> are not copied.
-        count: Predictions for each input; copying has only one, and there are no more than
-            different targets.
+        count: Predictions for each input; what repeats the input has only one, and there are no
+            more than different targets.
 
     Returns:
         The predictions for each input, different ones, best first.
     """
     if name not in _BASELINES:
         raise errors.unknown('baseline', name, NAMES)
-    if not train_pairs and name != 'copy_input':
+    if not train_pairs and name in _LEARNING:
         raise errors.UserError(f'baseline {name!r} needs training examples, got none')
     return _BASELINES[name](train_pairs, inputs, count) if inputs else []
 

@@ -24,7 +24,7 @@ from xlbench.preparation.loading import quietly
 if TYPE_CHECKING:
     from xlbench.preparation.jobs import Done
 
-SAMPLES = ('mtg', 'mrs', 'labels')  # Modules of tasks/samples.
+SAMPLES = ('mtg', 'mrs', 'labels', 'clidsum')  # Modules of tasks/samples.
 
 
 def make_sample(root: str, seed: int = 0) -> None:
@@ -68,8 +68,9 @@ def _parser() -> argparse.ArgumentParser:
         '--vocabulary',
         metavar='NAME',
         default='sample',
-        help='sample, sample_mrs, sample_fewshot, bytes, a SentencePiece .model, a folder with the '
-        'vocabulary files of a model, or a name such as mt5 or google/mt5-base (default: sample)',
+        help='sample, sample_mrs, sample_fewshot, sample_clidsum, bytes, a SentencePiece .model, a '
+        'folder with the vocabulary files of a model, or a name such as mt5 or google/mt5-base '
+        '(default: sample)',
     )
     add('--sample', action='store_true', help='write the sample corpora first, if they are missing')
     add(

@@ -2,7 +2,7 @@
 
 `load` takes what a user writes for a vocabulary:
 
-  sample, sample_mrs, sample_fewshot
+  sample, sample_mrs, sample_fewshot, sample_clidsum
                          the sample corpora's own, in the data root: MTG, MRS, few-shot transfer
   bytes                  the bytes of the text, as ByT5 and seqio.ByteVocabulary have them; a
                          folder or hub name of ByT5 is the same

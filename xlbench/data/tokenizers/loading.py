@@ -20,6 +20,7 @@ SAMPLE_FILES = {
     'sample': 'sample.model',
     'sample_mrs': 'sample_mrs.model',
     'sample_fewshot': 'sample_fewshot.model',
+    'sample_clidsum': 'sample_clidsum.model',
 }
 COPY = 'vocabulary'  # The folder of a workdir with a run's copy of its vocabulary.
 CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.

@@ -1,0 +1,194 @@
+"""The sample corpus of ClidSum: form, leaks, sameness of bytes, meaning, grammar, vocabulary."""
+
+import hashlib
+import json
+import pathlib
+import re
+
+import pytest
+
+from xlbench import errors, pipeline
+from xlbench.data import baselines, tokenizers
+from xlbench.metrics import rouge
+from xlbench.tasks.samples import clidsum, talks
+
+Examples = list[dict[str, str]]
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('sample')
+    assert clidsum.write(str(folder), seed=0)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def corpora(root) -> dict[tuple[str, str], Examples]:
+    return {
+        (name, split): json.loads((root / 'clidsum' / name / f'{split}.json').read_bytes())
+        for name in clidsum.CORPORA
+        for split in clidsum.SPLITS
+    }
+
+
+def said(example: dict[str, str]) -> list[tuple[str, str]]:
+    """(who speaks, what they say) of each turn."""
+    return [tuple(line.split(': ', 1)) for line in example['dialogue'].splitlines()]
+
+
+def test_files_have_the_official_form(corpora):
+    for (name, split), examples in corpora.items():
+        assert len(examples) == clidsum.SPLITS[split]
+        for example in examples:
+            assert list(example) == ['dialogue', 'summary', 'summary_de', 'summary_zh']
+            assert ('\r\n' in example['dialogue']) == (name == 'XSAMSum')
+            assert not re.search(r'[{}]|  |^\s|\s$', '|'.join(example.values()))
+            assert all(len(turn) == 2 and all(turn) for turn in said(example))
+            if name == 'XMediaSum40k':
+                assert re.fullmatch('[A-Z]+, HOST', said(example)[0][0])
+
+
+def test_dialogues_have_two_to_nine_speakers_and_occur_once(corpora):
+    for name, speakers in (('XSAMSum', range(2, 6)), ('XMediaSum40k', range(3, 10))):
+        examples = [e for split in clidsum.SPLITS for e in corpora[name, split]]
+        assert len({e['dialogue'] for e in examples}) == len(examples)
+        assert {len({who for who, _ in said(e)}) for e in examples} == {*speakers}
+
+
+def test_the_languages_say_the_same(corpora):
+    """In the same order, but for who stands in for whom, which Chinese says the other way round."""
+    chinese = dict(talks.NAMES)
+    any_chinese = re.compile('|'.join(chinese.values()))
+    any_name = re.compile(rf'\b(?:{"|".join(chinese)})\b')
+    for examples in corpora.values():
+        for example in examples:
+            names = any_name.findall(example['summary'])
+            assert names and any_name.findall(example['summary_de']) == names
+            assert sorted(any_chinese.findall(example['summary_zh'])) == sorted(
+                chinese[name] for name in names
+            )
+            ends = [
+                len(re.findall(r'\.(?: |$)', example[key])) for key in ('summary', 'summary_de')
+            ]
+            assert ends == [example['summary_zh'].count('。')] * 2
+
+
+def test_no_name_is_part_of_another_one():
+    for column in zip(*talks.NAMES, strict=True):
+        for name in column:
+            assert [other for other in column if name in other] == [name]
+
+
+def test_summaries_follow_from_the_turns(corpora):
+    """Who does a job is the one who accepts it; who is for something, the last thing they said."""
+    for example in corpora['XSAMSum', 'test']:
+        turns = said(example)
+        work, _, meeting = example['summary'].rpartition(' They will meet ')
+        assert meeting.removesuffix('.') in turns[-2][1]
+        assert turns[-1][1] in talks.UTTERANCES['agreeing']
+        for name, job in re.findall(r'(\w+) will ([^.]+?)(?: because|\.)', work):
+            (asked,) = [at for at, (_, text) in enumerate(turns) if job in text]
+            who, text = turns[asked + 1]
+            refused = any(text.startswith(start) for start in ('Sorry', "I can't", 'Not me'))
+            assert name == (turns[asked + 2][0] if refused else who)
+    for example in corpora['XMediaSum40k', 'test']:
+        sides = {}
+        for who, text in said(example):
+            if text in talks.UTTERANCES['supporting']:
+                sides[who] = True
+            elif text in talks.UTTERANCES['opposing']:
+                sides[who] = False
+            elif text in talks.UTTERANCES['turning']:
+                sides[who] = not sides[who]
+        for names, side in re.findall(r'([\w, ]+) (?:is|are) (for|against) it', example['summary']):
+            for name in re.split(', | and ', names.strip()):
+                assert sides.pop(name) == (side == 'for')
+        assert not sides
+
+
+WRONG = {
+    'summary': r' and [^.]* is (?:for|against)|\ba [aeio]\w|, and|\b(on|in) (on|in)\b',
+    'summary_de': r' und [^.]* ist da|\b(\w+) \1\b|weil [^.,]*(?<! muss)\.|dass [^.]*(?<! wird)\.',
+    'summary_zh': r'[a-zA-Z .,]|说[^，]|、[^和。]*(?:计划|都)',
+}
+
+
+@pytest.mark.parametrize('key', WRONG)
+def test_no_wrong_form(corpora, key):
+    for examples in corpora.values():
+        for example in examples:
+            assert not re.search(WRONG[key], example[key]), example[key]
+
+
+@pytest.mark.parametrize(
+    ('key', 'text'),
+    [
+        ('summary', 'Anna and Leo is for it.'),
+        ('summary_de', 'Anna und Leo ist dafür.'),
+        ('summary_de', 'Anna wird die Pizza bestellen, weil Leo muss arbeiten.'),
+        ('summary_zh', '安娜、利奥都表示支持。'),
+    ],
+)
+def test_the_wrong_forms_would_be_found(key, text):
+    assert re.search(WRONG[key], text)
+
+
+def test_the_trivial_systems_are_far_from_right(corpora):
+    train, test = corpora['XSAMSum', 'train'][:1500], corpora['XSAMSum', 'test'][:60]
+    pairs = [(e['dialogue'].lower(), e['summary_de'].lower()) for e in train]
+    sources, targets = ([e[key].lower() for e in test] for key in ('dialogue', 'summary_de'))
+    score = rouge.MultilingualRouge('de', stem=True)
+    for name, most in (('first_sentences', 20), ('longest_utterance', 10), ('nearest_input', 70)):
+        predictions = [texts[0] for texts in baselines.predict(name, pairs, sources)]
+        assert score(targets, predictions)['rouge_1'] < most, name
+
+
+def test_the_bytes_of_seed_0_stay(root):
+    """Raise clidsum.GENERATOR when code changes them on purpose; texts need no new number."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in (root / 'clidsum').rglob('*') if path.is_file()):
+        digest.update(f'{path.relative_to(root / "clidsum")}\n'.encode() + path.read_bytes())
+    assert digest.hexdigest() == 'd4422b6bea768985ff0a0d081f58d1be82a959d80fb1c4265c9bc989b93a7483'
+
+
+def test_another_seed_gives_another_corpus_and_the_same_one_is_kept(root, monkeypatch):
+    assert not clidsum.write(str(root), seed=0)
+    corpora = json.loads((root / 'SAMPLE.json').read_text())['corpora']
+    assert corpora['clidsum']['seed'] == 0
+    monkeypatch.setattr(clidsum, 'SPLITS', {'train': 20})
+    assert clidsum.make_splits('XSAMSum', 0) == clidsum.make_splits('XSAMSum', 0)
+    assert clidsum.make_splits('XSAMSum', 0) != clidsum.make_splits('XSAMSum', 1)
+
+
+def test_official_files_are_never_replaced(tmp_path, capsys):
+    official = tmp_path / 'clidsum' / 'XSAMSum' / 'train.json'
+    official.parent.mkdir(parents=True)
+    official.write_text('[]')
+    assert errors.run_main(clidsum.main, ['clidsum', f'--root={tmp_path}']) == 2
+    assert 'no sample' in capsys.readouterr().err
+    assert official.read_text() == '[]'
+
+
+def test_the_tasks_read_it(root):
+    with pipeline.bound('sample_clidsum', str(root)):
+        for corpus in ('xsamsum', 'xmediasum40k'):
+            source = pipeline.get(f'clidsum_{corpus}_en_zh').source
+            (record, *others) = source._read('test', *source.paths('test'))
+    assert len(others) == 299
+    assert ', host: ' in record['inputs'] and '。' in record['targets']
+
+
+def test_vocabulary(root, corpora):
+    tokenizer = tokenizers.load('sample_clidsum', str(root))
+    assert 1000 <= tokenizer.vocab_size <= 2500
+    for lang in talks.LANGUAGES:
+        assert len(tokenizer.encode_batch([f'<{lang}> x'])[0]) <= 4
+    for examples in corpora.values():
+        for key, most in (('dialogue', 191), ('summary_de', 63), ('summary_zh', 63)):
+            lines = [example[key].lower().replace('\r', '') for example in examples[:200]]
+            ids = tokenizer.encode_batch(lines)
+            assert max(map(len, ids)) <= most
+            # Line ends are spaces to SentencePiece, and full-width commas are commas.
+            decoded = [text.replace(' ', '') for text in tokenizer.decode_batch(ids)]
+            expected = [re.sub(r'\s', '', line).replace('，', ',') for line in lines]
+            assert [text.replace('，', ',') for text in decoded] == expected
