@@ -50,10 +50,9 @@ def sample(scenario: Scenario) -> ConfigDict:
     optimizer = dict(name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05)
     c.stages = dict(train=scenario.stage(1200, optimizer))
     lengths = dict(inputs=192, targets=64)
-    dev, test = dict(num_examples=100), dict(decode=True, num_examples=0)
-    recipes.evaluate(
-        c, scenario, 400, recipes.LOSS, dev=dev, test=test, batch_size=50, lengths=lengths
-    )
+    both = dict(batch_size=64, lengths=lengths)
+    dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
+    recipes.evaluate(c, scenario, 400, recipes.LOSS, dev=dev, test=test, **both)
     c.baselines = recipes.SUMMARY_BASELINES
     return c
 

@@ -28,6 +28,7 @@ NEEDS = {
     'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
     'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg', 'mt': 'source=de',
 }  # fmt: skip
+NEEDS_OF = {'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh'}}
 
 
 def documented(name: str, key: str) -> list[str]:
@@ -44,7 +45,8 @@ def variants() -> list[tuple[str, str]]:
         found += [(name, whole(name, size)) for size in documented(name, 'size')]
         for scenario in documented(name, 'scenario'):
             paper_size = documented(name, 'size')[-1]
-            words = [paper_size, f'scenario={scenario}', *NEEDS[scenario].split(',')]
+            needs = NEEDS_OF.get(name, NEEDS)[scenario]
+            words = [paper_size, f'scenario={scenario}', *needs.split(',')]
             tasks = documented(name, 'task')
             words = [
                 f'task={tasks[0]}' if word[:5] == 'task=' else word
@@ -105,6 +107,7 @@ def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
     benchmark = {
         'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
         'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
+        'clidsum': benchmarks.CLIDSUM,
     }[name.partition('_')[0]]  # fmt: skip
     accepted = {}
     for size, scenario, task, source, target in itertools.product(
@@ -161,8 +164,8 @@ def test_no_stage_ends_within_its_warm_up(name):
             warmup = optimizers.count_warmup_steps(stage.optimizer.warmup_steps, steps)
             assert warmup <= steps / 3, f'{text}: {warmup} of {steps}'
             if 'sample' not in text and c.model.family in ('mbart', 'encoder_decoder'):
-                expected = 0.2 * steps if name == 'mrs_generator' else min(2500, steps / 10)
-                assert abs(warmup - expected) <= 1, text
+                expected = {'mrs_generator': 0.2 * steps, 'clidsum_mbart': 500}
+                assert abs(warmup - expected.get(name, min(2500, steps / 10))) <= 1, text
 
 
 @pytest.mark.parametrize('name', [*BENCHMARKS, 'fewshot'])  # Others need a task's name.
@@ -307,6 +310,29 @@ def test_a_sweep_is_narrowed_after_the_colon():
     ).adapt
     assert adapt.methods == ('full', 'cos_pooler') and adapt.starts == ('none',)
     assert adapt.languages == ('de', 'sw') and adapt.shots == (8,)
+
+
+@pytest.mark.parametrize(
+    ('variant', 'num_steps'),
+    [
+        ('large,target=de', 20 * 14_732 // 4),
+        ('large,corpus=xmediasum40k,target=zh', 100_000),
+        ('large,corpus=xmediasum40k', 200_000),
+    ],
+)
+def test_settings_of_summaries_are_the_papers(variant, num_steps):
+    config = load('clidsum_mbart', variant)
+    runs.check_config(config)
+    (stage,) = config.stages.values()
+    assert stage.num_steps == num_steps and stage.split == 'train'
+    assert dict(stage.optimizer) == dict(
+        name='adam', learning_rate=5e-6, schedule='linear', warmup_steps=500
+    )
+    assert config.batches.batch_size == 4 and not config.batches.packing
+    assert dict(config.batches.lengths) == dict(inputs=1024, targets=128)
+    assert dict(config.evals.test.decoding) == dict(method='beam', num_beams=5)
+    assert (config.best.score, config.best.mode) == ('dev/mean/loss', 'min')
+    assert config.objective.label_smoothing == 0.0
 
 
 @pytest.mark.parametrize('size', ['mbert', 'xlmr'])

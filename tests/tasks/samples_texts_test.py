@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from xlbench import errors
-from xlbench.tasks.samples import corpus, labels, mrs, mtg, texts
+from xlbench.tasks.samples import clidsum, corpus, labels, mrs, mtg, texts
 
 GOOD = """
 # A comment.
@@ -70,10 +70,10 @@ def test_a_file_that_is_not_in_utf8_is_one_plain_line(tmp_path, monkeypatch):
 
 def test_samples_are_written_anew_when_a_text_has_changed(tmp_path, monkeypatch):
     """A comment changes nothing, a word does; only the corpora that have it are stale."""
-    for name in (*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS):
+    for name in (*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS, *clidsum.TEXTS):
         path = pathlib.Path(texts.__file__).with_name(f'{name}.txt')
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    before = {module: texts.digest(*module.TEXTS) for module in (mtg, mrs, labels)}
+    before = {module: texts.digest(*module.TEXTS) for module in (mtg, mrs, labels, clidsum)}
     monkeypatch.setattr(texts, '__file__', str(tmp_path / 'texts.py'))
     texts.read.cache_clear()
     try:
@@ -104,12 +104,13 @@ def test_each_corpus_says_which_texts_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(
         corpus, 'write', lambda _, name, about, *rest: records.update({name: about})
     )
-    for module in (mtg, mrs, labels):
+    for module in (mtg, mrs, labels, clidsum):
         module.write(str(tmp_path))
     assert {name: about['texts'] for name, about in records.items()} == {
         'mtg': texts.digest('lexicon', 'stories', 'questions', 'titles'),
         'mrs': texts.digest('frames', 'phrases'),
         'fewshot': texts.digest('lexicon', 'labels'),
+        'clidsum': texts.digest('talks'),
     }
-    named = {*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS}
+    named = {*mtg.TEXTS, *mrs.TEXTS, *labels.TEXTS, *clidsum.TEXTS}
     assert named == {path.stem for path in pathlib.Path(texts.__file__).parent.glob('*.txt')}
