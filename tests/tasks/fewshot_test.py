@@ -98,10 +98,10 @@ def test_scenarios():
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (('mono', 'xnli', 'de'), 'trains one language, got de; of xnli give one of en'),
+        (('mono', 'xnli', 'de'), 'trains one language, got de; give source, for xnli one of en'),
         (('mono', 'udpos'), 'trains one language, got None'),
         (('zero_shot', 'marc', 'ko'), "language of marc 'ko'"),
-        (('zero_shot', 'xnli', 'de', 'fr'), 'labels texts of one language'),
+        (('zero_shot', 'xnli', 'de', 'fr'), 'has inputs and targets in one language'),
         (('zero_shot',), 'needs a task'),
         (('multi', 'xnli'), 'unknown scenario'),
         (('zero_shot', 'ner'), "unknown fewshot task 'ner'"),
