@@ -254,7 +254,7 @@ def test_all_labels_count_by_default(workdir, capsys):
         (['--lang=fr'], "unknown language of .*'fr'; allowed: de"),
         (['--lang=de', '--bucket=2'], 'bucket 2; it keeps de 1-shot bucket 3'),
         (['--lang=de', '--bucket=3', '--to=great'], "unknown label of mldoc 'great'"),
-        (['--lang=de', '--bucket=3', '--from=bad', '--to=good'], 'leave out --from, --to'),
+        (['--lang=de', '--bucket=3', '--from=bad', '--to=good'], 'leave out --from or --to'),
     ],
 )
 def test_mistakes_are_said(workdir, flags, message):
