@@ -102,7 +102,7 @@ def _check(args: argparse.Namespace) -> None:
     args.cache = args.cache or os.path.join(
         args.root or os.environ.get('XLBENCH_DATA') or 'data', 'translations'
     )
-    for name in ('like', 'workdir', 'split'):
+    for name in ('like', 'workdir', 'num_examples'):
         if getattr(args, name) and not args.task:
             raise UserError(f'--{name} is for scoring the output; name the --task as well')
     if args.task and not args.workdir:
@@ -206,7 +206,8 @@ def _score(args: argparse.Namespace) -> None:
 
     flags = [f'--task={args.task}', f'--workdir={args.workdir}']
     flags += [f'--field={args.field}'] if args.field else []
-    flags += [f'--{n}={getattr(args, n)}' for n in ('like', 'split', 'root') if getattr(args, n)]
+    given = ('like', 'split', 'root', 'num_examples')
+    flags += [f'--{name}={getattr(args, name)}' for name in given if getattr(args, name)]
     score.main([args.output, *flags])
 
 
@@ -248,6 +249,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--task', default='', help='scores the output on this task')
     parser.add_argument('--split', default='', help='of the task (default: test)')
     parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
+    parser.add_argument('--num_examples', type=int, default=0, help='to score: the first so many')
     parser.add_argument('--workdir', default='', help='to write the scores into')
     decoding_flags.add_flags(parser)
     return parser.parse_args(argv)

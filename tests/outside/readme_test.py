@@ -362,7 +362,7 @@ PLAN: dict[str, Step] = {
     'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
     '--input=RUNS/mtg --input_task=mtg_qg_en_en --output=questions.es.jsonl '
     '--task=mtg_qg_es_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated': Step(
-        leaves='RUNS/generated_then_translated/config.json'
+        '--num_examples=8', leaves='RUNS/generated_then_translated/config.json'
     ),
     'python -m xlbench.report RUNS/mtg RUNS/generated_then_translated': Step(
         prints='generated_then_translated'
