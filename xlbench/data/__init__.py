@@ -12,6 +12,7 @@
   vocabulary_files  the JSON files beside a vocabulary
   prepared      the format of prepared tasks
   noise         what is done to dialogues that a model restores
+  segments      topics and stages of dialogues
   mixing        the order of a stream of examples
   packing       several examples in one row
   features      examples to arrays
@@ -38,6 +39,7 @@ __all__ = [
     'prepared',
     'readers',
     'rows',
+    'segments',
     'tokenizers',
     'vocabularies',
     'vocabulary_files',

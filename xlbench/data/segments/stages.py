@@ -1,0 +1,180 @@
+"""A hidden Markov model of the stages of conversations: opening, intention, discussion, end.
+
+MV-BART (arXiv:2010.01672): four states with a diagonal Gaussian each; a conversation begins in the
+first and stays, goes one on, or leaves one out. Baum-Welch fits all numbers; transitions that are
+zero remain zero. What is computed equals hmmlearn's GaussianHMM. Its authors let k-means choose the
+first means without a seed, so that their model cannot be made again; here they are those of the
+four quarters of the conversations.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xlbench import errors
+
+STAGES = 4
+_START = (1.0, 0.0, 0.0, 0.0)
+_TRANSITIONS = ((0.33, 0.34, 0.33, 0), (0, 0.33, 0.34, 0.33), (0, 0, 0.5, 0.5), (0, 0, 0, 1))
+_VARIANCE_PRIOR = 0.01  # hmmlearn's, added to each sum of squares.
+_SMALLEST_VARIANCE = 1e-3  # Added to the first variances, likewise.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StageModel:
+    """A hidden Markov model with a diagonal Gaussian for each state.
+
+    Attributes:
+      start: [states], the probabilities of the first utterance's state.
+      transitions: [states, states], from row to column.
+      means, variances: [states, dimensions].
+    """
+
+    start: np.ndarray
+    transitions: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+
+    def log_densities(self, vectors: np.ndarray) -> np.ndarray:
+        """[utterances, states], the logarithm of each state's density at each vector."""
+        constant = np.log(2 * np.pi * self.variances).sum(1)
+        # One state at a time: all at once would be states times the size of the vectors.
+        squares = [
+            ((vectors - mean) ** 2 / variance).sum(1)
+            for mean, variance in zip(self.means, self.variances, strict=True)
+        ]
+        return -0.5 * (constant + np.stack(squares, 1))
+
+    def logs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Logarithms of start and transitions, -inf for what cannot be."""
+        with np.errstate(divide='ignore'):
+            return np.log(self.start), np.log(self.transitions)
+
+    def stages(self, vectors: np.ndarray) -> list[int]:
+        """The likeliest path through the states, counted from 0, by Viterbi's algorithm.
+
+        Args:
+          vectors: [utterances, dimensions] of one dialogue.
+        """
+        _check([vectors])
+        densities = self.log_densities(np.asarray(vectors, np.float64))
+        start, transitions = self.logs()
+        best, origins = start + densities[0], []
+        for density in densities[1:]:
+            ways = best[:, None] + transitions
+            origins.append(ways.argmax(0))
+            best = ways.max(0) + density
+        path = [int(best.argmax())]
+        for origin in reversed(origins):
+            path.append(int(origin[path[-1]]))
+        return path[::-1]
+
+
+class Fitted(NamedTuple):
+    """A model after Baum-Welch, and the log-likelihood of the data before each of its steps."""
+
+    model: StageModel
+    log_likelihoods: list[float]
+
+
+def initial_stages(dialogues: Sequence[np.ndarray]) -> StageModel:
+    """The model that `fit_stages` begins with: each stage a quarter of the dialogues.
+
+    Args:
+      dialogues: of each, [utterances, dimensions].
+    """
+    _check(dialogues)
+    vectors = np.concatenate(dialogues)
+    quarters = np.concatenate([np.arange(len(d)) * STAGES // len(d) for d in dialogues])
+    if len(set(quarters.tolist())) < STAGES:
+        raise errors.UserError(
+            f'no dialogue has {STAGES} utterances or more, so there are no stages to tell apart'
+        )
+    means = [vectors[quarters == quarter].mean(0) for quarter in range(STAGES)]
+    variances = np.tile(vectors.var(0) + _SMALLEST_VARIANCE, (STAGES, 1))
+    return StageModel(np.array(_START), np.array(_TRANSITIONS), np.stack(means), variances)
+
+
+def fit_stages(
+    model: StageModel,
+    dialogues: Sequence[np.ndarray],
+    iterations: int = 50,
+    tolerance: float = 0.01,
+) -> Fitted:
+    """Fits a model with Baum-Welch until the log-likelihood gains less than the tolerance.
+
+    Args:
+      model: to begin with.
+      dialogues: of each, [utterances, dimensions]; MV-BART takes those of all splits together.
+      iterations: at most.
+      tolerance: see above.
+    """
+    _check(dialogues)
+    likelihoods: list[float] = []
+    for _ in range(iterations):
+        model, likelihood = _step(model, dialogues)
+        likelihoods.append(likelihood)
+        if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < tolerance:
+            break
+    return Fitted(model, likelihoods)
+
+
+def _step(model: StageModel, dialogues: Sequence[np.ndarray]) -> tuple[StageModel, float]:
+    """One step of Baum-Welch, and the log-likelihood of the model before it."""
+    start = np.zeros_like(model.start)
+    moves = np.zeros_like(model.transitions)
+    weights = np.zeros(len(start))
+    sums, squares = np.zeros_like(model.means), np.zeros_like(model.means)
+    total = 0.0
+    for vectors in dialogues:
+        vectors = np.asarray(vectors, np.float64)
+        states, between, likelihood = _posteriors(model, vectors)
+        total += likelihood
+        start += states[0]
+        moves += between
+        weights += states.sum(0)
+        sums += states.T @ vectors
+        squares += states.T @ vectors**2
+    # A state that is nowhere keeps its mean.
+    held = weights[:, None] > 0
+    means = np.where(held, sums / np.where(held, weights[:, None], 1), model.means)
+    scatter = squares - 2 * means * sums + means**2 * weights[:, None]
+    return StageModel(
+        start / start.sum(),
+        # A state that nothing leaves keeps its row.
+        np.where(
+            (left := moves.sum(1, keepdims=True)) > 0,
+            moves / np.where(left > 0, left, 1),
+            model.transitions,
+        ),
+        means,
+        (_VARIANCE_PRIOR + scatter) / np.maximum(weights[:, None], 1e-5),
+    ), total
+
+
+def _posteriors(model: StageModel, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """[utterances, states] of states, [states, states] of moves, and the log-likelihood."""
+    densities = model.log_densities(vectors)
+    start, transitions = model.logs()
+    forward, backward = np.empty_like(densities), np.zeros_like(densities)
+    forward[0] = start + densities[0]
+    for t in range(1, len(vectors)):
+        forward[t] = np.logaddexp.reduce(forward[t - 1][:, None] + transitions) + densities[t]
+    for t in range(len(vectors) - 2, -1, -1):
+        after = transitions + densities[t + 1] + backward[t + 1]
+        backward[t] = np.logaddexp.reduce(after, axis=1)
+    likelihood = float(np.logaddexp.reduce(forward[-1]))
+    after = (densities + backward)[1:, None, :]
+    moves = np.exp(forward[:-1, :, None] + transitions + after - likelihood).sum(0)
+    return np.exp(forward + backward - likelihood), moves, likelihood
+
+
+def _check(dialogues: Sequence[np.ndarray]) -> None:
+    shapes = {np.shape(dialogue)[1:] for dialogue in dialogues}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1 or not all(map(len, dialogues)):
+        raise errors.UserError(
+            'stages come from arrays of utterances x numbers, one for each dialogue, with one '
+            'utterance or more and equally many numbers each'
+        )
