@@ -126,6 +126,11 @@ CORPORA = {
         readers.read_dialogues,
     ),
     'dialogues.json': (json.dumps(DIALOGUES).encode(), readers.read_dialogues_json),
+    'triples.tsv': (
+        lines(('f', '0', 'I', 'send', 'it', *'0112231', 'I send it', 'PRP VBP', 'I', 'send', 'it'))
+        * 2,
+        readers.read_triples,
+    ),
     'rows.csv': (f'text,label\n{CSV}'.encode(), read_rows),
     'rows.jsonl': (json_lines(*({'text': text(i), 'label': i} for i in range(4))), read_rows),
     'rows.json': (
@@ -157,6 +162,10 @@ CORPORA = {
 }
 
 
+# A phrase of a triple may be, too.
+MAY_BE_EMPTY = ('text_b', 'title', 'display', 'subject', 'relation', 'object')
+
+
 def check_record(record) -> None:
     """What no record may hold, whatever the file is."""
     if isinstance(record, readers.BadRecord):
@@ -172,7 +181,7 @@ def check_record(record) -> None:
                 raise errors.UserError(str(error)) from None
         assert isinstance(value, str) and '\0' not in value, name
         value.encode()
-        assert value or name in ('text_b', 'title', 'display'), f'{name} is empty'
+        assert value or name in MAY_BE_EMPTY, f'{name} is empty'
     if 'tags' in values:
         assert len(values['words'].split(' ')) == len(values['tags'].split(' '))
 

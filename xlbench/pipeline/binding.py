@@ -136,7 +136,8 @@ def with_binding(generate: Callable[[], Iterator[Item]]) -> Callable[[], Iterato
 
 def tokenizer() -> tokenizers.Tokenizer:
     """The vocabulary in use."""
-    if (chosen := _binding.get().tokenizer) is None:
+    chosen = _binding.get().tokenizer  # Not `:=`, which AutoGraph cannot read and warns of.
+    if chosen is None:
         raise errors.UserError(
             "no vocabulary is chosen; call pipeline.use_vocabulary('sample', root) or name another"
         )
