@@ -5,6 +5,7 @@ import json
 import mtg_files
 import pytest
 import seqio
+import tensorflow as tf
 
 from xlbench import errors, pipeline
 from xlbench.preparation import mixtures
@@ -72,6 +73,11 @@ def test_a_call_registers_summaries_and_their_translation(root):
     # What is prepared is what SeqIO reads.
     (done,) = mixtures.prepare(german.name, ['test'], root=str(root), vocabulary='sample')
     assert done.manifest['num_examples'] == 1
+
+
+def test_autograph_reads_what_preprocessors_call():
+    """Else every preparation of texts prints a warning of four lines."""
+    assert callable(tf.autograph.to_graph(pipeline.tokenizer))
 
 
 def test_without_a_summary_in_the_dialogue_s_language_nothing_is_translated(root):

@@ -1,5 +1,6 @@
 """Tasks of dialogues and their summaries, in one language or in several."""
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 
@@ -12,6 +13,7 @@ from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
 from xlbench.pipeline.scoring import Metric, text_metrics
+from xlbench.pipeline.sources import RecordSource
 from xlbench.pipeline.user_files import Files, file_source, read_rows
 
 
@@ -70,38 +72,55 @@ def register_summarisation_tasks(
             f'{name}: keep has {min(taken)!r}, which is the name of what a model reads or writes; '
             'give that key of the files another name'
         )
-    layout = rows.Layout(format)
-
-    def add(kind: str, target: str) -> seqio.Task:
-        """Adds one task; the inputs of `kind` 'summary' are dialogues, else summaries."""
-        inputs = dialogue if kind == 'summary' else summaries[lang]
-
-        def record_of(row: rows.Values) -> readers.Record:
-            source = (
-                rows.dialogue(row[inputs], inputs, speaker, text)
-                if kind == 'summary'
-                else rows.text(row[inputs], inputs)
-            )
-            summary = rows.text(row[summaries[target]], summaries[target])
-            kept = {key: rows.text(row[key], key) for key in keep}
-            return kept | {'inputs': source, 'targets': summary}
-
+    source = _Source(lang, files, rows.Layout(format), summaries, dialogue, speaker, text, keep)
+    pairs = [('summary', target) for target in summaries]
+    if lang in summaries:
+        pairs += [('translation', target) for target in summaries if target != lang]
+    tasks = []
+    for kind, target in pairs:
         task = f'{name}_{kind}_{lang}_{target}'
-        check_new(task, files, layout)
-        source = file_source(
-            files,
-            read_rows([inputs, summaries[target], *keep], layout, record_of),
-            functools.partial(rows.count, layout=layout),
-            [*keep, 'inputs', 'targets'],
-            source_lang=lang,
-            target_lang=target,
-        )
+        check_new(task, files, source.layout)
         steps = text_preprocessors('{inputs}', '{targets}', target, keep, lang)
         scores = text_metrics(target) if metrics is None else metrics
         default = 'rouge_l' if metrics is None else ''
-        return add_task(task, source, steps, text_features(), scores, headline, default)
-
-    tasks = [add('summary', target) for target in summaries]
-    if lang in summaries:
-        tasks += [add('translation', target) for target in summaries if target != lang]
+        tasks.append(
+            add_task(task, source(kind, target), steps, text_features(), scores, headline, default)
+        )
     return tasks
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """Files of dialogues and summaries; see `register_summarisation_tasks`."""
+
+    lang: str
+    files: Files
+    layout: rows.Layout
+    summaries: Mapping[str, str]
+    dialogue: str
+    speaker: str
+    text: str
+    keep: Sequence[str]
+
+    def __call__(self, kind: str, target: str) -> RecordSource:
+        """The records of one task, whose kind is 'summary' or 'translation'."""
+        inputs = self.dialogue if kind == 'summary' else self.summaries[self.lang]
+        summary = self.summaries[target]
+
+        def record_of(row: rows.Values) -> readers.Record:
+            source = (
+                rows.dialogue(row[inputs], inputs, self.speaker, self.text)
+                if kind == 'summary'
+                else rows.text(row[inputs], inputs)
+            )
+            kept = {key: rows.text(row[key], key) for key in self.keep}
+            return kept | {'inputs': source, 'targets': rows.text(row[summary], summary)}
+
+        return file_source(
+            self.files,
+            read_rows([inputs, summary, *self.keep], self.layout, record_of),
+            functools.partial(rows.count, layout=self.layout),
+            [*self.keep, 'inputs', 'targets'],
+            source_lang=self.lang,
+            target_lang=target,
+        )
