@@ -72,6 +72,7 @@ REPLIES_TINY = (
     f'{steps(2)} {_TINY} --config.init_from= '
     '--config.data.vocabulary=data/sample/sample_mrs.model --config.trainable="(\'.*\',)"'
 )
+CLIDSUM_SHORT = f'{steps(6)} {_SCORE_FEW}'.replace('stage1', 'train')
 SOURCE_SHORT = steps(4).replace('stage1', 'source')
 SWEEP_SHORT = (
     f'{SOURCE_SHORT.replace("config.", "config.source.")} --config.adapt.buckets=2 '
@@ -235,6 +236,7 @@ _RENTED = 'needs machines that are rented'
 _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
 _VENV = '.venv/bin/python -m '
 _MTG = 'python -m xlbench.train --config=configs/mtg_mt5.py'
+_CLIDSUM = 'python -m xlbench.train --config=configs/clidsum_mbart.py'
 _MRS = 'python -m xlbench.train --config=configs/mrs_retriever.py'
 _SWEEP = 'python -m xlbench.fewshot --config=configs/fewshot.py'
 _FINETUNE = 'python -m xlbench.train --config=configs/finetune.py'
@@ -342,6 +344,9 @@ PLAN: dict[str, Step] = {
     # MRS.
     f'{_MRS} --workdir=RUNS/replies': Step(
         REPLIES_SHORT, prints='nearest_input', leaves='RUNS/replies/DONE'
+    ),
+    f'{_CLIDSUM} --workdir=RUNS/clidsum': Step(
+        CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'
     ),
     f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
         REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
@@ -459,7 +464,7 @@ GROUPS = (
         'Machine translation',
         'Many devices, many machines',
     ),
-    ('Corpora', 'Replies: MRS', 'Few-shot transfer'),
+    ('Corpora', 'Summaries of dialogues: ClidSum', 'Replies: MRS', 'Few-shot transfer'),
     ('Your own tasks, metrics and models',),
 )
 
