@@ -48,11 +48,11 @@ def sample(scenario: Scenario) -> ConfigDict:
     lengths = dict(inputs=256, targets=96)
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
     optimizer = dict(name='adafactor', schedule='linear', learning_rate=3e-2, warmup_steps=0.05)
-    c.stages = dict(train=scenario.stage(1000, optimizer))
+    c.stages = dict(train=scenario.stage(1200, optimizer))
     lengths = dict(inputs=192, targets=64)
     both = dict(batch_size=64, lengths=lengths)
     dev, test = dict(num_examples=128), dict(decode=True, num_examples=0)
-    recipes.evaluate(c, scenario, 500, recipes.LOSS, dev=dev, test=test, **both)
+    recipes.evaluate(c, scenario, 400, recipes.LOSS, dev=dev, test=test, **both)
     c.baselines = recipes.SUMMARY_BASELINES
     return c
 
