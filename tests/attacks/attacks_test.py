@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.outside
+
 ATTACKS = pathlib.Path(__file__).parent
 
 

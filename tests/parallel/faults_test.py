@@ -8,11 +8,14 @@ import sys
 import time
 
 import children
+import pytest
 import quick_compilation
 import tiny
 
 from xlbench.parallel import environment
 from xlbench.training import checkpoints
+
+pytestmark = pytest.mark.outside
 
 # Seconds that a process may take to end when it has lost another, where jax alone takes 100; and
 # seconds that a whole run may take. Machines that test are busy.

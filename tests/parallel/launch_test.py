@@ -18,6 +18,8 @@ import yaml
 
 from xlbench.parallel import cluster as cluster_lib, environment
 
+pytestmark = pytest.mark.outside
+
 PROJECT = pathlib.Path(__file__).parents[2]
 LAUNCH = PROJECT / 'launch'
 SLURM = PROJECT / 'tests' / 'slurm'

@@ -8,6 +8,8 @@ import tiny
 
 from xlbench import train
 
+pytestmark = pytest.mark.outside
+
 # {name: (processes, fake devices of each, mesh)}. In 'four' two processes share the same rows.
 SETTINGS = {
     'one': (1, 1, {}),

@@ -18,6 +18,8 @@ from xlbench.parallel import cluster
 from xlbench.parallel.preemption import NAMES, Interrupted, Interruption
 from xlbench.training import checkpoints
 
+pytestmark = pytest.mark.outside
+
 # ------------------------------------------------------------------------------- the signal itself
 
 
