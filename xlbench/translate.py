@@ -56,7 +56,6 @@ if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
     from xlbench.translation.records import Failed
 
 
-
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     args = _parse(argv)
@@ -89,8 +88,8 @@ def main(argv: Sequence[str]) -> int:
         _score(args)
     if failed.count:
         _say(
-            f'{failed.count:,} texts were not translated; the same command tries them again '
-            f'when {args.output} is removed'
+            f'not translated: {failed.count:,} of {job.counts.texts:,} texts; remove {args.output} '
+            'and repeat the command to try them again'
         )
         return 1
     return 0

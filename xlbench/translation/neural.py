@@ -1,7 +1,6 @@
 """Encoder-decoders that translate: what xlbench.predict opens and that writes texts."""
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,21 +61,14 @@ class Neural:
         return f'model {self._model.digest()} {source}-{target} told {told!r} {changed}{prefix}'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
-        """See Engine.translate; a text that is too long is translated as far as it is read."""
+        """See Engine.translate; warns of texts that are longer than the model reads."""
         source_lang, target_lang = self._languages(source, target)
-        with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # `num_cut` counts them.
-            return self._model.generate(
-                [self._prefix + text for text in texts],
-                source_lang=source_lang,
-                target_lang=target_lang,
-                **self._options,
-            )
-
-    @property
-    def num_cut(self) -> int:
-        """How many texts were longer than the model takes, and were cut."""
-        return self._model.num_cut
+        return self._model.generate(
+            [self._prefix + text for text in texts],
+            source_lang=source_lang,
+            target_lang=target_lang,
+            **self._options,
+        )
 
     def _languages(self, source: str, target: str) -> tuple[str | None, str | None]:
         """The languages as this model is told them; none where it knows one pair alone."""
