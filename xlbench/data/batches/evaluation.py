@@ -83,6 +83,8 @@ class EvalBatches:
     def __iter__(self) -> Iterator[Batch]:
         reader = _EvalReader(self)
         batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, self._prefetch)
+        # Before the `try`: a Ctrl-C amid a thread's start leaves one that cannot be joined.
+        batches.start_prefetch()
         try:
             yield from batches
         finally:
