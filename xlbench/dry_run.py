@@ -84,7 +84,7 @@ def data_lines(
             data[pair] = prepared.open_mixture(block['root'], block['vocabulary'], *pair)
         except prepared.NotPrepared as error:
             missing.append((pair, error.reason))
-    counts = {(task.name, task.split): len(task) for tasks, _ in data.values() for task in tasks}
+    counts = {(t.name, t.split): t.pass_size for tasks, _ in data.values() for t in tasks}
     for (task, split), count in sorted(counts.items()):
         yield f'  {task:<28} {split:<12} {count:>10,} examples'
     tasks = {task.name: task for prepared_tasks, _ in data.values() for task in prepared_tasks}

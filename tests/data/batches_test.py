@@ -163,6 +163,30 @@ def test_a_pass_over_one_task_has_each_example_once_and_each_pass_another_order(
     assert sorted(found[0]) != found[0]
 
 
+def test_each_pass_reads_the_next_draw_of_each_example(tasks, tmp_path):
+    """12 examples in 3 draws beside a task without: epochs and rates count examples."""
+    noisy = make_task(tmp_path, 'demo_n', 36, 1000, draws=3)
+    assert (len(noisy), noisy.pass_size) == (36, 12)
+    found = window_ids([noisy], 7, rates=[1.0], window=12, packing=False, batch_size=4)
+    for number, ids in enumerate(found):
+        assert sorted(ids) == [1000 + 3 * i + number % 3 for i in range(12)]
+    examples = [[(n - 1000) // 3 for n in ids] for ids in found]
+    assert examples[0] != examples[3]  # Each pass has an order of its own, too.
+    plain = make_task(tmp_path, 'demo_o', 24, 2000)
+    with feed([noisy, plain], [1, 2], packing=False, batch_size=4) as stream:
+        told = stream.describe(18)
+    assert [(share.examples, share.epochs) for share in told] == [(12, 2.0), (24, 2.0)]
+    both = window_ids([noisy, plain], 3, rates=[1, 2], window=36, packing=False, batch_size=4)
+    numbers = [number - 1000 for ids in both for number in ids if number < 2000]
+    assert len(numbers) == 36 and len(set(numbers)) == 36
+
+
+def test_a_manifest_with_impossible_draws_is_no_preparation(tmp_path):
+    for draws in (0, 5, 'x'):
+        with pytest.raises(prepared.NotPrepared, match='draws'):
+            make_task(tmp_path, 'demo_n', 36, 1000, draws=draws)
+
+
 def test_rates_are_respected_everywhere_in_the_stream(tasks):
     rates = [1.0, 2.0, 7.0]
     found = window_ids(tasks, 5, rates=rates, window=100, packing=False, batch_size=4)

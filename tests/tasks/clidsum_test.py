@@ -101,8 +101,9 @@ def test_every_task_and_mixture(root):
     assert sorted(names) == sorted(CLIDSUM.task_names())
     for name in names:
         source = pipeline.get(name).source
-        train = 20 if 'infilling' in name or 'permutation' in name else 5  # Four draws of noise.
-        assert [source.num_input_examples(split) for split in source.splits] == [train, 3, 2]
+        assert [source.num_input_examples(split) for split in source.splits] == [5, 3, 2]
+        draws = 5 if 'infilling' in name or 'permutation' in name else 1
+        assert [source.draws(split) for split in source.splits] == [draws, 1, 1]
     for scenario in CLIDSUM.scenarios():
         mixture = pipeline.get(scenario.mixture)
         assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
@@ -116,13 +117,13 @@ def test_noise_is_drawn_anew_and_alike_each_time(root):
     for kind, noisy in (('permutation', 'ben: hello.\r\nanna: hi!'), ('infilling', None)):
         name = f'clidsum_xsamsum{kind}_en_en'
         made_now = records(name)
-        assert made_now == records(name) and len(made_now) == 5 * 4
-        assert [r['id'] for r in made_now[:5]] == ['1', '1.1', '1.2', '1.3', '2']
-        assert {r['targets'] for r in made_now[:4]} == {'anna: hi!\r\nben: hello.'}
-        assert {r['inputs'] for r in made_now[:4]} == {noisy or 'anna: hi!\r\nben: hello.'}
+        assert made_now == records(name) and len(made_now) == 5 * 5
+        assert [r['id'] for r in made_now[:6]] == ['1', '1.1', '1.2', '1.3', '1.4', '2']
+        assert {r['targets'] for r in made_now[:5]} == {'anna: hi!\r\nben: hello.'}
+        assert {r['inputs'] for r in made_now[:5]} == {noisy or 'anna: hi!\r\nben: hello.'}
         assert [r['id'] for r in records(name, 'test')] == ['1', '2']
     # Six tokens have room for one of a mask: two words are too long.
-    masked = {r['inputs'].split('\n')[0] for r in made_now[4:8]}
+    masked = {r['inputs'].split('\n')[0] for r in made_now[5:10]}
     either = {'tom: <mask> brings the old bridge 0?', 'tom: who <mask> the old bridge 0?'}
     assert masked == either
 
@@ -141,9 +142,13 @@ def test_triples_that_are_none_are_named(root, tmp_path):
 
 
 def test_preparing(made):
-    names = 'clidsum_cross_xsamsum'
+    names = 'clidsum_cross_xsamsum,clidsum_xsamsumpermutation_en_en'
     made_now = mixtures.prepare(names, 'train,validation', root=str(made), vocabulary='sample')
-    assert [done.manifest['num_examples'] for done in made_now] == [5, 5, 3, 3]
+    assert [done.manifest['num_examples'] for done in made_now] == [5, 5, 3, 3, 25, 3]
+    assert [done.manifest.get('draws') for done in made_now] == [None] * 4 + [5, None]
+    assert '25 examples (5 in 5 draws of noise)' in str(made_now[4])
+    noisy = prepared.open_task(str(made), 'sample', 'clidsum_xsamsumpermutation_en_en', 'train')
+    assert (len(noisy), noisy.pass_size, noisy.draws) == (25, 5, 5)
     task = prepared.open_task(str(made), 'sample', 'clidsum_xsamsum_en_de', 'train')
     assert (task.manifest['source_lang'], task.manifest['target_lang']) == ('en', 'de')
     assert task[0]['targets_pretokenized'] == 'anna grüßt ben.' and task[0]['id'] == '1'

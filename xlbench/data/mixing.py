@@ -90,6 +90,9 @@ class Stream:
     So a task is spread evenly (any stretch of the stream has its share, within two examples), and
     where a stretch begins in each task follows from a count, whatever came before.
 
+    Where a task has each example in several draws of noise, pass p reads draw p of each; behind the
+    last draw the first one comes again.
+
     Args:
       prepared: the tasks; numbers run from the first task's first example to the last's last.
       rates: of the tasks, with sum 1.
@@ -104,7 +107,8 @@ class Stream:
         phases = [np.random.SeedSequence(seeds).generate_state(1)[0] for seeds in self._seeds]
         self._phases = np.array(phases, np.float64) / 2**32
         self._rates = np.array(rates, np.float64)
-        self._sizes = [len(task) for task in prepared]
+        self._sizes = [task.pass_size for task in prepared]
+        self._draws = [task.draws for task in prepared]
         self._passes: dict[tuple[int, int], np.ndarray] = {}
 
     def __call__(self, start: int, stop: int) -> np.ndarray:
@@ -138,7 +142,7 @@ class Stream:
         numbers = np.empty(len(task), np.int64)
         used: dict[tuple[int, int], np.ndarray] = {}
         offset = 0
-        for t, size in enumerate(self._sizes):
+        for t, (size, draws) in enumerate(zip(self._sizes, self._draws, strict=True)):
             where = np.flatnonzero(task == t)
             passes, places = np.divmod(index[where], size)
             for number in np.unique(passes).tolist():
@@ -147,8 +151,9 @@ class Stream:
                     self._passes[key] = _permutation(size, *self._seeds[t], number)
                 used[key] = self._passes[key]
                 inside = passes == number
-                numbers[where[inside]] = offset + used[key][places[inside]]
-            offset += size
+                examples = used[key][places[inside]].astype(np.int64)
+                numbers[where[inside]] = offset + examples * draws + number % draws
+            offset += size * draws
         self._passes = used  # The next window goes on in these passes.
         return numbers
 

@@ -67,6 +67,12 @@ def source_patterns(task: seqio.Task, split: str) -> list[str]:
     return []
 
 
+def draws(task: seqio.Task, split: str) -> int:
+    """How often each example of a split is there, each time with other noise."""
+    source = task.source
+    return source.draws(split) if isinstance(source, pipeline.RecordSource) else 1
+
+
 def _patterns(source: seqio.FileDataSource, split: str) -> list[str]:
     named = source._split_to_filepattern[split]  # SeqIO shows it in no other way.
     return [named] if isinstance(named, str | os.PathLike) else [os.fspath(path) for path in named]

@@ -35,6 +35,8 @@ class RecordSource(seqio.FunctionDataSource):
       optional: split -> further paths, which are read after the others where they exist.
       hint: how to look elsewhere, for the message about a missing file.
       apart: split -> whether its files are read one after another, each by itself.
+      draws: split -> how many records `read` gives of each example, one after another, each with
+        other noise. A pass over the data reads one of them; `count` and rates count examples.
     """
 
     def __init__(
@@ -50,9 +52,11 @@ class RecordSource(seqio.FunctionDataSource):
         optional: Callable[[str], Sequence[str]] = lambda split: (),
         hint: str = '',
         apart: Callable[[str], bool] = lambda split: False,
+        draws: Callable[[str], int] = lambda split: 1,
     ):
         super().__init__(dataset_fn=self._dataset, splits=tuple(splits))
         self._apart = apart
+        self.draws = draws
         self._read = read
         self._files = files
         self._optional = optional
@@ -87,7 +91,7 @@ class RecordSource(seqio.FunctionDataSource):
         return [[path] for path in paths] if self._apart(split) else [paths]
 
     def num_input_examples(self, split: str) -> int:
-        """Records of a split, bad ones included."""
+        """Examples of a split, bad ones included; each has `draws` records."""
         paths = self.paths(split)
         stamps = tuple((os.path.getsize(p), os.stat(p).st_mtime_ns) for p in paths)
         return self._counted(split, tuple(paths), stamps)

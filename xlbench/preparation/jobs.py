@@ -40,7 +40,8 @@ class Done:
     fresh: bool  # It was up to date before.
 
     def __str__(self) -> str:
-        count = self.manifest['num_examples']
+        count, draws = self.manifest['num_examples'], self.manifest.get('draws', 1)
+        of_each = f' ({count // draws:,} in {draws} draws of noise)' if draws > 1 else ''
         tokens = self.manifest['tokens']
         sizes = ', '.join(
             f'{name} {tokens[name]["total"] / max(count, 1):.1f} tokens on average and '
@@ -50,7 +51,7 @@ class Done:
         skipped = len(self.manifest.get('skipped') or [])
         left_out = (self.manifest.get('left_out') or {}).items()
         return (
-            f'{self.job}: {count:,} examples; {sizes}'
+            f'{self.job}: {count:,} examples{of_each}; {sizes}'
             + (f'; {skipped} bad records skipped' if skipped else '')
             + ''.join(f'; without {number:,} {reason}' for reason, number in left_out)
             + (' (up to date)' if self.fresh else '')
@@ -120,6 +121,7 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
     task, split = pipeline.get(job.task), job.split
     patterns = seqio_tasks.source_patterns(task, split)
     is_sample = os.path.isfile(os.path.join(root, 'SAMPLE.json'))
+    draws = seqio_tasks.draws(task, split)
     return {
         'task': task.name,
         'split': split,
@@ -147,7 +149,7 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
         'data': 'sample' if is_sample else 'files',
         'skipped': [],
         'left_out': {},
-    }
+    } | ({'draws': draws} if draws > 1 else {})
 
 
 def skipped_entry(bad: readers.BadRecord, root: str) -> SkippedEntry:

@@ -99,7 +99,8 @@ def _job(task: seqio.Task, split: str, where: str) -> Job:
 def _size(task: seqio.Task, job: Job) -> Size:
     size = sum(os.path.getsize(path) for path in input_paths(job))
     with blaming(task.name):
-        return Size(size, task.num_input_examples(job.split) or 0)
+        count = task.num_input_examples(job.split) or 0
+        return Size(size, count * seqio_tasks.draws(task, job.split))
 
 
 def check_vocabulary(jobs: Sequence[Job]) -> None:

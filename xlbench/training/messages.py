@@ -59,6 +59,7 @@ def data_table(
         yield (
             f'  {task.task:<24} {task.examples:>9,} examples, rate {task.rate:.3f}, '
             f'{task.epochs:.2f} epochs'
+            + (f' of {task.draws} with noise of their own' if task.draws > 1 else '')
         )
     for line in batches.shape_lines():
         yield f'  {line}'

@@ -23,9 +23,10 @@ class TaskShare(NamedTuple):
     """How often a run sees one task."""
 
     task: str
-    examples: int
+    examples: int  # Of one pass.
     rate: float  # 0 to 1, of the examples that are drawn.
     epochs: float  # Passes over the task.
+    draws: int = 1  # Passes that have noise of their own, before the first one's comes again.
 
 
 def _default_row_multiple(batch_size: int) -> int:
@@ -124,7 +125,7 @@ class TrainBatches:
         self.trimmed = self._examples.trimmed
         groups = len(prepared) if one_task else 1
         self.window = mixing.window_size(
-            options.window, sample, self._layout, len(self._examples.lengths), groups
+            options.window, sample, self._layout, sum(t.pass_size for t in prepared), groups
         )
         self.shapes = tuple(
             (rows, *shape)
@@ -144,7 +145,10 @@ class TrainBatches:
 
     def _fingerprint(self, seed: int, one_task: bool) -> int:
         """A number that differs if the order of examples may; not of the number of processes."""
-        tasks = [(task.name, task.split, len(task)) for task in self._prepared]
+        tasks = [
+            (task.name, task.split, len(task), *([task.draws] if task.draws > 1 else ()))
+            for task in self._prepared
+        ]
         text = repr((seed, one_task, self.window, self._limits, self._layout, tasks, self._rates))
         return zlib.crc32(text.encode(), zlib.crc32(self._examples.lengths.tobytes()))
 
@@ -218,7 +222,9 @@ class TrainBatches:
 
     def _shares(self, examples: float) -> list[TaskShare]:
         return [
-            TaskShare(task.name, len(task), rate, examples * rate / len(task))
+            TaskShare(
+                task.name, task.pass_size, rate, examples * rate / task.pass_size, task.draws
+            )
             for task, rate in zip(self._prepared, self._rates, strict=True)
         ]
 

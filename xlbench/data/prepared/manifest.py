@@ -70,6 +70,7 @@ class Manifest(TypedDict):
     split: str
     format: int
     num_examples: _Count
+    draws: NotRequired[Annotated[int, msgspec.Meta(ge=1, lt=2**20)]]
     shards: list[ShardEntry]
     vocabulary: VocabularyEntry
     code: NotRequired[str | None]
@@ -125,6 +126,8 @@ def checked_manifest(path: str, content: dict[str, Any], task: str, split: str) 
         raise NotPrepared(f'{path} lists a shard twice')
     if manifest['num_examples'] != sum(shard['examples'] for shard in manifest['shards']):
         raise NotPrepared(f'{path}: num_examples is not the sum of its shards')
+    if manifest['num_examples'] % (draws := manifest.get('draws', 1)):
+        raise NotPrepared(f'{path}: num_examples is no multiple of its {draws} draws')
     languages.restore(manifest.get('languages'))
     labels = manifest.get('labels', [])
     if manifest.get('view') in ('classification', 'tagging') and not labels:

@@ -62,6 +62,16 @@ class Prepared:
         """How many examples there are."""
         return self.manifest['num_examples']
 
+    @property
+    def draws(self) -> int:
+        """How often each example is there, one after another, each time with other noise."""
+        return self.manifest.get('draws', 1)
+
+    @property
+    def pass_size(self) -> int:
+        """How many examples a pass has: each is read once, in one of its draws."""
+        return self.num_examples // self.draws
+
     def __len__(self) -> int:
         return self.num_examples
 
