@@ -31,7 +31,6 @@ folder's name); folders of the same system and with different --seed are a row o
 """
 
 import argparse
-import json
 import os
 import pathlib
 import re
@@ -44,7 +43,7 @@ from xlbench import benchmarks, errors, files, locks, names
 from xlbench.data import features, outputs, prepared
 from xlbench.errors import UserError
 from xlbench.files import Json
-from xlbench.reporting import results
+from xlbench.reporting import scored
 
 if TYPE_CHECKING:  # They load for half a second, which a slip need not wait for.
     from xlbench import metrics
@@ -79,13 +78,25 @@ class _Asked(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
+    score(argv)
+    return 0
+
+
+def score(argv: Sequence[str], made_by: Mapping[str, Json] | None = None) -> None:
+    """Scores what a command line names, prints the scores and, with --workdir, writes them.
+
+    Args:
+      argv: the command line, without the program's name.
+      made_by: what metrics.json has as the decoding that the predictions are from; by default the
+        method 'file'.
+    """
     args = _parse(argv)
     started = time.monotonic()
     workdir = pathlib.Path(args.workdir) if args.workdir else None
     if args.step < 0:
         raise UserError(f'--step={args.step}; 0 or more is allowed')
     if workdir:
-        _check_workdir(workdir, args.system or workdir.name, args.seed)
+        scored.check(workdir, args.system or workdir.name, args.seed)
     _check_names(args)
     asked = _of_files(args) if args.references else _of_task(args)
     asked = asked._replace(references=asked.references.first(args.num_examples))
@@ -106,19 +117,27 @@ def main(argv: Sequence[str]) -> int:
     note = _about_targets(asked)
     folder = None
     if workdir:
-        facts = {'note': note} if note else {}
-        facts |= {
+        origin = {'file': args.predictions, 'sha256': outputs.sha256(args.predictions)}
+        result = {
+            'step': args.step,
+            'stage': 'score',
+            **({'note': note} if note else {}),
             'num_examples': len(n_best),
             'scores': scores,
             'signatures': signatures,
             'seconds': round(time.monotonic() - started, 3),
+            'decoding': {**(made_by or {'method': 'file'}), **origin},
+            'headline': asked.headline if asked.headline in scores else '',
+            **asked.references.facts,
         }
         lines = _lines(asked.references, n_best, per_example)
+        system_name = args.system or workdir.name
         # Other tasks of the system may be scored at the same time; all are noted in one file.
         with locks.folder(workdir, wait=_say):
-            _check_workdir(workdir, args.system or workdir.name, args.seed)
+            scored.check(workdir, system_name, args.seed)
             files.remove_leftovers(workdir)
-            folder = _write(workdir, args, asked, facts, lines)
+            who = dict(system=system_name, seed=args.seed, origin=origin)
+            folder = scored.write(workdir, asked.task, args.split, result, lines, **who)
     for name, value in scores.items():
         print(f'{name:<24} {value:.2f}')
     for name, signature in signatures.items():
@@ -129,7 +148,6 @@ def main(argv: Sequence[str]) -> int:
         print(f'{empty} of {len(n_best)} examples have no prediction, and were scored as empty')
     if folder:
         print(f'wrote {folder}')
-    return 0
 
 
 def _about_targets(asked: _Asked) -> str:
@@ -189,7 +207,14 @@ def _of_task(args: argparse.Namespace) -> _Asked:
         raise UserError('name the references: --task=NAME of a prepared task, or --references=FILE')
     if args.reference_field != 'target':
         raise UserError('--reference_field is for --references; a prepared task has one target')
-    task = _open(args)
+    task = open_task(
+        args.task,
+        args.split,
+        like=args.like,
+        root=args.root,
+        vocabulary=args.vocabulary,
+        sample=args.sample,
+    )
     manifest = task.manifest
     return _Asked(
         args.task,
@@ -202,37 +227,56 @@ def _of_task(args: argparse.Namespace) -> _Asked:
     )
 
 
-def _open(args: argparse.Namespace) -> prepared.Prepared:
-    """The prepared task and split, of whichever vocabulary: its texts are the same."""
-    root, vocabulary, sample = args.root, args.vocabulary, args.sample
-    if args.like:
-        about: dict[str, Json] = files.read_json(pathlib.Path(args.like) / 'config.json', dict)
+def open_task(
+    task: str,
+    split: str,
+    *,
+    like: str = '',
+    root: str = '',
+    vocabulary: str = '',
+    sample: bool = False,
+) -> prepared.Prepared:
+    """The prepared task and split, of whichever vocabulary: its texts are the same.
+
+    Args:
+      task: its name.
+      split: of the task.
+      like: workdir of a run, whose data root and vocabulary are taken where none are given.
+      root: of the data; by default that of XLBENCH_DATA, or data.
+      vocabulary: to prepare the task with, if it is not prepared.
+      sample: whether the sample corpora are made in the root.
+
+    Raises:
+      UserError: there is no such task, or nothing says with which vocabulary to prepare it.
+    """
+    if like:
+        about: dict[str, Json] = files.read_json(pathlib.Path(like) / 'config.json', dict)
         config = about.get('config')
         data = config.get('data') if isinstance(config, dict) else None
         if not isinstance(data, dict) or not isinstance(data.get('root'), str):
-            raise UserError(f'--like={args.like}: its config.json names no data; give --root')
+            raise UserError(f'--like={like}: its config.json names no data; give --root')
         from xlbench import config as config_lib  # It loads for longer than a slip may wait.
 
         sample = sample or bool(data.get('sample'))
         root = config_lib.data_root({**about, 'config': {'data': data | {'sample': sample}}}, root)
         vocabulary = vocabulary or str(data.get('vocabulary') or '')
     root = root or os.environ.get('XLBENCH_DATA') or 'data'
-    pair = args.task, args.split
     if vocabulary:
-        names.check_task(args.task, 'task in --task', root, vocabulary)
-        prepared.ensure([pair], root=root, vocabulary=vocabulary, sample=sample, to_stderr=True)
-        return prepared.open_task(root, vocabulary, *pair)
+        names.check_task(task, 'task in --task', root, vocabulary)
+        pairs = [(task, split)]
+        prepared.ensure(pairs, root=root, vocabulary=vocabulary, sample=sample, to_stderr=True)
+        return prepared.open_task(root, vocabulary, task, split)
     reasons = []
     place = pathlib.Path(root) / 'prepared'
     for name in files.names(place):
         try:
-            return prepared.open_task(root, name, *pair)
+            return prepared.open_task(root, name, task, split)
         except prepared.NotPrepared as error:
-            if (place / name / args.task / args.split).is_dir():
+            if (place / name / task / split).is_dir():
                 reasons.append(error.reason)
     if not reasons:
-        names.check_task(args.task, 'task in --task', root, 'sample')
-    why = reasons[0] if reasons else f'{args.task}/{args.split} is not prepared in {root}'
+        names.check_task(task, 'task in --task', root, 'sample')
+    why = reasons[0] if reasons else f'{task}/{split} is not prepared in {root}'
     raise UserError(
         f'{why}; name a vocabulary to prepare it with, --vocabulary=mt5, a run that has it, '
         '--like=WORKDIR, or a file of --references'
@@ -307,69 +351,8 @@ def _lines(
     return lines
 
 
-# --------------------------------------------------------------------------------------- the folder
-
-
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _check_workdir(workdir: pathlib.Path, system: str, seed: int) -> None:
-    """Raises UserError for a folder that is not this system's."""
-    path = workdir / 'config.json'
-    if not path.is_file():
-        if workdir.exists() and not (workdir.is_dir() and files.is_free(workdir)):
-            raise UserError(
-                f'{workdir} exists and holds no scores of xlbench.score; name another --workdir'
-            )
-        return
-    about: dict[str, Json] = files.read_json(path, dict)
-    if 'scored' not in about:
-        raise UserError(f'{workdir} is the workdir of a run; name another --workdir')
-    config = about.get('config')
-    before = (config.get('system'), config.get('seed')) if isinstance(config, dict) else ()
-    if before != (system, seed):
-        raise UserError(
-            f'{workdir} has the scores of system {before[0]!r} with seed {before[1]}, and this is '
-            f'{system!r} with seed {seed}; name another --workdir'
-        )
-
-
-def _write(
-    workdir: pathlib.Path,
-    args: argparse.Namespace,
-    asked: _Asked,
-    facts: Mapping[str, Json],
-    lines: Sequence[Mapping[str, Json]],
-) -> pathlib.Path:
-    """Writes the result, and config.json: what was scored so far. Returns the result's folder."""
-    from xlbench import config as config_lib  # It loads for longer than a slip may wait.
-
-    origin = {'file': args.predictions, 'sha256': outputs.sha256(args.predictions)}
-    of_references = asked.references.facts
-    path = workdir / 'config.json'
-    before: dict[str, Json] = files.read_json(path, dict) if path.is_file() else {}
-    place = f'{asked.task}/{args.split}'
-    is_sample = 'sample' in (of_references['data'], before.get('data'))
-    about = {
-        'config': {'system': args.system or workdir.name, 'seed': args.seed},
-        'seed': args.seed,
-        'data': 'sample' if is_sample else of_references['data'],
-        'scored': before.get('scored', {}) | {place: origin},
-        'manifests': before.get('manifests', {}) | {place: of_references['manifest']},
-        'examples': before.get('examples', {}) | {place: facts['num_examples']},
-        **config_lib.facts(),
-    }
-    files.write(path, json.dumps(about, indent=1, ensure_ascii=False) + '\n')
-    result = {
-        'step': args.step,
-        'stage': 'score',
-        **facts,
-        'decoding': {'method': 'file', **origin},
-        'headline': asked.headline if asked.headline in facts['scores'] else '',
-        **of_references,
-    }
-    return results.write_result(workdir, str(args.step), asked.task, args.split, result, lines)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

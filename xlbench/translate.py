@@ -15,7 +15,13 @@ of Hugging Face or a hub name, with the flags of decoding.
 The input has a text a line, or is JSONL or TSV whose fields --field names: keys of JSONL, numbers
 of columns from 1. Other fields are kept. A pattern (--input='train/en/*.tsv') reads several files
 one after another. Names that end in .gz are packed. The workdir of a run with --input_task stands
-for what the run predicted in the last evaluation of that task.
+for what the run predicted in the last evaluation of that task. --input_task without --input stands
+for the examples of that task and --split, whose `inputs` are translated: the output is JSONL with
+id, inputs and targets, a corpus to train on. --like=RUNS/mtg says where the task's data is.
+
+--unit=turn translates a dialogue turn by turn: of a text with several lines each line by itself,
+without the name at its beginning, which stays. It is the default for the examples of a task;
+otherwise a text is translated as a whole (--unit=text).
 
 What was translated is kept by text and engine (--cache, by default DATA/translations), so that
 nothing is translated twice, in this command or another one. A command that was killed goes on
@@ -40,10 +46,11 @@ From Python:
 
 import argparse
 import gzip
+import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xlbench import errors, files, locks
@@ -53,33 +60,28 @@ from xlbench.progress import Progress
 
 if TYPE_CHECKING:  # They load for a second, which a slip need not wait for.
     from xlbench.translation.jobs import Counts, Job
-    from xlbench.translation.records import Failed
+    from xlbench.translation.records import Failed, Form, Record
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, without the program's name."""
     args = _parse(argv)
     _check(args)
-    from xlbench.data import readers  # They load for a second, which a slip need not wait for.
-    from xlbench.translation import records
+    from xlbench.translation import records  # It loads for a second; a slip need not wait.
 
-    if args.input_task:
-        args.input, args.field = _predictions(args), args.field or 'prediction'
-    fields = [field for field in args.field.split(',') if field]
-    form = records.Form(args.format or records.format_of(args.input), fields)
-    paths = readers.find(args.input)
-    if not paths:
-        raise UserError(f'there is no file {args.input}')
+    form, texts, hashes = _examples(args) if not args.input else _files(args)
     job = _job(args)
     _say(f'{job.identity}, kept in {args.cache}')
     failed = records.Failed()
     with locks.file(args.output):
         _check_free(args.output)
-        lines = records.translated(form, paths, job, failed, drop=args.failed == 'drop')
+        unit = args.unit or ('text' if args.input else 'turn')
+        drop = args.failed == 'drop'
+        lines = records.translated(form, texts, job, failed, unit=unit, drop=drop)
         counts = job.counts
         with Progress('translated', count=lambda: counts.kept + counts.made, unit='texts'):
             count = _write(args.output, lines)
-        about = _about(args, paths, job, failed) | {'records': count}
+        about = _about(args, hashes, job, failed) | {'unit': unit, 'records': count}
         files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))
     _say(f'{_progress(job.counts)}; wrote {args.output} and {_about_path(args.output)}')
     for place, text, reason in failed.first[:3]:
@@ -101,8 +103,13 @@ def _check(args: argparse.Namespace) -> None:
     args.cache = args.cache or os.path.join(
         args.root or os.environ.get('XLBENCH_DATA') or 'data', 'translations'
     )
+    if not args.input and not args.input_task:
+        raise UserError('nothing to translate; name --input=FILE, or a task with --input_task')
+    if not args.input and (args.field or args.format):
+        raise UserError('--field and --format are for files; of a task the inputs are translated')
     for name in ('like', 'workdir', 'num_examples'):
-        if getattr(args, name) and not args.task:
+        of_examples = name != 'workdir' and not args.input
+        if getattr(args, name) and not args.task and not of_examples:
             raise UserError(f'--{name} is for scoring the output; name the --task as well')
     if args.task and not args.workdir:
         raise UserError('--task scores the output; say where with --workdir=FOLDER')
@@ -128,20 +135,48 @@ def _job(args: argparse.Namespace) -> 'Job':
         from xlbench import names
 
         names.check_source(args.engine, '--engine')
-        from xlbench.translation import neural
-
-        options = decoding_flags.given(args)
-        engine = neural.Neural(
-            args.engine, prefix=args.prefix, batch_size=args.batch_size, **options
-        )
-    else:
-        if args.prefix or args.batch_size or decoding_flags.given(args):
-            raise UserError(
-                f'--prefix, --batch_size and the flags of decoding are for models, and '
-                f'{args.engine} is none; leave them out'
-            )
-        engine = engines.find(args.engine, version=args.engine_version, timeout=args.timeout)
+    engine = engines.find(
+        args.engine,
+        version=args.engine_version,
+        timeout=args.timeout,
+        prefix=args.prefix,
+        batch_size=args.batch_size,
+        **decoding_flags.given(args),
+    )
     return jobs.Job(engine, args.source_lang, args.target_lang, cache=args.cache)
+
+
+def _files(
+    args: argparse.Namespace,
+) -> tuple['Form', Iterator['Record'], dict[str, str]]:
+    """The records of --input, their form, and the hash of each file."""
+    from xlbench.data import outputs, readers
+    from xlbench.translation import records
+
+    if args.input_task:
+        args.input, args.field = _predictions(args), args.field or 'prediction'
+    fields = [field for field in args.field.split(',') if field]
+    form = records.Form(args.format or records.format_of(args.input), fields)
+    paths = readers.find(args.input)
+    if not paths:
+        raise UserError(f'there is no file {args.input}')
+    texts = itertools.chain.from_iterable(map(form.read, paths))
+    return form, texts, {path: outputs.sha256(path) for path in paths}
+
+
+def _examples(
+    args: argparse.Namespace,
+) -> tuple['Form', Iterator['Record'], dict[str, str]]:
+    """The examples of --input_task as records, their form, and the hash of what was prepared."""
+    from xlbench import score
+    from xlbench.data import outputs
+    from xlbench.translation import records
+
+    split = args.split or 'test'
+    task = score.open_task(args.input_task, split, like=args.like, root=args.root)
+    examples = outputs.prepared_references(task).first(args.num_examples)
+    texts = records.of_examples(examples, outputs.unmarked(task, examples.inputs))
+    return records.Form('jsonl', ['inputs']), texts, {examples.name: task.sha256}
 
 
 def _predictions(args: argparse.Namespace) -> str:
@@ -174,7 +209,7 @@ def _write(output: str, lines: Iterator[str]) -> int:
 
 
 def _about(
-    args: argparse.Namespace, paths: Sequence[str], job: 'Job', failed: 'Failed'
+    args: argparse.Namespace, hashes: Mapping[str, str], job: 'Job', failed: 'Failed'
 ) -> dict[str, object]:
     """What made the output."""
     from xlbench import config as config_lib
@@ -185,7 +220,7 @@ def _about(
         'identity': job.identity,
         'source_lang': args.source_lang,
         'target_lang': args.target_lang,
-        'inputs': {path: outputs.sha256(path) for path in paths},
+        'inputs': dict(hashes),
         'sha256': outputs.sha256(args.output),
         'fields': args.field,
         'texts': job.counts.texts,
@@ -231,11 +266,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--engine', type=_engine, required=True, help='see above')
     parser.add_argument('--source_lang', required=True, help='ISO code of the texts')
     parser.add_argument('--target_lang', required=True, help='ISO code of the translations')
-    parser.add_argument('--input', required=True, help='file, or a pattern of files')
-    parser.add_argument('--input_task', default='', help='of a workdir in --input')
+    parser.add_argument('--input', default='', help='file, or a pattern of files')
+    parser.add_argument('--input_task', default='', help='see above')
     parser.add_argument('--output', required=True, help='a file that does not exist yet')
     parser.add_argument('--field', default='', help='of JSONL: keys; of TSV: numbers of columns')
     parser.add_argument('--format', choices=('text', 'jsonl', 'tsv'), help='default: by the name')
+    parser.add_argument('--unit', choices=('text', 'turn'), help='see above')
     parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
     parser.add_argument('--root', default='', help='the data root; default: XLBENCH_DATA, or data')
     parser.add_argument(
@@ -246,9 +282,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--prefix', default='', help='before each text, for a model that needs it')
     parser.add_argument('--batch_size', type=int, default=0, help='of a model')
     parser.add_argument('--task', default='', help='scores the output on this task')
-    parser.add_argument('--split', default='', help='of the task (default: test)')
+    parser.add_argument('--split', default='', help='of the tasks (default: test)')
     parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
-    parser.add_argument('--num_examples', type=int, default=0, help='to score: the first so many')
+    parser.add_argument('--num_examples', type=int, default=0, help='of a task: the first so many')
     parser.add_argument('--workdir', default='', help='to write the scores into')
     decoding_flags.add_flags(parser)
     return parser.parse_args(argv)

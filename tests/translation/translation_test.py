@@ -14,10 +14,11 @@ import threading
 import time
 
 import pytest
+import tiny
 
 from xlbench import errors, translate
 from xlbench.errors import UserError
-from xlbench.translation import engines, jobs, neural, programs, records, servers, tables
+from xlbench.translation import engines, jobs, neural, programs, records, servers, tables, units
 
 TEXTS = [
     'one',
@@ -289,6 +290,59 @@ def test_a_model(tiny_run, tmp_path):
     assert other.identity(source, target) != engine.identity(source, target)
     with pytest.raises(UserError, match='does not know target language'):
         jobs.Job(engine, source, next(x for x in ('fi', 'sw') if x not in model.languages.allowed))
+
+
+def test_a_model_warns_of_texts_that_it_cuts(tiny_run):
+    engine = engines.find(str(tiny_run), batch_size=8, max_length=2)
+    texts = ['kurz', 'sehr lang ' * 50]
+    with pytest.warns(UserWarning, match='1 of 2 inputs were longer than 24 tokens and were cut'):
+        assert len(engine.translate(texts, 'en', 'de')) == 2
+
+
+def test_settings_that_an_engine_does_not_take(tiny_run):
+    with pytest.raises(UserError, match='are for models, and apertium is none'):
+        engines.find('apertium', num_beams=2)
+    with pytest.raises(UserError, match='a translation is one text; leave out --num_return'):
+        jobs.translate(['x'], engines.find(str(tiny_run), num_return=2, num_beams=2), 'en', 'de')
+
+
+# ------------------------------------------------------------------------------------- dialogues
+
+
+def test_turns_are_translated_by_themselves(tmp_path, program):
+    """Names, line ends and empty lines stay; a text of one line is no dialogue."""
+    texts = [
+        'Anna: Hi!\r\nBen: one\r\n\r\nno name\nDr. Wu, host:\xa0two ',
+        'Police: two men',
+        '安娜：one\n本：two',
+        'a: bad\nb: one',
+        '',
+    ]
+    job = jobs.Job(engines.find(program), 'en', 'es')
+    answers = list(units.translated(job, texts, 'turn'))
+    assert answers[:3] == [
+        'Anna: es:HI!\r\nBen: es:ONE\r\n\r\nes:NO NAME\nDr. Wu, host:\xa0es:TWO ',
+        'es:POLICE: TWO MEN',
+        '安娜：es:ONE\n本：es:TWO',
+    ]
+    assert 'no idea' in answers[3].reason and answers[4] == ''
+    assert asked(tmp_path)[:4] == ['Hi!', 'one', 'no name', 'two ']
+    assert list(units.translated(job, ['a: x\nb: y'])) == ['es:A: X B: Y']
+
+
+def test_the_examples_of_a_task_become_a_corpus(tiny_root, tmp_path, program):
+    """Without the mark of the language, which is for a model, and with the targets as they are."""
+    task = tiny.QUESTIONS[1]
+    flags = [f'--engine={program}', f'--input_task={task}', '--split=train', '--num_examples=5']
+    assert run(*flags, f'--root={tiny_root}', '--output=a.jsonl', folder=tmp_path) == 0
+    lines = [json.loads(line) for line in (tmp_path / 'a.jsonl').read_text().splitlines()]
+    expected = [
+        {'id': str(i), 'inputs': f'es:{text.removeprefix("<de> ").upper()}', 'targets': target}
+        for i, (text, target) in enumerate(tiny.examples(task, 'train')[:5])
+    ]
+    assert lines == expected
+    about = json.loads((tmp_path / 'a.about.json').read_text())
+    assert about['unit'] == 'turn' and list(about['inputs']) == [f'{task}/train']
 
 
 # ------------------------------------------------------------------------------- the command

@@ -266,6 +266,15 @@ def prepared_references(task: prepared.Prepared, id_field: str = 'id') -> Refere
     )
 
 
+def unmarked(task: prepared.Prepared, inputs: Sequence[str]) -> list[str]:
+    """The inputs of a prepared task without the mark of its target language, such as `<de> `.
+
+    The mark is for a model that is trained on the task; xlbench.predict puts its own.
+    """
+    mark = f'<{task.manifest.get("target_lang")}> '
+    return [text.removeprefix(mark) for text in inputs]
+
+
 def sha256(path: str) -> str:
     """Of a file."""
     with open(path, 'rb') as file:

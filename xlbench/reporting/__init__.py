@@ -1,6 +1,7 @@
 """Results of runs as tables and pages.
 
   results   reads the scores of workdirs
+  scored    the folders of systems that are no runs
   systems   what is compared: runs, baselines, a paper's systems
   sections  sorts runs by benchmark and split
   notes     what has to be said beside the numbers
@@ -25,6 +26,7 @@ __all__ = [
     'predictions',
     'render',
     'results',
+    'scored',
     'screen',
     'sections',
     'significance',

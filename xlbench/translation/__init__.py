@@ -7,7 +7,18 @@
   neural    encoder-decoders: runs, folders in the form of Hugging Face, hub names
   memory    translations that were made once, kept by text and engine
   jobs      texts to translations, in order, each text once
+  units     a text as a whole, or a dialogue turn by turn
   records   files of texts, JSONL or TSV, with some of their fields translated
 """
 
-__all__ = ['engines', 'jobs', 'memory', 'neural', 'programs', 'records', 'servers', 'tables']
+__all__ = [
+    'engines',
+    'jobs',
+    'memory',
+    'neural',
+    'programs',
+    'records',
+    'servers',
+    'tables',
+    'units',
+]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from xlbench import benchmarks, errors
+from xlbench.files import Setting
 
 
 class Failure(NamedTuple):
@@ -66,7 +67,15 @@ def is_model(spec: str) -> bool:
     return spec != 'apertium' and spec.partition(':')[0] not in ('command', 'http', 'https', 'file')
 
 
-def find(spec: str, *, version: str = '', timeout: float = 600.0) -> Engine:
+def find(
+    spec: str,
+    *,
+    version: str = '',
+    timeout: float = 600.0,
+    prefix: str = '',
+    batch_size: int = 0,
+    **options: Setting,
+) -> Engine:
     """The engine that a name stands for, without looking whether it is there.
 
     Args:
@@ -75,24 +84,31 @@ def find(spec: str, *, version: str = '', timeout: float = 600.0) -> Engine:
         xlbench.predict takes it: a workdir, a folder in the form of Hugging Face or a hub name.
       version: part of the identity of an engine that cannot say its version.
       timeout: seconds that a program or server has for a batch.
+      prefix, batch_size, **options: of a model, see `neural.Neural`.
+
+    Raises:
+      UserError: there are settings of a model, and the engine is none.
     """
+    if is_model(spec):
+        from xlbench.translation import neural  # It loads jax.
+
+        return neural.Neural(spec, prefix=prefix, batch_size=batch_size, **options)
+    if prefix or batch_size or options:
+        raise errors.UserError(
+            f'--prefix, --batch_size and the flags of decoding are for models, and {spec} is none; '
+            'leave them out'
+        )
     kind, _, rest = spec.partition(':')
-    if spec == 'apertium':
-        from xlbench.translation import programs
-
-        return programs.Apertium(timeout=timeout)
-    if kind == 'command':
-        from xlbench.translation import programs
-
-        return programs.Program(rest, version=version, timeout=timeout)
-    if kind in ('http', 'https'):
-        from xlbench.translation import servers
-
-        return servers.LibreTranslate(spec, version=version, timeout=timeout)
     if kind == 'file':
         from xlbench.translation import tables
 
         return tables.Table(rest)
-    from xlbench.translation import neural  # It loads jax.
+    if kind in ('http', 'https'):
+        from xlbench.translation import servers
 
-    return neural.Neural(spec)
+        return servers.LibreTranslate(spec, version=version, timeout=timeout)
+    from xlbench.translation import programs
+
+    if kind == 'command':
+        return programs.Program(rest, version=version, timeout=timeout)
+    return programs.Apertium(timeout=timeout)

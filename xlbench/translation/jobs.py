@@ -40,10 +40,13 @@ class Job:
 
     Raises:
       UserError: the engine is not there, or does not know the languages.
+
+    Attributes:
+      counts: how far it is.
+      identity: of the engine, see `Engine.identity`.
     """
 
     def __init__(self, engine: Engine, source: str, target: str, *, cache: str = ''):
-        engines.check_languages(source, target)
         engine.check(source, target)
         self.counts = Counts()
         self.identity = engine.identity(source, target)
@@ -103,6 +106,10 @@ def translate(
 
     Returns:
       The translation of each text, or a Failure.
+
+    Raises:
+      UserError: the project does not know one of the languages, or they are one; see `Job`.
     """
+    engines.check_languages(source, target)
     engine = engines.find(engine) if isinstance(engine, str) else engine
     return list(Job(engine, source, target, cache=cache).run(texts))

@@ -2,10 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from xlbench.config import decoding_flags
 from xlbench.errors import UserError
+from xlbench.files import Setting
 from xlbench.inference.generator import Model
 from xlbench.inference.load import load
 from xlbench.translation.engines import Failure
@@ -32,7 +32,7 @@ class Neural:
         prefix: str = '',
         batch_size: int = 0,
         mesh: dict[str, int] | None = None,
-        **options: Any,
+        **options: Setting,
     ):
         self.name = spec
         size = {'batch_size': batch_size} if batch_size else {}
@@ -44,7 +44,9 @@ class Neural:
         self.batch_size = 16 * model.batch_size
 
     def check(self, source: str, target: str) -> None:
-        """Raises UserError for a language that the model does not know."""
+        """Raises UserError for a language that the model does not know, or several answers."""
+        if 'num_return' in self._options:
+            raise UserError('a translation is one text; leave out --num_return')
         decoding_flags.changed(self._model.options, self._options)
         self._model.mark(*self._languages(source, target))
 

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from xlbench.data import readers
+from xlbench.data.outputs import References
 from xlbench.errors import UserError
+from xlbench.translation import units
 from xlbench.translation.engines import Failure
 from xlbench.translation.jobs import Job
 
 FORMATS = ('text', 'jsonl', 'tsv')
 _TOGETHER = 2048  # Records.
 _MOST_FAILURES = 10_000  # That are written down one by one.
-_BREAKS = re.compile('[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Form:
         texts = iter(['' if isinstance(x, Failure) else x for x in translations])
         if isinstance(record.content, list):
             columns = [
-                _BREAKS.sub(' ', next(texts)) if self._is_translated(i) else column
+                units.BREAKS.sub(' ', next(texts)) if self._is_translated(i) else column
                 for i, column in enumerate(record.content)
             ]
             return '\t'.join(columns)
@@ -132,6 +133,19 @@ class Form:
         return Record(place, content, tuple(texts))
 
 
+def of_examples(examples: References, inputs: Sequence[str]) -> Iterator[Record]:
+    """The examples of a task as records of `id`, `inputs` and `targets`; inputs are translated.
+
+    Args:
+      examples: with their ids and targets.
+      inputs: of the examples, without marks.
+    """
+    rows = zip(examples.ids, inputs, examples.targets, strict=True)
+    for number, text, targets in rows:
+        content = {'id': number, 'inputs': text, 'targets': targets[0]}
+        yield Record(f'{examples.name}:{number}', content, (text,))
+
+
 def format_of(path: str) -> str:
     """The form of a file by its name."""
     ending = os.path.splitext(path.removesuffix('.gz'))[1]
@@ -139,20 +153,28 @@ def format_of(path: str) -> str:
 
 
 def translated(
-    form: Form, paths: Iterable[str], job: Job, failed: Failed, *, drop: bool = False
+    form: Form,
+    records: Iterable[Record],
+    job: Job,
+    failed: Failed,
+    *,
+    unit: str = 'text',
+    drop: bool = False,
 ) -> Iterator[str]:
-    """The lines of files with their texts translated, in order.
+    """The lines of records with their texts translated, in order.
 
     Args:
-      form: of all files.
-      paths: of the files.
+      form: of all records.
+      records: to translate.
       job: what translates.
       failed: to be filled.
+      unit: what is translated by itself, see `units.translated`.
       drop: leaves out records of which a text was not translated.
     """
-    records = itertools.chain.from_iterable(map(form.read, paths))
-    while chunk := list(itertools.islice(records, _TOGETHER)):
-        answers = job.run(text for record in chunk for text in record.texts)
+    remaining = iter(records)
+    while chunk := list(itertools.islice(remaining, _TOGETHER)):
+        texts = [text for record in chunk for text in record.texts]
+        answers = units.translated(job, texts, unit)
         for record in chunk:
             translations = [next(answers) for _ in record.texts]
             failures = [
