@@ -273,15 +273,15 @@ def test_the_second_text_of_a_pair_has_another_type():
         labelled([2, 5, 6, 7, 1, 8, 9, 1], [0], [3, 2]),
         labelled([2, 5, 1, 6, 7, 8, 9, 1], [0], [1, 4]),
         [],
-        labelled([2, 5, 1, 1, 6, 1], [0], [1, 1]),  # XLM-R.
+        labelled([2, 5, 1, 1, 6, 1], [0], [1, 1]),  # XLM-R, whose tokenizer knows no types.
         labelled([5, 1, 6, 1], [0], [1, 1]),  # T5.
         labelled([2, 5, 6, 7, 1], [0], [3]),
     ]
     batch = label_features('classification', rows, 8)
-    expected = ['00000111', '00011111', '00000000', '00001100', '00110000', '00000000']
+    expected = ['00000111', '00011111', '00000000', '00000000', '00110000', '00000000']
     assert batch['encoder_type_ids'].tolist() == [[int(x) for x in row] for row in expected]
     batch = label_features('classification', rows, 8, limits={'inputs': 6})
-    expected = ['00001100', '00011100', '00000000', '00001100', '00110000', '00000000']
+    expected = ['00001100', '00011100', '00000000', '00000000', '00110000', '00000000']
     assert batch['encoder_type_ids'].tolist() == [[int(x) for x in row] for row in expected]
 
 

@@ -21,7 +21,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from xlbench import errors
 from xlbench.benchmarks import languages
-from xlbench.data import tokenizers, vocabulary_files
+from xlbench.data import features, tokenizers, vocabulary_files
 from xlbench.huggingface import charsmap
 from xlbench.inference import exported
 from xlbench.metrics import words
@@ -409,6 +409,25 @@ def test_families_are_told_by_their_files(folder_of, tmp_path):
     tokenizers.loading._load.cache_clear()
     with pytest.raises(errors.UserError, match=r'config.json beside the files would tell'):
         tokenizers.load(folder, '')
+
+
+@pytest.mark.parametrize('name', ['XLMRobertaTokenizerFast', 'PreTrainedTokenizerFast', None])
+def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
+    """Multilingual E5 and MiniLM: pairs have two ends between the texts, and one type."""
+    special = {'cls_token': '<s>', 'sep_token': '</s>', 'bos_token': '<s>', 'eos_token': '</s>'}
+    config = special | {'tokenizer_class': name}
+    folder = tokenizer_files.write(tmp_path, 'xlm-roberta', config=config)
+    plain = tokenizers.load(folder, '')
+    (tmp_path / 'config.json').write_text(json.dumps({'model_type': 'bert', 'pad_token_id': 0}))
+    tokenizers.loading._load.cache_clear()
+    tokenizer = tokenizers.load(folder, '')
+    assert (tokenizer.family, tokenizer.pad_id, tokenizer.bos_id) == ('xlm-roberta', 1, 0)
+    pieces = tokenizer.encode_batch(['Ein Zug', 'Er fährt'])
+    pair = tokenizer.join_texts(pieces)
+    assert pair.tolist() == plain.join_texts(pieces).tolist()
+    counts = [len(ids) for ids in pieces]
+    assert len(pair) == sum(counts) + 4
+    assert not features.pair_types(pair, counts, len(pair)).any()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from xlbench import errors
-from xlbench.data.vocabulary_files import Files
+from xlbench.data.vocabulary_files import Files, content
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +145,17 @@ _MODEL_TYPES = {
 }
 
 
+def _of_bert(files: Files, of_class: str | None) -> str:
+    """The family of a BERT's vocabulary, which is XLM-R's in multilingual E5 (arXiv:2402.05672).
+
+    Its class says so, or the token that opens a text where the class is one for any vocabulary.
+    """
+    opens = content(files.setting('cls_token') or files.setting('bos_token') or '')
+    if of_class in ('roberta', 'xlm-roberta'):
+        return of_class
+    return 'xlm-roberta' if of_class is None and opens == '<s>' else 'bert'
+
+
 def family_of(files: Files) -> str:
     """The family of a folder: by its model, its tokeniser's class, the files that only one has."""
     if files.tokenizer.xlbench_family in FAMILIES:
@@ -160,6 +171,8 @@ def family_of(files: Files) -> str:
             f'{files.folder} is of mBART-cc25, whose language stands behind the text; use mBART-50'
         )
     family = _MODEL_TYPES.get(model.model_type) or _CLASSES.get(name)
+    if family == 'bert':
+        family = _of_bert(files, _CLASSES.get(name))
     if family:
         return 'mbart50' if family == 'mbart-cc25' else family
     for family in ('marian', 'bert', 't5'):

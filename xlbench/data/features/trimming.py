@@ -67,12 +67,14 @@ def trim_pair(ids: np.ndarray, piece_counts: Sequence[int], length: int, eos_id:
 def pair_types(ids: np.ndarray, piece_counts: Sequence[int], length: int) -> np.ndarray:
     """The types of the ids that `trim_pair` leaves: 1 from the second text on, 0 before it.
 
-    So do arXiv:1810.04805 (section 3) and transformers' token_type_ids. A single text has type 0.
+    So do arXiv:1810.04805 (section 3) and transformers' token_type_ids. A single text has type 0,
+    and so has a pair of XLM-R's vocabulary, also in a model that knows two types: such a pair is
+    the one with four ids around its texts.
 
     Example: pieces [5, 2], length 8, [CLS] a b c d e [SEP] x y [SEP] -> 0 0 0 0 0 1 1 1
     """
     types = np.zeros(min(len(ids), length), np.int32)
-    if len(piece_counts) == 2:
+    if len(piece_counts) == 2 and len(ids) - sum(piece_counts) < 4:
         types[-1 - _kept(ids, piece_counts, length)[1] :] = 1
     return types
 
