@@ -22,6 +22,11 @@ MODES = {
     'one_task': {'packing': False, 'one_task': True},
     'one_task_packed_buckets': {'packing': True, 'length_buckets': 3, 'one_task': True},
 }
+EACH = {
+    'each_task': {'packing': False, 'each_task': True, 'batch_size': 12},
+    'each_task_packed': {'packing': True, 'each_task': True, 'batch_size': 12},
+}
+ALL = MODES | EACH
 
 
 def make_task(
@@ -90,9 +95,9 @@ def window_ids(tasks, windows: int, **kwargs) -> list[list[int]]:
 # ------------------------------------------------------------------------------------- training
 
 
-@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('mode', ALL)
 def test_resuming_is_exact_at_every_position(tasks, mode):
-    options = MODES[mode] | {'window': 64, 'prefetch': 0}
+    options = ALL[mode] | {'window': 64, 'prefetch': 0}
     with feed(tasks, **options) as stream:
         positions, expected = [], []
         while stream.position()['window'] < 3:
@@ -116,13 +121,13 @@ def test_prefetching_changes_nothing(tasks, prefetch):
             assert ahead.position() == plain.position()
 
 
-@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('mode', ALL)
 def test_any_number_of_processes_makes_the_same_batches(tasks, mode):
     def run(count: int, position=None, steps: int = 12):
         parts = []
         for index in range(count):
             with feed(
-                tasks, process_index=index, process_count=count, position=position, **MODES[mode]
+                tasks, process_index=index, process_count=count, position=position, **ALL[mode]
             ) as stream:
                 parts.append([next(stream) for _ in range(steps)])
                 end = stream.position()
@@ -263,6 +268,35 @@ def test_a_batch_of_one_task(tasks, mode):
         assert rows.min() >= 7
 
 
+@pytest.mark.parametrize('mode', EACH)
+def test_a_batch_with_rows_of_each_task(tasks, mode):
+    """Four rows of each task, each task in passes of its own, each example once in a pass."""
+    with feed(tasks, **EACH[mode]) as stream:
+        examples = {share.task: share.examples for share in stream.describe(1)}
+        weights, seen = [], collections.Counter()
+        while stream.position()['window'] < 2:
+            batch = next(stream)
+            first = batch['encoder_input_tokens'][:, 0] // 1000
+            of_row = np.repeat([1, 2, 3], 4)
+            assert ((first == of_row) | (batch['decoder_segment_ids'][:, 0] == 0)).all()
+            seen.update(ids_of(batch))
+            tokens = batch['decoder_loss_weights'].sum(1)
+            of_task = tokens.reshape(3, 4).sum(1)
+            expected = np.where(of_task, tokens.sum() / np.maximum(of_task, 1), 0)
+            np.testing.assert_allclose(
+                batch['task_weights'], np.repeat(np.diag(expected), 4, axis=0), rtol=1e-6
+            )
+            weights.append(of_task)
+        assert stream.examples_seen() == seen.total() == 2 * stream.window
+        passes = stream.epochs()
+    for (name, size), start in zip(examples.items(), (1000, 2000, 3000), strict=True):
+        counts = [seen[number] for number in range(start, start + size)]
+        assert max(counts) - min(counts) <= 1  # The last pass may have begun.
+        assert sum(counts) / size == pytest.approx(passes[name])
+    empty = (np.array(weights) == 0).mean()
+    assert empty < 0.1 if mode == 'each_task_packed' else empty == 0
+
+
 def test_batches_of_one_task_make_room_for_the_last_of_each(tasks):
     def window(**options) -> int:
         with feed(tasks, packing=False, batch_size=2, **options) as stream:
@@ -312,17 +346,17 @@ def test_examples_seen_counts_what_came_in_packed_batches(tasks):
             assert stream.examples_seen() == seen
 
 
-@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('mode', ALL)
 @pytest.mark.parametrize('count', [1, 2])
 def test_the_examples_of_a_position_are_those_of_the_batch(tasks, mode, count):
-    options = MODES[mode] | {'process_count': count, 'window': 64}
+    options = ALL[mode] | {'process_count': count, 'window': 64}
     first = {task.name: number for task, number in zip(tasks, (1000, 2000, 3000), strict=True)}
     with feed(tasks, process_index=0, **options) as one:
         parts = [one]
         if count == 2:
             parts.append(feed(tasks, process_index=1, **options))
         positions, expected = [], []
-        for _ in range(25):  # More than two windows.
+        while one.position()['window'] < 2 or len(expected) < 25:
             positions.append(one.position())
             batch = [id_ for part in parts for id_ in ids_of(next(part))]
             assert [first[task] + n for task, _, n in one.examples(positions[-1])] == batch
@@ -346,6 +380,7 @@ def test_a_position_of_another_feed_is_refused(tasks):
         {'lengths': {'inputs': 47, 'targets': 16}},
         {'rates': [1, 1, 1]},
         {'one_task': True},
+        {'each_task': True, 'batch_size': 12},
     ):
         with pytest.raises(UserError, match='another feed'):
             feed(tasks, position=position, **change)
@@ -371,6 +406,10 @@ def test_a_position_of_another_feed_is_refused(tasks):
         ({'length_buckets': 0}, 'length_buckets is 0'),
         ({'window': 0}, 'window is 0'),
         ({'seed': -1}, 'seed is -1'),
+        ({'each_task': True}, 'batch_size 8 cannot be shared by 3 tasks'),
+        ({'each_task': True, 'one_task': True, 'batch_size': 9}, 'set one_task=False'),
+        ({'each_task': True, 'length_buckets': 2, 'batch_size': 9}, 'set length_buckets=1'),
+        ({'each_task': True, 'view': 'retrieval', 'packing': False}, 'prepared for generation'),
         ({'prefetch': -1}, 'prefetch is -1'),
         (
             {'length_buckets': 2, 'row_multiple': 2, 'process_count': 4},
@@ -443,6 +482,8 @@ def pairs(tmp_path_factory) -> list[prepared.Prepared]:
 
 
 def test_a_view_decides_what_a_batch_holds(pairs):
+    with pytest.raises(UserError, match='with this objective set each_task=False'):
+        feed(pairs, [40, 21], packing=False, view='retrieval', each_task=True)
     options = {'packing': False, 'view': 'retrieval', 'one_task': True, 'window': 61}
     whole = take(pairs, 9, rates=[40, 21], **options)
     parts = [

@@ -10,7 +10,7 @@ import pytest
 import tiny
 
 from xlbench import models
-from xlbench.data import features, prepared
+from xlbench.data import features, packing, prepared, task_rows
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.training import losses, objectives
@@ -89,6 +89,42 @@ def test_a_packed_example_has_the_loss_that_it_has_alone(examples, compute, alon
         np.testing.assert_allclose(sums['loss'], expected[:, segment - 1], rtol=1e-5)
         np.testing.assert_array_equal(sums['weight'], chosen.sum(1))
     assert len(np.unique(expected.round(3))) > 5
+
+
+def test_the_loss_of_rows_of_each_task_is_the_sum_of_the_tasks_losses(examples, compute):
+    """Four tasks in one batch, two rows each, packed; one of the rows is empty."""
+    task, records = examples
+    rows = [[0, 1], [2], [3], [4], [5, 6], [7], [8], []]
+    batch = build(task, [[records[i] for i in row] for row in rows], {'inputs': 60, 'targets': 20})
+    sizes = np.array([[len(r['inputs']), len(r['targets'])] for r in records])
+    planned = packing.PlannedBatch(packing.Shape(60, 20), rows)
+    weighted = batch | {'task_weights': task_rows.weights(sizes, planned, 4)}
+    whole = compute(weighted)
+    alone = []
+    for first in range(0, 8, 2):
+        kept = batch['decoder_loss_weights'].copy()
+        kept[[row for row in range(8) if row not in (first, first + 1)]] = 0
+        alone.append(compute(batch | {'decoder_loss_weights': kept}))
+    weight = whole[0]['weight']
+    assert weight == sizes[:, 1].sum() and whole[0]['tokens'] == sizes.sum()
+    for name in ('loss', 'z_loss'):
+        by_hand = sum(sums[name] / sums['weight'] for sums, _, _ in alone)
+        np.testing.assert_allclose(whole[0][name] / weight, by_hand, rtol=1e-5)
+    accuracy = np.mean([sums['accuracy'] / sums['weight'] for sums, _, _ in alone])
+    np.testing.assert_allclose(whole[0]['accuracy'] / weight, accuracy, rtol=1e-5)
+
+    def assert_close(left, right):
+        np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5 * np.abs(left).max())
+
+    def summed(*parts):
+        return sum(g / sums['weight'] for g, (sums, _, _) in zip(parts, alone, strict=True))
+
+    by_hand = jax.tree.map(summed, *(gradients for _, gradients, _ in alone))
+    jax.tree.map(assert_close, by_hand, jax.tree.map(lambda g: g / weight, whole[1]))
+    # Two parts whose gradients are accumulated, each with one row of every task.
+    parts = [compute({name: value[at::2] for name, value in weighted.items()}) for at in (0, 1)]
+    jax.tree.map(assert_close, whole[1], jax.tree.map(np.add, parts[0][1], parts[1][1]))
+    assert parts[0][0]['weight'] + parts[1][0]['weight'] == weight
 
 
 def test_width_and_empty_rows_change_nothing(examples, compute, alone):

@@ -106,6 +106,9 @@ class Batches(Block):
         examples. None: the largest divisor of batch_size up to an eighth of it.
       one_task: every batch has examples of one task only, as often each as the rates say. The last
         batch of each task in a window may have empty rows.
+      each_task: every batch has equally many rows of each task of the mixture, whose rates then do
+        not count, and the loss is the sum over the tasks of each one's mean over target tokens
+        (arXiv:2202.05599, section 5.2). batch_size counts the rows of all tasks together.
       window: examples planned together; None: 64 batches' worth (of each task, if each has its
         own), less for small data.
       prefetch: batches made ahead by a thread; 0 makes each when it is asked for.
@@ -120,6 +123,7 @@ class Batches(Block):
     equal_rows: bool = False
     row_multiple: Annotated[int, '1 to 2**24'] | None = None
     one_task: bool = False
+    each_task: bool = False
     window: Annotated[int, '1 to 2**30'] | None = None
     prefetch: Annotated[int, '0 to 2**10'] = 8
 

@@ -12,7 +12,7 @@ import concurrent.futures
 import dataclasses
 import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from xlbench.errors import UserError
 
 WINDOW_BATCHES = 64  # One half-filled batch among this many: below 1 % of padding.
 _SMALLEST_WINDOW_BATCHES = 16
-_SAMPLE = 4096  # Examples that the shapes are chosen from.
+SAMPLE = 4096  # Examples that the shapes are chosen from.
 SIDES = ('inputs', 'targets')
 
 
@@ -75,12 +75,14 @@ class Examples:
         return np.searchsorted(self.offsets, numbers, side='right') - 1
 
     def sample(self, rates: Sequence[float]) -> np.ndarray:
-        """[about _SAMPLE, 2]: lengths of evenly spaced examples, as many of a task as its rate."""
-        chosen = []
-        for start, end, rate in zip(self.offsets, self.offsets[1:], rates, strict=False):
-            count = max(1, round(rate * _SAMPLE))
-            chosen.append(start + np.arange(count) * (end - start) // count)
-        return self.lengths[np.concatenate(chosen)]
+        """[about SAMPLE, 2]: lengths of evenly spaced examples, as many of a task as its rate."""
+        counts = [max(1, round(rate * SAMPLE)) for rate in rates]
+        return np.concatenate([self.sample_of(task, count) for task, count in enumerate(counts)])
+
+    def sample_of(self, task: int, count: int) -> np.ndarray:
+        """[count, 2]: lengths of evenly spaced examples of the task with this number."""
+        start, end = self.offsets[task : task + 2]
+        return self.lengths[start + np.arange(count) * (end - start) // count]
 
 
 class Stream:
@@ -171,25 +173,40 @@ class Window:
     batches: list[packing.PlannedBatch]
 
 
+# (lengths [window, 2], tasks [window] from 1, layout, permutation) -> the batches of a window.
+Plan = Callable[
+    [np.ndarray, np.ndarray, packing.Layout, Callable[..., np.ndarray]], list[packing.PlannedBatch]
+]
+
+
 class Planner:
-    """Plans windows, the next one while the current one is being read; safe between threads."""
+    """Plans windows, the next one while the current one is being read; safe between threads.
+
+    Args:
+      stream: (start, stop) -> the example numbers at these places.
+      examples: that are numbered.
+      layout: the shapes of batches.
+      window: examples that are planned together.
+      seed: of the order.
+      plan: makes the batches of a window.
+    """
 
     def __init__(
         self,
-        stream: Stream,
+        stream: Callable[[int, int], np.ndarray],
         examples: Examples,
         layout: packing.Layout,
         *,
         window: int,
         seed: int,
-        one_task: bool = False,
+        plan: Plan = packing.plan_mixed,
     ):
         self._stream = stream
         self._examples = examples
         self._size = window
         self._layout = layout
         self._seed = seed
-        self._one_task = one_task
+        self._make = plan
         self._worker = concurrent.futures.ThreadPoolExecutor(1, 'xlbench-plan')
         self._lock = threading.Lock()
         self._futures: dict[int, concurrent.futures.Future] = {}
@@ -214,11 +231,8 @@ class Planner:
             return _permutation(count, self._seed, window, *purpose)
 
         lengths = self._examples.lengths[examples]
-        if not self._one_task:
-            return Window(examples, packing.plan(lengths, self._layout, permutation))
         tasks = np.searchsorted(self._examples.offsets, examples, side='right')  # From 1.
-        batches = packing.plan_groups(lengths, tasks, self._layout, permutation)
-        return Window(examples, batches)
+        return Window(examples, self._make(lengths, tasks, self._layout, permutation))
 
     def close(self) -> None:
         """Stops planning."""

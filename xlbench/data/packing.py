@@ -281,6 +281,17 @@ def plan(
     return batches
 
 
+def plan_mixed(
+    lengths: np.ndarray,
+    groups: np.ndarray,
+    layout: Layout,
+    permutation: Callable[[int, int], np.ndarray],
+) -> list[PlannedBatch]:
+    """The batches of a window as `plan` makes them, whatever group an example is of."""
+    del groups
+    return plan(lengths, layout, permutation)
+
+
 def plan_groups(
     lengths: np.ndarray,
     groups: np.ndarray,
@@ -311,13 +322,19 @@ def plan_groups(
 def _to_batches(rows: list[list[int]], shape: Shape, count: int) -> list[PlannedBatch]:
     """Batches of `count` rows; the empty rows that this needs are spread evenly."""
     slots = -(-len(rows) // count) * count
+    filled = spread(rows, slots)
+    return [PlannedBatch(shape, filled[i : i + count]) for i in range(0, slots, count)]
+
+
+def spread(rows: list[list[int]], slots: int) -> list[list[int]]:
+    """The rows in order, with as many empty ones evenly between them as fill up `slots`."""
     empty = slots - len(rows)
     filled = np.ones(slots, bool)
     filled[(2 * np.arange(empty) + 1) * slots // max(1, 2 * empty)] = False
-    spread: list[list[int]] = [[] for _ in range(slots)]
+    placed: list[list[int]] = [[] for _ in range(slots)]
     for slot, row in zip(np.flatnonzero(filled).tolist(), rows, strict=True):
-        spread[slot] = row
-    return [PlannedBatch(shape, spread[i : i + count]) for i in range(0, slots, count)]
+        placed[slot] = row
+    return placed
 
 
 def real_share(lengths: np.ndarray, batches: Sequence[PlannedBatch]) -> float:

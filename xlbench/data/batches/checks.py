@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from xlbench.config.blocks import Batches
 from xlbench.data import features, mixing
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
@@ -78,6 +79,26 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
             'packing=False'
         )
     return features.VIEWS[view]
+
+
+def check_each_task(options: Batches, tasks: int, view: features.View) -> None:
+    """UserError for batches that cannot have rows of each task."""
+    if not options.each_task:
+        return
+    if not view.sums_tasks:
+        raise UserError(
+            'each_task adds up the losses of several tasks of texts to write; with this objective '
+            'set each_task=False'
+        )
+    if options.one_task or options.length_buckets > 1:
+        other = 'one_task' if options.one_task else 'length_buckets'
+        value = 'False' if options.one_task else '1'
+        raise UserError(f'each_task has rows of every task in each batch; set {other}={value}')
+    if options.batch_size % tasks:
+        raise UserError(
+            f'batch_size {options.batch_size} cannot be shared by {tasks} tasks, which each_task '
+            f'gives equally many rows; it must be a multiple of {tasks}'
+        )
 
 
 def check_rates(prepared: Sequence[Prepared], rates: Sequence[float]) -> list[float]:

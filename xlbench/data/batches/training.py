@@ -9,7 +9,7 @@ import grain
 import numpy as np
 
 from xlbench.config.blocks import Batches
-from xlbench.data import mixing, packing as packing_lib
+from xlbench.data import mixing, packing as packing_lib, task_rows
 from xlbench.data.batches import checks
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
@@ -96,11 +96,12 @@ class TrainBatches:
     ):
         options = Batches(**block)
         batch_size, length_buckets = options.batch_size, options.length_buckets
-        row_multiple, one_task = options.row_multiple, options.one_task
+        row_multiple = options.row_multiple
         self._limits = checks.check_lengths(options.lengths)
         self._conventions = checks.check_tasks(prepared)
         self._features = checks.check_view(view, prepared, options.packing)
         self._rates = checks.check_rates(prepared, rates)
+        checks.check_each_task(options, len(prepared), self._features)
         checks.check_processes(batch_size, process_index, process_count, 'batch_size')
         checks.check_numbers(seed=seed)
         if options.equal_rows:
@@ -123,27 +124,35 @@ class TrainBatches:
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
-        groups = len(prepared) if one_task else 1
-        self.window = mixing.window_size(
-            options.window, sample, self._layout, sum(t.pass_size for t in prepared), groups
-        )
+        stream, plan = self._order(options, sample, seed)
         self.shapes = tuple(
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
         )
         self._planner = mixing.Planner(
-            mixing.Stream(self._prepared, self._rates, seed),
-            self._examples,
-            self._layout,
-            window=self.window,
-            seed=seed,
-            one_task=one_task,
+            stream, self._examples, self._layout, window=self.window, seed=seed, plan=plan
         )
-        self._feed = self._fingerprint(seed, one_task)
+        self._each_task = options.each_task
+        self._feed = self._fingerprint(seed, 'each' if options.each_task else options.one_task)
         reader = _Reader(self._planner, self._build, self._check_position(position))
         self._batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, options.prefetch)
 
-    def _fingerprint(self, seed: int, one_task: bool) -> int:
+    def _order(
+        self, options: Batches, sample: np.ndarray, seed: int
+    ) -> tuple[Callable[[int, int], np.ndarray], mixing.Plan]:
+        """The stream and what plans its windows; sets the window, and of each_task the rates."""
+        if options.each_task:
+            sizes = task_rows.window_sizes(options.window, self._examples, self._layout)
+            self.window = sum(sizes)
+            self._rates = [size / self.window for size in sizes]
+            return task_rows.Streams(self._prepared, sizes, seed), task_rows.plan
+        groups = len(self._prepared) if options.one_task else 1
+        total = sum(task.pass_size for task in self._prepared)
+        self.window = mixing.window_size(options.window, sample, self._layout, total, groups)
+        plan = packing_lib.plan_groups if options.one_task else packing_lib.plan_mixed
+        return mixing.Stream(self._prepared, self._rates, seed), plan
+
+    def _fingerprint(self, seed: int, one_task: bool | str) -> int:
         """A number that differs if the order of examples may; not of the number of processes."""
         tasks = [
             (task.name, task.split, len(task), *([task.draws] if task.draws > 1 else ()))
@@ -159,8 +168,8 @@ class TrainBatches:
         if int(position.get('feed', self._feed)) != self._feed:
             raise UserError(
                 'the position in the checkpoint is of another feed: the data, mixture, seed, '
-                'batch_size, lengths, packing, one_task or buckets have changed. Restore them, or '
-                'start a new workdir'
+                'batch_size, lengths, packing, one_task, each_task or buckets have changed. '
+                'Restore them, or start a new workdir'
             )
         if min(start.values()) < 0 or (
             start['batch'] and start['batch'] >= len(self._planner(start['window']).batches)
@@ -189,12 +198,17 @@ class TrainBatches:
         share = len(planned.rows) // count
         rows = planned.rows[process * share : (process + 1) * share]
         numbers = [window.examples[row].tolist() for row in rows]
-        return self._features(
+        batch = self._features(
             self._examples.read(numbers),
             lengths=planned.shape._asdict(),
             limits=self._limits._asdict(),
             conventions=self._conventions,
         )
+        if self._each_task:
+            lengths = self._examples.lengths[window.examples]
+            weights = task_rows.weights(lengths, planned, len(self._prepared))
+            batch['task_weights'] = weights[process * share : (process + 1) * share]
+        return batch
 
     def examples(self, position: Mapping[str, int] | None = None) -> list[tuple[str, str, int]]:
         """(task, split, number in it) of each example of a batch, over all processes, row by row.

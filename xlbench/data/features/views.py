@@ -194,12 +194,14 @@ class View:
       sides: of which the arrays of tokens are, whose length a mesh may cut.
       packs: whether a row may hold several examples.
       labels: what a label is of, 'text' or 'word'; '' where targets are texts.
+      sums_tasks: whether `task_weights` beside the features make the loss a sum over tasks.
     """
 
     make: Callable[..., dict[str, np.ndarray]]
     sides: tuple[str, ...] = ('inputs',)
     packs: bool = False
     labels: str = ''
+    sums_tasks: bool = False
 
     def __call__(
         self,
@@ -215,7 +217,7 @@ class View:
 
 # What an objective says its batches are (`view`), and what a task is prepared for.
 VIEWS = {
-    'generation': View(generation, ('inputs', 'targets'), packs=True),
+    'generation': View(generation, ('inputs', 'targets'), packs=True, sums_tasks=True),
     'retrieval': View(retrieval),  # Replies have a length of their own.
     'classification': View(classification, labels='text'),
     'tagging': View(tagging, labels='word'),

@@ -94,14 +94,24 @@ class Generation:
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
     ) -> dict[str, jax.Array]:
-        """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ..."""
+        """Sums over the batch, float32: loss, z_loss, accuracy, weight, tokens, ...
+
+        With `task_weights` in the batch (see data/task_rows.py), loss and z_loss divided by weight
+        are sums over the tasks of each one's mean over its target tokens, and accuracy is the mean
+        of the tasks' means.
+        """
         hidden, embedding, bias = self._hidden(model, params, batch, rng)
         blocks = self._blocks(hidden)
+        weights, tasks = batch['decoder_loss_weights'], 1
+        weight = jnp.sum(weights)
+        if 'task_weights' in batch:
+            tasks = batch['task_weights'].shape[1]
+            weights = weights * jnp.sum(batch['task_weights'], axis=1, keepdims=True) / tasks
         result = losses.softmax_cross_entropy(
             tokens_of(hidden, blocks),
             embedding,
             tokens_of(batch['decoder_target_tokens'], blocks),
-            tokens_of(batch['decoder_loss_weights'], blocks),
+            tokens_of(weights, blocks),
             bias=bias,
             label_smoothing=self.options.label_smoothing,
             z_loss=self.options.z_loss,
@@ -110,13 +120,13 @@ class Generation:
             matmul_dtype=model.config.operands,
         )
         encoder = batch['encoder_segment_ids']
-        real = jnp.sum(encoder > 0).astype(jnp.float32) + result.weight
+        real = jnp.sum(encoder > 0).astype(jnp.float32) + weight
         positions = jnp.float32(encoder.size + batch['decoder_target_tokens'].size)
         return {
-            'loss': result.loss,
-            'z_loss': result.z_loss,
+            'loss': result.loss * tasks,
+            'z_loss': result.z_loss * tasks,
             'accuracy': result.correct,
-            'weight': result.weight,
+            'weight': weight,
             'tokens': real,
             'examples': jnp.sum(jnp.max(batch['decoder_segment_ids'], axis=-1)).astype(jnp.float32),
             'positions': positions,
