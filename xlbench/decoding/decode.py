@@ -42,9 +42,9 @@ def decode(
     Args:
       model: a Linen module with the methods of models.generator.Generator.
       params: its parameters.
-      batch: encoder_input_tokens, encoder_segment_ids, encoder_positions [batch, inputs]; rows
-        without a segment are padding. For samples 'example_index' [batch], if there, numbers the
-        examples; else they are numbered by row.
+      batch: encoder_input_tokens, encoder_segment_ids, encoder_positions [batch, inputs], and what
+        else the model's `encode` reads; rows without a segment are padding. For samples
+        'example_index' [batch], if there, numbers the examples; else they are numbered by row.
       options: how.
       start_id: what the first step is fed.
       eos_id: ends a text.
@@ -56,9 +56,8 @@ def decode(
         raise UserError(f'decoding: banned has {eos_id}, which ends texts; set min_length instead')
     apply = functools.partial(model.apply, {'params': params})
     segments = batch['encoder_segment_ids']
-    encoded = apply(
-        batch['encoder_input_tokens'], segments, batch['encoder_positions'], method='encode'
-    )
+    source = {name: array for name, array in batch.items() if name.startswith('encoder_')}
+    encoded = apply(**source, method='encode')
     size, count = segments.shape[0], options.hypotheses
     cache = apply(encoded, segments, options.max_length, count, method='init_cache')
     decode_step = functools.partial(apply, method='decode_step')

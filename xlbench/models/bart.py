@@ -20,6 +20,7 @@ from jax import lax
 
 from xlbench import errors
 from xlbench.models import generator, transformer
+from xlbench.models.attention import CrossAttention
 from xlbench.models.dense import ACTIVATIONS, Initializer
 from xlbench.models.embeddings import Embedding, look_up
 from xlbench.models.norms import LayerNorm
@@ -198,12 +199,16 @@ class EncoderLayer(Layer):
 class DecoderLayer(Layer):
     """Causal self-attention, attention over the encoded source, MLP."""
 
+    source_attention = CrossAttention
+
     def setup(self):
         """Builds self-attention, attention over the source and MLP, each with its norm."""
         cfg = self.config
         self.self_attention = transformer.self_attention(cfg, **self._attention())
         self.self_attention_norm = LayerNorm()
-        self.encoder_decoder_attention = transformer.cross_attention(cfg, **self._attention())
+        self.encoder_decoder_attention = transformer.cross_attention(
+            cfg, self.source_attention, **self._attention()
+        )
         self.encoder_decoder_attention_norm = LayerNorm()
         self.mlp = self._mlp()
         self.mlp_norm = LayerNorm()
@@ -272,10 +277,12 @@ class Encoder(Stack, transformer.Encoder):
 class Decoder(Stack, transformer.Decoder):
     """The stack of decoder layers."""
 
+    layer = DecoderLayer
+
     def setup(self):
         """Builds the positions, the layers and the norms around them."""
         super().setup()
-        self.layers = transformer.layers(DecoderLayer, self.config, self.config.num_decoder_layers)
+        self.layers = transformer.layers(self.layer, self.config, self.config.num_decoder_layers)
 
     def enter_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
         """Tokens [rows, 1] at the cache's position -> [rows, 1, emb_dim]."""
@@ -287,13 +294,13 @@ class Bart(generator.Generator):
     """Encoder-decoder over token ids; see the module's docstring for the variants."""
 
     config: BartConfig
+    stacks = (Encoder, Decoder)
 
     def setup(self):
         """Builds the token table, both stacks and the bias of the logits."""
         cfg = self.config
         self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
-        self.encoder = Encoder(cfg, self.token_embedder)
-        self.decoder = Decoder(cfg, self.token_embedder)
+        self.encoder, self.decoder = (stack(cfg, self.token_embedder) for stack in self.stacks)
         init = nn.with_logical_partitioning(nn.initializers.zeros, ('vocab',))
         shape = (cfg.vocab_size,)
         self.final_logits_bias = self.param('final_logits_bias', init, shape, jnp.float32)

@@ -91,10 +91,15 @@ class Generator(nn.Module):
         decoder_positions: jax.Array | None = None,
         *,
         train: bool = False,
+        **encoder_features: jax.Array,
     ) -> jax.Array:  # [batch, targets, emb_dim]
-        """Encode and decode."""
+        """Encode and decode; `encoder_features` are what else a family's `encode` reads."""
         encoded = self.encode(
-            encoder_input_tokens, encoder_segment_ids, encoder_positions, train=train
+            encoder_input_tokens,
+            encoder_segment_ids,
+            encoder_positions,
+            train=train,
+            **encoder_features,
         )
         return self.decode(
             encoded,

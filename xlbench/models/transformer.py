@@ -83,9 +83,11 @@ def self_attention(cfg: TransformerConfig, **fields) -> SelfAttention:
     return SelfAttention(**_attention(cfg), **fields)
 
 
-def cross_attention(cfg: TransformerConfig, **fields) -> CrossAttention:
+def cross_attention(
+    cfg: TransformerConfig, kind: type[CrossAttention] = CrossAttention, **fields
+) -> CrossAttention:
     """Attention over a source in the sizes of a config; `fields` are the others of Attention."""
-    return CrossAttention(**_attention(cfg), **fields)
+    return kind(**_attention(cfg), **fields)
 
 
 def _attention(cfg: TransformerConfig) -> dict[str, int | bool | str]:
@@ -311,8 +313,18 @@ class Decoder(Stack):
     ) -> jax.Array:  # [batch, targets, emb_dim]
         """Target tokens -> states of the last layer."""
         mask = attention_lib.causal_mask(tokens.shape[1], segment_ids)
-        cross_mask = attention_lib.source_mask(segment_ids, encoder_segment_ids)
+        cross_mask = self.source_mask(encoded, segment_ids, encoder_segment_ids)
         return self.run(self.enter(tokens, positions, train), mask, train, encoded, cross_mask)
+
+    def source_mask(
+        self,
+        encoded: jax.Array,  # [batch, inputs, emb_dim]
+        segment_ids: jax.Array | None,  # [batch, targets]; None where a row holds one example
+        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
+    ) -> jax.Array | None:  # [batch, 1, 1 or targets, inputs], 0 or MASKED
+        """The mask of targets over their source; None where nothing is padding."""
+        del encoded
+        return attention_lib.source_mask(segment_ids, encoder_segment_ids)
 
     def places(self, max_length: int) -> jax.Array | None:
         """The entries of the cache that the positions of up to max_length tokens need."""
@@ -336,18 +348,19 @@ class Decoder(Stack):
         beams: int,
     ) -> Cache:
         """The cache before the first token."""
-        cfg, batch = self.config, encoded.shape[0]
-        heads, length = (batch, cfg.num_heads), max_length * beams
+        cross = [layer.source_keys_values(encoded) for layer in self.layers]
+        batch, heads, _, head_dim = cross[0]['value'].shape
+        dtype, length = cross[0]['value'].dtype, max_length * beams
         empty = {
-            'key': jnp.zeros((*heads, cfg.head_dim, length), encoded.dtype),
-            'value': jnp.zeros((*heads, length, cfg.head_dim), encoded.dtype),
+            'key': jnp.zeros((batch, heads, head_dim, length), dtype),
+            'value': jnp.zeros((batch, heads, length, head_dim), dtype),
         }
         return {
             'index': jnp.zeros((), jnp.int32),
             'origin': jnp.zeros((batch, beams, max_length), jnp.int32),
             'self': [empty for _ in self.layers],
-            'cross': [layer.source_keys_values(encoded) for layer in self.layers],
-            'cross_mask': attention_lib.source_mask(None, encoder_segment_ids),
+            'cross': cross,
+            'cross_mask': self.source_mask(encoded, None, encoder_segment_ids),
             'places': self.places(max_length),
         }
 

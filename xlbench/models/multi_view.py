@@ -1,0 +1,282 @@
+"""MV-BART: a BART that reads a dialogue in two views and weighs them (arXiv:2010.01672, section 4).
+
+A row holds the two views of one dialogue one behind the other: segment 1 is the first view, segment
+2 the second, and positions are counted in each. The same encoder reads both. Its states at the
+marks before the segments of a view go through an LSTM, whose last state is that view's summary; a
+small network turns the two summaries into two weights, which sum to 1. Each layer of the decoder
+attends to either view with the same parameters, and adds the results up by these weights.
+
+Parts that BART has keep BART's names, so that public checkpoints are read into them; what is below
+`view_weights` is new. In the code of the paper (github.com/SALT-NLP/Multi-View-Seq2Seq) the LSTM
+runs on over the padding of a batch; here an example's weights do not depend on its neighbours.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from xlbench import errors
+from xlbench.models import bart
+from xlbench.models.attention import MASKED, CrossAttention, KeysValues, mask_bias
+from xlbench.models.cpu_kernels import product
+from xlbench.models.dense import Dense, Initializer
+from xlbench.models.norms import LayerNorm
+
+VIEWS = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultiViewConfig(bart.BartConfig):
+    """Sizes and types of one model.
+
+    Attributes:
+      temperature: the weights of the views are raised to the power 1 / temperature, and normed.
+      max_segments: segments of a view that its weight depends on; later ones are read all the same.
+    """
+
+    temperature: Annotated[float, 'above 0'] = 0.2
+    max_segments: Annotated[int, '1 to 2**16'] = 64
+
+
+SIZES = {'mvbart': bart.SIZES['bart']}
+
+
+class Encoded(NamedTuple):
+    """What the encoder gives.
+
+    Attributes:
+      states: [batch, inputs, emb_dim], of both views.
+      weights: [batch, VIEWS] float32, of the views; they sum to 1.
+    """
+
+    states: jax.Array
+    weights: jax.Array
+
+
+def view_mask(segment_ids: jax.Array) -> jax.Array:
+    """Segments [batch, inputs] -> which tokens are of which view, [batch, VIEWS, inputs]."""
+    return segment_ids[:, None] == jnp.arange(1, VIEWS + 1)[:, None]
+
+
+def view_positions(segment_ids: jax.Array) -> jax.Array:
+    """Segments [batch, inputs] -> the place of each token in its view, [batch, inputs]."""
+    places = jnp.arange(segment_ids.shape[1])
+    starts = jnp.argmax(view_mask(segment_ids), axis=-1)  # [batch, VIEWS]
+    return jnp.where(segment_ids == VIEWS, places - starts[:, -1:], places)
+
+
+# ------------------------------------------------------------------------ the weights of the views
+
+
+def uniform(fan_in: int) -> Initializer:
+    """Draws fresh parameters as PyTorch's LSTM and linear layers do: up to 1 / sqrt(fan_in)."""
+
+    def init(rng, shape, dtype=jnp.float32):
+        return jax.random.uniform(rng, shape, dtype, -(fan_in**-0.5), fan_in**-0.5)
+
+    return init
+
+
+class Lstm(nn.Module):
+    """One layer of LSTM that starts from zeros; gates are in PyTorch's order.
+
+    Its two biases, which only occur as a sum, are one parameter.
+    """
+
+    features: int
+    matmul_dtype: str
+
+    @nn.compact
+    def __call__(self, x: jax.Array, mask: jax.Array) -> jax.Array:
+        """The last state, [rows, features] float32.
+
+        Args:
+          x: [rows, steps, features].
+          mask: [rows, steps], False on steps to leave out.
+        """
+        size, rows = self.features, len(x)
+        init = nn.with_logical_partitioning(uniform(size), ('stack', 'features', 'embed'))
+        kernel = self.param('recurrent_kernel', init, (4, size, size), jnp.float32)
+        axes = ('features', 'embed')
+        inputs = Dense(
+            size, axes, 4, matmul_dtype=self.matmul_dtype, kernel_init=uniform(size), name='inputs'
+        )(x)
+        bias_init = nn.with_logical_partitioning(uniform(size), ('stack', 'features'))
+        bias = self.param('bias', bias_init, (4, size), jnp.float32)
+
+        def step(carry, now):
+            state, cell = carry
+            gates, is_there = now
+            gates = gates + product(state, kernel, self.matmul_dtype) + bias
+            write, forget, value, read = (gates[:, i] for i in range(4))
+            new_cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(write) * jnp.tanh(value)
+            new = jax.nn.sigmoid(read) * jnp.tanh(new_cell), new_cell
+            kept = jax.tree.map(lambda a, b: jnp.where(is_there[:, None], a, b), new, carry)
+            return kept, None
+
+        zeros = jnp.zeros((rows, size), jnp.float32)
+        steps = jnp.swapaxes(inputs, 0, 1).astype(jnp.float32), mask.T
+        return lax.scan(step, (zeros, zeros), steps)[0][0]
+
+
+class ViewWeights(nn.Module):
+    """The weights of the views, from the states at the marks of their segments."""
+
+    config: MultiViewConfig
+
+    def setup(self):
+        """Builds the LSTM, the layer with its norm, and the vector that scores."""
+        cfg = self.config
+        size, init = cfg.emb_dim, uniform(cfg.emb_dim)
+        fields = dict(matmul_dtype=cfg.operands, kernel_init=init)
+        self.lstm = Lstm(size, cfg.operands)
+        self.dense = Dense(size, ('features', 'embed'), use_bias=True, **fields)
+        self.norm = LayerNorm()
+        self.score = Dense(1, ('features', 'embed'), **fields)
+
+    def __call__(self, states: jax.Array, views: jax.Array, marks: jax.Array) -> jax.Array:
+        """The weights, [batch, VIEWS] float32; a view without tokens has none.
+
+        Args:
+          states: [batch, inputs, emb_dim], of the encoder.
+          views: [batch, VIEWS, inputs], which tokens are of which view.
+          marks: [batch, inputs], True where a segment begins.
+        """
+        batch, inputs, size = states.shape
+        marks = (views & marks[:, None]).reshape(-1, inputs)
+        count = min(self.config.max_segments, inputs)
+        # The places of the first marks of each view, in order; behind them is anything.
+        places = jnp.argsort(~marks, axis=-1, stable=True)[:, :count]
+        is_mark = jnp.take_along_axis(marks, places, axis=-1)
+        places = places.reshape(batch, -1, 1)
+        sections = jnp.take_along_axis(states, places, axis=1).reshape(-1, count, size)
+        summary = self.lstm(sections, is_mark)
+        hidden = jnp.tanh(self.norm(self.dense(summary)))
+        scores = self.score(hidden).astype(jnp.float32).reshape(batch, VIEWS)
+        scores = jnp.where(jnp.any(views, axis=-1), scores, MASKED)
+        # The powers of a softmax, normed, are the softmax of the multiples.
+        return jax.nn.softmax(scores / self.config.temperature, axis=-1)
+
+
+# ------------------------------------------------------------------------------------- the decoder
+
+
+class ViewAttention(CrossAttention):
+    """Attention over each view with the same parameters; the results are added up by weights."""
+
+    def __call__(
+        self,
+        x: jax.Array,  # [batch, length, embed]
+        encoded: Encoded,
+        mask: jax.Array,  # [batch, VIEWS, 1, inputs], 0 or MASKED
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, out_features]
+        """Every position of x attends to either view."""
+        q, (k, v) = self.queries(x), self.keys_values(encoded.states)
+        results = [self.attend(q, k, v, None, mask[:, i, None], train) for i in range(VIEWS)]
+        return mixed(results, encoded.weights)
+
+    def step(
+        self,
+        x: jax.Array,  # [rows, 1, embed]
+        source: KeysValues,  # with 'weights', [batch, VIEWS]
+        mask: jax.Array,  # [batch, VIEWS, 1, inputs], 0 or MASKED
+    ) -> jax.Array:  # [rows, 1, out_features]
+        """Attention of one new token over either view, see CrossAttention."""
+        over = super().step
+        results = [over(x, source, mask[:, i, None]) for i in range(VIEWS)]
+        beams = len(x) // len(source['weights'])
+        return mixed(results, jnp.repeat(source['weights'], beams, axis=0))
+
+
+def mixed(results: Sequence[jax.Array], weights: jax.Array) -> jax.Array:
+    """The sum of what the views give, each [rows, length, features], by weights [rows, VIEWS]."""
+    return sum(
+        weights[:, i, None, None].astype(result.dtype) * result for i, result in enumerate(results)
+    )
+
+
+class DecoderLayer(bart.DecoderLayer):
+    """Causal self-attention, attention over either view, MLP."""
+
+    source_attention = ViewAttention
+
+    def source_keys_values(self, encoded: Encoded) -> KeysValues:
+        """Keys and values of both views, and the weights, as `step` reads them."""
+        return super().source_keys_values(encoded.states) | {'weights': encoded.weights}
+
+
+class Decoder(bart.Decoder):
+    """The stack of decoder layers."""
+
+    layer = DecoderLayer
+
+    def source_mask(
+        self,
+        encoded: Encoded,
+        segment_ids: jax.Array | None,  # [batch, targets]
+        encoder_segment_ids: jax.Array | None,  # [batch, inputs]; None: all is the first view
+    ) -> jax.Array:  # [batch, VIEWS, 1, inputs], 0 or MASKED
+        """The mask of targets over each view."""
+        del segment_ids  # A row holds one example.
+        if encoder_segment_ids is None:
+            encoder_segment_ids = jnp.ones(encoded.states.shape[:2], jnp.int32)
+        return mask_bias(view_mask(encoder_segment_ids)[:, :, None])
+
+
+# --------------------------------------------------------------------------------------- the model
+
+
+class Encoder(bart.Encoder):
+    """BART's encoder; positions suffice for a view, of which a row has two."""
+
+    def places(self, max_length: int) -> jax.Array:
+        """The positions of the longest view in a row, [at most max_length, emb_dim] float32."""
+        most = self.config.max_positions
+        if max_length > VIEWS * most:
+            raise errors.UserError(
+                f'a row of {max_length} tokens does not fit a model with {most} positions for each '
+                f'of {VIEWS} views; set the lengths of inputs to {VIEWS * most} or less'
+            )
+        return super().places(min(max_length, most))
+
+
+class MultiViewBart(bart.Bart):
+    """Encoder-decoder over token ids of two views; see the module's docstring."""
+
+    config: MultiViewConfig
+    stacks = (Encoder, Decoder)
+
+    def setup(self):
+        """Builds BART, and what weighs the views."""
+        super().setup()
+        self.view_weights = ViewWeights(self.config)
+
+    def encode(
+        self,
+        encoder_input_tokens: jax.Array,  # [batch, inputs]
+        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]; None: all is one view
+        encoder_positions: jax.Array | None = None,  # [batch, inputs]; None: 0, 1, ... in each view
+        *,
+        encoder_marks: jax.Array | None = None,  # [batch, inputs], above 0 where a segment begins
+        train: bool = False,
+    ) -> Encoded:
+        """Source tokens of both views -> encoded tokens, and the weights of the views."""
+        if encoder_segment_ids is None:
+            encoder_segment_ids = jnp.ones_like(encoder_input_tokens)
+        if encoder_positions is None:
+            encoder_positions = view_positions(encoder_segment_ids)
+        if encoder_marks is None:
+            encoder_marks = jnp.zeros_like(encoder_input_tokens)
+        # Views differ by their marks alone, so that hardly one is longer than half its row.
+        encoder_positions = jnp.minimum(encoder_positions, self.config.max_positions - 1)
+        states = super().encode(
+            encoder_input_tokens, encoder_segment_ids, encoder_positions, train=train
+        )
+        weights = self.view_weights(states, view_mask(encoder_segment_ids), encoder_marks > 0)
+        return Encoded(states, weights)
