@@ -215,6 +215,6 @@ def test_what_people_must_get_is_not_downloaded(capsys, tmp_path):
 
 
 def test_the_hashes_are_those_of_real_files(dev_data):
-    for name in ('xquad', 'xdailydialog', 'xpersona'):
+    for name in ('xquad', 'xdailydialog', 'xpersona', 'convsumx', 'dialogsum'):
         for file in CORPORA[name].files:
             assert download.present(file, str(dev_data)), file.path

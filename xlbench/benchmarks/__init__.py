@@ -17,6 +17,8 @@ fewshot.py and clidsum.py. Modules of their own:
 
 from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.clidsum import CLIDSUM, SummaryBenchmark
+from xlbench.benchmarks.convsumx import CONVSUMX
+from xlbench.benchmarks.dialogsum import DIALOGSUM
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, get, parse_mixture, parse_task
 from xlbench.benchmarks.mrs import MRS
@@ -30,6 +32,8 @@ from xlbench.benchmarks.xquad import XQUAD
 __all__ = [
     'BENCHMARKS',
     'CLIDSUM',
+    'CONVSUMX',
+    'DIALOGSUM',
     'FEWSHOT',
     'MRS',
     'MTG',

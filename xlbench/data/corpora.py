@@ -128,6 +128,33 @@ CORPORA = {
             ],
         ),
         Corpus(
+            'convsumx',
+            'convsumx',
+            'English dialogues and meetings with summaries in en, zh, fr and uk',
+            'https://github.com/cylnlp/convsumx',
+            'none stated; built on DialogSum (CC BY-NC-SA 4.0) and QMSum (MIT)',
+            tasks=[
+                f'convsumx_{corpus}_en_{lang}:{split}'
+                for corpus, splits in (
+                    ('dialogsumx', ('train', 'validation', 'test')),
+                    ('qmsumx', ('validation',)),
+                )
+                for lang in ('en', 'zh', 'fr', 'uk')
+                for split in splits
+            ],
+        ),
+        Corpus(
+            'dialogsum',
+            'dialogsum',
+            'English dialogues with summaries and topics; the training file is to be had by hand',
+            'https://github.com/cylnlp/dialogsum',
+            'CC BY-NC-SA 4.0',
+            tasks=[
+                *(f'dialogsum_summary_en_en:{split}' for split in ('validation', 'test')),
+                *(f'dialogsum_topic_en_en:{split}' for split in ('validation', 'test', 'hidden')),
+            ],
+        ),
+        Corpus(
             'mrs',
             'mrs',
             'messages and replies in ten languages',

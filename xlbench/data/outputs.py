@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xlbench import errors, files
-from xlbench.data import conllu, prepared, readers
+from xlbench.data import conllu, postprocess, prepared, readers
 from xlbench.data.readers import Json
 from xlbench.errors import UserError
 
@@ -259,7 +259,7 @@ def prepared_references(task: prepared.Prepared, id_field: str = 'id') -> Refere
         ids = [str(i) for i in range(len(records))]
     return References(
         f'{task.name}/{task.split}',
-        [[record['targets_pretokenized']] for record in records],
+        postprocess.references(task, records),
         [record.get('inputs_pretokenized', '') for record in records],
         ids,
         {'data': task.manifest['data'], 'manifest': task.sha256},

@@ -3,7 +3,8 @@
 SeqIO's Evaluator calls `postprocess_fn(text, example=..., is_target=...)` on each target and each
 prediction before it calls the metrics, and so is it here. A postprocessor is any function of the
 user's. A manifest only says that there is one; the function comes from the task itself, which the
-user's own task file registers again. That imports TensorFlow; tasks without one need none.
+user's own task file registers again. That imports TensorFlow; tasks without one need none, and
+neither do those with `all_references`, which a manifest names.
 """
 
 import functools
@@ -14,10 +15,42 @@ from typing import Any
 
 import numpy as np
 
-from xlbench import errors
+from xlbench import errors, files
 from xlbench.data.prepared import Prepared
 
 Postprocessor = Callable[..., Any]
+
+REFERENCES = 'references'  # The field of a record that has all references of an example, as JSON.
+
+
+def all_references(text: str, example: Mapping[str, Any], is_target: bool) -> str | list[str]:
+    """Gives metrics all references of an example in place of the one that a model learns from.
+
+    Example: 'Hi.', {'references': '["Hi.", "Hello."]'} -> ['Hi.', 'Hello.']
+    """
+    return json.loads(example[REFERENCES]) if is_target else text
+
+
+def entry(postprocessor: Postprocessor | None) -> bool | str:
+    """What a manifest says of a task's postprocessor: whether there is one, or that it is ours."""
+    if postprocessor is all_references:
+        return all_references.__name__
+    return postprocessor is not None
+
+
+def references(prepared: Prepared, records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The references of each record: one, but all of a task with `all_references`.
+
+    Raises:
+      UserError: a record of such a task has none.
+    """
+    if prepared.manifest.get('postprocessor') != all_references.__name__:
+        return [[record['targets_pretokenized']] for record in records]
+    place = f'{REFERENCES} of a record of {prepared.name}/{prepared.split}'
+    listed = [files.parse_json(record.get(REFERENCES, ''), list[str], place) for record in records]
+    if not all(listed):
+        raise errors.UserError(f'{place} are empty; prepare the task again with --force')
+    return listed
 
 
 @functools.lru_cache(maxsize=64)
@@ -45,8 +78,10 @@ class Postprocess:
 
     def __init__(self, prepared: Prepared):
         self._name = prepared.name
-        has_one = prepared.manifest.get('postprocessor') is True
-        self._function = _of_task(prepared.name) if has_one else None
+        has_one = prepared.manifest.get('postprocessor')
+        self._function = _of_task(prepared.name) if has_one is True else None
+        if has_one == all_references.__name__:
+            self._function = all_references
 
     def __bool__(self) -> bool:
         return self._function is not None

@@ -316,6 +316,11 @@ def line(
     }
 
 
+def several(references: Sequence[str]) -> dict[str, list[str]]:
+    """The entry `references` of a line of predictions.jsonl, where an example has several."""
+    return {'references': list(references)} if len(references) > 1 else {}
+
+
 def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """The average of each score over the tasks that have it."""
     names = {name for values in scores.values() for name in values}

@@ -32,6 +32,8 @@ def score(
     train_pairs = _pairs(train_task, train_task.read(range(len(train_task)))) if learns else []
     process = postprocess.Postprocess(task)
     suite = metrics.Suite(task.name, task.manifest.get('metrics'))
+    references = postprocess.references(task, records)
+    signatures = suite.signatures_of(list(map(len, references)))
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     for name in names:
         started = time.monotonic()
@@ -41,7 +43,7 @@ def score(
             'stage': 'baseline',
             'num_examples': len(targets),
             'scores': suite.score(*process(records, n_best))[0],
-            'signatures': suite.signatures,
+            'signatures': signatures,
             'decoding': {},
             'seconds': round(time.monotonic() - started, 3),
         }

@@ -120,7 +120,8 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             compared = postprocess.Postprocess(task.prepared)(records, n_best)
             of_metrics, per_example = task.metrics.score(*compared, _SCORES)
             scores |= of_metrics
-            signatures = task.metrics.signatures
+            references = postprocess.references(task.prepared, records)
+            signatures = task.metrics.signatures_of(list(map(len, references)))
             written = [
                 base.line(
                     i,
@@ -131,6 +132,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
                         'log_probability': float(rows['log_probabilities'][i, 0]),
                         **per_example[i],
                     },
+                    **base.several(references[i]),
                     **self._n_best(rows, i, texts),
                 )
                 for i, (record, texts) in enumerate(zip(records, n_best, strict=True))

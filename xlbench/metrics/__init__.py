@@ -16,7 +16,7 @@ from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.meteor_nltk import MeteorNltk
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
-from xlbench.metrics.rouge import MultilingualRouge
+from xlbench.metrics.rouge import MeanRouge, MultilingualRouge
 from xlbench.metrics.specs import from_spec, to_spec
 from xlbench.metrics.suite import Suite, num_predictions, score
 from xlbench.metrics.tagging import ChunkF1, TagAccuracy
@@ -30,6 +30,7 @@ __all__ = [
     'Classification',
     'Distinct',
     'FittedRating',
+    'MeanRouge',
     'Meteor',
     'MeteorNltk',
     'MrsRouge',

@@ -12,13 +12,14 @@ from xlbench.metrics.learned import BertScore, Bleurt
 from xlbench.metrics.meteor import Meteor
 from xlbench.metrics.meteor_nltk import MeteorNltk
 from xlbench.metrics.mrs import MrsRouge, MrsValidationRouge
-from xlbench.metrics.rouge import MultilingualRouge
+from xlbench.metrics.rouge import MeanRouge, MultilingualRouge
 from xlbench.metrics.specs import to_spec
 from xlbench.metrics.tagging import ChunkF1, TagAccuracy
 
 # Of texts in a language, and of anything.
 _OF_LANGUAGE: dict[str, Callable[[str], Metric]] = {
     'multilingual_rouge': MultilingualRouge,
+    'mean_rouge': MeanRouge,
     'sacrebleu': SacreBleu.for_language,
     'distinct': Distinct.for_language,
     'bertscore': BertScore,

@@ -22,6 +22,7 @@ from xlbench.benchmarks import languages
 from xlbench.metrics import pairs, segmenters, stemmers
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')
+Numbers = dict[str, dict[str, float]]  # Type of ROUGE -> precision, recall and fmeasure, 0 to 1.
 
 # Names that the official scorer takes for a language beside its usual one.
 _ALIASES = {
@@ -141,7 +142,7 @@ def _scorers(tokenizer: Tokenizer, types: tuple[str, ...]) -> list:
 
 def score_pair(
     target: str, prediction: str, tokenizer: Tokenizer, types: Sequence[str] = TYPES
-) -> dict[str, dict[str, float]]:
+) -> Numbers:
     """Precision, recall and fmeasure of each type, 0 to 1; 0 where a side has no tokens."""
     scores = {}
     for scorer in _scorers(tokenizer, tuple(types)):
@@ -167,6 +168,8 @@ class MultilingualRouge:
     lang: str | None = None
     stem: bool = False
     several_references: ClassVar[bool] = True
+    _chosen: ClassVar[str] = 'best-f1'  # Of several references.
+    _suffix: ClassVar[str] = ''  # Of the scores' names.
 
     def __post_init__(self):
         # What is missing for a language shall be said now, and not after a day of training.
@@ -199,7 +202,7 @@ class MultilingualRouge:
             segmenters.signature(language),
             stemmers.signature(language) if self.stem else 'stem:no',
             'score:mean-f1',
-            *([f'nrefs:{several}', 'refs:best-f1'] if max(counts) > 1 else []),
+            *([f'nrefs:{several}', f'refs:{self._chosen}'] if max(counts) > 1 else []),
             f'regex:{version("regex")}',
             f'unicode:{unicodedata.unidata_version}',
             f'rouge_score:{version("rouge-score")}',
@@ -217,7 +220,7 @@ class MultilingualRouge:
         """Computes rouge_1, rouge_2 and rouge_l of each example."""
         names = {'rouge1': 'rouge_1', 'rouge2': 'rouge_2', 'rougeL': 'rouge_l'}
         return [
-            {name: 100.0 * scores[kind]['fmeasure'] for kind, name in names.items()}
+            {names[kind] + self._suffix: 100.0 * scores[kind]['fmeasure'] for kind in names}
             for scores in self.score_pairs(targets, predictions)
         ]
 
@@ -226,7 +229,7 @@ class MultilingualRouge:
         targets: Sequence[str | Sequence[str]],
         predictions: Sequence[str],
         types: Sequence[str] = TYPES,
-    ) -> list[dict[str, dict[str, float]]]:
+    ) -> list[Numbers]:
         """Computes all numbers of each example, 0 to 1.
 
         Args:
@@ -244,14 +247,31 @@ class MultilingualRouge:
                 raise errors.unknown('type of ROUGE', kind, allowed)
         tokenizer = self.tokenizer
         return [
-            _best([score_pair(target, prediction, tokenizer, types) for target in row])
+            self._of_all([score_pair(target, prediction, tokenizer, types) for target in row])
             for row, prediction in zip(rows, predictions, strict=True)
         ]
 
+    @staticmethod
+    def _of_all(scores: Sequence[Numbers]) -> Numbers:
+        """Chooses the scores with the best F1 of each type, the first of equal ones."""
+        return {
+            kind: max((s[kind] for s in scores), key=lambda s: s['fmeasure']) for kind in scores[0]
+        }
 
-def _best(scores: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Chooses the scores with the best F1 of each type, the first of equal ones."""
-    return {kind: max((s[kind] for s in scores), key=lambda s: s['fmeasure']) for kind in scores[0]}
+
+@dataclasses.dataclass(frozen=True)
+class MeanRouge(MultilingualRouge):
+    """The same of several references, each counted alike: their mean in place of the best one.
+
+    The scores are rouge_1_mean, rouge_2_mean and rouge_l_mean.
+    """
+
+    _chosen: ClassVar[str] = 'mean'
+    _suffix: ClassVar[str] = '_mean'
+
+    @staticmethod
+    def _of_all(scores: Sequence[Numbers]) -> Numbers:
+        return {kind: pairs.mean([s[kind] for s in scores]) for kind in scores[0]}
 
 
 def _scorer_name(lang: str | None) -> str | None:

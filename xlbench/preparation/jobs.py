@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from xlbench import errors, pipeline
 from xlbench.benchmarks import languages
-from xlbench.data import prepared, readers
+from xlbench.data import postprocess, prepared, readers
 from xlbench.data.prepared import InputEntry, Manifest, SkippedEntry
 from xlbench.in_flight import in_flight
 from xlbench.pipeline import seqio_tasks
@@ -145,7 +145,7 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
         'patterns': [_relative(path, root) for path in patterns],
         # A function reads what nobody can compare with what it read before.
         'unseen': not seqio_tasks.is_visible(task),
-        'postprocessor': task.postprocessor is not None,
+        'postprocessor': postprocess.entry(task.postprocessor),
         'data': 'sample' if is_sample else 'files',
         'skipped': [],
         'left_out': {},

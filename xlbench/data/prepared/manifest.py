@@ -89,7 +89,7 @@ class Manifest(TypedDict):
     inputs: NotRequired[list[InputEntry] | None]
     patterns: NotRequired[list[str] | None]
     unseen: NotRequired[bool]
-    postprocessor: NotRequired[bool]
+    postprocessor: NotRequired[bool | str]
     data: NotRequired[str]
     skipped: NotRequired[list[SkippedEntry] | None]
     left_out: NotRequired[dict[str, _Count] | None]

@@ -1,0 +1,103 @@
+"""ConvSumX (arXiv:2307.04018): English conversations -> summaries in en, zh, fr, uk.
+
+Reads below the data root the files of cylnlp/convsumx, plain or packed (.gz), an object a line, for
+the splits train, validation (dev) and test:
+
+  convsumx/DialogSumX/dialogsumx.{train,dev,test}.jsonl
+      {"fname": "dev_1", "en_dialogue": "#Person1#: Hi.\\n...", "en_summary": "...",
+       "zh_summary": "...", "fr_summary": "...", "uk_summary": "..."}
+  convsumx/QMSumX/qmsumx.{train,dev,test}.jsonl
+      {"fname": "academic_1", "dialogue": "grad a: Hi.\\n...", "en_query": "Summarize ...",
+       "zh_query": "...", "en_summary": "...", "zh_summary": "...", "ukr_summary": "...", ...}
+
+Tasks are convsumx_<corpus>_en_<target>, corpus dialogsumx or qmsumx. A meeting is summed up in
+answer to a query, which stands on the line before it, so that a model which cuts a long meeting
+still reads it. convsumx_<corpus>summary_en_<target> goes from the English summary to the other one.
+
+DialogSumX's training and validation dialogues are from the validation split of DialogSum, those of
+its test split from DialogSum's test split: what was trained on the one has seen the other.
+"""
+
+import functools
+from collections.abc import Iterator
+
+import seqio
+
+from xlbench import pipeline
+from xlbench.benchmarks import CONVSUMX
+from xlbench.data import readers, rows
+
+FOLDERS = {'dialogsumx': 'DialogSumX', 'qmsumx': 'QMSumX'}
+SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As files call them.
+DIALOGUES = {'dialogsumx': ('en_dialogue',), 'qmsumx': ('en_query', 'dialogue')}
+FIELDS = ('id', 'inputs', 'targets')
+_LAYOUT = rows.Layout('jsonl')
+
+
+def summary(corpus: str, lang: str) -> str:
+    """The key of the summaries in a language."""
+    return f'{"ukr" if (corpus, lang) == ("qmsumx", "uk") else lang}_summary'
+
+
+def files(corpus: str, split: str) -> list[str]:
+    """The file of a split, below the data root."""
+    return [f'convsumx/{FOLDERS[corpus]}/{corpus}.{SPLITS[split]}.jsonl']
+
+
+def read(
+    inputs: tuple[str, ...], targets: str, split: str, path: str
+) -> Iterator[readers.Item]:
+    """The pairs of a split: the values of some keys, a line each, and that of another."""
+    seen: set[str] = set()
+    for row in rows.read(path, ['fname', *inputs, targets], _LAYOUT):
+        if isinstance(row, readers.BadRecord):
+            yield row
+            continue
+        try:
+            name, *texts = (rows.text(value, key) for key, value in row.values.items())
+            if name in seen:
+                raise ValueError(f'fname {name!r} is there twice')
+        except ValueError as error:
+            yield readers.BadRecord(path, row.number, str(error))
+            continue
+        seen.add(name)
+        source = '\n'.join(text.strip() for text in texts[: len(inputs)])
+        yield dict(zip(FIELDS, (name, source, texts[-1].strip()), strict=True))
+
+
+def count(split: str, path: str) -> int:
+    """The number of examples of a split."""
+    return rows.count(path, _LAYOUT)
+
+
+def register(task: str, source: str, target: str) -> seqio.Task:
+    """Adds one task in one pair of languages."""
+    corpus = next(name for name in FOLDERS if task.startswith(name))
+    inputs = DIALOGUES[corpus] if task == corpus else (summary(corpus, source),)
+    return seqio.TaskRegistry.add(
+        CONVSUMX.task_name(task, source, target),
+        source=pipeline.RecordSource(
+            functools.partial(read, inputs, summary(corpus, target)),
+            functools.partial(files, corpus),
+            tuple(SPLITS),
+            FIELDS,
+            source_lang=source,
+            target_lang=target,
+            count=count,
+            hint='put the folders DialogSumX and QMSumX of cylnlp/convsumx into the folder '
+            'convsumx below it',
+        ),
+        preprocessors=pipeline.text_preprocessors(
+            '{inputs}', '{targets}', target, keep=['id'], source_lang=source
+        ),
+        output_features=pipeline.text_features(),
+        metric_fns=pipeline.text_metrics(target),
+    )
+
+
+for _task in CONVSUMX.tasks:
+    for _pair in CONVSUMX.pairs[_task]:
+        register(_task, *_pair)
+
+for _scenario in CONVSUMX.scenarios():
+    pipeline.add_mixture(_scenario.mixture, _scenario.train)

@@ -1,0 +1,231 @@
+"""Tests of tasks/convsumx.py and tasks/dialogsum.py, and of the benchmarks that they read."""
+
+import gzip
+import json
+
+import mtg_files
+import pytest
+import seqio
+
+from xlbench import benchmarks, errors, metrics, pipeline, score
+from xlbench.benchmarks import CONVSUMX, DIALOGSUM
+from xlbench.data import postprocess, prepared, readers
+from xlbench.evaluators import baselines
+from xlbench.preparation import mixtures
+
+LANGUAGES = ('en', 'zh', 'fr', 'uk')
+BUS = {'en': 'Ann misses a bus.', 'zh': '安没赶上车。', 'fr': 'Ann rate un bus.', 'uk': 'Анна.'}
+
+
+def talk(name):
+    summaries = {f'{lang}_summary': f' {text}' for lang, text in BUS.items()}
+    return {'fname': name, 'en_dialogue': '#Person1#: Hi.\n#Person2#: Bye. ', **summaries}
+
+
+def meeting(name):
+    keys = {lang: 'ukr' if lang == 'uk' else lang for lang in LANGUAGES}
+    queries = {f'{key}_query': f'Query in {lang}' for lang, key in keys.items()}
+    summaries = {f'{key}_summary': BUS[lang] for lang, key in keys.items()}
+    return {'fname': name, 'dialogue': 'grad a: OK.', **queries, **summaries}
+
+
+def chat(name, **more):
+    return {'fname': name, 'dialogue': f'#Person1#: Hello, {name}!', **more}
+
+
+def trial(name):
+    """A dialogue of the test split: three summaries and topics."""
+    summaries = {f'summary{i}': f'They greet {i}.' for i in (1, 2, 3)}
+    return chat(name, **summaries, **{f'topic{i}': f'greeting {i}' for i in (1, 2, 3)})
+
+
+FILES = {
+    'convsumx/DialogSumX/dialogsumx.train.jsonl': [talk('dev_1'), talk('dev_2'), talk('dev_3')],
+    'convsumx/DialogSumX/dialogsumx.dev.jsonl': [talk('dev_4')],
+    'convsumx/DialogSumX/dialogsumx.test.jsonl': [talk('test_0'), talk('test_1')],
+    'convsumx/QMSumX/qmsumx.dev.jsonl': [meeting('a_1'), meeting('a_2')],
+    'dialogsum/dialogsum.train.jsonl': [
+        chat(f'train_{i}', summary=f'They greet {i}.', topic='tea') for i in range(4)
+    ],
+    'dialogsum/dialogsum.dev.jsonl': [chat('dev_0', summary='Ann.', topic='tea')],
+    'dialogsum/dialogsum.test.jsonl': [trial('test_0'), trial('test_1')],
+    'dialogsum/dialogsum.hiddentest.dialogue.jsonl': [chat('hidden_0'), chat('hidden_1')],
+    'dialogsum/dialogsum.hiddentest.topic.jsonl': [
+        {'fname': 'hidden_1', 'topic': 'the sea'}, {'fname': 'hidden_0', 'topic': 'a dog'},
+    ],
+}  # fmt: skip
+
+
+def write(root, path, objects):
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(''.join(json.dumps(o, ensure_ascii=False) + '\n' for o in objects))
+    return place
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('convsumx')
+    for path, objects in FILES.items():
+        write(folder, path, objects)
+    mtg_files.write_vocabulary(folder)
+    return folder
+
+
+@pytest.fixture
+def root(made):
+    with pipeline.bound('sample', str(made)):
+        yield made
+
+
+def records(name, split):
+    source = pipeline.get(name).source
+    return list(source._read(split, *source.paths(split)))
+
+
+@pytest.mark.parametrize(
+    ('name', 'split', 'expected'),
+    [
+        ('convsumx_dialogsumx_en_zh', 'train',
+         {'id': 'dev_1', 'inputs': '#Person1#: Hi.\n#Person2#: Bye.', 'targets': BUS['zh']}),
+        ('convsumx_qmsumx_en_uk', 'validation',
+         {'id': 'a_1', 'inputs': 'Query in en\ngrad a: OK.', 'targets': BUS['uk']}),
+        ('convsumx_qmsumxsummary_en_fr', 'validation',
+         {'id': 'a_1', 'inputs': BUS['en'], 'targets': BUS['fr']}),
+        ('dialogsum_summary_en_en', 'validation',
+         {'id': 'dev_0', 'inputs': '#Person1#: Hello, dev_0!', 'targets': 'Ann.',
+          'references': '["Ann."]'}),
+        ('dialogsum_topic_en_en', 'test',
+         {'id': 'test_0', 'inputs': '#Person1#: Hello, test_0!', 'targets': 'greeting 1',
+          'references': '["greeting 1", "greeting 2", "greeting 3"]'}),
+        ('dialogsum_topic_en_en', 'hidden',
+         {'id': 'hidden_0', 'inputs': '#Person1#: Hello, hidden_0!', 'targets': 'a dog',
+          'references': '["a dog"]'}),
+    ],
+)  # fmt: skip
+def test_what_is_read_and_written(root, name, split, expected):
+    first, *others = records(name, split)
+    assert first == expected
+    source = pipeline.get(name).source
+    assert source.num_input_examples(split) == 1 + len(others)
+    example = next(iter(pipeline.get(name).get_dataset(None, split, shuffle=False)))
+    tag = f'<{name[-2:]}> '
+    assert example['inputs_pretokenized'].numpy().decode() == tag + expected['inputs']
+
+
+@pytest.mark.parametrize('benchmark', [CONVSUMX, DIALOGSUM])
+def test_every_task_and_mixture(root, benchmark):
+    pipeline.get(benchmark.task_names()[0])
+    start = f'{benchmark.name}_'
+    names = [name for name in seqio.TaskRegistry.names() if name.startswith(start)]
+    assert sorted(names) == sorted(benchmark.task_names())
+    for scenario in benchmark.scenarios():
+        mixture = pipeline.get(scenario.mixture)
+        assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
+        assert benchmarks.parse_mixture(scenario.mixture) == scenario
+    assert len(CONVSUMX.task_names()) == 14 and len(DIALOGSUM.task_names()) == 2
+
+
+def test_packed_files_and_missing_ones(root, tmp_path):
+    path = write(tmp_path, 'convsumx/QMSumX/qmsumx.dev.jsonl', [meeting('a_1')])
+    path.with_suffix('.jsonl.gz').write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    with pipeline.bound(None, str(tmp_path)):
+        assert len(records('convsumx_qmsumx_en_zh', 'validation')) == 1
+        with pytest.raises(errors.UserError, match=r'no file .*qmsumx.train.jsonl.*cylnlp/convsum'):
+            pipeline.get('convsumx_qmsumx_en_zh').source.paths('train')
+        with pytest.raises(errors.UserError, match=r'no file .*dialogsum.test.jsonl.*DialogSum_Da'):
+            pipeline.get('dialogsum_topic_en_en').source.paths('test')
+
+
+@pytest.mark.parametrize(
+    ('name', 'split', 'path', 'objects', 'line', 'reason'),
+    [
+        ('convsumx_dialogsumx_en_zh', 'validation', 'convsumx/DialogSumX/dialogsumx.dev.jsonl',
+         [talk('a'), talk('a')], 2, "fname 'a' is there twice"),
+        ('convsumx_dialogsumx_en_fr', 'validation', 'convsumx/DialogSumX/dialogsumx.dev.jsonl',
+         [talk('a'), talk('b') | {'fr_summary': ' '}], 2, 'fr_summary is empty'),
+        ('convsumx_qmsumx_en_uk', 'validation', 'convsumx/QMSumX/qmsumx.dev.jsonl',
+         [{**meeting('a'), 'ukr_summary': 3}], 1, 'ukr_summary is a number, not a text'),
+        ('dialogsum_summary_en_en', 'test', 'dialogsum/dialogsum.test.jsonl',
+         [trial('a'), chat('b', summary='One.', topic='x')], 2, "no key 'summary1'"),
+        ('dialogsum_summary_en_en', 'test', 'dialogsum/dialogsum.test.jsonl',
+         [trial('a'), trial('a')], 2, "fname 'a' is there twice"),
+        ('dialogsum_topic_en_en', 'hidden', 'dialogsum/dialogsum.hiddentest.dialogue.jsonl',
+         [chat('hidden_0'), chat('b')], 2, "fname 'b' is not in "),
+        ('dialogsum_topic_en_en', 'hidden', 'dialogsum/dialogsum.hiddentest.topic.jsonl',
+         [*FILES['dialogsum/dialogsum.hiddentest.topic.jsonl'], {'fname': 'x'}], 3,
+         "no key 'topic'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(
+    root, tmp_path, name, split, path, objects, line, reason
+):
+    for other, known in FILES.items():
+        write(tmp_path, other, objects if other == path else known)
+    with pipeline.bound(None, str(tmp_path)):
+        bad = [r for r in records(name, split) if isinstance(r, readers.BadRecord)]
+    assert len(bad) == 1 and bad[0].line == line and reason in bad[0].reason
+
+
+def test_all_references_are_scored(made, tmp_path, capsys):
+    """As SeqIO calls a postprocessor, by baselines and by xlbench.score."""
+    name = 'dialogsum_summary_en_en'
+    mixtures.prepare(name, 'train,test', root=str(made), vocabulary='sample')
+    task, train = (prepared.open_task(str(made), 'sample', name, s) for s in ('test', 'train'))
+    assert task.manifest['postprocessor'] == 'all_references'
+    rows = list(task)
+    with pipeline.bound('sample', str(made)):
+        theirs = next(iter(pipeline.get(name).get_dataset(None, 'test', shuffle=False)))
+        compared = pipeline.get(name).postprocess_fn(
+            'They greet 1.', example={k: v.numpy() for k, v in theirs.items()}, is_target=True
+        )
+    assert compared == [f'They greet {i}.' for i in (1, 2, 3)]
+    process = postprocess.Postprocess(task)
+    assert process(rows, [['x'], ['y']]) == ([compared] * 2, [['x'], ['y']])
+    baselines.score(str(tmp_path / 'run'), ['most_frequent'], task, train)
+    place = f'baselines/most_frequent/test/{name}/metrics.json'
+    about = json.loads((tmp_path / 'run' / 'eval' / place).read_text())
+    # 'They greet 0.', of which two words of three are in each reference.
+    assert about['scores']['rouge_1'] == pytest.approx(100 * 2 / 3)
+    assert 'nrefs:3|refs:best-f1' in about['signatures']['MultilingualRouge']
+
+    (tmp_path / 'out.txt').write_text('They greet 2.\nThey greet.\n')
+    capsys.readouterr()
+    arguments = [str(tmp_path / 'out.txt'), f'--task={name}', f'--root={made}']
+    assert score.main([*arguments, '--vocabulary=sample', f'--workdir={tmp_path}/system']) == 0
+    printed = dict(line.split() for line in capsys.readouterr().out.splitlines()[:7])
+    best, mean = (100 + 80) / 2, (100 * (1 + 2 / 3 + 2 / 3) / 3 + 80) / 2
+    assert float(printed['rouge_1']) == pytest.approx(best, abs=0.01)
+    assert float(printed['rouge_1_mean']) == pytest.approx(mean, abs=0.01)
+    lines = (tmp_path / 'system' / 'eval/0/test' / name / 'predictions.jsonl').read_text()
+    assert json.loads(lines.splitlines()[0])['references'] == compared
+    with pytest.raises(errors.UserError, match='references of a record of dialogsum_summary'):
+        postprocess.references(task, [rows[0] | {'references': '["a", 1]'}])
+
+
+def test_the_mean_over_references():
+    metric = metrics.MeanRouge('en')
+    assert metric([['a b', 'c']], ['a b']) == {
+        'rouge_1_mean': 50.0, 'rouge_2_mean': 50.0, 'rouge_l_mean': 50.0,
+    }  # fmt: skip
+    assert metric(['a b'], ['a b'])['rouge_1_mean'] == 100.0
+    assert 'nrefs:2|refs:mean|' in metric.signature_of([2]) and 'refs' not in metric.signature
+
+
+def test_real_files(dev_data):
+    """The counts and fields of the published files."""
+    with pipeline.bound(None, str(dev_data)):
+        for name, sizes in (
+            ('convsumx_dialogsumx_en_zh', {'train': 400, 'validation': 100, 'test': 500}),
+            ('convsumx_dialogsumx_en_uk', {'train': 400, 'validation': 100, 'test': 500}),
+            ('convsumx_qmsumx_en_uk', {'validation': 40}),
+            ('convsumx_qmsumxsummary_en_zh', {'validation': 40}),
+            ('dialogsum_summary_en_en', {'validation': 500, 'test': 500}),
+            ('dialogsum_topic_en_en', {'validation': 500, 'test': 500, 'hidden': 100}),
+        ):
+            for split, size in sizes.items():
+                rows = records(name, split)
+                assert len(rows) == size and all(isinstance(row, dict) for row in rows)
+                if (name, split) == ('dialogsum_summary_en_en', 'test'):
+                    assert {len(json.loads(row['references'])) for row in rows} == {3}
