@@ -37,8 +37,8 @@ def names(config):
         'view_weights/norm/bias': Entry(('w_proj_layer_norm.bias',)),
         'view_weights/score/kernel': Entry(('w_context_vector.weight',)),
         'view_weights/lstm/inputs/kernel': Entry((gates.format('weight_ih'),)),
-        'view_weights/lstm/recurrent_kernel': Entry((gates.format('weight_hh'),)),
-        'view_weights/lstm/bias': Entry((gates.format('bias'),)),
+        'view_weights/lstm/step/recurrent/kernel': Entry((gates.format('weight_hh'),)),
+        'view_weights/lstm/step/recurrent/bias': Entry((gates.format('bias'),)),
     }
 
 

@@ -294,6 +294,16 @@ def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
     return _module('FAMILIES', family).names(family, config)
 
 
+def check_family(family: str) -> None:
+    """Raises UserError for a family of ours that Hugging Face has no form of."""
+    files_of_names = (importlib.import_module(f'xlbench.huggingface.{name}') for name in _MODULES)
+    if not any(family in file.FAMILIES for file in files_of_names):
+        raise UserError(
+            f'transformers has no model like {family}, so there is no form to write it in; '
+            'xlbench.predict and xlbench.evaluate read the workdir itself'
+        )
+
+
 def boxed_params(model: nn.Module) -> dict[str, nn.LogicallyPartitioned]:
     """{name of a parameter: a box with its shape in `.value` and its logical axes in `.names`}."""
     tokens = jnp.zeros((1, 4), jnp.int32)

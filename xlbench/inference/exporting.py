@@ -57,9 +57,13 @@ def to_folder(
 
     Returns:
       What there is to say.
+
+    Raises:
+      UserError: there is no such form of the model, or an option cannot be.
     """
     about = config_lib.read_run(workdir)
     config, labels = ConfigDict(about['config']), about.get('labels') or ()
+    hf_checkpoint.check_family(config.model.family)
     vocabulary = Vocabulary(workdir, about)
     model = runs.build_model(config.model, vocabulary.size, labels)
     family, model_config = config.model.family, model.config

@@ -18,16 +18,16 @@ from typing import Annotated, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax.typing import DTypeLike
 
 from xlbench import errors
 from xlbench.models import bart
 from xlbench.models.attention import MASKED, CrossAttention, KeysValues, mask_bias
-from xlbench.models.cpu_kernels import product
-from xlbench.models.dense import Dense, Initializer
+from xlbench.models.dense import Dense
 from xlbench.models.norms import LayerNorm
 
 VIEWS = 2
+_AXES = ('features', 'embed')  # Of the kernels below: small, and every device has its outputs.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,20 +73,42 @@ def view_positions(segment_ids: jax.Array) -> jax.Array:
 # ------------------------------------------------------------------------ the weights of the views
 
 
-def uniform(fan_in: int) -> Initializer:
-    """Draws fresh parameters as PyTorch's LSTM and linear layers do: up to 1 / sqrt(fan_in)."""
+def uniform(
+    rng: jax.Array, shape: tuple[int, ...], dtype: DTypeLike = jnp.float32
+) -> jax.Array:
+    """Draws kernels [..., in] as PyTorch's LSTM and linear layers do: up to 1 / sqrt(in)."""
+    return jax.random.uniform(rng, shape, dtype, -1, 1) * shape[-1] ** -0.5
 
-    def init(rng, shape, dtype=jnp.float32):
-        return jax.random.uniform(rng, shape, dtype, -(fan_in**-0.5), fan_in**-0.5)
 
-    return init
+class LstmStep(nn.Module):
+    """One step of an LSTM, whose gates are in PyTorch's order.
+
+    Of PyTorch's two biases, which only occur as a sum, there is one.
+    """
+
+    features: int
+    matmul_dtype: str
+
+    @nn.compact
+    def __call__(
+        self,
+        carry: tuple[jax.Array, jax.Array],  # state and cell, [rows, features] float32
+        now: tuple[jax.Array, jax.Array],  # [rows, 4, features] of the input; [rows], False: skip
+    ) -> tuple[tuple[jax.Array, jax.Array], None]:
+        """The state and the cell after the step."""
+        state, cell = carry
+        inputs, is_there = now
+        fields = dict(matmul_dtype=self.matmul_dtype, kernel_init=uniform)
+        gates = Dense(self.features, _AXES, 4, use_bias=True, **fields, name='recurrent')(state)
+        gates = gates + inputs
+        write, forget, value, read = (gates[:, i] for i in range(4))
+        new_cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(write) * jnp.tanh(value)
+        new = jax.nn.sigmoid(read) * jnp.tanh(new_cell), new_cell
+        return jax.tree.map(lambda a, b: jnp.where(is_there[:, None], a, b), new, carry), None
 
 
 class Lstm(nn.Module):
-    """One layer of LSTM that starts from zeros; gates are in PyTorch's order.
-
-    Its two biases, which only occur as a sum, are one parameter.
-    """
+    """One layer of LSTM that starts from zeros."""
 
     features: int
     matmul_dtype: str
@@ -99,29 +121,12 @@ class Lstm(nn.Module):
           x: [rows, steps, features].
           mask: [rows, steps], False on steps to leave out.
         """
-        size, rows = self.features, len(x)
-        init = nn.with_logical_partitioning(uniform(size), ('stack', 'features', 'embed'))
-        kernel = self.param('recurrent_kernel', init, (4, size, size), jnp.float32)
-        axes = ('features', 'embed')
-        inputs = Dense(
-            size, axes, 4, matmul_dtype=self.matmul_dtype, kernel_init=uniform(size), name='inputs'
-        )(x)
-        bias_init = nn.with_logical_partitioning(uniform(size), ('stack', 'features'))
-        bias = self.param('bias', bias_init, (4, size), jnp.float32)
-
-        def step(carry, now):
-            state, cell = carry
-            gates, is_there = now
-            gates = gates + product(state, kernel, self.matmul_dtype) + bias
-            write, forget, value, read = (gates[:, i] for i in range(4))
-            new_cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(write) * jnp.tanh(value)
-            new = jax.nn.sigmoid(read) * jnp.tanh(new_cell), new_cell
-            kept = jax.tree.map(lambda a, b: jnp.where(is_there[:, None], a, b), new, carry)
-            return kept, None
-
-        zeros = jnp.zeros((rows, size), jnp.float32)
-        steps = jnp.swapaxes(inputs, 0, 1).astype(jnp.float32), mask.T
-        return lax.scan(step, (zeros, zeros), steps)[0][0]
+        fields = dict(matmul_dtype=self.matmul_dtype, kernel_init=uniform)
+        inputs = Dense(self.features, _AXES, 4, **fields, name='inputs')(x)
+        steps = nn.scan(LstmStep, variable_broadcast='params', split_rngs={'params': False})
+        zeros = jnp.zeros((len(x), self.features), jnp.float32)
+        now = jnp.swapaxes(inputs, 0, 1).astype(jnp.float32), mask.T
+        return steps(self.features, self.matmul_dtype, name='step')((zeros, zeros), now)[0][0]
 
 
 class ViewWeights(nn.Module):
@@ -132,12 +137,11 @@ class ViewWeights(nn.Module):
     def setup(self):
         """Builds the LSTM, the layer with its norm, and the vector that scores."""
         cfg = self.config
-        size, init = cfg.emb_dim, uniform(cfg.emb_dim)
-        fields = dict(matmul_dtype=cfg.operands, kernel_init=init)
-        self.lstm = Lstm(size, cfg.operands)
-        self.dense = Dense(size, ('features', 'embed'), use_bias=True, **fields)
+        fields = dict(matmul_dtype=cfg.operands, kernel_init=uniform)
+        self.lstm = Lstm(cfg.emb_dim, cfg.operands)
+        self.dense = Dense(cfg.emb_dim, _AXES, use_bias=True, **fields)
         self.norm = LayerNorm()
-        self.score = Dense(1, ('features', 'embed'), **fields)
+        self.score = Dense(1, _AXES, **fields)
 
     def __call__(self, states: jax.Array, views: jax.Array, marks: jax.Array) -> jax.Array:
         """The weights, [batch, VIEWS] float32; a view without tokens has none.
