@@ -36,6 +36,7 @@ import seqio
 
 from xlbench import pipeline
 from xlbench.benchmarks import CLIDSUM
+from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, readers, rows
 from xlbench.metrics import bleu, rouge
 
@@ -43,7 +44,6 @@ FOLDERS = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}
 SPLITS = {'train': 'train', 'validation': 'val', 'test': 'test'}  # As files call them.
 SUMMARIES = {'en': 'summary', 'de': 'summary_de', 'zh': 'summary_zh'}
 FIELDS = ('id', 'inputs', 'targets')
-MARK = '[summarize] '  # What mDialBART reads before a dialogue to sum up.
 NOISY = ('infilling', 'permutation')
 # How often a dialogue of training comes with other noise. Pass p reads draw p % DRAWS. The paper's
 # pre-training has about 19 passes, so that each draw is read four times; so often repeated data is
@@ -103,7 +103,7 @@ def _source(kind: str, text: str, actions: noise.Actions, number: int, draw: int
         return noise.infill(text, actions, numbers)
     if kind == 'permutation':
         return noise.permute(text, numbers)
-    return MARK + text if kind == 'summarize' else text
+    return f'{SUMMARIZE} {text}' if kind == 'summarize' else text
 
 
 def count(kind: str, split: str, path: str, *triples: str) -> int:

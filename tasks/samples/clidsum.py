@@ -3,8 +3,9 @@
   python -m xlbench.tasks.samples.clidsum --root=data/sample --seed=0
 
 Writes what `tasks/clidsum.py` reads, `<root>/clidsum/{XSAMSum,XMediaSum40k}/{train,val,test}.json`,
-with chats in the first folder and interviews in the second; and `<root>/sample_clidsum.model`, a
-SentencePiece vocabulary of its own. The same seed gives the same bytes. What is said is in `talks`.
+with chats in the first folder and interviews in the second; beside each file its triples of who
+does what, {train,val,test}.triples.tsv; and `<root>/sample_clidsum.model`, a SentencePiece
+vocabulary of its own. The same seed gives the same bytes. What is said is in `talks`.
 """
 
 import json
@@ -15,12 +16,13 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import errors
-from xlbench.data import tokenizers
+from xlbench.benchmarks.clidsum import SUMMARIZE
+from xlbench.data import noise, tokenizers
 from xlbench.tasks.samples import corpus, talks, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when
 # one of the texts has changed.
-GENERATOR = 1
+GENERATOR = 2
 TEXTS = ('talks',)
 
 # Folder -> what makes a dialogue, and what its lines end with, as in the official files.
@@ -43,7 +45,10 @@ def write(root: str, seed: int = 0) -> bool:
 
 
 def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
-    """The objects of the files of one of CORPORA, by split; no dialogue occurs twice."""
+    """The objects of the files of one of CORPORA, by split; no dialogue occurs twice.
+
+    Beside what the files have, each object has its `triples`.
+    """
     make, line_end = CORPORA[folder]
     seen: set[str] = set()
     splits = {}
@@ -57,7 +62,8 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
             if dialogue not in seen:
                 seen.add(dialogue)
                 summaries = {key: made[lang] for key, lang in SUMMARIES.items()}
-                examples.append({'dialogue': dialogue} | summaries)
+                triples = {'triples': made['triples']}
+                examples.append({'dialogue': dialogue} | summaries | triples)
         splits[split] = examples
     return splits
 
@@ -65,6 +71,10 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
 def _write_corpus(folder: str, seed: int) -> None:
     for name in CORPORA:
         for split, examples in make_splits(name, seed).items():
+            triples = [example.pop('triples') for example in examples]
+            # The same sentence has the same triples, which OpenIE would print each time.
+            lines = dict.fromkeys(''.join(triples).splitlines(keepends=True))
+            corpus.write_text(os.path.join(folder, name, f'{split}.triples.tsv'), ''.join(lines))
             text = json.dumps(examples, ensure_ascii=False, indent=1)
             corpus.write_text(os.path.join(folder, name, f'{split}.json'), text + '\n')
 
@@ -83,9 +93,10 @@ def _train(folder: str) -> bytes:
             lines += example['dialogue'].lower().splitlines()
             lines += [example[key].lower() for key in ('summary', 'summary_de')]
             lines.append(names.sub(r'，\g<0>，', example['summary_zh']))
-    return tokenizers.train_sentencepiece(
+    model = tokenizers.train_sentencepiece(
         lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
     )
+    return tokenizers.with_symbols(model, (noise.MASK, SUMMARIZE))
 
 
 def main(argv: Sequence[str]) -> int:

@@ -15,8 +15,10 @@ and one says what will be done.
 """
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
+from xlbench.data import actions
 from xlbench.tasks.samples import texts
 
 LANGUAGES = ('en', 'de', 'zh')
@@ -37,12 +39,18 @@ TABLES = {
     }.items()
 }
 _SLOTS = {*TABLES, 'name', 'names', 'other'}
+# A piece of a wording, and who does what in it; see the text file.
+ACTIONS = _BLOCKS['actions'].table('.+', '.+', '.+', '.+')
 _SAID = ('greetings', 'joining', 'chatter', 'asking', 'accepting', 'refusing', 'replacing',
          'calling', 'volunteering', 'suggesting', 'agreeing', 'objecting', 'welcomes', 'questions',
          'supporting', 'opposing', 'turning', 'ends', 'announcing')  # fmt: skip
 UTTERANCES = {name: _BLOCKS[name].wordings(('en',), _SLOTS)['en'] for name in _SAID}
 _TOLD = ('planning', 'doing', 'standing_in', 'meeting', 'talking', 'sides', 'outcome', 'lists')
 SENTENCES = {name: _BLOCKS[name].wordings(LANGUAGES, _SLOTS) for name in _TOLD}
+
+MAKER = 'the grammars of the sample corpus'  # Of the triples.
+_DONE = ('job', 'duty', 'measure')
+_OBJECT = re.compile(r' (?=(?:the|an?|bed)\b)')
 
 # Shares of what may happen.
 _REFUSED, _CALLED, _OBJECTED, _TURNED, _CHATTER = 0.5, 0.25, 0.4, 0.25, 0.3
@@ -56,12 +64,14 @@ class Talk:
     Attributes:
         turns: (who speaks, what they say).
         summary: The sentences so far, by language.
+        triples: Who does what in the turns, a line each; see xlbench.data.actions.
     """
 
     def __init__(self, rng: random.Random):
         self.rng = rng
         self.turns: list[tuple[int, str]] = []
         self.summary: dict[str, list[str]] = {lang: [] for lang in LANGUAGES}
+        self.triples: list[str] = []
 
     def draw(self, slot: str, count: int) -> list[int]:
         """Different rows of a table."""
@@ -72,7 +82,9 @@ class Talk:
         filled = {slot: TABLES[slot][row][0] for slot, row in meanings.items()}
         if name is not None:
             filled['name'] = NAMES[name][0]
-        self.turns.append((speaker, self.rng.choice(UTTERANCES[kind]).format(**filled)))
+        wording = self.rng.choice(UTTERANCES[kind])
+        self.turns.append((speaker, wording.format(**filled)))
+        self.triples += _triples(wording, filled)
 
     def tell(self, kind: str, people: People, wording: int = 0, **meanings: int) -> None:
         """Adds a sentence to the summaries, about one or several people."""
@@ -92,7 +104,7 @@ class Talk:
             lang: ('' if lang == 'zh' else ' ').join(sentences)
             for lang, sentences in self.summary.items()
         }
-        return {'dialogue': '\n'.join(lines)} | summaries
+        return {'dialogue': '\n'.join(lines), 'triples': ''.join(self.triples)} | summaries
 
 
 def _list(names: Sequence[str], lang: str) -> str:
@@ -103,8 +115,29 @@ def _list(names: Sequence[str], lang: str) -> str:
     return text
 
 
+def _triples(wording: str, filled: Mapping[str, str]) -> list[str]:
+    """Who does what in an utterance, a line each."""
+    done = next((filled[slot] for slot in _DONE if slot in filled), '')
+    # Example: 'look for the key' -> 'look for', 'the key'; 'work late' has no object.
+    does, _, what = _OBJECT.sub('|', done, count=1).partition('|')
+    lines = []
+    for piece, *phrases in ACTIONS:
+        if piece not in wording:
+            continue
+        names = {**filled, 'does': does, 'what': what}
+        subject, relation, target = (phrase.format(**names) for phrase in phrases)
+        for number, tokens in enumerate(actions.sentences(wording.format(**filled))):
+            at = actions.find(subject, tokens)
+            verb = at and actions.find(relation, tokens, at[1])
+            if verb:
+                behind = actions.find(target, tokens, verb[1]) if target else None
+                triple = actions.Triple(at, verb, behind or (0, 0))
+                lines.append(actions.line(MAKER, number, tokens, ['_'] * len(tokens), triple))
+    return lines
+
+
 def chat(rng: random.Random) -> dict[str, str]:
-    """One chat: `dialogue`, and a summary by language."""
+    """One chat: `dialogue`, `triples`, and a summary by language."""
     talk = Talk(rng)
     people = rng.sample(range(len(NAMES)), rng.choice((2, 2, 3, 3, 4, 5)))
     first, *others = people
@@ -150,7 +183,7 @@ def _share(talk: Talk, people: People, job: int) -> None:
 
 
 def interview(rng: random.Random) -> dict[str, str]:
-    """One interview: `dialogue`, and a summary by language."""
+    """One interview: `dialogue`, `triples`, and a summary by language."""
     talk = Talk(rng)
     host, *guests = rng.sample(range(len(NAMES)), rng.choice((3, 3, 4, 4, 5, 6, 7, 8, 9)))
     (topic,) = talk.draw('topic', 1)

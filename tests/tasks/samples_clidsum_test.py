@@ -8,7 +8,7 @@ import re
 import pytest
 
 from xlbench import errors, pipeline
-from xlbench.data import baselines, tokenizers
+from xlbench.data import baselines, noise, readers, tokenizers
 from xlbench.metrics import rouge
 from xlbench.tasks.samples import clidsum, talks
 
@@ -46,6 +46,28 @@ def test_files_have_the_official_form(corpora):
             assert all(len(turn) == 2 and all(turn) for turn in said(example))
             if name == 'XMediaSum40k':
                 assert re.fullmatch('[A-Z]+, HOST', said(example)[0][0])
+
+
+def test_triples_stand_in_the_turns(root, corpora):
+    """Every utterance with an action has it in OpenIE's form, and infilling finds it."""
+    for name in clidsum.CORPORA:
+        path = root / 'clidsum' / name / 'test.triples.tsv'
+        triples = list(readers.read_triples(str(path)))
+        assert all(isinstance(triple, dict) for triple in triples)
+        for triple in triples:
+            for side in ('subject', 'relation', 'object'):
+                phrase = f' {triple[side]} '.lower()
+                assert phrase in f' {triple["sentence"]} '.lower() or side == 'object'
+        known = noise.actions_of(triples)
+        turns = [turn for example in corpora[name, 'test'] for _, turn in said(example)]
+        with_actions = [turn for turn in turns if noise.action_spans(turn.lower().split(), known)]
+        assert 0.3 < len(with_actions) / len(turns) < 0.8
+    assert ('I', 'have to work late', '') in {
+        (t['subject'], t['relation'], t['object'])
+        for t in readers.read_triples(str(root / 'clidsum/XSAMSum/test.triples.tsv'))
+    }
+    of_each = {line.split('\t')[0] for line in path.read_text().splitlines()}
+    assert of_each == {talks.MAKER}
 
 
 def test_dialogues_have_two_to_nine_speakers_and_occur_once(corpora):
@@ -148,7 +170,7 @@ def test_the_bytes_of_seed_0_stay(root):
     digest = hashlib.sha256()
     for path in sorted(path for path in (root / 'clidsum').rglob('*') if path.is_file()):
         digest.update(f'{path.relative_to(root / "clidsum")}\n'.encode() + path.read_bytes())
-    assert digest.hexdigest() == 'd4422b6bea768985ff0a0d081f58d1be82a959d80fb1c4265c9bc989b93a7483'
+    assert digest.hexdigest() == '7b9bbb0d3e94620598e6ff2658d6edc32a96a31ad77f81183d684d4f137e57dc'
 
 
 def test_another_seed_gives_another_corpus_and_the_same_one_is_kept(root, monkeypatch):
@@ -180,6 +202,10 @@ def test_the_tasks_read_it(root):
 
 def test_vocabulary(root, corpora):
     tokenizer = tokenizers.load('sample_clidsum', str(root))
+    assert tokenizer.pieces()[-2:] == ['<mask>', '[summarize]']
+    ids = tokenizer.encode('[summarize] anna: <mask> it.').tolist()
+    assert {tokenizer.vocab_size - 1, tokenizer.vocab_size - 2} <= set(ids)
+    assert tokenizer.decode(ids) == '[summarize] anna: <mask> it.'
     assert 1000 <= tokenizer.vocab_size <= 2500
     for lang in talks.LANGUAGES:
         assert len(tokenizer.encode_batch([f'<{lang}> x'])[0]) <= 4

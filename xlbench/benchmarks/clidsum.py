@@ -67,6 +67,7 @@ class SummaryBenchmark(Benchmark):
         )
 
 
+SUMMARIZE = '[summarize]'  # The token that mDialBART reads before a dialogue to sum up.
 _SUMMARIES = (('en', 'en'), ('en', 'de'), ('en', 'zh'))
 # Table 2 of the paper.
 _SIZES = {

@@ -39,6 +39,7 @@ from xlbench.data.tokenizers.marian import (
 from xlbench.data.tokenizers.sentencepieces import (
     SentencePieceTokenizer,
     train_sentencepiece,
+    with_symbols,
 )
 from xlbench.data.tokenizers.tokenizer import (
     ANSWER_SEPARATOR,
@@ -75,4 +76,5 @@ __all__ = [
     'of_workdir',
     'path_of_workdir',
     'train_sentencepiece',
+    'with_symbols',
 ]

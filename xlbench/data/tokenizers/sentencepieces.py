@@ -68,6 +68,22 @@ class SentencePieceTokenizer(Tokenizer):
         return self._processor.id_to_piece(list(range(self.num_pieces)))
 
 
+def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
+    """A SentencePiece model with further words that are one piece each, behind all others.
+
+    No other text has other ids than before.
+
+    Args:
+      model: the content of a `.model` file.
+      symbols: words such as '<mask>'.
+    """
+    proto = sentencepiece_models.parse('the SentencePiece model', model)
+    for symbol in symbols:
+        proto.pieces.add(piece=symbol, score=0.0, type=proto.SentencePiece.USER_DEFINED)
+    proto.trainer_spec.vocab_size = len(proto.pieces)
+    return proto.SerializeToString(deterministic=True)
+
+
 def train_sentencepiece(
     lines: Iterable[str], *, size: int, symbols: Sequence[str] = (), model_type: str = 'unigram'
 ) -> bytes:
