@@ -7,7 +7,16 @@ train, validation and test:
       [{"dialogue": "Anna: Hi!\\r\\nBen: Hello.", "summary": "Anna greets Ben.",
         "summary_de": "Anna grüßt Ben.", "summary_zh": "安娜向本问好。"}, ...]
 
-Tasks are clidsum_<corpus>_en_<target>, corpus xsamsum or xmediasum40k; clidsum_xsamsum_en_de:
+and for the semi-supervised setting those of zcgzcgzcg1/MediaSum, of which MediaSum424k is all
+that the split file of krystalan/ClidSum does not name, with the split train alone:
+
+  clidsum/MediaSum424k/news_dialogue.json
+      [{"id": "NPR-1", "utt": ["Hello.", "Hi."], "speaker": ["ANN, host", "BEN"],
+        "summary": "Ann greets Ben.", ...}, ...]
+  clidsum/MediaSum424k/train_val_test_split.40k.json     {"train": ["NPR-2", ...], "val": ...}
+
+Tasks are clidsum_<corpus>_en_<target>, corpus xsamsum, xmediasum40k or mediasum424k (which has the
+target en alone); clidsum_xsamsum_en_de:
 
   inputs 'anna: hi!\\r\\nben: hello.', targets 'anna grüßt ben.'      T5 reads '<de> ' before inputs
 
@@ -15,10 +24,18 @@ Further tasks have the same texts in other places: clidsum_xsamsumdialogue_en_en
 both sides, for denoising, and clidsum_xsamsumsummary_en_de the English summary and the German one,
 for translation. Texts are lower-cased, as the official code does, which leaves line breaks alone.
 
+Pseudo-data (section 6.1 of the paper) is clidsum_mediasum424kpseudo_en_<target>: dialogues of
+MediaSum424k with summaries that a machine has translated, in the file that xlbench.translate makes:
+
+  clidsum/MediaSum424k/summaries.de.jsonl     {"id": "NPR-1", "summary": "Ann grüßt Ben."}, ...
+
+A dialogue whose summary was not translated is left out.
+
 mDialBART (section 5.1 of the paper) is trained further on four tasks: translation, as above, and
 
   clidsum_xsamsumsummarize_en_en     '[summarize] anna: hi!...' -> 'anna greets ben.'; its
-      fine-tuning has the same mark: clidsum_xsamsumsummarize_en_de
+      fine-tuning has the same mark: clidsum_xsamsumsummarize_en_de, and on pseudo-data
+      clidsum_mediasum424kpseudosummarize_en_de
   clidsum_xsamsumpermutation_en_en   the dialogue's utterances in another order -> the dialogue
   clidsum_xsamsuminfilling_en_en     with <mask> for spans of what is done by whom -> the dialogue
 
@@ -30,21 +47,26 @@ reads one of them; xlbench/data/noise says how it is drawn.
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import seqio
 
-from xlbench import pipeline
+from xlbench import errors, pipeline
 from xlbench.benchmarks import CLIDSUM
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, readers, rows
 from xlbench.metrics import bleu, rouge
 
-FOLDERS = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}
+FOLDERS = {
+    'xsamsum': 'XSAMSum',
+    'xmediasum40k': 'XMediaSum40k',
+    'mediasum424k': 'MediaSum424k',
+}
 SPLITS = {'train': 'train', 'validation': 'val', 'test': 'test'}  # As files call them.
 SUMMARIES = {'en': 'summary', 'de': 'summary_de', 'zh': 'summary_zh'}
 FIELDS = ('id', 'inputs', 'targets')
 NOISY = ('infilling', 'permutation')
+MONOLINGUAL = 'mediasum424k'
 # How often a dialogue of training comes with other noise. Pass p reads draw p % DRAWS. The paper's
 # pre-training has about 19 passes, so that each draw is read four times; so often repeated data is
 # almost as good as new (arXiv:2305.16264). A draw of a dialogue of 1,000 words takes about 7 kB.
@@ -53,10 +75,17 @@ _SEED = 0
 _LAYOUT = rows.Layout('json')
 
 
-def files(corpus: str, kind: str, split: str) -> list[str]:
-    """The files of a split, below the data root."""
-    path = f'clidsum/{FOLDERS[corpus]}/{SPLITS[split]}'
-    return [f'{path}.json'] + ([f'{path}.triples.tsv'] if kind == 'infilling' else [])
+def files(corpus: str, kind: str, target: str, split: str) -> list[str]:
+    """The files of a split, below the data root: those of the corpus, then those of the kind."""
+    folder = f'clidsum/{FOLDERS[corpus]}'
+    name = SPLITS[split]
+    paths = [f'{folder}/{name}.json']
+    if corpus == MONOLINGUAL:
+        name = 'news_dialogue'
+        paths = [f'{folder}/{name}.json', f'{folder}/train_val_test_split.40k.json']
+    if kind.startswith('pseudo'):
+        paths.append(f'{folder}/summaries.{target}.jsonl')
+    return paths + ([f'{folder}/{name}.triples.tsv'] if kind == 'infilling' else [])
 
 
 def draws(kind: str, split: str) -> int:
@@ -65,26 +94,93 @@ def draws(kind: str, split: str) -> int:
 
 
 def read(
-    kind: str, inputs: str, targets: str, split: str, path: str, *triples: str
+    corpus: str, kind: str, inputs: str, targets: str, split: str, path: str, *others: str
 ) -> Iterator[readers.Item]:
     """The pairs of a split: two fields of each object, `id` its place, from 1."""
     bad: list[readers.BadRecord] = []
+    triples = others[-1:] if kind == 'infilling' else ()
     known = itertools.chain.from_iterable(map(readers.read_triples, triples))
     actions = noise.actions_of(_good(known, bad))
     yield from bad
-    for row in rows.read(path, list(dict.fromkeys((inputs, targets))), _LAYOUT):
+    keys = list(dict.fromkeys((inputs, targets)))
+    if kind.startswith('pseudo'):
+        objects = _translated(path, *others)
+    else:
+        objects = _interviews(path, others[0]) if corpus == MONOLINGUAL else _objects(path, keys)
+    for item in objects:
+        if not isinstance(item, tuple):
+            yield item
+            continue
+        place, fields = item
+        texts = [fields[key].lower() for key in (inputs, targets)]
+        for draw in range(draws(kind, split)):
+            number = f'{place}.{draw}' if draw else f'{place}'
+            source = _source(kind, texts[0], actions, place, draw)
+            yield dict(zip(FIELDS, (number, source, texts[1]), strict=True))
+
+
+Object = tuple[int, readers.Record]  # Its place in the file, from 1, and its texts.
+
+
+def _objects(path: str, keys: Sequence[str]) -> Iterator[Object | readers.BadRecord]:
+    """The texts of each object of a file with summaries in three languages."""
+    for row in rows.read(path, keys, _LAYOUT):
         if isinstance(row, readers.BadRecord):
             yield row
             continue
         try:
-            texts = [rows.text(row.values[key], key).lower() for key in (inputs, targets)]
+            yield row.number, {key: rows.text(row.values[key], key) for key in keys}
         except ValueError as error:
             yield readers.BadRecord(path, 0, f'object {row.number}: {error}')
+
+
+def _interviews(path: str, ids: str) -> Iterator[Object | readers.BadRecord | readers.LeftOut]:
+    """The dialogue and the summary of each interview of MediaSum424k."""
+    try:
+        others = readers.read_split_ids(ids)
+    except ValueError as error:
+        yield readers.as_bad_record(ids, error)
+        return
+    for place, item in enumerate(readers.read_interviews(path, others), 1):
+        yield (place, item) if isinstance(item, dict) else item
+
+
+def _translated(
+    path: str, ids: str, translations: str
+) -> Iterator[Object | readers.BadRecord | readers.LeftOut]:
+    """The interviews with the summaries of a file of translations in place of their own."""
+    summaries: dict[str, str] = {}
+    for item in _translations(translations):
+        if isinstance(item, readers.BadRecord):
+            yield item
+        else:
+            summaries[item['id']] = item['summary']
+    for item in _interviews(path, ids):
+        if not isinstance(item, tuple):
+            yield item
             continue
-        for draw in range(draws(kind, split)):
-            number = f'{row.number}.{draw}' if draw else f'{row.number}'
-            source = _source(kind, texts[0], actions, row.number, draw)
-            yield dict(zip(FIELDS, (number, source, texts[1]), strict=True))
+        place, fields = item
+        if summary := summaries.get(fields['id']):
+            yield place, fields | {'summary': summary}
+        else:
+            yield readers.LeftOut('whose summary is not translated')
+
+
+def _translations(path: str) -> Iterator[readers.Record | readers.BadRecord]:
+    """The `id` and the `summary` of each line of a file; a text that failed is empty there."""
+    for line in readers.json_lines(path):
+        if isinstance(line, readers.BadRecord):
+            yield line
+            continue
+        number, value = line
+        try:
+            readers.check_keys(value, ('id', 'summary'))
+            texts = {key: readers.text_field(value[key], key) for key in ('id', 'summary')}
+        except ValueError as error:
+            if value.get('summary') != '':
+                yield readers.BadRecord(path, number, str(error))
+            continue
+        yield texts
 
 
 def _good(items: Iterable[readers.Item], bad: list[readers.BadRecord]) -> Iterator[readers.Record]:
@@ -103,45 +199,71 @@ def _source(kind: str, text: str, actions: noise.Actions, number: int, draw: int
         return noise.infill(text, actions, numbers)
     if kind == 'permutation':
         return noise.permute(text, numbers)
-    return f'{SUMMARIZE} {text}' if kind == 'summarize' else text
+    return f'{SUMMARIZE} {text}' if kind.endswith('summarize') else text
 
 
-def count(kind: str, split: str, path: str, *triples: str) -> int:
-    """The number of objects of a split."""
-    del kind, split, triples
-    return rows.count(path, _LAYOUT)
+def count(corpus: str, kind: str, split: str, path: str, *others: str) -> int:
+    """The number of objects of a split, bad ones included."""
+    del split
+    if corpus != MONOLINGUAL:
+        return rows.count(path, _LAYOUT)
+    try:
+        ids = readers.read_split_ids(others[0])
+    except ValueError as error:
+        raise errors.UserError(str(readers.as_bad_record(others[0], error))) from error
+    if kind.startswith('pseudo'):
+        return sum(
+            not (isinstance(item, dict) and item['id'] in ids) for item in _translations(others[1])
+        )
+    return sum(1 for _ in readers.json_items(path)) - len(ids)
+
+
+def hint(corpus: str, kind: str, target: str) -> str:
+    """How to come by the files of a task."""
+    if corpus != MONOLINGUAL:
+        text = (
+            'put the folders XSAMSum and XMediaSum40k of krystalan/ClidSum, which its authors '
+            'give out, into the folder clidsum below it'
+        )
+    elif kind.startswith('pseudo'):
+        folder = f'ROOT/clidsum/{FOLDERS[corpus]}'
+        text = (
+            'summaries are translated by python -m xlbench.translate --engine=ENGINE '
+            f'--source_lang=en --target_lang={target} --input={folder}/news_dialogue.json '
+            f'--field=summary --keep=id,summary --output={folder}/summaries.{target}.jsonl'
+        )
+    else:
+        text = (
+            'put news_dialogue.json of zcgzcgzcg1/MediaSum and train_val_test_split.40k.json of '
+            f'krystalan/ClidSum into the folder clidsum/{FOLDERS[corpus]} below it'
+        )
+    if kind == 'infilling':
+        text += "; a file of triples is what CoreNLP's OpenIE prints with -format reverb"
+    return text
 
 
 def register(task: str, source: str, target: str) -> seqio.Task:
     """Adds one task in one pair of languages."""
     corpus = next(name for name in FOLDERS if task.startswith(name))
     kind = task.removeprefix(corpus)
-    denoised = ('dialogue', 'dialogue')
-    fields = {
-        '': ('dialogue', SUMMARIES[target]),
-        'summarize': ('dialogue', SUMMARIES[target]),
-        'dialogue': denoised,
-        'infilling': denoised,
-        'permutation': denoised,
-        'summary': (SUMMARIES[source], SUMMARIES[target]),
-    }
-    hint = (
-        'put the folders XSAMSum and XMediaSum40k of krystalan/ClidSum, which its authors '
-        'give out, into the folder clidsum below it'
-    )
-    if kind == 'infilling':
-        hint += "; a file of triples is what CoreNLP's OpenIE prints with -format reverb"
+    fields = ('dialogue', SUMMARIES[target])
+    if kind in ('dialogue', *NOISY):
+        fields = ('dialogue', 'dialogue')
+    elif kind == 'summary':
+        fields = (SUMMARIES[source], SUMMARIES[target])
+    elif corpus == MONOLINGUAL:
+        fields = ('dialogue', 'summary')  # Also where it is a translation.
     return seqio.TaskRegistry.add(
         CLIDSUM.task_name(task, source, target),
         source=pipeline.RecordSource(
-            functools.partial(read, kind, *fields[kind]),
-            functools.partial(files, corpus, kind),
-            tuple(SPLITS),
+            functools.partial(read, corpus, kind, *fields),
+            functools.partial(files, corpus, kind, target),
+            tuple(CLIDSUM.split_sizes[task]),
             FIELDS,
             source_lang=source,
             target_lang=target,
-            count=functools.partial(count, kind),
-            hint=hint,
+            count=functools.partial(count, corpus, kind),
+            hint=hint(corpus, kind, target),
             draws=functools.partial(draws, kind),
         ),
         preprocessors=pipeline.text_preprocessors(

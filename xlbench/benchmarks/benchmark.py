@@ -37,6 +37,8 @@ class Scenario:
         split: The split to train on.
         select: The tasks whose validation examples may choose a checkpoint: those that are trained,
             so that nothing is chosen by what the scenario has never seen.
+        curriculum: Tasks or mixtures that make up `mixture`, in the order in which each epoch has
+            them; empty where examples of all tasks are mixed.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Scenario:
     target: str | None = None
     split: str = 'train'
     select: tuple[str, ...] = ()
+    curriculum: tuple[str, ...] = ()
 
     def __post_init__(self):
         object.__setattr__(self, 'select', self.select or self.train)
@@ -70,7 +73,8 @@ class Scenario:
             **options: Further keys, or another split.
         """
         block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
-        return block | dict(optimizer=optimizer) | options
+        parts = dict(curriculum=self.curriculum) if self.curriculum else {}
+        return block | parts | dict(optimizer=optimizer) | options
 
     def evals(
         self, every: int, *, dev: Block | None = None, test: Block | None = None, **both: Setting

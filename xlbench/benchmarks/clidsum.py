@@ -12,16 +12,20 @@ class SummaryBenchmark(Benchmark):
     """Dialogues in the pivot's language, with summaries in all languages.
 
     mono trains on the pivot's own summaries; cross on those in another language, `target`, or in
-    all others.
+    all others. semi is cross, or mono where the target is the pivot, with the pairs of a larger
+    corpus before the others in each epoch (the paper's section 6.1).
 
     Attributes:
         pairs: Of each task, the (source, target) languages that it has.
+        added: Of each task that has a scenario semi, the tasks whose pairs come before its own;
+            they share its languages among them.
     """
 
     pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(
         hash=False, default_factory=dict
     )
-    scenario_names: tuple[str, ...] = ('mono', 'cross')
+    added: Mapping[str, tuple[str, ...]] = dataclasses.field(hash=False, default_factory=dict)
+    scenario_names: tuple[str, ...] = ('mono', 'cross', 'semi')
 
     def task_names(self) -> tuple[str, ...]:
         """Lists every SeqIO task of the benchmark: each task in each of its pairs."""
@@ -43,6 +47,8 @@ class SummaryBenchmark(Benchmark):
         self, name: str, task: str | None, source: str | None, target: str | None
     ) -> Scenario:
         source = source or self.pivot
+        if name == 'semi':
+            return self._semi(task, source, target)
         if name == 'mono':
             target = target or source
             if target != source:
@@ -50,7 +56,7 @@ class SummaryBenchmark(Benchmark):
                     f"scenario 'mono' has the same source and target, got {source} -> {target}; "
                     "for another target use 'cross'"
                 )
-        targets = [t for _, t in self.pairs[task] if t != source] if target is None else [target]
+        targets = self._targets(task, source, target)
         if name == 'cross' and (not targets or source in targets):
             raise errors.UserError(
                 f"scenario 'cross' of {self.name} {task} goes from {self.pivot} to another "
@@ -60,30 +66,73 @@ class SummaryBenchmark(Benchmark):
         mixture = train[0] if target else f'{self.name}_cross_{task}'
         return Scenario(name, mixture, train, train, task, source, target)
 
+    def _targets(self, task: str, source: str, target: str | None) -> list[str]:
+        """The target languages of a scenario: the one that is named, or all but the source."""
+        return [t for _, t in self.pairs[task] if t != source] if target is None else [target]
+
+    def _semi(self, task: str, source: str, target: str | None) -> Scenario:
+        """The scenario of a task's pairs behind those of the tasks that are `added` to it."""
+        if task not in self.added:
+            known = ', '.join(self.added)
+            raise errors.UserError(
+                f"scenario 'semi' of {self.name} adds pairs of another corpus to those of {known}, "
+                f'got {task}'
+            )
+        targets = self._targets(task, source, target)
+        real = [self.task_name(task, source, t) for t in targets]
+        more = [
+            self.task_name(name, source, t)
+            for t in targets
+            for name in self.added[task]
+            if (source, t) in self.pairs[name]
+        ]
+        mixture = f'{self.name}_semi_{task}'
+        if target:
+            mixture, curriculum = f'{mixture}_{source}_{target}', (*more, *real)
+        else:
+            several = next(name for name in self.added[task] if len(self.pairs[name]) > 1)
+            curriculum = tuple(f'{self.name}_cross_{name}' for name in (several, task))
+        return Scenario(
+            'semi', mixture, (*more, *real), tuple(real), task, source, target,
+            select=tuple(real), curriculum=curriculum,
+        )  # fmt: skip
+
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Lists every scenario that has a mixture of its own: cross into all languages."""
-        return tuple(
-            self.scenario('cross', task) for task in self.tasks if len(self.pairs[task]) > 1
-        )
+        """Lists every scenario that has a mixture of its own: cross into all languages, semi."""
+        cross = [self.scenario('cross', task) for task in self.tasks if len(self.pairs[task]) > 1]
+        semi = [
+            self.scenario('semi', task, target=target)
+            for task in self.added
+            for target in (None, *(pair[1] for pair in self.pairs[task]))
+        ]
+        return (*cross, *semi)
 
 
 SUMMARIZE = '[summarize]'  # The token that mDialBART reads before a dialogue to sum up.
 _SUMMARIES = (('en', 'en'), ('en', 'de'), ('en', 'zh'))
-# Table 2 of the paper.
+_ENGLISH, _TRANSLATED = _SUMMARIES[:1], _SUMMARIES[1:]
+# Table 2 of the paper; MediaSum424k (Table 1) is for training alone.
 _SIZES = {
     'xsamsum': {'train': 14_732, 'validation': 818, 'test': 819},
     'xmediasum40k': {'train': 20_000, 'validation': 10_000, 'test': 10_000},
+    'mediasum424k': {'train': 423_596},
 }
 # What a task reads and writes, as the end of its name says: a dialogue and its summary, twice the
 # dialogue (what a denoiser repairs), a summary and its translation; mDialBART's dialogue with its
 # mark and the summary, and a dialogue with noise and the same without.
-_KINDS = {
+_DIALOGUE_KINDS = {
     '': _SUMMARIES,
-    'dialogue': _SUMMARIES[:1],
-    'summary': _SUMMARIES[1:],
+    'dialogue': _ENGLISH,
     'summarize': _SUMMARIES,
-    'permutation': _SUMMARIES[:1],
-    'infilling': _SUMMARIES[:1],
+    'permutation': _ENGLISH,
+    'infilling': _ENGLISH,
+}
+_KINDS = {
+    'xsamsum': _DIALOGUE_KINDS | {'summary': _TRANSLATED},
+    'xmediasum40k': _DIALOGUE_KINDS | {'summary': _TRANSLATED},
+    # Its summaries are English; those in other languages are what a machine has translated.
+    'mediasum424k': dict.fromkeys(_DIALOGUE_KINDS, _ENGLISH)
+    | {'pseudo': _TRANSLATED, 'pseudosummarize': _TRANSLATED},
 }
 _KIND_TITLES = {
     '': 'summary of {}',
@@ -92,16 +141,22 @@ _KIND_TITLES = {
     'summarize': 'summary of {}, marked',
     'permutation': 'restored order of {}',
     'infilling': 'restored actions of {}',
+    'pseudo': 'machine-translated summary of {}',
+    'pseudosummarize': 'machine-translated summary of {}, marked',
 }
-_TITLES = {'xsamsum': 'chats', 'xmediasum40k': 'interviews'}
+_TITLES = {
+    'xsamsum': 'chats',
+    'xmediasum40k': 'interviews',
+    'mediasum424k': 'further interviews',
+}
+_TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind in _KINDS[corpus]]
 
 CLIDSUM = SummaryBenchmark(
     name='clidsum',
-    tasks=tuple(f'{corpus}{kind}' for kind in _KINDS for corpus in _SIZES),
+    tasks=tuple(f'{corpus}{kind}' for corpus, kind in _TASKS),
     languages=('en', 'de', 'zh'),
     task_titles={
-        f'{corpus}{kind}': form.format(title)
-        for kind, form in _KIND_TITLES.items() for corpus, title in _TITLES.items()
+        f'{corpus}{kind}': _KIND_TITLES[kind].format(_TITLES[corpus]) for corpus, kind in _TASKS
     },
     scores=('rouge_1', 'rouge_2', 'rouge_l', 'bertscore'),
     title='A Benchmark Dataset for Cross-Lingual Dialogue Summarization',
@@ -118,6 +173,10 @@ CLIDSUM = SummaryBenchmark(
     paper_note='Rows of the paper are those of Table 3 of arXiv:2202.05599 that use the supervised '
     'data alone; summariser + translator summarises first, translator + summariser translates '
     'first.',
-    split_sizes={f'{corpus}{kind}': sizes for kind in _KINDS for corpus, sizes in _SIZES.items()},
-    pairs={f'{corpus}{kind}': pairs for kind, pairs in _KINDS.items() for corpus in _SIZES},
+    split_sizes={f'{corpus}{kind}': _SIZES[corpus] for corpus, kind in _TASKS},
+    pairs={f'{corpus}{kind}': _KINDS[corpus][kind] for corpus, kind in _TASKS},
+    added={
+        f'xmediasum40k{kind}': (f'mediasum424k{kind}', f'mediasum424kpseudo{kind}')
+        for kind in ('', 'summarize')
+    },
 )  # fmt: skip

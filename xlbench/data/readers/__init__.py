@@ -14,6 +14,13 @@ from xlbench.data.readers.dialogues import (
     read_dialogues,
     read_dialogues_json,
 )
+from xlbench.data.readers.interviews import (
+    read_interviews,
+    read_split_ids,
+)
+from xlbench.data.readers.json_arrays import (
+    json_items,
+)
 from xlbench.data.readers.json_records import (
     Json,
     check_keys,
@@ -75,6 +82,7 @@ __all__ = [
     'decoded',
     'find',
     'json_document',
+    'json_items',
     'json_lines',
     'kind_of',
     'lines',
@@ -83,10 +91,12 @@ __all__ = [
     'raw_lines',
     'read_dialogues',
     'read_dialogues_json',
+    'read_interviews',
     'read_jsonl',
     'read_pairs',
     'read_parallel',
     'read_responses',
+    'read_split_ids',
     'read_squad',
     'read_triples',
     'read_tsv',
