@@ -3,9 +3,10 @@
   python -m xlbench.tasks.samples.clidsum --root=data/sample --seed=0
 
 Writes what `tasks/clidsum.py` reads, `<root>/clidsum/{XSAMSum,XMediaSum40k}/{train,val,test}.json`,
-with chats in the first folder and interviews in the second; beside each file its triples of who
-does what, {train,val,test}.triples.tsv; and `<root>/sample_clidsum.model`, a SentencePiece
-vocabulary of its own. The same seed gives the same bytes. What is said is in `talks`.
+with chats in the first folder and interviews in the second; for the semi-supervised setting three
+times as many interviews with English summaries in `<root>/clidsum/MediaSum424k`; beside each file
+of dialogues its triples of who does what, train.triples.tsv; and `<root>/sample_clidsum.model`, a
+SentencePiece vocabulary of its own. The same seed gives the same bytes. What is said is in `talks`.
 """
 
 import json
@@ -13,21 +14,24 @@ import os
 import random
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xlbench import errors
 from xlbench.benchmarks.clidsum import SUMMARIZE
 from xlbench.data import noise, tokenizers
+from xlbench.data.readers import Json
 from xlbench.tasks.samples import corpus, talks, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when
 # one of the texts has changed.
-GENERATOR = 2
+GENERATOR = 3
 TEXTS = ('talks',)
 
 # Folder -> what makes a dialogue, and what its lines end with, as in the official files.
 CORPORA = {'XSAMSum': (talks.chat, '\r\n'), 'XMediaSum40k': (talks.interview, '\n')}
 SPLITS = {'train': 6000, 'val': 200, 'test': 300}  # Dialogues of each corpus.
+MONOLINGUAL = 'MediaSum424k'
+INTERVIEWS = 3 * SPLITS['train']  # Of the monolingual part, beside those of XMediaSum40k.
 SUMMARIES = {'summary': 'en', 'summary_de': 'de', 'summary_zh': 'zh'}
 
 VOCABULARY = tokenizers.SAMPLE_FILES['sample_clidsum']
@@ -68,15 +72,72 @@ def make_splits(folder: str, seed: int) -> dict[str, list[dict[str, str]]]:
     return splits
 
 
+def make_interviews(
+    splits: Mapping[str, Sequence[Mapping[str, str]]], seed: int
+) -> tuple[list[dict[str, Json]], dict[str, list[str]]]:
+    """The objects of MediaSum, and the ids of those that `splits` have, by split.
+
+    Beside what the file has, each object has its `triples`.
+
+    Args:
+        splits: Those of XMediaSum40k, as `make_splits` gives them.
+        seed: Of the others.
+    """
+    rng = random.Random(f'clidsum/{MONOLINGUAL}/{seed}')
+    talked = [(split, example) for split, examples in splits.items() for example in examples]
+    seen = {example['dialogue'] for _, example in talked}
+    while len(seen) < sum(map(len, splits.values())) + INTERVIEWS:
+        made = talks.interview(rng)
+        if made['dialogue'] not in seen:
+            seen.add(made['dialogue'])
+            talked.append(('', made | {'summary': made['en']}))
+    # As in the official file, those of all parts stand among each other.
+    places = [rng.random() for _ in talked]
+    ids: dict[str, list[str]] = {split: [] for split in splits}
+    objects: list[dict[str, Json]] = []
+    for number, at in enumerate(sorted(range(len(talked)), key=places.__getitem__), 1):
+        split, example = talked[at]
+        turns = [line.split(': ', 1) for line in example['dialogue'].split('\n')]
+        name = f'TALK-{number}'
+        if split:
+            ids[split].append(name)
+        objects.append(
+            {
+                'id': name,
+                'summary': example['summary'],
+                'utt': [said for _, said in turns],
+                'speaker': [speaker for speaker, _ in turns],
+                'triples': example['triples'],
+            }
+        )
+    return objects, ids
+
+
 def _write_corpus(folder: str, seed: int) -> None:
     for name in CORPORA:
-        for split, examples in make_splits(name, seed).items():
-            triples = [example.pop('triples') for example in examples]
-            # The same sentence has the same triples, which OpenIE would print each time.
-            lines = dict.fromkeys(''.join(triples).splitlines(keepends=True))
-            corpus.write_text(os.path.join(folder, name, f'{split}.triples.tsv'), ''.join(lines))
-            text = json.dumps(examples, ensure_ascii=False, indent=1)
-            corpus.write_text(os.path.join(folder, name, f'{split}.json'), text + '\n')
+        splits = make_splits(name, seed)
+        for split, examples in splits.items():
+            _write_dialogues(folder, name, split, examples)
+    objects, ids = make_interviews(splits, seed)
+    _write_dialogues(folder, MONOLINGUAL, 'news_dialogue', objects)
+    _write_json(folder, MONOLINGUAL, 'train_val_test_split.40k', ids)
+
+
+def _write_dialogues(
+    folder: str, name: str, file: str, objects: Sequence[Mapping[str, Json]]
+) -> None:
+    """Writes the objects of a file, and their triples beside it."""
+    triples = ''.join(example['triples'] for example in objects)
+    # The same sentence has the same triples, which OpenIE would print each time.
+    lines = dict.fromkeys(triples.splitlines(keepends=True))
+    corpus.write_text(os.path.join(folder, name, f'{file}.triples.tsv'), ''.join(lines))
+    others = [{k: v for k, v in example.items() if k != 'triples'} for example in objects]
+    _write_json(folder, name, file, others)
+
+
+def _write_json(folder: str, name: str, file: str, content: Json) -> None:
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    corpus.write_text(os.path.join(folder, name, f'{file}.json'), text + '\n')
 
 
 def _train(folder: str) -> bytes:

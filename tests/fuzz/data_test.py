@@ -80,6 +80,10 @@ TREEBANK = (
         '\t_' * 8, '\t_' * 6
     ).encode()
 )
+INTERVIEWS = [
+    {'id': f'NPR-{i}', 'summary': text(i), 'utt': [text(2), text(3)], 'speaker': ['Ann', 'Ben']}
+    for i in range(3)
+]
 KEYS = ('text', 'label')
 TABLE = pyarrow.table({'text': [text(i) for i in range(5)], 'label': ['a', 'b'] * 2 + ['a']})
 
@@ -126,6 +130,10 @@ CORPORA = {
         readers.read_dialogues,
     ),
     'dialogues.json': (json.dumps(DIALOGUES).encode(), readers.read_dialogues_json),
+    'interviews.json': (
+        json.dumps(INTERVIEWS, indent=1).encode(),
+        functools.partial(readers.read_interviews, others={'NPR-1'}),
+    ),
     'triples.tsv': (
         lines(('f', '0', 'I', 'send', 'it', *'0112231', 'I send it', 'PRP VBP', 'I', 'send', 'it'))
         * 2,

@@ -45,6 +45,40 @@ def chats(count):
     return [CHAT, *others][:count]
 
 
+def interviews(count):
+    """Objects of MediaSum: the dialogues of `chats`, with ids."""
+    return [
+        {
+            'id': f'NPR-{i}',
+            'program': 'A Day',
+            'utt': [line.split(': ', 1)[1] for line in chat['dialogue'].splitlines()],
+            'speaker': [line.split(': ', 1)[0] for line in chat['dialogue'].splitlines()],
+            'summary': chat['summary'],
+        }
+        for i, chat in enumerate(chats(count))
+    ]
+
+
+def write_mediasum(root, count=6, others=('NPR-1',), translated=None):
+    """MediaSum in `root`, of which XMediaSum40k has `others`, and its translated summaries."""
+    folder = root / 'clidsum' / 'MediaSum424k'
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / 'news_dialogue.json').write_text(json.dumps(interviews(count), indent=1))
+    (folder / 'news_dialogue.triples.tsv').write_text(TRIPLES)
+    splits = {'train': list(others[:1]), 'val': list(others[1:]), 'test': []}
+    (folder / 'train_val_test_split.40k.json').write_text(json.dumps(splits))
+    for lang in ('de', 'zh'):
+        lines = translated
+        if lines is None:
+            lines = [
+                {'id': f'NPR-{i}', 'summary': chat[f'summary_{lang}']}
+                for i, chat in enumerate(chats(count))
+            ]
+        text = ''.join(json.dumps(line) + '\n' for line in lines)
+        (folder / f'summaries.{lang}.jsonl').write_text(text)
+    return folder
+
+
 def write(root, folder, split, content):
     path = root / 'clidsum' / folder / f'{split}.json'
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,6 +93,7 @@ def made(tmp_path_factory):
         for split, size in SIZES.items():
             path = write(folder, corpus, split, chats(size))
             path.with_suffix('.triples.tsv').write_text(TRIPLES)
+    write_mediasum(folder)
     mtg_files.write_vocabulary(folder)
     return folder
 
@@ -101,9 +136,10 @@ def test_every_task_and_mixture(root):
     assert sorted(names) == sorted(CLIDSUM.task_names())
     for name in names:
         source = pipeline.get(name).source
-        assert [source.num_input_examples(split) for split in source.splits] == [5, 3, 2]
+        sizes = [5] if 'mediasum424k' in name else [5, 3, 2]
+        assert [source.num_input_examples(split) for split in source.splits] == sizes
         draws = 5 if 'infilling' in name or 'permutation' in name else 1
-        assert [source.draws(split) for split in source.splits] == [draws, 1, 1]
+        assert [source.draws(split) for split in source.splits] == [draws, 1, 1][: len(sizes)]
     for scenario in CLIDSUM.scenarios():
         mixture = pipeline.get(scenario.mixture)
         assert sorted(task.name for task in mixture.tasks) == sorted(scenario.train)
@@ -111,6 +147,55 @@ def test_every_task_and_mixture(root):
     assert (metrics['MultilingualRouge'].lang, metrics['SacreBleu'].tokenize) == ('zh', 'zh')
     rouge, _ = pipeline.get('clidsum_xsamsum_en_de').metric_fns
     assert 'snowball' in rouge.signature and rouge(['zwei Häuser'], ['zwei Haus'])['rouge_1'] == 100
+
+
+@pytest.mark.parametrize(
+    ('name', 'inputs', 'targets'),
+    [
+        ('_en_en', 'anna: hi!\nben: hello.', 'anna greets ben.'),
+        ('dialogue_en_en', 'anna: hi!\nben: hello.', 'anna: hi!\nben: hello.'),
+        ('summarize_en_en', '[summarize] anna: hi!\nben: hello.', 'anna greets ben.'),
+        ('permutation_en_en', 'ben: hello.\nanna: hi!', 'anna: hi!\nben: hello.'),
+        ('infilling_en_en', 'anna: hi!\nben: hello.', 'anna: hi!\nben: hello.'),
+        ('pseudo_en_de', 'anna: hi!\nben: hello.', 'anna grüßt ben.'),
+        ('pseudosummarize_en_zh', '[summarize] anna: hi!\nben: hello.', '安娜向本问好。'),
+    ],
+)
+def test_mediasum424k_is_what_the_list_of_ids_leaves(root, name, inputs, targets):
+    """NPR-1, the second of six, is in XMediaSum40k; `id` is the place among all of them."""
+    made_now = records(f'clidsum_mediasum424k{name}')
+    pairs = [item for item in made_now if isinstance(item, dict)]
+    assert pairs[0] == {'id': '1', 'inputs': inputs, 'targets': targets}
+    assert [p['id'] for p in pairs if '.' not in p['id']] == ['1', '3', '4', '5', '6']
+    left = [item.reason for item in made_now if isinstance(item, readers.LeftOut)]
+    assert left == ['that another corpus has']
+
+
+def test_pseudo_data_without_a_translation(root, tmp_path):
+    """A file that is missing, a text that failed, lines that are no translations."""
+    name = 'clidsum_mediasum424kpseudo_en_de'
+    good = [{'id': 'NPR-0', 'summary': 'Gut.'}, {'id': 'NPR-1', 'summary': 'Fremd.'}]
+    lines = [*good, {'id': 'NPR-2', 'summary': ''}]
+    folder = write_mediasum(tmp_path, 4, ('NPR-1', 'NPR-3'), lines)
+    with pipeline.bound(None, str(tmp_path)):
+        made_now = records(name)
+        assert pipeline.get(name).source.num_input_examples('train') == 1
+        assert [item['targets'] for item in made_now if isinstance(item, dict)] == ['gut.']
+        reasons = [item.reason for item in made_now if isinstance(item, readers.LeftOut)]
+        assert reasons.count('whose summary is not translated') == 1
+        path = folder / 'summaries.de.jsonl'
+        path.write_text('{"id": "NPR-0"}\n{"id": 3, "summary": "x"}\n[]\n')
+        bad = [item for item in records(name) if isinstance(item, readers.BadRecord)]
+        assert [item.line for item in bad] == [1, 2, 3] and "no key 'summary'" in bad[0].reason
+        path.unlink()
+        made_by = (
+            r'no file .*summaries\.de\.jsonl .*python -m xlbench\.translate --engine=ENGINE .*'
+            r'--target_lang=de --input=ROOT/clidsum/MediaSum424k/news_dialogue\.json .*'
+            r'--output=ROOT/clidsum/MediaSum424k/summaries\.de\.jsonl'
+        )
+        with pytest.raises(errors.UserError, match=made_by) as caught:
+            records(name)
+        assert '\n' not in str(caught.value)
 
 
 def test_noise_is_drawn_anew_and_alike_each_time(root):
@@ -170,6 +255,9 @@ def test_what_lies_in_a_data_root_is_checked(made, capsys):
     printed = capsys.readouterr().out
     assert 'clidsum_xsamsum_en_de:test: 2 records, published are 819' in printed
     assert printed.count('records, published are') == 2 * 3 * 3
+    command = ['data', 'verify', 'mediasum424k', f'--root={made}']
+    assert errors.run_main(data_main.main, command) == 1
+    assert 'mediasum424k_en_en:train: 5 records, published are 423,596' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -197,6 +285,20 @@ def test_scenarios():
     both = CLIDSUM.scenario('cross', 'xsamsum')
     assert both.train == ('clidsum_xsamsum_en_de', 'clidsum_xsamsum_en_zh')
     assert benchmarks.parse_mixture(both.mixture) == both
+    semi = CLIDSUM.scenario('semi', 'xmediasum40k', target='de')
+    pseudo, real = 'clidsum_mediasum424kpseudo_en_de', 'clidsum_xmediasum40k_en_de'
+    assert semi.train == semi.curriculum == (pseudo, real)
+    assert semi.select == semi.evaluate == (real,)
+    assert semi.stage(1, {})['curriculum'] == (pseudo, real)
+    assert 'curriculum' not in both.stage(1, {})
+    assert CLIDSUM.scenario('semi', 'xmediasum40ksummarize', target='en').train == (
+        'clidsum_mediasum424ksummarize_en_en', 'clidsum_xmediasum40ksummarize_en_en',
+    )  # fmt: skip
+    semi = CLIDSUM.scenario('semi', 'xmediasum40k')
+    assert semi.curriculum == ('clidsum_cross_mediasum424kpseudo', 'clidsum_cross_xmediasum40k')
+    assert len(semi.train) == 4 and semi.evaluate == semi.train[2:]
+    for semi in (s for s in CLIDSUM.scenarios() if s.name == 'semi'):
+        assert benchmarks.parse_mixture(semi.mixture) == semi
     for name in CLIDSUM.task_names():
         assert benchmarks.parse_mixture(name).train == (name,)
     for arguments, message in [
@@ -206,6 +308,8 @@ def test_scenarios():
         (('cross', 'xsamsumdialogue'), 'from en to another language'),
         (('cross', 'xsamsuminfilling'), 'from en to another language'),
         (('cross',), 'needs a task, one of xsamsum, xmediasum40k'),
+        (('semi', 'xsamsum'), "'semi' .* of xmediasum40k, xmediasum40ksummarize, got xsamsum"),
+        (('semi', 'xmediasum40k', 'de', 'zh'), 'has no de -> zh; it has en -> en'),
     ]:
         with pytest.raises(errors.UserError, match=message):
             CLIDSUM.scenario(*arguments)
@@ -229,3 +333,4 @@ def test_the_paper():
     assert best == ('MV-BART + Google Trans.', 'xsamsum', 'de')
     assert CLIDSUM.is_official('xsamsum', 'test', 819)
     assert not CLIDSUM.is_official('xmediasum40k', 'test', 819)
+    assert CLIDSUM.is_official('mediasum424kpseudo', 'train', 423_596)

@@ -167,10 +167,37 @@ def test_the_trivial_systems_are_far_from_right(corpora):
 
 def test_the_bytes_of_seed_0_stay(root):
     """Raise clidsum.GENERATOR when code changes them on purpose; texts need no new number."""
-    digest = hashlib.sha256()
+    supervised, monolingual = hashlib.sha256(), hashlib.sha256()
     for path in sorted(path for path in (root / 'clidsum').rglob('*') if path.is_file()):
+        digest = monolingual if path.parent.name == 'MediaSum424k' else supervised
         digest.update(f'{path.relative_to(root / "clidsum")}\n'.encode() + path.read_bytes())
-    assert digest.hexdigest() == '7b9bbb0d3e94620598e6ff2658d6edc32a96a31ad77f81183d684d4f137e57dc'
+    expected = '7b9bbb0d3e94620598e6ff2658d6edc32a96a31ad77f81183d684d4f137e57dc'
+    assert supervised.hexdigest() == expected
+    expected = '61d6f1573792858561327e7c0ce86879b4d5ad02fabc3090c186ef480faaa7fe'
+    assert monolingual.hexdigest() == expected
+
+
+def test_the_monolingual_part_is_three_times_as_large_and_new(root, corpora):
+    """The list of ids names the interviews of XMediaSum40k, and no other one is like them."""
+    folder = root / 'clidsum' / 'MediaSum424k'
+    objects = json.loads((folder / 'news_dialogue.json').read_bytes())
+    ids = json.loads((folder / 'train_val_test_split.40k.json').read_bytes())
+    assert [list(splits) for splits in (ids, clidsum.SPLITS)] == [['train', 'val', 'test']] * 2
+    summaries = {}
+    for talk in objects:
+        assert list(talk) == ['id', 'summary', 'utt', 'speaker']
+        lines = zip(talk['speaker'], talk['utt'], strict=True)
+        summaries[talk['id']] = ('\n'.join(map(': '.join, lines)), talk['summary'])
+    for split, size in clidsum.SPLITS.items():
+        known = {(e['dialogue'], e['summary']) for e in corpora['XMediaSum40k', split]}
+        assert {summaries.pop(name) for name in ids[split]} == known and len(known) == size
+    others = {e['dialogue'] for split in clidsum.SPLITS for e in corpora['XMediaSum40k', split]}
+    assert len({dialogue for dialogue, _ in summaries.values()} - others) == 18_000
+    assert len(summaries) == 18_000
+    with pipeline.bound('sample_clidsum', str(root)):
+        source = pipeline.get('clidsum_mediasum424k_en_en').source
+        pairs = source._read('train', *source.paths('train'))
+        assert sum(isinstance(pair, dict) for pair in pairs) == 18_000
 
 
 def test_another_seed_gives_another_corpus_and_the_same_one_is_kept(root, monkeypatch):

@@ -128,6 +128,17 @@ CORPORA = {
             ],
         ),
         Corpus(
+            'mediasum424k',
+            'clidsum',
+            'English interviews with summaries, for the semi-supervised setting of ClidSum',
+            'https://github.com/zcgzcgzcg1/MediaSum',
+            'stated by its owners at that address: for research alone',
+            by_hand='follow the link to the data, and put news_dialogue.json and the '
+            'train_val_test_split.40k.json of https://github.com/krystalan/ClidSum into the folder '
+            'clidsum/MediaSum424k of the data root',
+            tasks=['clidsum_mediasum424k_en_en:train'],
+        ),
+        Corpus(
             'convsumx',
             'convsumx',
             'English dialogues and meetings with summaries in en, zh, fr and uk',

@@ -94,7 +94,8 @@ class _Text:
             except RecursionError:
                 raise limits.too_deep('the JSON') from None
             else:
-                if end < len(self._text) or self._ended:  # A number may go on in the next block.
+                # A number may go on in the next block: '1', '1e+'.
+                if end + 3 < len(self._text) or self._ended:
                     break
             if len(self._text) - self._at > limits.LINE_BYTES.value:
                 raise limits.LINE_BYTES.exceeded('an object is too long')
@@ -117,8 +118,8 @@ def _values(text: _Text) -> Iterator[Json]:
             text.skip()
             text.next()
             yield text.value()
-        if text.next() != ']':
-            raise ValueError('the list goes on without a comma' if text.next() else 'no ] at the end')
+        if (character := text.next()) != ']':
+            raise ValueError('no comma' if character else 'the file ends inside the list')
     text.skip()
     if text.next():
         raise ValueError('there is something behind the list')
