@@ -106,18 +106,18 @@ def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     objective = objectives.build(**config.objective)
     share, shares = partitioning.row_share(mesh)
     for name, stage in config.stages.items():
-        pair = stage.mixture, stage.split
+        pair, block = (stage.mixture, stage.split), config_lib.batches_of(config, name)
         if pair not in data:
-            lengths = config.batches.lengths
+            lengths = block['lengths']
             yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
             yield (
-                f'  batches of {config.batches.batch_size} rows x at most '
+                f'  batches of {block["batch_size"]} rows x at most '
                 f'({lengths.get("inputs")} inputs + {lengths.get("targets")} targets)'
             )
             continue
         with batches.train_batches(
             *data[pair],
-            **dict(config.batches) | {'prefetch': 0},
+            **block | {'prefetch': 0},
             view=objective.view,
             seed=config.seed,
             process_index=share,

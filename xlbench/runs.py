@@ -102,10 +102,10 @@ def _check_score(name: str, evals: Mapping[str, tuple[Evaluator, int]]) -> None:
 def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> None:
     """Raises UserError for batches that cannot be made, in whichever stage, before the first."""
     share, shares = partitioning.row_share(mesh)
-    for stage in config.stages.values():
+    for name, stage in config.stages.items():
         with batches.train_batches(
             *data[stage.mixture, stage.split],
-            **dict(config.batches) | {'prefetch': 0},
+            **config_lib.batches_of(config, name) | {'prefetch': 0},
             view=view,
             seed=config.seed,
             process_index=share,

@@ -15,7 +15,7 @@ Modules of their own:
   recipes         blocks that many configs share
 """
 
-from xlbench.config.blocks import check_arguments, check_keys, defaults, to_dict
+from xlbench.config.blocks import batches_of, check_arguments, check_keys, defaults, to_dict
 from xlbench.config.flags import Command, parse_command, parse_flags, variant
 from xlbench.config.provenance import facts
 from xlbench.config.record import (
@@ -34,6 +34,7 @@ __all__ = [
     'Command',
     'RunEval',
     'RunTask',
+    'batches_of',
     'begun_with',
     'check_arguments',
     'check_keys',

@@ -184,6 +184,7 @@ class Stage(Block):
       num_steps: length of the stage.
       optimizer: its block, see optimizer.py.
       start_from: the checkpoint of the stage before that it starts from.
+      batches: keys of config.batches that have other values in this stage.
     """
 
     mixture: str
@@ -191,6 +192,7 @@ class Stage(Block):
     num_steps: Annotated[int, '1 or more, below 2**31']
     optimizer: Mapping
     start_from: Literal['last', 'best'] = 'last'
+    batches: Mapping = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -223,6 +225,11 @@ def defaults() -> ConfigDict:
     for key, block in (('mesh', Mesh), ('nonfinite', Nonfinite), ('checkpoints', Checkpoints)):
         c[key] = dataclasses.asdict(block())
     return c
+
+
+def batches_of(config: ConfigDict, stage: str) -> dict[str, Setting]:
+    """The block config.batches as it is in a stage."""
+    return dict(config.batches) | dict(config.stages[stage].get('batches') or {})
 
 
 def to_dict(config: ConfigDict) -> dict[str, Json]:

@@ -69,6 +69,8 @@ def taken(config: Block, *path: str) -> Signature | None:
         return _STAGE
     if path[:1] == ('stages',) and path[2:] == ('optimizer',):
         return _optimizer(config['stages'][path[1]]['optimizer'], f'config.{".".join(path)}')
+    if path[:1] == ('stages',) and path[2:] == ('batches',):
+        return signatures.of_class(blocks.Batches)
     if path[:1] == ('evals',) and len(path) == 2:
         return _evaluation(config, path[1])
     if path[:1] == ('evals',) and path[2:] == ('decoding',):
@@ -107,6 +109,10 @@ def check_config(config: ConfigDict) -> None:
         _check_is_block(stage.optimizer, f'{where}.optimizer')
         signature = taken(config, 'stages', name, 'optimizer')
         config_lib.check_arguments(signature, stage.optimizer, f'{where}.optimizer')
+        if 'batches' in stage:
+            _check_is_block(stage.batches, f'{where}.batches')
+            merged = config_lib.batches_of(config, name)
+            config_lib.check_arguments(taken(config, 'batches'), merged, f'{where}.batches')
     for name in config.evals:
         _check_evaluation(config, name)
 

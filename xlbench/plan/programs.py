@@ -16,7 +16,7 @@ import optax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import decoding, runs
+from xlbench import config as config_lib, decoding, runs
 from xlbench.data import features
 from xlbench.evaluators import generation
 from xlbench.models.lora import Lora
@@ -70,8 +70,11 @@ def make_job(
       UserError: mesh, model, batch or pattern cannot work.
     """
     mesh = partitioning.make_mesh(**config.mesh, devices=devices)
-    partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
-    partitioning.check_lengths(config.batches.lengths, mesh)
+    stage = next(iter(config.stages))
+    batches = config_lib.batches_of(config, stage)
+    rows, lengths = batches['batch_size'], dict(batches['lengths'])
+    partitioning.check_batch_size(rows, mesh, config.accumulate)
+    partitioning.check_lengths(lengths, mesh)
     objective = objectives.build(**config.objective)
     block = dict(config.model)
     if 'num_labels' in block:
@@ -80,7 +83,6 @@ def make_job(
     lora = Lora(**config.lora)
     params = _with(*train_step_lib.params_like(model, objective, mesh, lora))
     mask = lora.restrict(optimizers.trainable_mask(params, tuple(config.trainable)))
-    stage = next(iter(config.stages))
     tx, _ = _optimizer(config, stage)
     whole = partitioning.replicated(mesh)
     state = train_step_lib.TrainState(
@@ -90,7 +92,6 @@ def make_job(
     )
     key = jax.eval_shape(lambda: jax.random.key(0))
     rng = jax.ShapeDtypeStruct(key.shape, key.dtype, sharding=whole)
-    rows, lengths = config.batches.batch_size, dict(config.batches.lengths)
     batch = batch_like(objective.view, rows, lengths, mesh)
     return Job(config, mesh, model, objective, mask, state, batch, rng, stage)
 

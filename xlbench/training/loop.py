@@ -195,7 +195,7 @@ class Trainer:
             self.progress.stage, self.progress.position = name, None
             self.progress.best, self.progress.stale = None, 0
         tasks, _ = experiment.data[stage.mixture, stage.split]
-        batches = self._feed(stage)
+        batches = self._feed(name)
         train_step = self._train_step(tx, schedule, first_step)
         shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
         for line in partitioning.held_whole(self.state, shardings, experiment.mesh):
@@ -206,15 +206,16 @@ class Trainer:
             self._loop(name, train_step, batches, first_step + stage.num_steps)
         self._end_stage(name)
 
-    def _feed(self, stage: ConfigDict) -> batches_lib.TrainBatches:
+    def _feed(self, name: str) -> batches_lib.TrainBatches:
         """The batches of a stage, from where the run has come to."""
         config, experiment = self.config, self.experiment
+        stage = config.stages[name]
         tasks, rates = experiment.data[stage.mixture, stage.split]
         share, shares = partitioning.row_share(experiment.mesh)
         return batches_lib.train_batches(
             tasks,
             rates,
-            **config.batches,
+            **config_lib.batches_of(config, name),
             view=experiment.objective.view,
             seed=config.seed,
             position=self.progress.position and self.progress.position.place(),

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import errors, machine, models
+from xlbench import config as config_lib, errors, machine, models
 from xlbench.config.decoding import Options
 from xlbench.errors import UserError
+from xlbench.files import Setting
 from xlbench.models.transformer import TransformerConfig
 from xlbench.parallel import partitioning
 from xlbench.progress import quantity
@@ -123,7 +124,9 @@ def needs(config: ConfigDict, axes: Mapping[str, int]) -> Iterator[Need]:
     """
     model = config_of(config.model)
     yield from _needs_of_parameters(config, axes, model)
-    yield _need_of_batch(config, axes, model)
+    blocks = [config_lib.batches_of(config, name) for name in config.stages]
+    for block in blocks or [dict(config.batches)]:
+        yield _need_of_batch(block, config, axes, model)
     yield from _needs_of_evaluations(config, axes, model)
 
 
@@ -146,15 +149,19 @@ def _needs_of_parameters(
     )
 
 
-def _need_of_batch(config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig) -> Need:
+def _need_of_batch(
+    batches: Mapping[str, Setting],
+    config: ConfigDict,
+    axes: Mapping[str, int],
+    model: TransformerConfig,
+) -> Need:
     cut = _row_shares(axes) * axes.get('sequence', 1) * axes.get('tensor', 1)
-    batches = config.batches
-    rows, parts = batches.batch_size, config.accumulate
+    rows, parts = batches['batch_size'], config.accumulate
     if chunk := config.objective.get('chunk_rows'):
         parts = max(parts, rows // max(chunk, 1))
     widths = {'inputs': 1, 'targets': 1}  # Of rows whose length the data decides.
     if batches.get('length_buckets', 1) == 1:
-        widths |= batches.lengths
+        widths |= batches['lengths']
     # The backward pass needs what went into each layer, whatever else is recomputed; with frozen
     # layers it may begin at the last one.
     depth = widths['inputs'] * num_layers(model, 'encoder')
