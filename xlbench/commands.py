@@ -52,7 +52,9 @@ def check_first(
 
 def run(argv: Sequence[str], doc: str) -> config_lib.Command:
     """A command line of xlbench.train, with every name that it and its config give checked."""
-    command = config_lib.parse_command(argv, doc=doc, fields=names.fields, dry_run=True)
+    command = config_lib.parse_command(
+        argv, doc=doc, fields=names.fields, resolve=names.resolve, dry_run=True
+    )
     names.check_config(command.config)
     if not config_lib.check_workdir(command.workdir, command.config):  # A run that goes on has all.
         names.check_places(command.config)
@@ -77,7 +79,9 @@ def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]
     parser.add_argument('--output', default='')
     parser.add_argument('--hlo', default='')
     args, rest = parser.parse_known_args(argv[1:])
-    config, _ = config_lib.parse_flags([argv[0], *rest], doc=doc, fields=names.fields)
+    config, _ = config_lib.parse_flags(
+        [argv[0], *rest], doc=doc, fields=names.fields, resolve=names.resolve
+    )
     names.check_config(config)
     return args, config
 

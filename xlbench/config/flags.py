@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from absl import flags
@@ -42,18 +42,29 @@ class Command(NamedTuple):
 
 # (config, keys of a block) -> {key that the block may hold: its annotation, like 'int | None'}.
 Fields = Callable[[ConfigDict, Sequence[str]], Mapping[str, str]]
+# (config, keys that the command line sets) changes the config.
+Resolve = Callable[[ConfigDict, Collection[str]], None]
 
 
 def parse_flags(
-    argv: Sequence[str], *, doc: str, fields: Fields | None = None
+    argv: Sequence[str],
+    *,
+    doc: str,
+    fields: Fields | None = None,
+    resolve: Resolve | None = None,
 ) -> tuple[ConfigDict, str]:
     """The config and the workdir that a command line names; see `parse_command`."""
-    command = parse_command(argv, doc=doc, fields=fields)
+    command = parse_command(argv, doc=doc, fields=fields, resolve=resolve)
     return command.config, command.workdir
 
 
 def parse_command(
-    argv: Sequence[str], *, doc: str, fields: Fields | None = None, dry_run: bool = False
+    argv: Sequence[str],
+    *,
+    doc: str,
+    fields: Fields | None = None,
+    resolve: Resolve | None = None,
+    dry_run: bool = False,
 ) -> Command:
     """Reads the command line of a program with a config.
 
@@ -61,6 +72,7 @@ def parse_command(
       argv: program name and arguments.
       doc: what `--help` prints first.
       fields: further keys that can be set: those that a block may hold, and this config's does not.
+      resolve: replaces what stands for other keys, such as config.model.from.
       dry_run: whether the program knows --dry_run.
 
     Raises:
@@ -75,7 +87,7 @@ def parse_command(
         raise UserError('no config; try --config=configs/mtg_mt5.py')
     path = _config_file(name)
     config = _load(path)
-    rest = _without_config(argv)
+    rest = _with_from(config, _without_config(argv))
     _prepare_overrides(config, rest, fields)
     values = flags.FlagValues()
     flags.DEFINE_string('workdir', '', 'where the run lives', flag_values=values)
@@ -89,6 +101,9 @@ def parse_command(
     if left[1:]:
         raise UserError(f'unexpected argument {left[1]!r}; flags begin with --')
     _check_values(values.config)
+    if resolve:
+        overrides = (_OVERRIDE.fullmatch(argument) for argument in rest)
+        resolve(values.config, {match[2] for match in overrides if match})
     errors.check_path('--workdir', values.workdir)
     data = values.config.get('data')
     errors.check_path('config.data.root', data.get('root') if isinstance(data, ConfigDict) else '')
@@ -263,6 +278,31 @@ def _without_config(argv: Sequence[str]) -> list[str]:
             skip = True
         elif not re.match(r'--?config=', argument):
             rest.append(argument)
+    return rest
+
+
+def _with_from(config: ConfigDict, argv: Sequence[str]) -> list[str]:
+    """Sets config.BLOCK.from, which is no name in Python, and so none to config_flags.
+
+    Returns:
+      The other arguments.
+
+    Raises:
+      UserError: there is no such block.
+    """
+    rest, arguments = [], iter(argv)
+    for argument in arguments:
+        match = re.fullmatch(r'--?config\.([\w.]+)\.from(=(.*))?', argument, re.DOTALL)
+        if not match:
+            rest.append(argument)
+            continue
+        block = config
+        for depth, key in enumerate(keys := match[1].split('.')):
+            if not isinstance(block.get(key), ConfigDict):
+                raise errors.unknown(f'block in {".".join(["config", *keys[:depth]])}', key, block)
+            block = block[key]
+        with block.unlocked():
+            block['from'] = next(arguments, '') if match[2] is None else match[3]
     return rest
 
 

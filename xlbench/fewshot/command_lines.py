@@ -13,7 +13,9 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 
 def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
     """A command line of xlbench.fewshot, with every name that it and its config give checked."""
-    command = config_lib.parse_command(argv, doc=doc, fields=names.fields, dry_run=True)
+    command = config_lib.parse_command(
+        argv, doc=doc, fields=names.fields, resolve=names.resolve, dry_run=True
+    )
     names.check_sweep(command.config)
     if not workdir_lib.check_workdir(command.workdir, command.config):
         names.check_sweep_places(command.config)

@@ -4,15 +4,20 @@ RoBERTa and XLM-R are one model under two names, which tell their vocabularies a
 and SentencePiece.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from xlbench.errors import UserError, shortened
 from xlbench.files import Json
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
-from xlbench.models.bert import BertConfig
-from xlbench.models.dual_encoder import DualEncoderConfig
-from xlbench.models.transformer import Fields
+
+if TYPE_CHECKING:  # A config.json is read without jax.
+    from xlbench.models.bert import BertConfig
+    from xlbench.models.dual_encoder import DualEncoderConfig
+    from xlbench.models.transformer import Fields
 
 MODEL_TYPES = ('bert', 'roberta', 'xlm-roberta', 'encoder-decoder')
 FAMILIES = ('bert', 'encoder_decoder', 'sequence_classifier', 'token_classifier')
@@ -240,6 +245,11 @@ def _halves(config: Mapping[str, Json]) -> Fields:
 
 def _encoder(config: Mapping[str, Json], fixed: Mapping[str, bool], prefix: str = '') -> Fields:
     """The fields of one encoder; `fixed` holds what else must be as it says."""
+    if own := config.get('auto_map'):
+        raise UserError(
+            f'config.json: {prefix}auto_map names code of its own, {shortened(own, 100)}, which is '
+            'never run; supported: checkpoints of the classes of transformers'
+        )
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     for key in _SIZES.values():
         if key not in config:

@@ -55,6 +55,11 @@ def _module(attribute: str, name: str) -> ModuleType:
     raise errors.unknown('model_type in config.json', name, known)
 
 
+def fields(config: Mapping[str, Json]) -> Fields:
+    """The content of a config.json -> arguments of models.build; see the families' files."""
+    return _module('MODEL_TYPES', config['model_type']).from_config(config)
+
+
 class Checkpoint:
     """A folder with config.json and weights, of which nothing but the headers is read yet.
 

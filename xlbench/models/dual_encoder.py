@@ -1,10 +1,12 @@
 """Two encoders whose texts are compared by a product of vectors; or one for both sides.
 
 From states to a vector: the pooler's output, the mean over tokens or the first token's state; then
-a projection, then the length 1, where the config has them.
+a projection, then the length 1, where the config has them. What an encoder of sentences was trained
+to read before each text, such as `query: ` (arXiv:2402.05672), goes into its rows here.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated
 
 import flax.linen as nn
@@ -28,15 +30,30 @@ class DualEncoderConfig(bert.BertConfig):
       pooling: 'pooler', 'mean' (of the tokens, without padding) or 'first'.
       projection_dim: size of the vector after a layer without bias; 0: no such layer, and emb_dim.
       normalize: whether vectors have the length 1, so that their product is the cosine.
+      left_prompt, right_prompt: what stands before each text of a side, in words, to name it.
+      left_prefix, right_prefix: its ids, which come behind the token that opens a text.
     """
 
     shared: bool = True
     pooling: str = 'mean'
     projection_dim: Annotated[int, '0 to 2**20'] = 0
     normalize: bool = True
+    left_prompt: str = ''
+    right_prompt: str = ''
+    left_prefix: Sequence[Annotated[int, '0 to 2**28']] = ()
+    right_prefix: Sequence[Annotated[int, '0 to 2**28']] = ()
 
     def __post_init__(self):
         super().__post_init__()
+        for side in ('left', 'right'):
+            prompt, ids = getattr(self, f'{side}_prompt'), getattr(self, f'{side}_prefix')
+            if bool(prompt) != bool(ids):
+                raise errors.UserError(
+                    f'{side}_prompt is {prompt!r} and {side}_prefix {list(ids)}; give '
+                    f'config.model.{side}_prompt together with config.model.from, which finds the '
+                    'ids of the prefix'
+                )
+            object.__setattr__(self, f'{side}_prefix', tuple(ids))  # JSON has lists.
         if self.pooling not in POOLINGS:
             raise errors.unknown('pooling', self.pooling, POOLINGS)
         if self.pooling == 'pooler' and not self.has_pooler:
@@ -90,7 +107,8 @@ class DualEncoder(nn.Module):
         train: bool = False,
     ) -> jax.Array:  # [batch, dim], float32
         """Tokens of left texts -> their vectors."""
-        return self._encode('left', tokens, segment_ids, positions, type_ids, train)
+        prefix = self.config.left_prefix
+        return self._encode('left', prefix, tokens, segment_ids, positions, type_ids, train)
 
     def encode_right(
         self,
@@ -103,7 +121,8 @@ class DualEncoder(nn.Module):
     ) -> jax.Array:  # [batch, dim], float32
         """Tokens of right texts -> their vectors."""
         side = 'left' if self.config.shared else 'right'
-        return self._encode(side, tokens, segment_ids, positions, type_ids, train)
+        prefix = self.config.right_prefix
+        return self._encode(side, prefix, tokens, segment_ids, positions, type_ids, train)
 
     def _projection(self) -> Dense:
         cfg = self.config
@@ -117,6 +136,7 @@ class DualEncoder(nn.Module):
     def _encode(
         self,
         side: str,
+        prefix: Sequence[int],
         tokens: jax.Array,  # [batch, length]
         segment_ids: jax.Array | None,  # [batch, length]
         positions: jax.Array | None,  # [batch, length]
@@ -124,6 +144,10 @@ class DualEncoder(nn.Module):
         train: bool,
     ) -> jax.Array:  # [batch, dim], float32
         cfg, encoder = self.config, getattr(self, side)
+        if prefix:
+            tokens, segment_ids, positions, type_ids = _with_prefix(
+                prefix, tokens, segment_ids, positions, type_ids
+            )
         encoded = encoder(tokens, segment_ids, positions, type_ids, train=train)
         if cfg.pooling == 'pooler':
             x = encoder.pool(encoded).astype(jnp.float32)
@@ -133,6 +157,29 @@ class DualEncoder(nn.Module):
             x = masked_mean(encoded.astype(jnp.float32), segment_ids)
         x = getattr(self, f'{side}_projection')(x) if cfg.projection_dim else x
         return unit(x) if cfg.normalize else x
+
+
+def _with_prefix(
+    prefix: Sequence[int],
+    tokens: jax.Array,  # [batch, length]
+    *others: jax.Array | None,  # Segment ids, positions and types, [batch, length] each
+) -> tuple[jax.Array | None, ...]:  # [batch, length + prefix] each
+    """Rows with the ids of a prefix behind the first token, of whose segment and type they are."""
+
+    def widened(x: jax.Array, middle: jax.Array, shift: int = 0) -> jax.Array:
+        middle = jnp.broadcast_to(middle, (x.shape[0], len(prefix))).astype(x.dtype)
+        return jnp.concatenate([x[:, :1], middle, x[:, 1:] + shift], axis=1)
+
+    segment_ids, positions, type_ids = others
+    if positions is not None:
+        behind = positions[:, :1] + 1 + jnp.arange(len(prefix))
+        positions = widened(positions, behind, len(prefix))
+    return (
+        widened(tokens, jnp.array(prefix)),
+        None if segment_ids is None else widened(segment_ids, segment_ids[:, :1]),
+        positions,
+        None if type_ids is None else widened(type_ids, type_ids[:, :1]),
+    )
 
 
 def masked_mean(

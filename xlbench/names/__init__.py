@@ -1,12 +1,14 @@
 """Checks that the names in a config or a command line exist, before anything costs time.
 
   keys    keys of a config; families, sizes, objectives, evaluators and optimizers
+  brought config.model.from, a model that a user brings
   places  tasks and mixtures, vocabularies, checkpoints: what lies on disk, or on the hub
 
 What is checked here needs neither jax nor TensorFlow, whose imports take seconds: the programs do
 it before they import what they work with.
 """
 
+from xlbench.names.brought import resolve
 from xlbench.names.keys import (
     CONFIG_KEYS,
     EVAL_KEYS,
@@ -52,5 +54,6 @@ __all__ = [
     'new_vocabulary_size',
     'objectives',
     'optional',
+    'resolve',
     'taken',
 ]

@@ -64,7 +64,7 @@ def taken(config: Block, *path: str) -> Signature | None:
     if path == ('model',):
         return _model(config['model'])
     if path == ('objective',):
-        return _NAME | signatures.of(f'{_OBJECTIVES}.{_objective(config)}', 'Options')
+        return _NAME | signatures.of(f'{_OBJECTIVES}.{objective_name(config)}', 'Options')
     if path[:1] == ('stages',) and len(path) == 2:
         return _STAGE
     if path[:1] == ('stages',) and path[2:] == ('optimizer',):
@@ -93,7 +93,7 @@ def check_config(config: ConfigDict) -> None:
     ranges.check_arguments(_RUN, config, 'config')
     if not config.trainable:
         raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
-    kind, family = _objective(config), config.model.get('family')
+    kind, family = objective_name(config), config.model.get('family')
     if FAMILIES.get(kind) != (family if family in FAMILIES.values() else None):
         pairs = ', '.join(f'{name} trains a {trained}' for name, trained in FAMILIES.items())
         raise UserError(
@@ -200,7 +200,7 @@ FAMILIES = {
 
 def _evaluation(config: Block, name: str) -> Signature:
     """The keys of a block of config.evals: ours, and the arguments of its evaluator."""
-    objective = about_objective(_objective(config))
+    objective = about_objective(objective_name(config))
     known = signatures.catalog(_EVALUATORS, 'Evaluator')
     block, where = config['evals'][name], f'config.evals.{name}.type'
     kind = block.get('type') or objective['evaluator']
@@ -214,13 +214,14 @@ def _evaluation(config: Block, name: str) -> Signature:
     if objective['view'] not in views:
         raise UserError(
             f'{where} is {kind!r}, which scores {" and ".join(views)}, and config.objective.name '
-            f'is {_objective(config)!r}; leave {where} out'
+            f'is {objective_name(config)!r}; leave {where} out'
         )
     options = signatures.of(f'{_EVALUATORS}.{kind}', 'Options')
     return dataclasses.replace(_EVAL | options, name=known[kind])
 
 
-def _objective(config: Block) -> str:
+def objective_name(config: Block) -> str:
+    """The name of the objective of a run; UserError if there is none of that name."""
     known = objectives()
     name = config['objective'].get('name', '')
     ranges.check('str', name, 'config.objective.name')
@@ -235,13 +236,18 @@ def _model(block: Block) -> Signature:
     for key, name in (('family', family), ('size', size)):
         ranges.check('str', name, f'config.model.{key}')
     models.check_name(family, size)
-    module, config_class, _ = models.FAMILIES[family]
-    fields = signatures.of(f'xlbench.models.{module}', config_class)
+    fields = family_signature(family)
     types = {'family': 'str', 'size': 'str', **fields.types}
     if 'num_labels' in types:
         types['num_labels'] = f"Annotated[int, '0 to 0'] | {types['num_labels']}"  # 0: the data's.
     needed = frozenset({'family'}) | (frozenset() if size else fields.needed)
     return Signature(f'a {family} model without a size', types, needed)
+
+
+def family_signature(family: str) -> Signature:
+    """The fields of the config of a family of models."""
+    module, config_class, _ = models.FAMILIES[family]
+    return signatures.of(f'xlbench.models.{module}', config_class)
 
 
 def _optimizer(block: Block, where: str) -> Signature:

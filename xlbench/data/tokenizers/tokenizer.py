@@ -154,6 +154,27 @@ class Tokenizer(abc.ABC):
             for ids in (self.encode_batch(texts) if texts else ())
         ]
 
+    def prompt_ids(self, prompt: str) -> list[int]:
+        """The ids that a prompt puts before those of the text behind it.
+
+        Example, XLM-R: 'query: ' -> [41, 1294, 12], those of query:
+
+        Raises:
+          UserError: the ids of the text depend on the prompt, or no ids come of it.
+        """
+        ids = []
+        for text in ('a', 'Zug 7', '中', '«b»'):
+            behind = self.encode(text).tolist()
+            whole = self.encode(prompt + text).tolist()
+            cut = len(whole) - len(behind)
+            ids.append(whole[:cut] if cut > 0 and whole[cut:] == behind else None)
+        if ids[0] is None or ids.count(ids[0]) < len(ids):
+            raise errors.UserError(
+                f'vocabulary {self.name} does not cut the prompt {prompt!r} off the text behind '
+                'it; give a prompt that ends with a space, or none'
+            )
+        return ids[0]
+
     def answer_mark(self) -> list[int]:
         """The ids of ANSWER_SEPARATOR; none where it is all unknown to the vocabulary."""
         ids = self.encode(ANSWER_SEPARATOR.rstrip()).tolist()

@@ -1,0 +1,68 @@
+"""Small encoders of random weights, as folders in the form of Hugging Face."""
+
+import json
+import pathlib
+
+import flax.linen as nn
+import jax
+import numpy as np
+import tokenizer_files
+
+from xlbench import models
+from xlbench.data import tokenizers
+from xlbench.huggingface import checkpoint
+
+SIZES = dict(emb_dim=16, num_heads=2, head_dim=8, mlp_dim=24, num_layers=2, max_positions=64)
+PROMPTS = {'query': 'query: ', 'document': 'passage: '}
+
+
+def write(folder: pathlib.Path, vocabulary: str = 'xlm-roberta', **fields) -> str:
+    """Writes a BERT of 2 layers of 16 with a vocabulary, as multilingual E5 is one with XLM-R's.
+
+    Args:
+        folder: made.
+        vocabulary: see tokenizer_files.write.
+        fields: of the model that differ.
+
+    Returns:
+        The folder.
+    """
+    named = {'bos_token': '<s>', 'cls_token': '<s>', 'eos_token': '</s>', 'sep_token': '</s>'}
+    config = named if vocabulary in ('xlm-roberta', 'roberta') else {}
+    files = pathlib.Path(folder).with_name(f'{pathlib.Path(folder).name}-vocabulary')
+    tokenizer = tokenizers.load(tokenizer_files.write(files, vocabulary, config=config), '')
+    rows = tokenizer.num_pieces + 3  # More than there are pieces, as public models have.
+    model = models.build('bert', **{**SIZES, 'vocab_size': rows, 'has_pooler': False, **fields})
+    params = model.init(jax.random.key(5), np.zeros((1, 4), np.int32))['params']
+    flat = jax.tree.map(np.asarray, nn.unbox(params))
+    ids = {'pad_id': tokenizer.pad_id, 'bos_id': tokenizer.bos_id, 'eos_id': tokenizer.eos_id}
+    kept = [path for path in files.iterdir() if path.name != 'config.json']
+    checkpoint.save(pathlib.Path(folder), 'bert', model.config, flat, ids, kept)
+    return str(folder)
+
+
+def make_sentences(folder: str, prompts=PROMPTS, steps=('Pooling', 'Normalize'), **pooling) -> str:
+    """Adds what sentence-transformers says of a folder: mean pooling, the length 1, prompts."""
+    kinds = ('Transformer', *steps)
+    modules = [
+        {'idx': i, 'name': str(i), 'path': f'{i}_{kind}' if i else '', 'type': f'models.{kind}'}
+        for i, kind in enumerate(kinds)
+    ]
+    pooling = pooling or {'pooling_mode_mean_tokens': True, 'pooling_mode_cls_token': False}
+    contents = {
+        'modules': modules,
+        'config_sentence_transformers': {'prompts': prompts},
+        '1_Pooling/config': pooling,
+    }
+    for name, content in contents.items():
+        path = pathlib.Path(folder, f'{name}.json')
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content))
+    return folder
+
+
+def change(folder: str, **keys) -> str:
+    """Sets keys of config.json."""
+    path = pathlib.Path(folder, 'config.json')
+    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+    return folder

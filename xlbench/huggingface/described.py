@@ -1,0 +1,68 @@
+"""What the small files of a checkpoint say of its model, before any weights are there.
+
+config.json has its family and sizes, and modules.json of sentence-transformers how its states
+become a vector. Of a hub repository these files alone are fetched.
+"""
+
+import dataclasses
+import os
+import pathlib
+
+from xlbench import foreign
+from xlbench.errors import UserError
+from xlbench.files import Json
+from xlbench.huggingface import bert, declared, hub, sentence_files
+
+_FILES = (
+    hub.CONFIG, sentence_files.MODULES, sentence_files.POOLING, sentence_files.PROMPTS,
+    sentence_files.LENGTH,
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Described:
+    """A checkpoint, as its small files describe it.
+
+    Attributes:
+      start: what to start from, for init_from.
+      vocabulary: the same folder or name, for config.data.vocabulary.
+      model: arguments of models.build.
+      sentences: fields of a dual encoder, where the folder is of sentence-transformers.
+    """
+
+    start: str
+    vocabulary: str
+    model: dict[str, Json]
+    sentences: dict[str, Json]
+
+
+def describe(spec: str) -> Described:
+    """Reads the small files of a folder in the form of Hugging Face, or behind a hub name.
+
+    Raises:
+      UserError: there is none, a file is broken, or the model is none of ours.
+    """
+    folder = pathlib.Path(os.path.expanduser(spec))
+    is_here = folder.is_dir()
+    if not is_here:
+        folder = hub.fetch(spec, (*_FILES, *hub.TOKENIZER_FILES), all_of=[(hub.CONFIG,)])
+    sentences = sentence_files.read(folder)
+    encoder = sentences.encoder if sentences else folder
+    if not foreign.file(encoder, hub.CONFIG):
+        raise UserError(f'{spec} has no {hub.CONFIG}, so it holds no checkpoint of one model')
+    if encoder != folder and not is_here:
+        raise UserError(f'{spec} has its encoder in a subfolder; fetch it, and name that folder')
+    config = declared.read(encoder / hub.CONFIG)
+    if not config.get('model_type'):
+        raise UserError(f'{encoder / hub.CONFIG} has no model_type, so it holds no model')
+    start = str(encoder) if encoder != folder else spec
+    return Described(start, start, fields(config), sentences.fields() if sentences else {})
+
+
+def fields(config: dict[str, Json]) -> dict[str, Json]:
+    """The content of a config.json -> arguments of models.build, for whichever family."""
+    if config['model_type'] in bert.MODEL_TYPES:
+        return bert.from_config(config)
+    from xlbench.huggingface import checkpoint  # It imports jax, which takes a second.
+
+    return checkpoint.fields(config)

@@ -1,0 +1,151 @@
+"""The files with which sentence-transformers makes a vector of an encoder's states.
+
+  modules.json                        the steps: the encoder, pooling, the length 1
+  1_Pooling/config.json               which states become the vector
+  config_sentence_transformers.json   prompts: what stands before a text
+
+Older versions keep the encoder in a subfolder, which modules.json names.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+
+import msgspec
+
+from xlbench import files, foreign
+from xlbench.errors import UserError, shortened
+from xlbench.files import Json
+
+MODULES, PROMPTS = 'modules.json', 'config_sentence_transformers.json'
+LENGTH = 'sentence_bert_config.json'
+POOLING = '1_Pooling/config.json'
+# What a retriever's sides are called among the prompts.
+_LEFT, _RIGHT = ('query',), ('document', 'passage')
+# How versions before 6 write the ways of pooling -> how models/dual_encoder.py calls them.
+_POOLINGS = {'pooling_mode_cls_token': 'first', 'pooling_mode_mean_tokens': 'mean'}
+_NEW_POOLINGS = {'cls': 'first', 'mean': 'mean'}
+
+
+class _Module(msgspec.Struct):
+    """A step of modules.json; `type` is a class, whose last word tells the kind."""
+
+    type: str
+    path: str = ''
+
+    @property
+    def kind(self) -> str:
+        return self.type.rpartition('.')[2]
+
+
+class _Prompts(msgspec.Struct):
+    prompts: dict[str, str] | None = None
+    default_prompt_name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentences:
+    """How a folder of sentence-transformers makes vectors.
+
+    Attributes:
+      encoder: the folder of the encoder itself.
+      pooling: 'mean' or 'first'.
+      normalize: whether vectors get the length 1.
+      left_prompt, right_prompt: what stands before queries, and before what they look for.
+    """
+
+    encoder: pathlib.Path
+    pooling: str
+    normalize: bool
+    left_prompt: str = ''
+    right_prompt: str = ''
+
+    def fields(self) -> dict[str, str | bool]:
+        """Fields of a dual encoder."""
+        names = ('pooling', 'normalize', 'left_prompt', 'right_prompt')
+        return {name: getattr(self, name) for name in names}
+
+
+def read(folder: pathlib.Path) -> Sentences | None:
+    """The steps that a folder describes; None where it is not of sentence-transformers.
+
+    Raises:
+      UserError: a step that xlbench does not have, or a broken file.
+    """
+    if not (path := foreign.file(folder, MODULES)):
+        return None
+    modules = files.read_json(path, list[_Module])
+    kinds = [module.kind for module in modules]
+    if kinds[:2] != ['Transformer', 'Pooling'] or kinds[2:] not in ([], ['Normalize']):
+        raise UserError(
+            f'{path} has the steps {shortened(", ".join(kinds), 200)}; supported: Transformer, '
+            'Pooling, and Normalize or nothing'
+        )
+    said = _read_if_there(folder, PROMPTS, _Prompts)
+    prompts = said.prompts or {}
+    default = prompts.get(said.default_prompt_name or '', '')
+    left, right = (
+        next((prompts[name] for name in names if prompts.get(name)), default)
+        for names in (_LEFT, _RIGHT)
+    )
+    pooling = _pooling(folder, modules[1].path, prompted=bool(left or right))
+    encoder = folder / modules[0].path
+    if modules[0].path and not foreign.file(folder, f'{modules[0].path}/config.json'):
+        raise UserError(f'{path} names the folder {shortened(modules[0].path)}, which has no model')
+    return Sentences(encoder, pooling, 'Normalize' in kinds, left, right)
+
+
+def _pooling(folder: pathlib.Path, place: str, prompted: bool) -> str:
+    path = foreign.file(folder, f'{place}/config.json')
+    if not path:
+        raise UserError(f'{folder} has no {place}/config.json, which {MODULES} asks for')
+    content = files.read_json(path, dict)
+    if 'pooling_mode' in content:
+        chosen, known = [content['pooling_mode']], _NEW_POOLINGS
+    else:
+        chosen = [k for k, on in content.items() if k.startswith('pooling_mode_') and on is True]
+        known = _POOLINGS
+    if len(chosen) != 1 or not isinstance(chosen[0], str) or chosen[0] not in known:
+        given = shortened(', '.join(map(str, chosen)) or 'nothing', 200)
+        raise UserError(f'{path} pools by {given}; supported: one of {", ".join(known)}')
+    if prompted and content.get('include_prompt') is False:
+        raise UserError(f'{path} leaves prompts out of the mean; supported: include_prompt true')
+    return known[chosen[0]]
+
+
+def _read_if_there(folder: pathlib.Path, name: str, kind: type[_Prompts]) -> _Prompts:
+    path = foreign.file(folder, name)
+    return files.read_json(path, kind) if path else kind()
+
+
+def contents(
+    pooling: str, normalize: bool, prompts: Mapping[str, str], max_length: int, emb_dim: int
+) -> dict[str, Json]:
+    """The files of a folder that sentence-transformers opens, from version 2 on.
+
+    Args:
+      pooling: 'mean' or 'first'.
+      normalize: whether vectors get the length 1.
+      prompts: {'query': 'query: ', ...}; those that are empty are left out.
+      max_length: most tokens of a text, its prompt and special tokens among them.
+      emb_dim: of the states.
+
+    Returns:
+      {name in the folder: content}.
+    """
+    kinds = [('', 'Transformer'), ('1_Pooling', 'Pooling'), ('2_Normalize', 'Normalize')]
+    modules = [
+        {'idx': i, 'name': str(i), 'path': path, 'type': f'sentence_transformers.models.{kind}'}
+        for i, (path, kind) in enumerate(kinds[: 3 if normalize else 2])
+    ]
+    modes = {name: ours == pooling for name, ours in _POOLINGS.items()}
+    return {
+        MODULES: modules,
+        POOLING: {'word_embedding_dimension': emb_dim, **modes},
+        PROMPTS: {
+            'prompts': {name: prompt for name, prompt in prompts.items() if prompt},
+            'default_prompt_name': None,
+            'similarity_fn_name': 'cosine' if normalize else 'dot',
+        },
+        LENGTH: {'max_seq_length': max_length, 'do_lower_case': False},
+    }

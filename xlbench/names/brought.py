@@ -1,0 +1,139 @@
+"""The model that a user brings: config.model.from names a folder, which says all about it.
+
+  --config.model.from=FOLDER      a folder in the form of Hugging Face, or a name of its hub
+
+becomes the family that the objective trains, with the sizes of the folder's config.json, its
+vocabulary, and its weights to start from. So config.json of the run says all of it, and nothing
+later asks for `from`. What the command line sets goes first: --config.model.num_layers=4.
+"""
+
+import os
+import pathlib
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from ml_collections import ConfigDict
+
+from xlbench.errors import UserError
+from xlbench.files import Setting
+from xlbench.names.keys import FAMILIES, family_signature, is_sweep, objective_name
+from xlbench.names.places import check_source
+
+if TYPE_CHECKING:  # Nothing of it is needed where no config says `from`.
+    from xlbench.huggingface.described import Described
+
+FROM = 'from'
+# Families that are made of encoders; a checkpoint of any of them starts any other.
+ENCODERS = ('bert', 'encoder_decoder', 'dual_encoder', 'sequence_classifier', 'token_classifier')
+# What a config says of training and not of the model that it was given.
+_RATES = ('dropout_rate', 'attention_dropout_rate', 'classifier_dropout_rate')
+
+
+def resolve(config: ConfigDict, given: Collection[str] = ()) -> None:
+    """Replaces config.model.from, in a run or the source of a sweep, by what it names.
+
+    Args:
+      config: as its file and the command line make it; changed in place.
+      given: keys that the command line sets, which stay: 'model.num_layers', 'init_from'.
+
+    Raises:
+      UserError: there is no such folder, or its model is none that the objective trains.
+    """
+    for prefix, run in _runs(config):
+        model = run.get('model')
+        if isinstance(model, ConfigDict) and FROM in model:
+            here = {key.removeprefix(prefix) for key in given if key.startswith(prefix)}
+            with config.unlocked():
+                _resolve(run, here, f'config.{prefix}model.{FROM}')
+
+
+def _runs(config: ConfigDict) -> Iterator[tuple[str, ConfigDict]]:
+    """(what its keys begin with, the config of a run)."""
+    if not is_sweep(config):
+        yield '', config
+    elif isinstance(config.get('source'), ConfigDict):
+        yield 'source.', config.source
+
+
+def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:
+    spec, objective = run.model[FROM], objective_name(run)
+    if not isinstance(spec, str) or not spec:
+        raise UserError(
+            f'{where} is {spec!r}; name a folder in the form of Hugging Face, or a name of its '
+            f'hub: --{where}=FOLDER'
+        )
+    check_source(spec, where)
+    if (pathlib.Path(os.path.expanduser(spec)) / 'checkpoints').is_dir():
+        raise UserError(
+            f'{where}={spec} is a workdir; start from it with config.init_from, and the family and '
+            'size that it was trained with'
+        )
+    from xlbench.huggingface import described
+
+    folder = described.describe(spec)
+    family = _family(folder.model['family'], objective, f'{where}={spec}')
+    run.model = ConfigDict(_model(family, run.model, folder, given))
+    if 'init_from' not in given:
+        run.init_from = folder.start
+    if 'data.vocabulary' not in given:
+        run.data.vocabulary = folder.vocabulary
+        if 'vocabulary_size' in run.data:  # It trains one where there is none.
+            run.data.vocabulary_size = 0
+
+
+def _model(
+    family: str, before: ConfigDict, folder: 'Described', given: Collection[str]
+) -> dict[str, Setting]:
+    """The block of a model: sizes are the folder's, and what is said of training the config's."""
+    fields = family_signature(family).types
+    block: dict[str, Setting] = {key: value for key, value in before.items() if key in fields}
+    block |= {key: value for key, value in folder.model.items() if key in fields}
+    if family == 'dual_encoder':
+        block |= {key: value for key, value in folder.sentences.items() if value != ''}
+    if 'num_labels' in fields:
+        block['num_labels'] = 0  # The data's.
+    block['family'] = family
+    for key, value in before.items():
+        is_ours = f'model.{key}' in given or (key in _RATES and key in fields)
+        if is_ours and key not in (FROM, 'size'):
+            block[key] = value
+    block |= _pooler(family, block)
+    return block | (_prefixes(block, folder.vocabulary) if family == 'dual_encoder' else {})
+
+
+def _family(theirs: str, objective: str, where: str) -> str:
+    """The family that an objective trains of a checkpoint of another."""
+    family = FAMILIES.get(objective)
+    if family is None:  # Of those that write texts, the checkpoint's own.
+        return 'encoder_decoder' if theirs in ENCODERS else theirs
+    if family != theirs and not {family, theirs} <= set(ENCODERS):
+        raise UserError(
+            f'{where} is a {theirs} model, and config.objective.name={objective} trains a {family}'
+        )
+    return family
+
+
+def _pooler(family: str, block: dict[str, Setting]) -> dict[str, bool]:
+    """Whether the family's encoder has a pooler, whatever the checkpoint has: it may be fresh."""
+    if family not in ENCODERS:
+        return {}
+    return {
+        'has_pooler': {
+            'sequence_classifier': not block['position_offset'],  # As BERT has it, not RoBERTa.
+            'dual_encoder': block.get('pooling') == 'pooler',
+        }.get(family, False)
+    }
+
+
+def _prefixes(block: dict[str, Setting], vocabulary: str) -> dict[str, Setting]:
+    """The ids of the prompts that stand before each side's texts."""
+    from xlbench.data import tokenizers
+
+    prompts = {side: str(block.get(f'{side}_prompt') or '') for side in ('left', 'right')}
+    if not any(prompts.values()):
+        return {}
+    tokenizer = tokenizers.load(vocabulary, '')
+    return {
+        f'{side}_prefix': tuple(tokenizer.prompt_ids(prompt)) if prompt else ()
+        for side, prompt in prompts.items()
+    }
