@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+from collections.abc import Sequence
 from unittest import mock
 
 import jax
@@ -36,18 +37,23 @@ _FIRST = {'qg': {'en': 'who', 'de': 'wer'}, 'tg': {'en': 'news', 'de': 'neues'}}
 
 def examples(task: str, split: str) -> list[tuple[str, str]]:
     """(input, target) texts; the target repeats a word of the input, so that it can be learnt."""
-    _, kind, _, lang = task.split('_')
+    _, kind, source, lang = task.split('_')
     rng = random.Random(f'{task} {split}')
     rows = []
     for _ in range(SIZES[split]):
-        words = rng.choices(_WORDS[lang].split(), k=rng.randint(2, 7))
+        words = rng.choices(_WORDS[source].split(), k=rng.randint(2, 7))
         rows.append((f'<{lang}> {" ".join(words)}', f'{_FIRST[kind][lang]} {words[0]}'))
     return rows
 
 
 @mock.patch.object(prepared.freshness, 'code_fingerprint', lambda name: None)  # No code made these.
-def write_root(root: pathlib.Path) -> None:
-    """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would."""
+def write_root(root: pathlib.Path, others: Sequence[str] = ()) -> None:
+    """Trains a vocabulary, and writes every task and the mixture as xlbench.prepare would.
+
+    Args:
+      root: where they go.
+      others: further tasks, which nothing is trained on.
+    """
     texts = [text for task in TASKS for pair in examples(task, 'train') for text in pair]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
@@ -61,20 +67,20 @@ def write_root(root: pathlib.Path) -> None:
     (root / 'sample.vocab').unlink()
     tokenizer = tokenizers.load('sample', str(root))
     for split in SIZES:
-        for task in TASKS:
+        for task in (*TASKS, *others):
             _write_task(str(root), tokenizer, task, split)
         rates = {task: float(SIZES[split]) for task in QUESTIONS}
         prepared.write_mixture(str(root), 'sample', MIXTURE, split, rates)
 
 
 def _write_task(root: str, tokenizer: tokenizers.Tokenizer, task: str, split: str) -> None:
-    lang = task.split('_')[-1]
+    source, lang = task.split('_')[2:]
     manifest = {
         'task': task,
         'split': split,
         'features': {n: {'pad_id': 0, 'eos_id': tokenizer.eos_id} for n in ('inputs', 'targets')},
         'vocabulary': tokenizer.manifest(),
-        'source_lang': lang,
+        'source_lang': source,
         'target_lang': lang,
         'metrics': [
             {'metric': 'xlbench.metrics.rouge:MultilingualRouge', 'kwargs': {'lang': lang}},

@@ -14,7 +14,9 @@ import threading
 import time
 
 import pytest
+import shouting
 import tiny
+from shouting import asked
 
 from xlbench import errors, translate
 from xlbench.errors import UserError
@@ -29,32 +31,12 @@ TEXTS = [
     '   ',
     'four\tfive',
 ]
-# Writes each line in upper case behind the target language, and notes what it was asked.
-ENGINE = """
-import os, sys, time
-lines = sys.stdin.buffer.read().decode().split('\\n')[:-1]
-with open(os.environ['ASKED'], 'a') as file:
-    file.writelines(f'{line}\\n' for line in lines)
-if any('bad' in line for line in lines):
-    sys.exit('no idea')
-if os.environ.get('WAIT_AT') in lines:
-    time.sleep(600)
-for line in lines:
-    print(f'{sys.argv[1]}:{line.upper()}')
-"""
 
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     """The name of an engine that is a program; `asked` has the texts that it got."""
-    path = tmp_path / 'engine.py'
-    path.write_text(ENGINE)
-    monkeypatch.setenv('ASKED', str(tmp_path / 'asked'))
-    return f'command:{sys.executable} {path} {{target}}'
-
-
-def asked(tmp_path) -> list[str]:
-    return (tmp_path / 'asked').read_text().split('\n')[:-1]
+    return shouting.write(tmp_path, monkeypatch)
 
 
 def test_each_text_once_and_in_order(tmp_path, program):

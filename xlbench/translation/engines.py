@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from xlbench import benchmarks, errors
-from xlbench.files import Setting
+from xlbench.files import Block, Setting
 
 
 class Failure(NamedTuple):
@@ -67,6 +67,17 @@ def is_model(spec: str) -> bool:
     return spec != 'apertium' and spec.partition(':')[0] not in ('command', 'http', 'https', 'file')
 
 
+def check_settings(spec: str, prefix: str, batch_size: int, options: Block) -> None:
+    """Raises UserError for settings that an engine does not take; see `find`."""
+    if not is_model(spec) and (prefix or batch_size or options):
+        raise errors.UserError(
+            f'--prefix, --batch_size and the flags of decoding are for models, and {spec} is none; '
+            'leave them out'
+        )
+    if 'num_return' in options:
+        raise errors.UserError('a translation is one text; leave out --num_return')
+
+
 def find(
     spec: str,
     *,
@@ -87,17 +98,13 @@ def find(
       prefix, batch_size, **options: of a model, see `neural.Neural`.
 
     Raises:
-      UserError: there are settings of a model, and the engine is none.
+      UserError: the engine does not take the settings.
     """
+    check_settings(spec, prefix, batch_size, options)
     if is_model(spec):
         from xlbench.translation import neural  # It loads jax.
 
         return neural.Neural(spec, prefix=prefix, batch_size=batch_size, **options)
-    if prefix or batch_size or options:
-        raise errors.UserError(
-            f'--prefix, --batch_size and the flags of decoding are for models, and {spec} is none; '
-            'leave them out'
-        )
     kind, _, rest = spec.partition(':')
     if kind == 'file':
         from xlbench.translation import tables

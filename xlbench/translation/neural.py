@@ -21,6 +21,7 @@ class Neural:
       spec: see the top of xlbench/predict.py.
       prefix: stands before each text, such as 'translate English to German: '.
       batch_size: texts that are decoded together.
+      max_input_length: tokens; default: the model's own.
       mesh: sizes of its axes; default: every device has its own rows.
       **options: fields of decoding.Options, such as num_beams=5.
     """
@@ -31,24 +32,29 @@ class Neural:
         *,
         prefix: str = '',
         batch_size: int = 0,
+        max_input_length: int = 0,
         mesh: dict[str, int] | None = None,
         **options: Setting,
     ):
         self.name = spec
         size = {'batch_size': batch_size} if batch_size else {}
-        model = load(spec, mesh=mesh, **size)
+        model = load(spec, mesh=mesh, max_input_length=max_input_length, **size)
         if not isinstance(model, Model):
-            raise UserError(f'{spec} writes no texts; name an encoder-decoder that translates')
+            raise UserError(f'{spec} writes no texts; name an encoder-decoder that does')
         self._model, self._prefix, self._options = model, prefix, options
         # Several batches at a time, so that texts of a similar length share one.
         self.batch_size = 16 * model.batch_size
 
     def check(self, source: str, target: str) -> None:
-        """Raises UserError for a language that the model does not know, or several answers."""
-        if 'num_return' in self._options:
-            raise UserError('a translation is one text; leave out --num_return')
+        """Raises UserError for a language that the model does not know."""
         decoding_flags.changed(self._model.options, self._options)
         self._model.mark(*self._languages(source, target))
+        trained = self._model.languages.sources.get(target)
+        if trained and trained not in self._sources(source, target):
+            raise UserError(
+                f'{self.name} was trained from {trained} to {target}, and its texts are in '
+                f'{source}; name another model, or give it texts in {trained}'
+            )
 
     def identity(self, source: str, target: str) -> str:
         """A digest of parameters and vocabulary, the languages, and how it decodes."""
@@ -71,6 +77,10 @@ class Neural:
             target_lang=target_lang,
             **self._options,
         )
+
+    def _sources(self, source: str, target: str) -> tuple[str, ...]:
+        """The languages that training may have gone from; one that it did not leave says little."""
+        return source, target
 
     def _languages(self, source: str, target: str) -> tuple[str | None, str | None]:
         """The languages as this model is told them; none where it knows one pair alone."""

@@ -1,0 +1,196 @@
+"""Chains: both orders, what is done again and what is not, and everything that cannot be."""
+
+import contextlib
+import json
+import pathlib
+import re
+import shutil
+
+import pytest
+import shouting
+import tiny
+from shouting import asked
+
+from xlbench import chain, errors, predict, report
+from xlbench.chains import running
+from xlbench.reporting import results
+
+TASK = 'mtg_qg_en_de'
+COUNT = tiny.SIZES['test']
+TEXTS = [text.removeprefix('<de> ') for text, _ in tiny.examples(TASK, 'test')]
+
+
+@pytest.fixture(scope='module')
+def root(tmp_path_factory) -> pathlib.Path:
+    """A data root with a task that goes from one language to another."""
+    root = tmp_path_factory.mktemp('chain_root')
+    tiny.write_root(root, [TASK])
+    return root
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """The name of an engine that is a program; `asked` has the texts that it got."""
+    return shouting.write(tmp_path, monkeypatch)
+
+
+def run(folder: pathlib.Path, root: pathlib.Path, *argv: str) -> int:
+    flags = [f'--task={TASK}', f'--root={root}', '--cache=cache', '--workdir=out', '--system=S']
+    with contextlib.chdir(folder):
+        return errors.run_main(chain.main, [*flags, *argv])
+
+
+def rows(folder: pathlib.Path, number: int) -> list[str]:
+    """The first text of each example in a stage's output."""
+    path = folder / 'out' / 'stages' / TASK / 'test' / f'{number}.jsonl'
+    return [json.loads(line)['texts'][0] for line in path.read_text().splitlines()]
+
+
+def files_of(folder: pathlib.Path) -> dict[str, bytes]:
+    """All that a chain leaves, but for what depends on the clock."""
+    left = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted((folder / 'out').rglob('*'))
+        if path.is_file() and path.name != 'metrics.json'
+    }
+    return left | {name: text.encode() for name, text in tiny.results(folder / 'out').items()}
+
+
+@pytest.fixture(scope='module')
+def written(tiny_run) -> list[str]:
+    """What the model writes for the task's inputs."""
+    return predict.load(str(tiny_run)).generate(TEXTS, target_lang='en')
+
+
+def test_summarise_then_translate(tiny_run, root, tmp_path, program, written, capfd):
+    """The outputs of stages, scores as of any run, and a row in a report."""
+    assert run(tmp_path, root, str(tiny_run), f'translate:{program}') == 0
+    expected = [f'de:{text.upper()}' if text.strip() else '' for text in written]
+    assert [rows(tmp_path, i) for i in range(3)] == [TEXTS, written, expected]
+    scored = results.read_run(tmp_path / 'out')
+    result = scored.evaluations[0][TASK, 'test']
+    assert scored.system == 'S' and result.num_examples == COUNT
+    assert result.decoding['method'] == 'chain'
+    first, second = result.decoding['stages'].items()
+    assert first[0] == f'1 {tiny_run}' and first[1].startswith('en-en, model ')
+    assert second[0] == f'2 translate:{program}' and second[1].startswith('en-de, ')
+    lines = (result.folder / 'predictions.jsonl').read_text().splitlines()
+    assert [json.loads(line)['prediction'] for line in lines] == expected
+    capfd.readouterr()
+    assert errors.run_main(report.main, [str(tmp_path / 'out'), str(tiny_run)]) == 0
+    assert '| S |' in ' '.join(capfd.readouterr().out.split())
+
+
+def test_translate_then_summarise(tiny_run, root, tmp_path, program):
+    """Dialogues turn by turn; the second stage reads what the first one wrote."""
+    assert run(tmp_path, root, f'translate:{program}', str(tiny_run)) == 0
+    translated = [f'de:{text.upper()}' for text in TEXTS]
+    model = predict.load(str(tiny_run))
+    assert rows(tmp_path, 1) == translated
+    assert rows(tmp_path, 2) == model.generate(translated, target_lang='de')
+    chained = running.answers(TEXTS[:3], [f'translate:{program}', str(tiny_run)], 'en', 'de')
+    assert chained == rows(tmp_path, 2)[:3]
+    turns = running.answers(['Anna: Hi\nBen: No'], [f'translate:{program}'], 'en', 'de')
+    assert turns == ['Anna: de:HI\nBen: de:NO']
+
+
+def test_only_what_has_changed_is_done_again(tiny_run, root, tmp_path, program, capfd):
+    """A stage whose model, settings or input is another one; and what depends on it."""
+    model = tmp_path / 'model'
+    shutil.copytree(tiny_run, model)
+
+    def stages_done(*chain: str) -> list[str]:
+        capfd.readouterr()
+        assert run(tmp_path, root, *chain) == 0
+        said = [line for line in capfd.readouterr().err.splitlines() if line.startswith('stage ')]
+        return [line.rpartition('): ')[2] for line in said]
+
+    both = str(model), f'translate:{program}'
+    done = 'done before'
+    assert done not in stages_done(*both)
+    before = files_of(tmp_path)
+    # Nothing has changed, and the model at another place is the same model.
+    assert stages_done(*both) == [done, done]
+    assert files_of(tmp_path) == before
+    # An output that was altered is made anew, and is what it was.
+    path = tmp_path / 'out' / 'stages' / TASK / 'test' / '1.jsonl'
+    path.write_bytes(path.read_bytes()[:-9])
+    assert stages_done(*both) == [f'0 texts done, {COUNT} known', done]
+    assert files_of(tmp_path) == before
+    # Another version of the engine.
+    newer = f'--engine_version=2 translate:{program}'
+    assert stages_done(both[0], newer)[0] == done
+    # Other settings of the first stage; the second one translates what is new, and no more.
+    asked_before = asked(tmp_path)
+    first, second = stages_done(f'{model} --max_length=3', both[1])
+    assert first == f'{COUNT} texts done, 0 known' and second != done
+    assert set(asked(tmp_path)[len(asked_before) :]).isdisjoint(asked_before)
+    # Another model at the same place.
+    shutil.rmtree(model / 'checkpoints' / '13')
+    first, second = stages_done(*both)
+    assert first == f'{COUNT} texts done, 0 known' and second != done
+    assert rows(tmp_path, 1) == predict.load(str(model)).generate(TEXTS, target_lang='en')
+    # Other inputs.
+    assert stages_done(*both, '--num_examples=5') == ['0 texts done, 5 known'] * 2
+    assert len(rows(tmp_path, 2)) == 5
+
+
+def test_several_texts_of_an_example(tiny_run, root, tmp_path, program):
+    """All that a model returns is translated, and the metrics get it."""
+    summariser = f'{tiny_run} --num_beams=3 --num_return=2'
+    assert run(tmp_path, root, summariser, f'translate:{program}') == 0
+    path = tmp_path / 'out' / 'eval' / '0' / 'test' / TASK / 'predictions.jsonl'
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    model = predict.load(str(tiny_run))
+    n_best = model.generate(TEXTS, target_lang='en', num_beams=3, num_return=2)
+    assert [[x['prediction'] for x in line['n_best']] for line in lines] == [
+        [f'de:{x.text.upper()}' if x.text.strip() else '' for x in row] for row in n_best
+    ]
+
+
+def test_texts_that_are_not_translated(root, tmp_path, program, capfd):
+    """They end the chain, unless the user takes empty texts; the others are kept."""
+    table = tmp_path / 'made.jsonl'
+    pairs = [{'source': text, 'translation': f'de {text}'} for text in TEXTS[1:]]
+    table.write_text(''.join(json.dumps(pair) + '\n' for pair in pairs))
+    stage = f'translate:file:{table}'
+    assert run(tmp_path, root, stage) == 2
+    error = capfd.readouterr().err
+    assert 'stage 1' in error and '1 texts were not translated; that of example 0:' in error
+    assert not (tmp_path / 'out' / 'eval').exists()
+    assert run(tmp_path, root, stage, '--failed=empty') == 0
+    assert rows(tmp_path, 1)[:2] == ['', f'de {TEXTS[1]}']
+    assert run(tmp_path, root, stage) == 2  # Empty texts are accepted by who asks for them.
+
+
+@pytest.mark.parametrize(
+    ('chain', 'message'),
+    [
+        (['RUN'], 'the chain ends in en, and its texts shall be in de; add a stage translate:'),
+        (['ENGINE', 'ENGINE'], r'stage 2 \(translate:command:.*\) translates into de, and what it'),
+        (['ENGINE', 'RUN', 'ENGINE'], 'stage 3 .* is in de already; leave it out, or name another'),
+        (['RUN --num_beams=2 --num_return=2', 'RUN', 'ENGINE'], 'reads one text of each example'),
+        (['RUN', 'translate:'], "the stage 'translate:' names nothing; a stage is a model"),
+        (['RUN --beams=5', 'ENGINE'], "the stage 'RUN --beams=5': unrecognized arguments: --beams"),
+        (['RUN', 'translate:apertium --num_beams=2'], 'are for models, and apertium is none'),
+        (['RUN', 'translate:RUN --num_return=2'], 'a translation is one text; leave out'),
+        (["RUN 'x", 'ENGINE'], 'cannot be read: No closing quotation; quotes come in pairs'),
+        (['no/such', 'ENGINE'], 'stage 1: .*no/such'),
+        (['RUN', 'translate:no-such-folder/x/y'], 'stage 2: '),
+        (['RUN', 'translate:command:no-such-program'], "there is no program 'no-such-program'"),
+        (['RUN --target_lang=xx', 'ENGINE'], "language in --target_lang of stage 1.* 'xx'"),
+        (['translate:RUN --target_lang=fr', 'RUN', 'ENGINE'], "does not know target language 'fr'"),
+        (['RUN --target_lang=de'], 'was trained from de to de, and its texts are in en; name'),
+        (['RUN', 'ENGINE', '--num_examples=99'], f'has {COUNT} examples'),
+        (['RUN', 'ENGINE', '--workdir=RUN'], 'is the workdir of a run; name another'),
+        (['RUN', 'ENGINE', '--split=dev'], 'is not prepared'),
+    ],
+)  # fmt: skip
+def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message):
+    """One line, before anything has worked or was written."""
+    names = {'RUN': str(tiny_run), 'ENGINE': f'translate:{program}'}
+    argv = [re.sub('RUN|ENGINE', lambda match: names[match[0]], part) for part in chain]
+    assert run(tmp_path, root, *argv) == 2
+    said = [line for line in capfd.readouterr().err.splitlines() if 'xlbench.predict' not in line]
+    assert len(said) == 1 and re.search(message.replace('RUN', str(tiny_run)), said[0]), said
+    assert not asked(tmp_path)

@@ -1,0 +1,158 @@
+r"""Scores a chain of models as one system: summarise, then translate, or translate, then summarise.
+
+  python -m xlbench.chain RUNS/summariser translate:RUNS/translator \
+      --task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans
+  python -m xlbench.chain translate:apertium 'RUNS/summariser_es --num_beams=5' \
+      --task=meetings_summary_en_es --workdir=RUNS/trans_sum
+
+The chain reads the inputs of a task's split, and each stage what the one before it has written. A
+stage is a model that writes texts, as xlbench.predict takes it: the workdir of a run
+(RUNS/summariser@STEP), a folder in the form of Hugging Face or a hub name. Or it is translate:
+before an engine, as xlbench.translate takes it: apertium, 'command:PROGRAM ARGUMENTS', the address
+of a LibreTranslate server, file:PATH, or a model. A stage with flags of its own stands in quotes;
+the flags stand behind the name, but before a command: '--timeout=60 translate:command:PROGRAM'.
+They are the flags of decoding that xlbench.predict has, and
+
+  --target_lang=LANG     what the stage writes; by default a model writes the language that it
+                         reads, and a translator translates into the task's
+  --prefix=TEXT          before each text that a model reads, such as '[summarize] '
+  --batch_size=N         of a model; --max_input_length=N of one that does not translate
+  --unit=text            translates texts as a whole; by default a text of several lines is a
+                         dialogue: its lines are translated one by one, without the names before
+                         them, which stay
+  --engine_version=TEXT, --timeout=SECONDS    of a program or a server
+
+All stages are opened and asked whether they know the languages before the first one works. The
+outputs of each are files in WORKDIR/stages/TASK/SPLIT, signed by what made them. The same command
+does again what has changed since: a stage whose model, settings or input are others, and what
+depends on it. A command that was killed goes on where it was, and ends with the same texts. Answers
+are kept by text and model, too (--cache, by default DATA/translations), so that several chains with
+one summariser summarise once. With --failed=empty, a text that an engine does not translate becomes
+an empty one; otherwise the chain ends there.
+
+What the last stage has written is scored with the task's metrics, as xlbench.score does it: python
+-m xlbench.report RUNS/end_to_end RUNS/sum_trans shows the chain beside runs. --system names it (by
+default after its stages: `bart + opus-mt-en-de`), and --seed the seed of its models; chains of one
+system and several seeds, each with a workdir of its own, are a row of means. A workdir may hold
+other tasks of the system, such as other target languages.
+
+The task's data is that of the first run in the chain, of --like=WORKDIR, or of --root and
+--vocabulary. --num_examples=N takes the first so many.
+
+From Python, without a task:
+
+  from xlbench.chains import running
+
+  running.answers(['Anna: Hi!'], ['RUNS/summariser', 'translate:apertium'], 'en', 'es')
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xlbench import benchmarks, errors, locks, score
+from xlbench.chains import stages as stages_lib
+from xlbench.chains.stages import Stage
+from xlbench.data import outputs, prepared
+from xlbench.errors import UserError
+from xlbench.reporting import scored
+
+if TYPE_CHECKING:
+    from xlbench.chains.running import About
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    args = _parse(argv)
+    stages = [stages_lib.parse(text) for text in args.stages]
+    _check(args, stages)
+    task = score.open_task(
+        args.task, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
+    )
+    chain = stages_lib.plan(stages, _lang(args, task, 'source'), _lang(args, task, 'target'))
+    from xlbench.chains import running
+
+    examples = outputs.prepared_references(task).first(args.num_examples)
+    rows = [
+        running.Row(number, [text])
+        for number, text in zip(examples.ids, outputs.unmarked(task, examples.inputs), strict=True)
+    ]
+    with locks.folder(args.workdir, wait=_say):
+        scored.check(args.workdir, args.system, args.seed)
+        scored.claim(args.workdir, args.system, args.seed)
+    folder = pathlib.Path(args.workdir) / 'stages' / args.task / args.split
+    accept = args.failed == 'empty'
+    notes = running.run(chain, rows, folder, cache=args.cache, accept_failures=accept, say=_say)
+    _score(args, running.output(folder, len(chain)), notes)
+    return 0
+
+
+def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
+    """Raises UserError for a command line that cannot end well; fills what it leaves open."""
+    stages_lib.check_places(stages)
+    if not (args.like or args.root or args.vocabulary):
+        args.like = stages_lib.workdir_of(stages)
+    args.system = args.system or ' + '.join(stage.title for stage in stages)
+    root = args.root or os.environ.get('XLBENCH_DATA') or 'data'
+    args.cache = args.cache or os.path.join(root, 'translations')
+    prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
+    with contextlib.suppress(UserError):  # The name of a task of the user's own says nothing.
+        named = benchmarks.parse_task(args.task)
+        args.source_lang = args.source_lang or named.source
+        args.target_lang = args.target_lang or named.target
+    if args.source_lang and args.target_lang:  # Before the task is prepared.
+        stages_lib.plan(stages, args.source_lang, args.target_lang)
+    scored.check(args.workdir, args.system, args.seed)
+
+
+def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:
+    """The language of the task's 'source' or 'target'."""
+    lang = getattr(args, f'{side}_lang') or task.manifest.get(f'{side}_lang')
+    if not lang:
+        raise UserError(f'{args.task} does not say its {side} language; set --{side}_lang=en')
+    return lang
+
+
+def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[About]') -> None:
+    """Scores what the last stage wrote, as xlbench.score does it."""
+    flags = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
+    given = [f'--{name}={getattr(args, name)}' for name in flags if getattr(args, name)]
+    given += [f'--num_examples={args.num_examples}'] if args.num_examples else []
+    made_by = {
+        f'{number} {note.stage}': f'{note.source_lang}-{note.target_lang}, {note.identity}'
+        for number, note in enumerate(notes, 1)
+    }
+    score.score([str(output), '--field=texts', *given], {'method': 'chain', 'stages': made_by})
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.chain', __doc__)
+    parser.add_argument('stages', nargs='+', metavar='STAGE', help='a model, or translate:ENGINE')
+    parser.add_argument('--task', required=True, help='whose inputs are read')
+    parser.add_argument('--split', default='test', help='of the task (default: %(default)s)')
+    parser.add_argument('--workdir', required=True, help='of the outputs and the scores')
+    parser.add_argument('--system', default='', help='its name in reports')
+    parser.add_argument('--seed', type=int, default=0, help='of its models, if they have one')
+    parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
+    parser.add_argument('--root', default='', help='of the data; default: XLBENCH_DATA, or data')
+    parser.add_argument('--vocabulary', default='', help='to prepare the task with')
+    parser.add_argument('--source_lang', default='', help='of a task that does not say it')
+    parser.add_argument('--target_lang', default='', help='of a task that does not say it')
+    parser.add_argument('--num_examples', type=int, default=0, help='the first so many; 0: all')
+    parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
+    parser.add_argument(
+        '--failed', choices=('stop', 'empty'), default='stop', help='default: %(default)s'
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))

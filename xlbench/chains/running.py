@@ -1,0 +1,285 @@
+"""Runs a chain: over texts, or over files that are signed by what made them.
+
+  FOLDER/chain.json      the stages' names
+  FOLDER/0.jsonl         what the first stage reads: {"id": "0", "texts": ["anna: hi!"]}
+  FOLDER/1.jsonl         what it has written: {"id": "0", "texts": ["anna greets."]}
+  FOLDER/1.about.json    who has written it, from what, and its signature
+
+A signature is a hash of the stage's model or engine with all its settings, of its languages, and of
+the file that it has read. A stage whose signature is another one now is done again, and so is what
+comes behind it if it has written something else then. Within a stage, answers are kept by text and
+model (xlbench/translation/memory.py): a chain that was killed goes on where it was.
+"""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from xlbench import config as config_lib, files, locks
+from xlbench.chains import stages, writing
+from xlbench.chains.stages import Stage
+from xlbench.data import outputs, readers
+from xlbench.errors import UserError
+from xlbench.progress import Progress
+from xlbench.translation import units
+from xlbench.translation.engines import Failure
+from xlbench.translation.jobs import Job
+
+_VERSION = 1  # Of what a stage writes for the same model, settings and input.
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What one example has become.
+
+    Attributes:
+      id: of the example.
+      texts: one, or several, best first; a Failure is one that was not translated.
+    """
+
+    id: str
+    texts: Sequence[str | Failure]
+
+
+class About(msgspec.Struct):
+    """The signed note beside a stage's output.
+
+    Attributes:
+      signature: of all that decides the output.
+      sha256: of the output.
+      stage: its name.
+      identity: of its model or engine, with all settings.
+      source_lang, target_lang: ISO codes of what it read and wrote.
+      inputs: SHA-256 of the file that it read.
+      failed: how many texts its engine did not translate.
+      git, versions: of the code that wrote it.
+    """
+
+    signature: str
+    sha256: str
+    stage: str
+    identity: str
+    source_lang: str
+    target_lang: str
+    inputs: str
+    failed: int = 0
+    git: str = ''
+    versions: dict[str, str] = {}
+
+
+def run(
+    chain: Sequence[Stage],
+    rows: Sequence[Row],
+    folder: pathlib.Path,
+    *,
+    cache: str,
+    accept_failures: bool = False,
+    say: Callable[[str], None] = print,
+) -> list[About]:
+    """Does what is not done yet; the last stage's output is `output(folder, len(chain))`.
+
+    Every model and engine is opened before the first one works, so that what is wrong with the
+    last one is not said after hours.
+
+    Args:
+      chain: the stages with their languages, see `stages.plan`.
+      rows: what the first one reads.
+      folder: of the outputs; it may have those of the same stages.
+      cache: folder of answers that are kept by text and model.
+      accept_failures: takes an empty text for one that an engine does not translate.
+      say: is told a line for each stage.
+
+    Returns:
+      The note beside the output of each stage.
+
+    Raises:
+      UserError: the folder is another chain's, a stage cannot do what it shall, or an engine did
+        not translate some of the texts.
+    """
+    with locks.folder(folder):
+        _claim(folder, chain)
+        files.remove_leftovers(folder)
+        _write_rows(output(folder, 0), rows)
+        first, identities = _open(chain, cache)
+        opened = {1: first}
+        del first
+        notes = []
+        for number, stage in enumerate(chain, 1):
+            place = f'stage {number} ({stage.name}, {stage.source} -> {stage.target})'
+            job = opened.pop(number, None)
+            note = _note(folder, number, stage, identities[number - 1], accept_failures)
+            if note is None:
+                job = job or stage.job(cache)
+                note = _do(place, number, stage, job, folder, accept_failures)
+                counts = job.counts
+                say(f'{place}: {counts.made:,} texts done, {counts.kept:,} known')
+            else:
+                say(f'{place}: done before')
+            del job  # Its model makes room for the next one.
+            notes.append(note)
+        return notes
+
+
+def answers(
+    texts: Sequence[str], chain: Sequence[str], source: str, target: str, *, cache: str = ''
+) -> list[str]:
+    """What a chain makes of texts.
+
+    Args:
+      texts: in one language.
+      chain: the stages, as a command line has them; see xlbench/chains/stages.py.
+      source: ISO code of the texts.
+      target: that of the answers.
+      cache: folder of answers that are kept by text and model; '' keeps none.
+
+    Returns:
+      The answer to each text, of several the best.
+
+    Raises:
+      UserError: a stage is not there or cannot do what it shall, or an engine does not translate a
+        text.
+
+    Example: answers(['Anna: Hi!'], ['RUNS/summariser', 'translate:apertium'], 'en', 'es')
+    """
+    planned = stages.plan([stages.parse(stage) for stage in chain], source, target)
+    rows = [Row(str(number), [text]) for number, text in enumerate(texts)]
+    for number, stage in enumerate(planned, 1):
+        rows = _answers(stage, stage.job(cache), rows)
+        _check_failures(f'stage {number} ({stage.name})', rows, '')
+    return [row.texts[0] for row in rows]
+
+
+def output(folder: pathlib.Path, number: int) -> pathlib.Path:
+    """The file that a stage writes; number 0 is what the first one reads."""
+    return folder / f'{number}.jsonl'
+
+
+def _claim(folder: pathlib.Path, chain: Sequence[Stage]) -> None:
+    """Raises UserError for the folder of other stages; notes these in a new one."""
+    names, path = [stage.name for stage in chain], folder / 'chain.json'
+    if not path.is_file():
+        files.write(path, json.dumps(names, ensure_ascii=False) + '\n')
+    elif (before := files.read_json(path, list[str])) != names:
+        raise UserError(
+            f'{folder} has the outputs of another chain, {", ".join(before)}, and this is '
+            f'{", ".join(names)}; name another --workdir'
+        )
+
+
+def _open(chain: Sequence[Stage], cache: str) -> tuple[Job, list[str]]:
+    """Opens each stage once, the last one first, so that no two models are in memory together.
+
+    Returns:
+      The first stage, ready, and the identity of each.
+    """
+    identities = []
+    job = None
+    for stage in reversed(chain):
+        job = None  # Its model makes room for the next one.
+        job = stage.job(cache)
+        identities.append(job.identity)
+    return job, identities[::-1]
+
+
+def _signature(stage: Stage, identity: str, inputs: str) -> str:
+    """Hashes all that decides what a stage writes."""
+    parts = [_VERSION, stage.translates, identity, stage.source, stage.target, stage.unit, inputs]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _note(
+    folder: pathlib.Path, number: int, stage: Stage, identity: str, accept_failures: bool
+) -> About | None:
+    """The note beside a stage's output, if that is what the stage would write now."""
+    path, read = output(folder, number), output(folder, number - 1)
+    about = folder / f'{number}.about.json'
+    if not (about.is_file() and path.is_file() and read.is_file()):
+        return None
+    try:
+        note = files.read_json(about, About)
+    except UserError:  # Of another version; it is written anew.
+        return None
+    signature = _signature(stage, identity, outputs.sha256(str(read)))
+    same = note.signature == signature and note.sha256 == outputs.sha256(str(path))
+    return note if same and (accept_failures or not note.failed) else None
+
+
+def _do(
+    place: str,
+    number: int,
+    stage: Stage,
+    job: Job,
+    folder: pathlib.Path,
+    accept_failures: bool,
+) -> About:
+    """Does a stage: writes its output, and the note beside it."""
+    path, read = output(folder, number), output(folder, number - 1)
+    rows = list(_read_rows(read))
+    counts = job.counts
+    with Progress(place, count=lambda: counts.kept + counts.made, unit='texts'):
+        answers = _answers(stage, job, rows)
+    advice = '; the same command tries them again, and --failed=empty takes empty texts'
+    failed = sum(isinstance(text, Failure) for row in answers for text in row.texts)
+    if not accept_failures:
+        _check_failures(place, answers, advice)
+    written = [
+        Row(row.id, ['' if isinstance(text, Failure) else text for text in row.texts])
+        for row in answers
+    ]
+    _write_rows(path, written)
+    inputs, facts = outputs.sha256(str(read)), config_lib.facts()
+    note = About(
+        signature=_signature(stage, job.identity, inputs),
+        sha256=outputs.sha256(str(path)),
+        stage=stage.name,
+        identity=job.identity,
+        source_lang=stage.source,
+        target_lang=stage.target,
+        inputs=inputs,
+        failed=failed,
+        git=facts['git'],
+        versions=facts['versions'],
+    )
+    text = msgspec.json.format(msgspec.json.encode(note), indent=1)
+    files.write(folder / f'{number}.about.json', text + b'\n')
+    return note
+
+
+def _check_failures(place: str, rows: Sequence[Row], advice: str) -> None:
+    """Raises UserError if there are texts that an engine did not translate."""
+    failed = [(row.id, x.reason) for row in rows for x in row.texts if isinstance(x, Failure)]
+    if failed:
+        raise UserError(
+            f'{place}: {len(failed):,} texts were not translated; that of example {failed[0][0]}: '
+            f'{failed[0][1]}{advice}'
+        )
+
+
+def _answers(stage: Stage, job: Job, rows: Sequence[Row]) -> list[Row]:
+    """What a stage makes of each row; texts that an engine does not translate are Failures."""
+    if not stage.translates:
+        return [
+            Row(row.id, writing.texts_of(answer))
+            for row, answer in zip(rows, job.run(row.texts[0] for row in rows), strict=True)
+        ]
+    answers = units.translated(job, [text for row in rows for text in row.texts], stage.unit)
+    return [Row(row.id, [next(answers) for _ in row.texts]) for row in rows]
+
+
+def _read_rows(path: pathlib.Path) -> Iterator[Row]:
+    for line in readers.json_lines(str(path)):
+        if isinstance(line, readers.BadRecord):
+            raise UserError(str(line))
+        row = files.check_type(line[1], Row, f'{path}:{line[0]}')
+        yield row
+
+
+def _write_rows(path: pathlib.Path, rows: Sequence[Row]) -> None:
+    with files.replacing(path) as file:
+        for row in rows:
+            line = {'id': row.id, 'texts': list(row.texts)}
+            file.write(f'{json.dumps(line, ensure_ascii=False)}\n'.encode())

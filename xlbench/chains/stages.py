@@ -1,0 +1,209 @@
+"""The stages of a chain as a user names them, and which languages each of them reads and writes.
+
+A stage is one text, with quotes around it where flags stand behind the name, as a shell reads it:
+
+  RUNS/summariser                                  a model, as xlbench.predict takes it
+  'RUNS/summariser --num_beams=5'                  with flags of decoding
+  translate:apertium                               an engine, as xlbench.translate takes it
+  'translate:Helsinki-NLP/opus-mt-en-de --num_beams=6'
+  '--timeout=60 translate:command:engine --to={target}'    before a command, which ends the stage
+"""
+
+import argparse
+import dataclasses
+import itertools
+import os
+import pathlib
+import shlex
+from collections.abc import Sequence
+
+from xlbench import benchmarks, errors, names
+from xlbench.config import decoding_flags
+from xlbench.errors import UserError
+from xlbench.files import Setting
+from xlbench.translation import engines, jobs, units
+
+TRANSLATE = 'translate:'  # Begins a stage that translates.
+_TITLES = {'apertium': 'Apertium', 'http': 'LibreTranslate', 'https': 'LibreTranslate'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One stage.
+
+    Attributes:
+      translates: whether it is an engine of machine translation; otherwise it is a model that
+        writes an answer in its own way, such as a summariser.
+      spec: the engine's name, or the model's.
+      target: ISO code of what it writes; '' where the chain decides it.
+      source: that of what it reads.
+      options: fields of decoding.Options.
+      prefix: stands before each text that it reads.
+      batch_size: of a model; 0 is xlbench.predict's own.
+      max_input_length: of a model that does not translate, in tokens; 0 is the model's own.
+      unit: what is translated by itself, see `units.translated`.
+      version: of an engine that cannot say its own.
+      timeout: seconds that a program or server has for a batch.
+    """
+
+    translates: bool
+    spec: str
+    target: str = ''
+    source: str = ''
+    options: dict[str, Setting] = dataclasses.field(default_factory=dict)
+    prefix: str = ''
+    batch_size: int = 0
+    max_input_length: int = 0
+    unit: str = 'turn'
+    version: str = ''
+    timeout: float = 600.0
+
+    @property
+    def name(self) -> str:
+        """What it is, without its settings: 'RUNS/summariser', 'translate:apertium'."""
+        return f'{TRANSLATE if self.translates else ""}{self.spec}'
+
+    @property
+    def is_model(self) -> bool:
+        """Whether a model is behind it."""
+        return not self.translates or engines.is_model(self.spec)
+
+    @property
+    def title(self) -> str:
+        """What a table calls it. Example: RUNS/bart@300 -> bart, translate:apertium -> Apertium."""
+        kind, _, rest = self.spec.partition(':')
+        if self.is_model:
+            return pathlib.PurePath(self.spec.partition('@')[0]).name
+        if kind == 'command':
+            return pathlib.PurePath(next(iter(rest.split()), kind)).name
+        return _TITLES.get(kind) or pathlib.PurePath(rest).name.partition('.')[0]
+
+    def job(self, cache: str) -> jobs.Job:
+        """Opens the model or the engine, and what it has answered before.
+
+        Args:
+          cache: folder of answers that are kept; '' keeps none.
+
+        Raises:
+          UserError: it is not there, or cannot read or write the languages.
+        """
+        settings = dict(prefix=self.prefix, batch_size=self.batch_size, **self.options)
+        if self.translates:
+            engine = engines.find(self.spec, version=self.version, timeout=self.timeout, **settings)
+        else:
+            from xlbench.chains import writing  # It loads jax.
+
+            engine = writing.Writer(self.spec, max_input_length=self.max_input_length, **settings)
+        return jobs.Job(engine, self.source, self.target, cache=cache)
+
+
+def parse(text: str) -> Stage:
+    """Reads a stage as a user writes it; its languages are open, but for --target_lang.
+
+    Raises:
+      UserError: a flag that such a stage lacks, quotes that do not match, or nothing at all.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(
+            f'the stage {text!r} cannot be read: {error}; quotes come in pairs'
+        ) from None
+    flags = list(itertools.takewhile(lambda word: word.startswith('--'), words))
+    name, *rest = words[len(flags) :] or ['']
+    if name in ('', TRANSLATE):
+        raise UserError(
+            f'the stage {text!r} names nothing; a stage is a model, such as RUNS/summariser, or '
+            f'{TRANSLATE}ENGINE'
+        )
+    translates, spec = name.startswith(TRANSLATE), name.removeprefix(TRANSLATE)
+    if translates and spec.startswith('command:'):
+        typed = f'command:{text.partition("command:")[2].strip()}'
+        words = [spec, *rest]  # Messages have it as it was typed.
+        spec = typed if shlex.split(typed) == words else ' '.join(map(shlex.quote, words))
+    else:
+        flags += rest
+    try:
+        args = _parser(translates).parse_args(flags)
+        decoding_flags.check(args)
+        options = decoding_flags.given(args)
+        if translates:
+            engines.check_settings(spec, args.prefix, args.batch_size, options)
+    except UserError as error:
+        raise UserError(f'the stage {text!r}: {error}') from None
+    settings = {key: value for key, value in vars(args).items() if key not in options}
+    return Stage(translates, spec, options=options, **settings)
+
+
+def plan(stages: Sequence[Stage], source: str, target: str) -> list[Stage]:
+    """The stages with their languages.
+
+    A stage that translates does so into the chain's target unless it says otherwise; a model writes
+    the language that it reads.
+
+    Args:
+      stages: in their order.
+      source: ISO code of what the first one reads.
+      target: of what the last one shall write.
+
+    Raises:
+      UserError: they do not lead from one language to the other.
+    """
+    planned = []
+    lang = source
+    for number, stage in enumerate(stages, 1):
+        goal = stage.target or (target if stage.translates else lang)
+        if goal not in benchmarks.languages.LANGUAGES:
+            what = f'language in --target_lang of stage {number} ({stage.name})'
+            raise errors.unknown(what, goal, benchmarks.languages.LANGUAGES)
+        if stage.translates and goal == lang:
+            raise UserError(
+                f'stage {number} ({stage.name}) translates into {goal}, and what it reads is in '
+                f'{goal} already; leave it out, or name another language with its --target_lang'
+            )
+        if not stage.translates and planned and planned[-1].options.get('num_return', 1) > 1:
+            raise UserError(
+                f'stage {number} ({stage.name}) reads one text of each example, and stage '
+                f'{number - 1} writes {planned[-1].options["num_return"]}; leave out its '
+                '--num_return'
+            )
+        planned.append(dataclasses.replace(stage, source=lang, target=goal))
+        lang = goal
+    if lang != target:
+        raise UserError(
+            f'the chain ends in {lang}, and its texts shall be in {target}; add a stage '
+            f'{TRANSLATE}ENGINE where they are to be translated'
+        )
+    return planned
+
+
+def check_places(stages: Sequence[Stage]) -> None:
+    """Raises UserError for a model that is not there; nothing is loaded."""
+    for number, stage in enumerate(stages, 1):
+        if stage.is_model:
+            names.check_source(stage.spec, f'stage {number}')
+
+
+def workdir_of(stages: Sequence[Stage]) -> str:
+    """The workdir of the first stage that is a run with data of its own; '' if none is."""
+    for stage in stages:
+        folder = stage.spec if os.path.isdir(stage.spec) else stage.spec.rpartition('@')[0]
+        if stage.is_model and os.path.isdir(os.path.join(folder, 'checkpoints')):
+            return folder
+    return ''
+
+
+def _parser(translates: bool) -> argparse.ArgumentParser:
+    """The flags of a stage."""
+    parser = errors.ArgumentParser('python -m xlbench.chain', '')
+    parser.add_argument('--target_lang', dest='target', default='')
+    parser.add_argument('--prefix', default='')
+    parser.add_argument('--batch_size', type=int, default=0)
+    if translates:
+        parser.add_argument('--unit', choices=units.UNITS, default='turn')
+        parser.add_argument('--engine_version', dest='version', default='')
+        parser.add_argument('--timeout', type=float, default=600.0)
+    else:
+        parser.add_argument('--max_input_length', type=int, default=0)
+    decoding_flags.add_flags(parser)
+    return parser

@@ -1,0 +1,38 @@
+"""Stages that are models: what xlbench.predict opens and that writes texts."""
+
+import json
+from collections.abc import Sequence
+
+from xlbench.config import decoding_flags
+from xlbench.inference.answers import Example
+from xlbench.translation.engines import Failure
+from xlbench.translation.neural import Neural
+
+
+class Writer(Neural):
+    """A summariser, or any other encoder-decoder that answers a text in its own way.
+
+    It is an engine like those that translate, so that what it wrote is kept by text and model, and
+    several chains with one summariser summarise once. Each answer is a list of texts, best first,
+    as JSON: one text, or as many as num_return says.
+    """
+
+    def identity(self, source: str, target: str) -> str:
+        """As of a model that translates, and how much it reads of a text."""
+        return f'{super().identity(source, target)} reads {self._model.max_input_length} tokens'
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
+        """See the class; the name is that of `Engine.translate`."""
+        langs = self._languages(source, target)
+        options = decoding_flags.changed(self._model.options, self._options)
+        examples = (Example(self._prefix + text, *langs) for text in texts)
+        answers = self._model.stream(examples, options)
+        return [json.dumps([p.text for p in n_best], ensure_ascii=False) for n_best in answers]
+
+    def _sources(self, source: str, target: str) -> tuple[str, ...]:
+        return (source,)
+
+
+def texts_of(answer: str) -> list[str]:
+    """The texts of an answer; that to an empty text is an empty one."""
+    return json.loads(answer) if answer else ['']
