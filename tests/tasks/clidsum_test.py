@@ -319,10 +319,11 @@ def test_the_paper():
     """Table 3 of arXiv:2202.05599: every supervised system on every pair."""
     names = ('rouge_1', 'rouge_2', 'rouge_l', 'bertscore')
     printed = {
-        (model, task, target): CLIDSUM.paper_scores(model, 'cross', task, 'en', target)
+        (model, task, target): scores
         for model in CLIDSUM.paper_models
         for task in ('xsamsum', 'xmediasum40k')
         for target in ('de', 'zh')
+        if (scores := CLIDSUM.paper_scores(model, 'cross', task, 'en', target))
     }
     assert len(printed) == 22 * 4
     for scores in printed.values():

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import paper
+from xlbench.benchmarks.pages import Page
 from xlbench.files import Block, Setting
 
 # How the tasks of a mixture are weighed; the suffix of its name, '' for the first.
@@ -113,6 +114,8 @@ class Benchmark:
         tables: Scores that share a table with a row a language and a column a setting; none: a
             table a score, with a row a system and a column a language.
         decimals: Of the scores in tables.
+        paper_tasks: Tasks with the same texts as one that the paper has scores of -> that one.
+        pages: Tables in the paper's own form.
         paper_note: What has to be said where scores of the paper are shown.
         paper_gaps: What has to be said of scenarios that the paper has no scores of, by (name,
             whether it is narrowed to a source, whether to a target).
@@ -136,6 +139,8 @@ class Benchmark:
     scenario_names: tuple[str, ...] = ()
     tables: tuple[tuple[str, ...], ...] = ()
     decimals: int = 1
+    paper_tasks: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
+    pages: tuple[Page, ...] = ()
     paper_note: str = ''
     paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(
         hash=False, default_factory=dict
@@ -231,12 +236,14 @@ class Benchmark:
         return self._paper_row(model, scenario, task, source, target)[1]
 
     def _paper_row(self, model, scenario, task, source, target):
-        if model not in self.paper_models:
-            raise errors.unknown(f'{self.name} model', model, self.paper_models)
-        if scenario not in self.scenario_names:
-            raise errors.unknown('scenario', scenario, self.scenario_names)
+        on_pages = {row for page in self.pages for group in page.groups.values() for row in group}
+        if (model, scenario) not in on_pages:
+            if model not in self.paper_models:
+                raise errors.unknown(f'{self.name} model', model, self.paper_models)
+            if scenario not in self.scenario_names:
+                raise errors.unknown('scenario', scenario, self.scenario_names)
         self._check(task, source, target)
-        key = (scenario, task, model, source, target or source)
+        key = (scenario, self.paper_tasks.get(task, task), model, source, target or source)
         return paper.printed_scores(self.name, self.fractions).get(key, ({}, ()))
 
     def _task_of(self, name: str, task: str | None) -> str | None:

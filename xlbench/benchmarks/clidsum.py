@@ -5,6 +5,13 @@ from collections.abc import Mapping
 
 from xlbench import errors
 from xlbench.benchmarks.benchmark import Benchmark, Scenario
+from xlbench.benchmarks.pages import (
+    END_TO_END,
+    SUM_TRANS,
+    TRANS_SUM,
+    Page,
+    ablations,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +158,23 @@ _TITLES = {
 }
 _TASKS = [(corpus, kind) for kind in _KIND_TITLES for corpus in _SIZES if kind in _KINDS[corpus]]
 
+_PRINTED = ('xsamsum', 'xmediasum40k')  # The corpora that the paper's tables are of.
+_TRANSLATORS = ('Trans-WMT', 'OPUS-MT', 'Google Trans.')
+_GROUPS = {
+    SUM_TRANS: tuple(
+        (f'{summariser} + {translator}', 'cross')
+        for summariser in ('PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)')
+        for translator in _TRANSLATORS
+    ),
+    TRANS_SUM: tuple((f'{translator} + mBART', 'cross') for translator in _TRANSLATORS),
+    END_TO_END: (
+        ('mBART', 'cross'),
+        ('mBART + DA', 'semi'),
+        ('mDialBART', 'semi'),
+        ('mDialBART + DA', 'semi'),
+    ),
+}
+
 CLIDSUM = SummaryBenchmark(
     name='clidsum',
     tasks=tuple(f'{corpus}{kind}' for corpus, kind in _TASKS),
@@ -161,18 +185,15 @@ CLIDSUM = SummaryBenchmark(
     scores=('rouge_1', 'rouge_2', 'rouge_l', 'bertscore'),
     title='A Benchmark Dataset for Cross-Lingual Dialogue Summarization',
     arxiv='2202.05599',
-    paper_models=(
-        *(
-            f'{summariser} + {translator}'
-            for summariser in ('PEGASUS', 'T5', 'BART', 'mBART', 'MV-BART', 'BART(D_ALL)')
-            for translator in ('Trans-WMT', 'OPUS-MT', 'Google Trans.')
-        ),
-        *(f'{translator} + mBART' for translator in ('Trans-WMT', 'OPUS-MT', 'Google Trans.')),
-        'mBART',
+    paper_models=tuple(model for group in _GROUPS.values() for model, _ in group),
+    paper_note='Rows of the paper are those of Table 3 of arXiv:2202.05599; summariser + '
+    'translator summarises first, translator + summariser translates first.',
+    paper_tasks={f'{corpus}summarize': corpus for corpus in _PRINTED},
+    pages=(
+        Page('Table 3', 'paradigm', _GROUPS, _PRINTED),
+        ablations('Table 5', (0, 1, 4), _PRINTED),
+        ablations('Table 7', range(5), _PRINTED),
     ),
-    paper_note='Rows of the paper are those of Table 3 of arXiv:2202.05599 that use the supervised '
-    'data alone; summariser + translator summarises first, translator + summariser translates '
-    'first.',
     split_sizes={f'{corpus}{kind}': _SIZES[corpus] for corpus, kind in _TASKS},
     pairs={f'{corpus}{kind}': _KINDS[corpus][kind] for corpus, kind in _TASKS},
     added={

@@ -6,6 +6,8 @@
   sections  sorts runs by benchmark and split
   notes     what has to be said beside the numbers
   predictions  the texts behind a result
+  pages     tables in the form of a benchmark's paper
+  best      which systems are best in a column
   layout    which rows and columns the tables of a section have
   tables    a table: cells of numbers under grouped columns
   render    a table for the screen, as Markdown or CSV
@@ -18,11 +20,13 @@
 """
 
 __all__ = [
+    'best',
     'comparisons',
     'html',
     'latex',
     'layout',
     'notes',
+    'pages',
     'predictions',
     'render',
     'results',

@@ -68,7 +68,8 @@ def beside(
     by_title = {section.title: section for section in earlier}
     return [
         dataclasses.replace(
-            section, besides=(table(section, test, by_title.get(section.title), label),)
+            section,
+            besides=(*section.besides, table(section, test, by_title.get(section.title), label)),
         )
         for section in sections
     ]

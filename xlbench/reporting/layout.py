@@ -1,28 +1,18 @@
 """From a section to its tables: which systems and scores stand in rows, and which in columns."""
 
-import re
 import statistics
 from collections.abc import Sequence
 
-from xlbench.reporting import notes
-from xlbench.reporting.results import LOSSES
+from xlbench.reporting import notes, pages
+from xlbench.reporting.best import ends_at_100, winners
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
-# Scores that are best at 100, those that have no such end, and error rates. Of a user's own score
-# nobody knows which it is.
-_HIGHER = re.compile(
-    r'(rouge|bleu|chrf|chrfpp|meteor|bertscore|distinct|dist|mrs|accuracy|macro_f1|chunk|'
-    r'tag_accuracy|mrr|p_at|recall|set|macro_mrr)(_.*)?'
-)
-_UNBOUNDED = re.compile(r'bleurt(_.*)?')
-_LOWER = re.compile('|'.join([*LOSSES, 'ter(_.*)?']))
-
 
 def tables(section: Section) -> list[Table]:
     """Makes all tables of a section."""
-    return [*_of_scores(section), *section.besides]
+    return [*_of_scores(section), *pages.tables(section), *section.besides]
 
 
 def _of_scores(section: Section) -> list[Table]:
@@ -36,7 +26,7 @@ def _of_scores(section: Section) -> list[Table]:
 def by_language(section: Section, scores: Sequence[str]) -> Table:
     """Some scores: a row a language, and for each system a column a score."""
     shown = [score for score in scores if score in section.scores]
-    best = {score: [_winners(section, score, c.tasks) for c in section.columns] for score in shown}
+    best = {score: _winners(section, score) for score in shown}
     heads, columns = [], []
     for number, system in enumerate(section.systems):
         of_system = [_cells(section, number, score, best[score]) for score in shown]
@@ -60,13 +50,13 @@ def by_system(section: Section, score: str) -> Table:
 
     The main score gets the row of removed error.
     """
-    best = [_winners(section, score, column.tasks) for column in section.columns]
+    best = _winners(section, score)
     rows = [
         Row(system.name, system.kind, _cells(section, number, score, best))
         for number, system in enumerate(section.systems)
     ]
     rows = [row for row in rows if not row.is_missing]
-    if score == section.scores[0] and _HIGHER.fullmatch(score):
+    if score == section.scores[0] and ends_at_100(score):
         runs = [system for system in section.systems if system.kind == 'run']
         for system in runs:
             label = 'error removed' + (f' by {system.name}' if len(runs) > 1 else '')
@@ -125,24 +115,9 @@ def _removed(section: Section, system: System, tasks: Sequence[str]) -> float | 
     return 100 * (value_of_system - best) / (100 - best)
 
 
-def _winners(section: Section, score: str, tasks: Sequence[str]) -> set[int]:
-    """The places of the systems with the best score, as it is shown, of runs and baselines.
-
-    There is none where fewer than two have it, where they were scored on different numbers of
-    examples, or where the score is a user's own.
-    """
-    if not any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED, _LOWER)):
-        return set()
-    values = {
-        number: round(value, section.decimals)
-        for number, system in enumerate(section.systems)
-        if system.kind != 'paper' and (value := system.cell(score, tasks).value) is not None
-    }
-    counts = {section.systems[number].count(tasks) for number in values}
-    if len(values) < 2 or len(counts) > 1:
-        return set()
-    top = (min if _LOWER.fullmatch(score) else max)(values.values())
-    return {number for number, value in values.items() if value == top}
+def _winners(section: Section, score: str) -> list[set[int]]:
+    """The places of the best systems in each column."""
+    return [winners(section.systems, score, c.tasks, section.decimals) for c in section.columns]
 
 
 def _cells(section: Section, number: int, score: str, best: Sequence[set[int]]) -> tuple[Cell, ...]:

@@ -29,6 +29,7 @@ class Section:
         decimals: Of the cells.
         loss_unit: Of the losses that were logged.
         model: What the systems are settings of, where the section is about one model.
+        benchmark: Of the tasks; None for those of a user's own.
         besides: Tables that follow those of the scores.
     """
 
@@ -45,6 +46,7 @@ class Section:
     decimals: int = 1
     loss_unit: str = 'nats per token'
     model: str = ''
+    benchmark: benchmarks.Benchmark | None = None
     besides: tuple[Table, ...] = ()
 
     @property
@@ -116,8 +118,9 @@ def _section(
         systems = systems_lib.runs(picks)
     systems += systems_lib.baselines(split, picks)
     if benchmark and len(benchmark.tasks) > 1 and not task:
-        titles = ', '.join(f'{task} is {title}' for task, title in benchmark.task_titles.items())
-        notes.append(f'Tasks: {titles}.')
+        shown = _tasks_of(benchmark, picks)
+        titles = ', '.join(f'{task} is {benchmark.task_titles[task]}' for task in shown)
+        notes += [f'Tasks: {titles}.'] if shown else []
     paper_notes: list[str] = []
     if data == 'official' and split == 'test':
         papers, paper_notes = (
@@ -151,7 +154,15 @@ def _section(
         decimals=benchmark.decimals if benchmark else 1,
         loss_unit='nats per example' if task == 'retrieval' else 'nats per token',
         model=model,
+        benchmark=benchmark,
     )
+
+
+def _tasks_of(benchmark: benchmarks.Benchmark, picks: Sequence[Pick]) -> list[str]:
+    """The tasks of a benchmark that have results, in its order."""
+    scored = {task for pick in picks for task in pick.results}
+    known = {benchmarks.parse_task(name).task for name in benchmark.task_names() if name in scored}
+    return [task for task in benchmark.tasks if task in known]
 
 
 def _columns(benchmark: benchmarks.Benchmark | None, tasks: set[str]) -> tuple[Column, ...]:

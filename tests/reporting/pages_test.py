@@ -1,0 +1,135 @@
+"""Tests of the tables in the form of the ClidSum paper."""
+
+import json
+
+import pytest
+from workdir_files import write_workdir
+
+from xlbench import report
+from xlbench.benchmarks import CLIDSUM
+from xlbench.reporting import layout, results, sections as sections_lib
+
+CHAIN = {'method': 'chain'}
+
+
+def workdir(folder, *, kind='', pretrained=(), corpus='xmediasum40k', value=30.0, **more):
+    """A run that is scored on the interviews in both languages, at 10,000 examples."""
+    tasks = [CLIDSUM.task_name(f'{corpus}{kind}', 'en', target) for target in ('de', 'zh')]
+    stages = [{'mixture': mixture} for mixture in (*pretrained, tasks[0])]
+    config = {'seed': 0, 'stages': {f'stage{i}': stage for i, stage in enumerate(stages)}}
+    more = {'info': {'config': config | more.pop('config', {})}, 'data': 'files'} | more
+    path = write_workdir(
+        folder, lambda step, task: value, tasks=tasks, num_examples=10_000, baselines=False, **more
+    )
+    for task in tasks:
+        change(path, task, scores={'rouge_1': value, 'rouge_l': value - 5})
+    return path
+
+
+def change(path, task, **facts):
+    file = path / 'eval' / '10' / 'test' / task / 'metrics.json'
+    file.write_text(json.dumps(json.loads(file.read_text()) | facts))
+
+
+def chain(folder, *stages, **more):
+    path = workdir(folder, config={'system': folder.name}, **more)
+    about = json.loads((path / 'config.json').read_text()) | {'scored': {}}
+    (path / 'config.json').write_text(json.dumps(about))
+    for target in ('de', 'zh'):
+        named = {f'{i} {stage}': 'en-en' for i, stage in enumerate(stages, 1)}
+        task = f'clidsum_xmediasum40k_en_{target}'
+        change(path, task, decoding=CHAIN | {'stages': named})
+    return path
+
+
+def pages(*paths):
+    (section,) = sections_lib.sections([results.read_run(path) for path in paths])
+    return section, {t.title: t for t in layout.tables(section) if t.title.startswith('Table')}
+
+
+def rows(table, kind):
+    return {r.name: [*map(str, r.cells)] for r in table.rows if r.kind == kind and r.name != kind}
+
+
+def test_table_3_has_the_groups_of_the_paper(tmp_path):
+    section, made = pages(
+        workdir(tmp_path / 'mbart'),
+        workdir(tmp_path / 'marked', kind='summarize', value=32.0),
+        chain(tmp_path / 'sum_trans', 'RUNS/bart', 'translate:RUNS/wmt', value=29.0),
+        chain(tmp_path / 'trans_sum', 'translate:RUNS/wmt', 'RUNS/bart'),
+        chain(tmp_path / 'their system'),
+    )
+    assert list(made) == ['Table 3'] and section.data == 'official'
+    table = made['Table 3']
+    heads = [(c.group, c.label) for c in table.columns]
+    scores = ('rouge_1', 'rouge_2', 'rouge_l', 'bertscore')
+    assert heads == [(f'xmediasum40k en-{t}', s) for t in ('de', 'zh') for s in scores]
+    ends = rows(table, 'End-to-end')
+    # With and without the mark of mDialBART the dialogues and summaries are the same.
+    assert ends['mbart'] == ['30.0', '-', '25.0', '-'] * 2
+    assert ends['marked'] == ['32.0', '-', '27.0', '-'] * 2
+    assert ends['mDialBART + DA † (paper)'] == [
+        '26.7', '12.1', '24.0', '63.8', '28.7', '11.1', '25.7', '68.4',
+    ]  # fmt: skip
+    assert list(ends) == [
+        'mbart', 'marked', 'mBART (paper)', 'mBART + DA † (paper)', 'mDialBART † (paper)',
+        'mDialBART + DA † (paper)',
+    ]  # fmt: skip
+    chains = rows(table, 'Sum-Trans')
+    assert len(chains) == 19 and chains['sum_trans'][0] == '29.0'
+    assert chains['PEGASUS + Trans-WMT (paper)'][:4] == ['19.8', '6.5', '17.5', '59.0']
+    assert len(rows(table, 'Trans-Sum')) == 4 and list(rows(table, 'Other systems')) == [
+        'their system'
+    ]
+    order = list(dict.fromkeys(row.kind for row in table.rows))
+    assert order == ['Sum-Trans', 'Trans-Sum', 'End-to-end', 'Other systems']
+    best = [row.name for row in table.rows if row.cells[0].best]
+    assert best == ['marked']
+    assert any('semi-supervised' in note for note in table.notes)
+    for text in (report.markdown([section]), report.latex([section]), report.html([section])):
+        assert 'Trans-Sum' in text and 'mDialBART + DA †' in text
+
+
+def test_tables_5_and_7_have_a_row_for_each_combination(tmp_path):
+    pairs = {
+        'all': ('infilling', 'permutation', 'summarize', 'summary'),
+        'order': ('permutation',),
+        'both': ('infilling', 'summary'),
+    }
+    paths = [workdir(tmp_path / 'mbart', kind='summarize')]
+    for name, kinds in pairs.items():
+        mixtures = [
+            f'clidsum_xmediasum40k{kind}_en_{"de" if kind == "summary" else "en"}' for kind in kinds
+        ]
+        paths.append(workdir(tmp_path / name, kind='summarize', pretrained=mixtures))
+    _, made = pages(*paths)
+    assert list(made) == ['Table 3', 'Table 5', 'Table 7']
+    small, large = ([row.name for row in made[f'Table {n}'].rows] for n in (5, 7))
+    assert small == [
+        'mbart', 'mBART (paper)', '+AcI † (paper)', 'order (+UP) †', '+UP † (paper)',
+        '+MDS † (paper)', '+MT † (paper)', 'all (mDialBART) †', 'mDialBART † (paper)',
+    ]  # fmt: skip
+    assert len(large) == 16 + 4 and large.index('both (+AcI+MT) †') == large.index(
+        '+AcI+MT † (paper)'
+    ) - 1
+    assert 'order (+UP) †' in rows(made['Table 3'], 'End-to-end')
+
+
+@pytest.mark.parametrize('data', ['sample', 'files'])
+def test_other_data_has_no_row_of_the_paper(tmp_path, data):
+    section, made = pages(workdir(tmp_path / 'mbart', corpus='xsamsum', data=data))
+    assert not any('(paper)' in row.name for row in made['Table 3'].rows)
+    assert [row.kind for row in made['Table 3'].rows] == ['End-to-end'] * 2
+    # Of twelve kinds of tasks, those with results alone.
+    assert 'Tasks: xsamsum is summary of chats.' in section.notes
+
+
+def test_the_paper():
+    """Tables 5 and 7: every combination is worth more than nothing."""
+    page = CLIDSUM.pages[2]
+    assert len(page.groups) == 16 and list(page.groups)[5] == '+AcI+UP'
+    none = CLIDSUM.paper_scores('mBART', 'cross', 'xmediasum40ksummarize', 'en', 'de')
+    for target in ('de', 'zh'):
+        for label, ((model, scenario),) in page.groups.items():
+            printed = CLIDSUM.paper_scores(model, scenario, 'xmediasum40k', 'en', target)
+            assert len(printed) == 4 and (label == 'mBART' or printed['rouge_1'] > none['rouge_1'])
