@@ -13,6 +13,7 @@ import dataclasses
 import threading
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -160,6 +161,57 @@ class Stream:
         return numbers
 
 
+class Windows(Protocol):
+    """Which examples are planned together: the windows of a run, from 0 on, without end."""
+
+    def __call__(self, number: int) -> np.ndarray:
+        """[window]: the example numbers of a window, in the order of the stream."""
+        ...
+
+    def before(self, number: int) -> int:
+        """Examples of all windows before this one."""
+        ...
+
+    def passes(self, examples: float) -> list[float]:
+        """[tasks]: passes over each task when so many examples have come."""
+        ...
+
+    def typical(self) -> list[tuple[int, int]]:
+        """Windows that tell what the others are like, each with the examples it stands for."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class EvenWindows:
+    """The windows of an endless stream, all of one size.
+
+    Attributes:
+      stream: (start, stop) -> the example numbers at these places.
+      size: of a window.
+      tasks: the rate of each task, with sum 1, and the examples of a pass over it.
+    """
+
+    stream: Callable[[int, int], np.ndarray]
+    size: int
+    tasks: Sequence[tuple[float, int]]
+
+    def __call__(self, number: int) -> np.ndarray:
+        """[size]: the example numbers of a window."""
+        return self.stream(number * self.size, (number + 1) * self.size)
+
+    def before(self, number: int) -> int:
+        """Examples of all windows before this one."""
+        return number * self.size
+
+    def passes(self, examples: float) -> list[float]:
+        """[tasks]: passes over each task when so many examples have come."""
+        return [examples * rate / size for rate, size in self.tasks]
+
+    def typical(self) -> list[tuple[int, int]]:
+        """The first window."""
+        return [(0, self.size)]
+
+
 @dataclasses.dataclass(frozen=True)
 class Window:
     """One planned window.
@@ -183,27 +235,24 @@ class Planner:
     """Plans windows, the next one while the current one is being read; safe between threads.
 
     Args:
-      stream: (start, stop) -> the example numbers at these places.
+      windows: which examples are planned together.
       examples: that are numbered.
       layout: the shapes of batches.
-      window: examples that are planned together.
       seed: of the order.
       plan: makes the batches of a window.
     """
 
     def __init__(
         self,
-        stream: Callable[[int, int], np.ndarray],
+        windows: Windows,
         examples: Examples,
         layout: packing.Layout,
         *,
-        window: int,
         seed: int,
         plan: Plan = packing.plan_mixed,
     ):
-        self._stream = stream
+        self._windows = windows
         self._examples = examples
-        self._size = window
         self._layout = layout
         self._seed = seed
         self._make = plan
@@ -225,7 +274,7 @@ class Planner:
         return self._futures[window]
 
     def _plan(self, window: int) -> Window:
-        examples = self._stream(window * self._size, (window + 1) * self._size)
+        examples = self._windows(window)
 
         def permutation(count: int, *purpose: int) -> np.ndarray:
             return _permutation(count, self._seed, window, *purpose)

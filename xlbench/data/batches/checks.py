@@ -81,10 +81,22 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
     return features.VIEWS[view]
 
 
-def check_each_task(options: Batches, tasks: int, view: features.View) -> None:
-    """UserError for batches that cannot have rows of each task."""
+def check_each_task(options: Batches, tasks: int, view: features.View, parts: int) -> None:
+    """UserError for batches that cannot have rows of each task.
+
+    Args:
+      options: config.batches.
+      tasks: of the mixture.
+      view: of the objective.
+      parts: of the curriculum; 0 without one.
+    """
     if not options.each_task:
         return
+    if parts:
+        raise UserError(
+            'each_task has rows of every task in each batch, and the curriculum one part after '
+            'another; set each_task=False, or leave out the curriculum'
+        )
     if not view.sums_tasks:
         raise UserError(
             'each_task adds up the losses of several tasks of texts to write; with this objective '

@@ -1,5 +1,6 @@
 """Training batches: endless, mixed, packed, continued at any position."""
 
+import functools
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -9,7 +10,7 @@ import grain
 import numpy as np
 
 from xlbench.config.blocks import Batches
-from xlbench.data import mixing, packing as packing_lib, task_rows
+from xlbench.data import curriculum as curriculum_lib, mixing, packing as packing_lib, task_rows
 from xlbench.data.batches import checks
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
@@ -70,6 +71,8 @@ class TrainBatches:
       prepared: the tasks of a mixture.
       rates: how often an example of each is drawn, in any unit.
       view: which of features.VIEWS the batches have: an objective's `view`.
+      curriculum: the names of the tasks of each part of an epoch, in order: every epoch has each
+        example once, part after part, whatever the rates are. By default all tasks are mixed.
       seed: of the order.
       position: `position()` of an earlier feed; continues exactly there.
       process_index: which share of the rows is read here.
@@ -78,7 +81,7 @@ class TrainBatches:
 
     Attributes:
       shapes: (rows, inputs, targets) of every kind of batch, rows over all processes.
-      window: examples that are planned together.
+      window: examples that are planned together; with a curriculum, at most.
       trimmed: how many examples are longer than `lengths`, by side.
     """
 
@@ -88,6 +91,7 @@ class TrainBatches:
         rates: Sequence[float],
         *,
         view: str = 'generation',
+        curriculum: Sequence[Sequence[str]] = (),
         seed: int,
         position: Mapping[str, int] | None = None,
         process_index: int = 0,
@@ -100,8 +104,11 @@ class TrainBatches:
         self._limits = checks.check_lengths(options.lengths)
         self._conventions = checks.check_tasks(prepared)
         self._features = checks.check_view(view, prepared, options.packing)
+        parts = curriculum_lib.places(prepared, curriculum) if curriculum else []
+        if parts:
+            rates = [task.pass_size for task in prepared]
         self._rates = checks.check_rates(prepared, rates)
-        checks.check_each_task(options, len(prepared), self._features)
+        checks.check_each_task(options, len(prepared), self._features, len(parts))
         checks.check_processes(batch_size, process_index, process_count, 'batch_size')
         checks.check_numbers(seed=seed)
         if options.equal_rows:
@@ -124,41 +131,54 @@ class TrainBatches:
             row_multiple=row_multiple,
         )
         self.trimmed = self._examples.trimmed
-        stream, plan = self._order(options, sample, seed)
+        self._windows, plan = self._order(options, sample, parts, seed)
         self.shapes = tuple(
             (rows, *shape)
             for rows, shape in zip(self._layout.rows, self._layout.shapes, strict=True)
         )
         self._planner = mixing.Planner(
-            stream, self._examples, self._layout, window=self.window, seed=seed, plan=plan
+            self._windows, self._examples, self._layout, seed=seed, plan=plan
         )
         self._each_task = options.each_task
-        self._feed = self._fingerprint(seed, 'each' if options.each_task else options.one_task)
+        kind = 'each' if options.each_task else options.one_task
+        self._feed = self._fingerprint(seed, kind, parts)
         reader = _Reader(self._planner, self._build, self._check_position(position))
         self._batches = grain.experimental.ThreadPrefetchDatasetIterator(reader, options.prefetch)
 
     def _order(
-        self, options: Batches, sample: np.ndarray, seed: int
-    ) -> tuple[Callable[[int, int], np.ndarray], mixing.Plan]:
-        """The stream and what plans its windows; sets the window, and of each_task the rates."""
+        self, options: Batches, sample: np.ndarray, parts: list[list[int]], seed: int
+    ) -> tuple[mixing.Windows, mixing.Plan]:
+        """The windows and what plans them; sets their size, and of each_task the rates."""
+        sizes = [task.pass_size for task in self._prepared]
         if options.each_task:
-            sizes = task_rows.window_sizes(options.window, self._examples, self._layout)
-            self.window = sum(sizes)
-            self._rates = [size / self.window for size in sizes]
-            return task_rows.Streams(self._prepared, sizes, seed), task_rows.plan
-        groups = len(self._prepared) if options.one_task else 1
-        total = sum(task.pass_size for task in self._prepared)
-        self.window = mixing.window_size(options.window, sample, self._layout, total, groups)
+            counts = task_rows.window_sizes(options.window, self._examples, self._layout)
+            self.window = sum(counts)
+            self._rates = [count / self.window for count in counts]
+            stream = task_rows.Streams(self._prepared, counts, seed)
+            tasks = list(zip(self._rates, sizes, strict=True))
+            return mixing.EvenWindows(stream, self.window, tasks), task_rows.plan
+        together = max(map(len, parts)) if parts else len(self._prepared)
+        groups = together if options.one_task else 1
+        self.window = mixing.window_size(options.window, sample, self._layout, sum(sizes), groups)
         plan = packing_lib.plan_groups if options.one_task else packing_lib.plan_mixed
-        return mixing.Stream(self._prepared, self._rates, seed), plan
+        if parts:
+            rows, size = self._layout.rows[-1], self.window
+            windows = curriculum_lib.Curriculum(
+                self._prepared, parts, size=size, rows=rows, seed=seed
+            )
+            return windows, plan
+        stream = mixing.Stream(self._prepared, self._rates, seed)
+        tasks = list(zip(self._rates, sizes, strict=True))
+        return mixing.EvenWindows(stream, self.window, tasks), plan
 
-    def _fingerprint(self, seed: int, one_task: bool | str) -> int:
+    def _fingerprint(self, seed: int, one_task: bool | str, parts: list[list[int]]) -> int:
         """A number that differs if the order of examples may; not of the number of processes."""
         tasks = [
             (task.name, task.split, len(task), *([task.draws] if task.draws > 1 else ()))
             for task in self._prepared
         ]
         text = repr((seed, one_task, self.window, self._limits, self._layout, tasks, self._rates))
+        text += repr(parts) if parts else ''
         return zlib.crc32(text.encode(), zlib.crc32(self._examples.lengths.tobytes()))
 
     def _check_position(self, position: Mapping[str, int] | None) -> dict[str, int]:
@@ -168,8 +188,8 @@ class TrainBatches:
         if int(position.get('feed', self._feed)) != self._feed:
             raise UserError(
                 'the position in the checkpoint is of another feed: the data, mixture, seed, '
-                'batch_size, lengths, packing, one_task, each_task or buckets have changed. '
-                'Restore them, or start a new workdir'
+                'batch_size, lengths, packing, one_task, each_task, curriculum or buckets have '
+                'changed. Restore them, or start a new workdir'
             )
         if min(start.values()) < 0 or (
             start['batch'] and start['batch'] >= len(self._planner(start['window']).batches)
@@ -227,7 +247,7 @@ class TrainBatches:
         position = position or self.position()
         batches = self._planner(position['window']).batches if position['batch'] else []
         inside = sum(len(row) for batch in batches[: position['batch']] for row in batch.rows)
-        return position['window'] * self.window + inside
+        return self._windows.before(position['window']) + inside
 
     def epochs(self, position: Mapping[str, int] | None = None) -> dict[str, float]:
         """Passes over each task before `position`; default: of the next batch."""
@@ -235,23 +255,34 @@ class TrainBatches:
         return {share.task: share.epochs for share in self._shares(seen)}
 
     def _shares(self, examples: float) -> list[TaskShare]:
+        passes = self._windows.passes(examples)
         return [
-            TaskShare(
-                task.name, task.pass_size, rate, examples * rate / task.pass_size, task.draws
-            )
-            for task, rate in zip(self._prepared, self._rates, strict=True)
+            TaskShare(task.name, task.pass_size, rate, epochs, task.draws)
+            for task, rate, epochs in zip(self._prepared, self._rates, passes, strict=True)
         ]
+
+    @functools.cached_property
+    def _typical(self) -> list[tuple[mixing.Window, int]]:
+        """The windows that tell what all are like, and how many examples each stands for."""
+        return [(self._planner(number), count) for number, count in self._windows.typical()]
+
+    @property
+    def steps_per_epoch(self) -> float:
+        """Batches of an epoch of a curriculum, about; otherwise those of a window."""
+        return sum(count * len(w.batches) / len(w.examples) for w, count in self._typical)
 
     @property
     def examples_per_step(self) -> float:
-        """Examples of a batch over all processes, the mean of the first window."""
-        return self.window / len(self._planner(0).batches)
+        """Examples of a batch over all processes, the mean of the first window (of each part)."""
+        return sum(count for _, count in self._typical) / self.steps_per_epoch
 
     @property
     def real_share(self) -> float:
-        """Real tokens over all positions in the first window, inputs and targets together."""
-        first = self._planner(0)
-        return packing_lib.real_share(self._examples.lengths[first.examples], first.batches)
+        """Real tokens over all positions in these windows, inputs and targets together."""
+        windows = [window for window, _ in self._typical]
+        examples = np.concatenate([window.examples for window in windows])
+        batches = [batch for window in windows for batch in window.batches]
+        return packing_lib.real_share(self._examples.lengths[examples], batches)
 
     def describe(self, num_steps: int) -> list[TaskShare]:
         """(task, examples, rate, expected passes) of each task in a run of `num_steps` steps."""
@@ -267,9 +298,10 @@ class TrainBatches:
             f'batches of {rows} rows x ({inputs} inputs + {targets} targets)'
             for rows, inputs, targets in self.shapes
         ]
-        rows = sum(len(batch.rows) for batch in self._planner(0).batches)
+        rows = sum(len(batch.rows) for window, _ in self._typical for batch in window.batches)
+        examples = sum(len(window.examples) for window, _ in self._typical)
         line = (
-            f'{self.window / rows:.1f} examples a row, {self.examples_per_step:.1f} a batch; '
+            f'{examples / rows:.1f} examples a row, {self.examples_per_step:.1f} a batch; '
             f'{self.real_share:.1%} of positions are real tokens'
         )
         total = len(self._examples.lengths)
