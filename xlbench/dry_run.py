@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, metrics, models, names, runs
-from xlbench.data import batches, prepared, tokenizers
+from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.files import Setting
 from xlbench.huggingface import hub
@@ -20,7 +20,7 @@ from xlbench.parallel import partitioning
 from xlbench.plan import programs
 from xlbench.progress import quantity
 from xlbench.training import checkpoints, memory, messages, objectives
-from xlbench.training.experiment import Data
+from xlbench.training.experiment import Data, stage_batches
 
 LAST = 'this was a dry run: nothing was trained, prepared, downloaded or written'
 
@@ -104,10 +104,10 @@ def data_lines(
 def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     """Steps, and the shapes of batches, which the data's lengths decide where it is there."""
     objective = objectives.build(**config.objective)
-    share, shares = partitioning.row_share(mesh)
     for name, stage in config.stages.items():
         pair, block = (stage.mixture, stage.split), config_lib.batches_of(config, name)
-        if pair not in data:
+        parts = [(part, stage.split) for part in stage.get('curriculum') or ()]
+        if not all(known in data for known in (pair, *parts)):
             lengths = block['lengths']
             yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
             yield (
@@ -115,14 +115,7 @@ def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
                 f'({lengths.get("inputs")} inputs + {lengths.get("targets")} targets)'
             )
             continue
-        with batches.train_batches(
-            *data[pair],
-            **block | {'prefetch': 0},
-            view=objective.view,
-            seed=config.seed,
-            process_index=share,
-            process_count=shares,
-        ) as feed:
+        with stage_batches(config, name, data, mesh, objective.view, prefetch=0) as feed:
             yield from messages.data_table(name, stage, feed, ())
 
 

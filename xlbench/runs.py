@@ -19,7 +19,7 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.training import memory, objectives, optimizers, train_step
-from xlbench.training.experiment import Data, Evaluator, Experiment, data_facts
+from xlbench.training.experiment import Data, Evaluator, Experiment, data_facts, stage_batches
 
 
 def build(config: ConfigDict, workdir: str = '') -> Experiment:
@@ -101,16 +101,8 @@ def _check_score(name: str, evals: Mapping[str, tuple[Evaluator, int]]) -> None:
 
 def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> None:
     """Raises UserError for batches that cannot be made, in whichever stage, before the first."""
-    share, shares = partitioning.row_share(mesh)
-    for name, stage in config.stages.items():
-        with batches.train_batches(
-            *data[stage.mixture, stage.split],
-            **config_lib.batches_of(config, name) | {'prefetch': 0},
-            view=view,
-            seed=config.seed,
-            process_index=share,
-            process_count=shares,
-        ) as feed:
+    for name in config.stages:
+        with stage_batches(config, name, data, mesh, view, prefetch=0) as feed:
             for rows, inputs, targets in feed.shapes:
                 partitioning.check_batch_size(rows, mesh, config.accumulate)
                 lengths = {'inputs': inputs, 'targets': targets}

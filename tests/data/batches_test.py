@@ -6,13 +6,11 @@ import threading
 
 import numpy as np
 import pytest
+from feeds import LENGTHS, VOCABULARY, assert_equal_batches, ids_of, make_task
 
 from xlbench.data import batches, mixing, prepared
 from xlbench.errors import UserError
 
-VOCABULARY = {'name': 'v', 'sha256': 'ab', 'size': 30_000, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2}
-VOCABULARY['decoder_start_id'] = 0
-LENGTHS = {'inputs': 48, 'targets': 16}
 MODES = {
     'plain': {'packing': False},
     'packed': {'packing': True},
@@ -27,27 +25,6 @@ EACH = {
     'each_task_packed': {'packing': True, 'each_task': True, 'batch_size': 12},
 }
 ALL = MODES | EACH
-
-
-def make_task(
-    root, name: str, count: int, first: int, vocabulary=VOCABULARY, **more
-) -> prepared.Prepared:
-    """Examples whose first input and target id is their own number, from `first` on."""
-    rng = np.random.default_rng(first)
-    manifest = {'task': name, 'split': 'train', 'vocabulary': vocabulary, 'inputs': []} | more
-    with prepared.Writer(
-        prepared.folder(str(root), 'v', name, 'train'), manifest=manifest, shard_examples=50
-    ) as writer:
-        writer.write_batch(
-            [
-                {
-                    'inputs': [first + i] * min(60, 2 + int(rng.lognormal(2.3, 0.6))) + [1],
-                    'targets': [first + i] * rng.integers(1, 10) + [1],
-                }
-                for i in range(count)
-            ]
-        )
-    return prepared.open_task(str(root), 'v', name, 'train')
 
 
 @pytest.fixture(scope='module')
@@ -68,20 +45,6 @@ def feed(tasks, rates=RATES, **kwargs) -> batches.TrainBatches:
 def take(tasks, count: int, **kwargs) -> list[dict]:
     with feed(tasks, **kwargs) as stream:
         return [next(stream) for _ in range(count)]
-
-
-def assert_equal_batches(left, right) -> None:
-    assert len(left) == len(right)
-    for one, other in zip(left, right, strict=True):
-        assert one.keys() == other.keys()
-        for name in one:
-            np.testing.assert_array_equal(one[name], other[name], name)
-
-
-def ids_of(batch) -> list[int]:
-    """The numbers of the examples in a batch: the first input id of each segment."""
-    first = (batch['encoder_positions'] == 0) & (batch['encoder_segment_ids'] > 0)
-    return batch['encoder_input_tokens'][first].tolist()
 
 
 def window_ids(tasks, windows: int, **kwargs) -> list[list[int]]:

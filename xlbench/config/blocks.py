@@ -185,6 +185,9 @@ class Stage(Block):
       optimizer: its block, see optimizer.py.
       start_from: the checkpoint of the stage before that it starts from.
       batches: keys of config.batches that have other values in this stage.
+      curriculum: tasks or mixtures that make up `mixture`, in the order in which every epoch has
+        them, each example once (arXiv:2202.05599, section 6.1); a batch has examples of one of
+        them. By default examples of all tasks are mixed, at the mixture's rates.
     """
 
     mixture: str
@@ -193,6 +196,7 @@ class Stage(Block):
     optimizer: Mapping
     start_from: Literal['last', 'best'] = 'last'
     batches: Mapping = dataclasses.field(default_factory=dict)
+    curriculum: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 arXiv:2202.05599, section 6.1: "the training data is converted from pseudo data to real data in each
 epoch". An epoch has each example once: all of the first part, shuffled, then all of the second, and
-so on. Windows end where a part ends, so that no batch has examples of two parts or two epochs; the
-last batches of a part may have empty rows. The position in a run stays two numbers, see `batches`.
+so on. Windows end where a part ends, so that no batch has examples of two parts or two epochs;
+those of a part's last window may have empty rows. The position in a run stays two numbers, see
+`batches`.
 """
 
 import bisect
@@ -105,6 +106,8 @@ def places(prepared: Sequence[Prepared], parts: Sequence[Sequence[str]]) -> list
       UserError: a part names none, or one that is not there or in another part, too; or one is
         missing.
     """
+    if not all(parts):
+        raise UserError('the curriculum has a part without a task')
     at = {task.name: place for place, task in enumerate(prepared)}
     named = [name for part in parts for name in part]
     if extra := [name for name in named if name not in at]:

@@ -23,6 +23,9 @@ def check_places(config: ConfigDict) -> None:
     root, vocabulary = config.data.root, config.data.vocabulary
     for name, stage in config.stages.items():
         check_task(stage.mixture, f'mixture in config.stages.{name}', root, vocabulary)
+        for part in stage.get('curriculum') or ():
+            where = f'task or mixture in config.stages.{name}.curriculum'
+            check_task(part, where, root, vocabulary)
     for name, block in config.evals.items():
         for task in block.tasks:
             check_task(task, f'task in config.evals.{name}.tasks', root, vocabulary)
@@ -162,7 +165,11 @@ def _nearest(path: pathlib.Path) -> str:
 
 def needed(config: ConfigDict) -> list[tuple[str, str]]:
     """(task or mixture, split) of all that a run reads, in the order of the config."""
-    pairs = [(stage.mixture, stage.split) for stage in config.stages.values()]
+    pairs = [
+        (name, stage.split)
+        for stage in config.stages.values()
+        for name in (stage.mixture, *(stage.get('curriculum') or ()))
+    ]
     for block in config.evals.values():
         splits = ['' if block.get('optional') else block.split, block.get('responses', '')]
         pairs += [(task, split) for split in splits if split for task in block.tasks]

@@ -9,10 +9,15 @@ from typing import Protocol
 import flax.linen as nn
 import jax
 from jax.sharding import Mesh
+from ml_collections import ConfigDict
 
+from xlbench import config as config_lib
+from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
+from xlbench.files import Setting
 from xlbench.models.lora import Lora
+from xlbench.parallel import partitioning
 from xlbench.training import train_step
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Mask, Params, Shapes, Shardings
@@ -20,6 +25,45 @@ from xlbench.trees import Mask, Params, Shapes, Shardings
 Scores = dict[str, dict[str, float]]  # {task, or 'mean': {score: value}}
 # {(task or mixture, split): (its prepared tasks, their rates)}
 Data = dict[tuple[str, str], tuple[list[Prepared], list[float]]]
+
+
+def stage_batches(
+    config: ConfigDict,
+    name: str,
+    data: Data,
+    mesh: Mesh,
+    view: str,
+    *,
+    position: Mapping[str, int] | None = None,
+    **changed: Setting,
+) -> batches_lib.TrainBatches:
+    """This process's batches of a stage.
+
+    Args:
+      config: of the run, checked.
+      name: of the stage.
+      data: all that the stage names.
+      mesh: whose devices share the rows.
+      view: of the objective.
+      position: where to go on; by default the stage begins.
+      **changed: keys of config.batches that are to have other values here.
+
+    Raises:
+      UserError: such batches cannot be made.
+    """
+    stage = config.stages[name]
+    share, shares = partitioning.row_share(mesh)
+    parts = [data[part, stage.split][0] for part in stage.get('curriculum') or ()]
+    return batches_lib.train_batches(
+        *data[stage.mixture, stage.split],
+        **config_lib.batches_of(config, name) | changed,
+        view=view,
+        curriculum=[[task.name for task in part] for part in parts],
+        seed=config.seed,
+        position=position,
+        process_index=share,
+        process_count=shares,
+    )
 
 
 def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:

@@ -26,7 +26,7 @@ from xlbench.training import (
 )
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress, stages_begun
 from xlbench.training.evaluation import Evaluation
-from xlbench.training.experiment import Experiment
+from xlbench.training.experiment import Experiment, stage_batches
 from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
@@ -208,19 +208,14 @@ class Trainer:
 
     def _feed(self, name: str) -> batches_lib.TrainBatches:
         """The batches of a stage, from where the run has come to."""
-        config, experiment = self.config, self.experiment
-        stage = config.stages[name]
-        tasks, rates = experiment.data[stage.mixture, stage.split]
-        share, shares = partitioning.row_share(experiment.mesh)
-        return batches_lib.train_batches(
-            tasks,
-            rates,
-            **config_lib.batches_of(config, name),
-            view=experiment.objective.view,
-            seed=config.seed,
+        experiment = self.experiment
+        return stage_batches(
+            self.config,
+            name,
+            experiment.data,
+            experiment.mesh,
+            experiment.objective.view,
             position=self.progress.position and self.progress.position.place(),
-            process_index=share,
-            process_count=shares,
         )
 
     def _train_step(

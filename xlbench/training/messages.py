@@ -55,6 +55,9 @@ def data_table(
 ) -> Iterator[str]:
     """Each task with its examples, rate and epochs; the batches' shapes; one example a task."""
     yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
+    if parts := stage.get('curriculum'):
+        steps = f'{batches.steps_per_epoch:,} steps'
+        yield f'  an epoch, of about {steps}, has {", then ".join(parts)}'
     for task in batches.describe(stage.num_steps):
         yield (
             f'  {task.task:<24} {task.examples:>9,} examples, rate {task.rate:.3f}, '

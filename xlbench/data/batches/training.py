@@ -267,9 +267,9 @@ class TrainBatches:
         return [(self._planner(number), count) for number, count in self._windows.typical()]
 
     @property
-    def steps_per_epoch(self) -> float:
+    def steps_per_epoch(self) -> int:
         """Batches of an epoch of a curriculum, about; otherwise those of a window."""
-        return sum(count * len(w.batches) / len(w.examples) for w, count in self._typical)
+        return sum(-(-count * len(w.batches) // len(w.examples)) for w, count in self._typical)
 
     @property
     def examples_per_step(self) -> float:

@@ -1,0 +1,164 @@
+"""Epochs in parts: their order, exact resume, any number of processes, sizes that do not divide."""
+
+import itertools
+
+import numpy as np
+import pytest
+from feeds import LENGTHS, assert_equal_batches, ids_of, make_task
+
+from xlbench.data import batches, mixing
+from xlbench.data.curriculum import Curriculum
+from xlbench.errors import UserError
+
+# 83 + 22 pseudo examples in draws of their own, then 30 real ones: no multiples of 8 rows.
+SIZES = {'demo_p': (83, 1000), 'demo_q': (22, 2000), 'demo_r': (30, 3000)}
+PARTS = [['demo_p', 'demo_q'], ['demo_r']]
+MODES = {
+    'plain': {'packing': False},
+    'packed': {'packing': True},
+    'buckets': {'packing': False, 'length_buckets': 3},
+    'packed_buckets': {'packing': True, 'length_buckets': 3},
+    'one_task': {'packing': False, 'one_task': True},
+}
+
+
+@pytest.fixture(scope='module')
+def tasks(tmp_path_factory):
+    root = tmp_path_factory.mktemp('data')
+    return [make_task(root, name, *size) for name, size in SIZES.items()]
+
+
+def feed(tasks, **kwargs) -> batches.TrainBatches:
+    options = {'batch_size': 8, 'lengths': LENGTHS, 'seed': 3, 'row_multiple': 4, 'window': 40}
+    options |= {'curriculum': PARTS, 'prefetch': 0}
+    return batches.train_batches(tasks, [1.0] * len(tasks), **options | kwargs)
+
+
+def names(batch_ids: list[int]) -> set[str]:
+    """The tasks of example numbers."""
+    return {'demo_' + 'pqr'[number // 1000 - 1] for number in batch_ids}
+
+
+def epochs(tasks, count: int, **kwargs) -> list[list[list[int]]]:
+    """The numbers of the examples of each batch of each epoch."""
+    total = sum(size for size, _ in SIZES.values())
+    found: list[list[list[int]]] = []
+    with feed(tasks, **kwargs) as stream:
+        for number in range(count):
+            found.append([])
+            while stream.examples_seen() < (number + 1) * total:
+                found[-1].append(ids_of(next(stream)))
+            assert stream.examples_seen() == (number + 1) * total
+    return found
+
+
+@pytest.mark.parametrize('mode', MODES)
+def test_each_epoch_has_each_example_once_part_after_part(tasks, mode):
+    everyone = sorted(first + i for size, first in SIZES.values() for i in range(size))
+    found = epochs(tasks, 3, **MODES[mode])
+    for epoch in found:
+        assert sorted(itertools.chain(*epoch)) == everyone
+        parts = [names(batch) for batch in epoch]
+        assert all(part == {'demo_r'} or 'demo_r' not in part for part in parts)
+        real = [part == {'demo_r'} for part in parts]
+        assert real == sorted(real) and real.count(True) < real.count(False)
+    assert found[0] != found[1] != found[2]
+    if mode == 'plain':  # As few batches as there may be.
+        assert [len(epoch) for epoch in found] == [-(-105 // 8) + -(-30 // 8)] * 3
+    if mode != 'one_task':  # The tasks of a part are mixed all over it.
+        assert sum(names(batch) == {'demo_p', 'demo_q'} for batch in found[0]) > 5
+
+
+@pytest.mark.parametrize('mode', MODES)
+def test_resuming_is_exact_in_the_middle_of_a_part(tasks, mode):
+    with feed(tasks, **MODES[mode]) as stream:
+        positions, expected = [], []
+        while stream.epochs()['demo_r'] < 1.5:
+            positions.append(stream.position())
+            expected.append(next(stream))
+    for index, position in [*enumerate(positions)][1::5]:
+        with feed(tasks, position=position, **MODES[mode]) as stream:
+            again = [next(stream) for _ in expected[index : index + 2]]
+        assert_equal_batches(again, expected[index : index + 2])
+
+
+@pytest.mark.parametrize('mode', MODES)
+def test_any_number_of_processes_makes_the_same_batches(tasks, mode):
+    def run(count: int, steps: int = 25):
+        shares = []
+        for index in range(count):
+            with feed(tasks, process_index=index, process_count=count, **MODES[mode]) as stream:
+                shares.append([next(stream) for _ in range(steps)])
+                end = stream.position()
+        return end, [
+            {name: np.concatenate([share[name] for share in step]) for name in step[0]}
+            for step in zip(*shares, strict=True)
+        ]
+
+    end, whole = run(1)
+    for count in (2, 4):
+        other, divided = run(count)
+        assert other == end
+        assert_equal_batches(divided, whole)
+
+
+def test_what_is_said_of_a_curriculum_is_exact(tasks):
+    with feed(tasks, packing=False) as stream:
+        assert (stream.steps_per_epoch, stream.examples_per_step) == (14 + 4, 135 / 18)
+        shares = stream.describe(36)
+        assert [(share.examples, share.epochs) for share in shares] == [(83, 2), (22, 2), (30, 2)]
+        assert stream.epochs() == {'demo_p': 0, 'demo_q': 0, 'demo_r': 0}
+        # Into the second part of the second epoch.
+        seen = sum(len(ids_of(next(stream))) for _ in range(18 + 14 + 2))
+        assert stream.examples_seen() == seen and 135 + 105 + 14 <= seen <= 135 + 105 + 16
+        real = 1 + (seen - 135 - 105) / 30
+        assert stream.epochs() == {'demo_p': 2, 'demo_q': 2, 'demo_r': real}
+        assert {name for name, _, _ in stream.examples()} == {'demo_r'}
+
+
+def test_the_order_depends_on_parts_and_seed_alone(tasks):
+    """Not on the window; another order of the parts is another feed."""
+    whole = [mixing.Stream([tasks[2]], [1.0], 3)(start, start + 30) for start in (0, 30)]
+    for size in (8, 40, 1000):
+        windows = Curriculum(tasks, [[0, 1], [2]], size=size, rows=8, seed=3)
+        number, found = 0, []
+        while windows.before(number) < 2 * 135:
+            found.append(windows(number))
+            number += 1
+            assert windows.before(number) == sum(map(len, found))
+            assert len(found[-1]) <= size
+        stream = np.concatenate(found)
+        for epoch, order in enumerate(whole):
+            real = stream[epoch * 135 + 105 : (epoch + 1) * 135]
+            np.testing.assert_array_equal(real, order + 105)
+    with feed(tasks) as stream:
+        position = stream.position()
+    with pytest.raises(UserError, match=r'of another feed: .*curriculum'):
+        feed(tasks, curriculum=PARTS[::-1], position=position)
+    with pytest.raises(UserError, match='of another feed'):
+        feed(tasks, curriculum=(), position=position)
+
+
+def test_each_epoch_reads_the_next_draw_of_noise(tmp_path):
+    noisy = make_task(tmp_path, 'demo_n', 36, 1000, draws=3)
+    plain = make_task(tmp_path, 'demo_o', 10, 2000)
+    windows = Curriculum([noisy, plain], [[0], [1]], size=12, rows=4, seed=0)
+    for epoch in range(4):
+        assert sorted(windows(2 * epoch)) == [3 * i + epoch % 3 for i in range(12)]
+        assert sorted(windows(2 * epoch + 1)) == [*range(36, 46)]
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'curriculum': [['demo_p'], ['demo_r']]}, 'lacks demo_q of the mixture'),
+        ({'curriculum': [['demo_p', 'demo_q'], ['demo_q', 'demo_r']]}, 'demo_q in two parts'),
+        ({'curriculum': [*PARTS, ['demo_x']]}, 'has demo_x, which is not in the mixture'),
+        ({'curriculum': [*PARTS, []]}, 'has a part without a task'),
+        ({'each_task': True, 'batch_size': 12}, 'set each_task=False, or leave out the curriculum'),
+    ],
+)
+def test_curricula_that_cannot_be(tasks, options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        feed(tasks, **options)
+    assert '\n' not in str(caught.value)
