@@ -70,6 +70,15 @@ def _tiny_run(scratch: pathlib.Path) -> None:
     train.main(['train', f'--config={scratch}/tiny_config.py', f'--workdir={scratch}/run'])
 
 
+def _tiny_chain(scratch: pathlib.Path) -> None:
+    import tiny
+
+    _tiny_run(scratch)
+    shutil.rmtree(scratch / 'root')
+    (scratch / 'root').mkdir()
+    tiny.write_root(scratch / 'root', ['mtg_qg_en_de'])
+
+
 def _tiny_system(scratch: pathlib.Path) -> None:
     import tiny
 
@@ -126,13 +135,20 @@ class Command:
 
 
 COMMANDS = {
-    'report': Command('xlbench.report', '{0}/run --output={0}/report', _tiny_run, 40),
+    'report': Command('xlbench.report', '{0}/run --output={0}/report', _tiny_run, 30),
     'score': Command(
         'xlbench.score',
         '{0}/answers.txt --references={0}/references.txt --lang=en --metrics=sacrebleu '
         '--workdir={0}/system',
         _tiny_system,
-        40,
+        30,
+    ),
+    'chain': Command(
+        'xlbench.chain',
+        '{0}/run translate:{0}/run --task=mtg_qg_en_de --root={0}/root --cache={0}/cache '
+        '--workdir={0}/system',
+        _tiny_chain,
+        20,
     ),
     'prepare': Command(
         'xlbench.prepare',
@@ -211,7 +227,7 @@ def _work(command: Command, scratch: pathlib.Path, log: pathlib.Path) -> int:
 
     module = importlib.import_module(command.module)
     arguments = command.argv.format(scratch).split()
-    named = module.__name__ not in ('xlbench.report', 'xlbench.score')
+    named = module.__name__ not in ('xlbench.report', 'xlbench.score', 'xlbench.chain')
     try:
         return errors.run_main(module.main, [module.__name__, *arguments] if named else arguments)
     except SystemExit as error:

@@ -5,8 +5,10 @@ checkpoint the progress and the checksums of its arrays are compared, not the by
 which Orbax writes in another order each time.
 """
 
+import contextlib
 import json
 import pathlib
+import sqlite3
 from typing import Any
 
 import children
@@ -37,6 +39,9 @@ def content(folder: pathlib.Path) -> dict[str, Any]:
             there[str(place)] = [_timeless(json.loads(line)) for line in lines]
         elif path.suffix == '.json':
             there[str(place)] = _timeless(json.loads(path.read_text(encoding='utf-8')))
+        elif path.suffix == '.sqlite':
+            with contextlib.closing(sqlite3.connect(path)) as rows:
+                there[str(place)] = sorted(rows.execute('SELECT * FROM translations'))
         else:
             there[str(place)] = path.read_bytes()
     return there

@@ -2,11 +2,19 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 
 import pytest
+import quick_compilation
 import shouting
 import tiny
 from shouting import asked
@@ -14,6 +22,7 @@ from shouting import asked
 from xlbench import chain, errors, predict, report
 from xlbench.chains import running
 from xlbench.reporting import results
+from xlbench.translation import memory
 
 TASK = 'mtg_qg_en_de'
 COUNT = tiny.SIZES['test']
@@ -194,3 +203,46 @@ def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message
     said = [line for line in capfd.readouterr().err.splitlines() if 'xlbench.predict' not in line]
     assert len(said) == 1 and re.search(message.replace('RUN', str(tiny_run)), said[0]), said
     assert not asked(tmp_path)
+
+
+@pytest.mark.outside
+def test_a_chain_that_is_killed_in_any_stage_goes_on(tiny_run, root, tmp_path, program):
+    """The same command ends with the bytes of an undisturbed one, and asks for nothing twice."""
+    command = [
+        sys.executable, '-m', 'xlbench.chain', f'{tiny_run} --batch_size=1', f'translate:{program}',
+        f'--task={TASK}', f'--root={root}', '--cache=cache', '--workdir=out',
+    ]  # fmt: skip
+
+    def start(until: Callable[[], bool] | None, **environment: str) -> None:
+        """Runs the command, or kills it as soon as something is so."""
+        environment['XLA_FLAGS'] = quick_compilation.xla_flags(1)  # A batch of 1 has 1 device.
+        process = subprocess.Popen(command, cwd=tmp_path, env=os.environ | environment)
+        while until and process.poll() is None and not until():
+            time.sleep(0.01)
+        if until:
+            process.kill()
+        assert process.wait() == (-signal.SIGKILL if until else 0)
+
+    def kept() -> int:
+        """The answers that the first stage has given so far."""
+        path = tmp_path / 'cache' / memory.FILE
+        if not path.exists():
+            return 0
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as rows:
+            return rows.execute('SELECT count(*) FROM translations').fetchone()[0]
+        return 0
+
+    first = tmp_path / 'out' / 'stages' / TASK / 'test' / '1.jsonl'
+    start(lambda: kept() > 0)
+    assert not first.exists() and kept() < len(set(TEXTS))
+    start(lambda: bool(asked(tmp_path)), WAIT_AT='*')
+    assert first.exists() and not first.with_name('2.jsonl').exists()
+    written_once = first.stat().st_mtime_ns
+    start(None)
+    assert first.stat().st_mtime_ns == written_once
+    ended = files_of(tmp_path)
+    for name in ('out', 'cache'):
+        shutil.rmtree(tmp_path / name)
+    start(None)
+    assert ended == files_of(tmp_path)
+    assert not [path for path in (tmp_path / 'out').rglob('*') if path.name.endswith('.tmp')]
