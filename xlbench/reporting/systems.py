@@ -147,6 +147,8 @@ def papers(benchmark: benchmarks.Benchmark, picks: list[Pick]) -> tuple[list[Sys
     """Makes rows of the paper's models in the scenarios of the runs; says what to know of them."""
     tasks = {task for pick in picks for task in pick.results}
     followed = [pick.run.scenario for pick in picks if not pick.run.system]
+    # Where systems stand by themselves, what they were scored on says what they compare with.
+    followed = followed or [benchmarks.parse_mixture(task) for task in sorted(tasks)]
     lacks = [(scenario, benchmark.paper_lacks(scenario)) for scenario in dict.fromkeys(followed)]
     notes = [why for _, why in lacks if why]
     systems = []
@@ -283,9 +285,17 @@ def _distinct_names(picks: list[Pick]) -> list[str]:
     """Names runs by their folders; those of equal names with the folder above, too."""
     names = [_folder(pick) for pick in picks]
     return [
-        clean(f'{pick.run.workdir.resolve().parent.name}/{name}') if names.count(name) > 1 else name
+        _with_place(pick, name) if names.count(name) > 1 else name
         for pick, name in zip(picks, names, strict=True)
     ]
+
+
+def _with_place(pick: Pick, name: str) -> str:
+    """Its name with the folder above; of a system, whose name is its owner's, with its folder."""
+    folder = pick.run.workdir.resolve()
+    if pick.run.system:
+        return clean(f'{name} ({folder.name})')
+    return clean(f'{folder.parent.name}/{name}')
 
 
 def _folder(pick: Pick) -> str:
