@@ -276,6 +276,28 @@ def test_equal_folder_names_are_told_apart(tmp_path):
     assert {'a/run', 'b/run'} <= set(_rows(_section(first, second)))
 
 
+def test_systems_without_runs_stand_beside_the_paper(tmp_path):
+    """What they were scored on says which rows compare; two folders of one name are told apart."""
+    paths = [
+        write_workdir(
+            tmp_path / name,
+            lambda step, task: 40.0,
+            tasks=[task],
+            data='files',
+            num_examples=819,
+            baselines=False,
+            info={'config': {'system': 'S', 'seed': 0}, 'scored': {}},
+        )
+        for name, task in (('de', 'clidsum_xsamsum_en_de'), ('zh', 'clidsum_xsamsum_en_zh'))
+    ]
+    section = _section(*paths)
+    assert section.data == 'official'
+    rows = _rows(section)
+    assert {'S (de)', 'S (zh)', 'BART + OPUS-MT (paper, cross)'} <= set(rows)
+    # Table 3 of arXiv:2202.05599, row 8.
+    assert rows['BART + OPUS-MT (paper, cross)']['xsamsum en-de'] == '36.7'
+
+
 def test_steps(tmp_path):
     by_step = {5: 40.0, 10: 60.0, 20: 50.0}
     path = write_workdir(tmp_path / 'run', lambda step, task: by_step[step], steps=(5, 10, 20))
