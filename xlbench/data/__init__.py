@@ -11,9 +11,12 @@
   vocabularies  the families of vocabularies
   vocabulary_files  the JSON files beside a vocabulary
   prepared      the format of prepared tasks
+  actions       who does what in a sentence
   noise         what is done to dialogues that a model restores
   segments      topics and stages of dialogues
   mixing        the order of a stream of examples
+  curriculum    epochs whose parts come one after another
+  task_rows     batches with rows of every task
   packing       several examples in one row
   features      examples to arrays
   batches       the batches of training and of evaluation
@@ -23,11 +26,13 @@
 """
 
 __all__ = [
+    'actions',
     'baselines',
     'batches',
     'buckets',
     'conllu',
     'corpora',
+    'curriculum',
     'download',
     'features',
     'labelled',
@@ -40,6 +45,7 @@ __all__ = [
     'readers',
     'rows',
     'segments',
+    'task_rows',
     'tokenizers',
     'vocabularies',
     'vocabulary_files',
