@@ -230,7 +230,7 @@ def hint(corpus: str, kind: str, target: str) -> str:
         text = (
             'summaries are translated by python -m xlbench.translate --engine=ENGINE '
             f'--source_lang=en --target_lang={target} --input={folder}/news_dialogue.json '
-            f'--field=summary --keep=id,summary --output={folder}/summaries.{target}.jsonl'
+            f'--field=summary --keep=id --output={folder}/summaries.{target}.jsonl'
         )
     else:
         text = (

@@ -12,12 +12,14 @@ translations that were made elsewhere (file:PATH, TSV of text and translation, o
 `source` and `translation`), or a model as xlbench.predict takes it: a workdir, a folder in the form
 of Hugging Face or a hub name, with the flags of decoding.
 
-The input has a text a line, or is JSONL or TSV whose fields --field names: keys of JSONL, numbers
-of columns from 1. Other fields are kept. A pattern (--input='train/en/*.tsv') reads several files
-one after another. Names that end in .gz are packed. The workdir of a run with --input_task stands
-for what the run predicted in the last evaluation of that task. --input_task without --input stands
-for the examples of that task and --split, whose `inputs` are translated: the output is JSONL with
-id, inputs and targets, a corpus to train on. --like=RUNS/mtg says where the task's data is.
+The input has a text a line, or is JSONL, a JSON array of objects, or TSV, whose fields --field
+names: keys of objects, numbers of columns from 1. Other fields are kept, or of objects only those
+that --keep names; what was JSON becomes JSONL. --lower lower-cases texts before they are
+translated. A pattern (--input='train/en/*.tsv') reads several files one after another. Names that
+end in .gz are packed. The workdir of a run with --input_task stands for what the run predicted in
+the last evaluation of that task. --input_task without --input stands for the examples of that task
+and --split, whose `inputs` are translated: the output is JSONL with id, inputs and targets, a
+corpus to train on. --like=RUNS/mtg says where the task's data is.
 
 --unit=turn translates a dialogue turn by turn: of a text with several lines each line by itself,
 without the name at its beginning, which stays. It is the default for the examples of a task;
@@ -105,8 +107,11 @@ def _check(args: argparse.Namespace) -> None:
     )
     if not args.input and not args.input_task:
         raise UserError('nothing to translate; name --input=FILE, or a task with --input_task')
-    if not args.input and (args.field or args.format):
-        raise UserError('--field and --format are for files; of a task the inputs are translated')
+    if not args.input and (args.field or args.format or args.keep or args.lower):
+        raise UserError(
+            '--field, --format, --keep and --lower are for files; of a task the inputs are '
+            'translated'
+        )
     for name in ('like', 'workdir', 'num_examples'):
         of_examples = name != 'workdir' and not args.input
         if getattr(args, name) and not args.task and not of_examples:
@@ -156,7 +161,9 @@ def _files(
     if args.input_task:
         args.input, args.field = _predictions(args), args.field or 'prediction'
     fields = [field for field in args.field.split(',') if field]
-    form = records.Form(args.format or records.format_of(args.input), fields)
+    keep = [field for field in args.keep.split(',') if field]
+    name = args.format or records.format_of(args.input)
+    form = records.Form(name, fields, keep=keep, lower=args.lower)
     paths = readers.find(args.input)
     if not paths:
         raise UserError(f'there is no file {args.input}')
@@ -269,8 +276,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--input', default='', help='file, or a pattern of files')
     parser.add_argument('--input_task', default='', help='see above')
     parser.add_argument('--output', required=True, help='a file that does not exist yet')
-    parser.add_argument('--field', default='', help='of JSONL: keys; of TSV: numbers of columns')
-    parser.add_argument('--format', choices=('text', 'jsonl', 'tsv'), help='default: by the name')
+    parser.add_argument('--field', default='', help='of objects: keys; of TSV: numbers of columns')
+    parser.add_argument('--keep', default='', help='of objects: which other keys are written')
+    parser.add_argument('--lower', action='store_true', help='lower-cases texts first')
+    forms = ('text', 'jsonl', 'json', 'tsv')
+    parser.add_argument('--format', choices=forms, help='default: by the name')
     parser.add_argument('--unit', choices=('text', 'turn'), help='see above')
     parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
     parser.add_argument('--root', default='', help='the data root; default: XLBENCH_DATA, or data')

@@ -359,6 +359,37 @@ def test_files_of_each_form(tmp_path, program):
     assert list(about['inputs']) == ['b.jsonl'] and about['translated_before'] == 2
 
 
+def test_arrays_of_objects_become_lines(tmp_path, program, capfd):
+    objects = [
+        {'id': 1, 'text': 'One', 'more': ['x']},
+        {'id': 2, 'text': 'Bad', 'more': []},
+        {'id': 3, 'text': 'two', 'more': 4},
+    ]
+    path = tmp_path / 'a.json'
+    path.write_text(json.dumps(objects, indent=1))
+    flags = [f'--engine={program}', '--input=a.json', '--field=text', '--keep=id', '--lower']
+    assert run(*flags, '--output=a.jsonl', folder=tmp_path) == 1
+    lines = [json.loads(line) for line in (tmp_path / 'a.jsonl').read_text().splitlines()]
+    assert lines[0] == {'id': 1, 'text': 'es:ONE'} and lines[2] == {'id': 3, 'text': 'es:TWO'}
+    assert list(lines[1]) == ['id', 'text', 'translation_error'] and lines[1]['text'] == ''
+    assert set(asked(tmp_path)) == {'one', 'bad', 'two'}
+    assert 'a.json: object 2: not translated: bad' in capfd.readouterr().err
+    for content, message in [
+        ('[{"id": 1}]', "a.json: object 1: no key 'text'"),
+        ('[3]', 'a.json: object 1: a number, not an object'),
+        ('{}', 'a.json: the file is not a list of objects'),
+    ]:
+        path.write_text(content)
+        assert run(*flags, '--output=b.jsonl', folder=tmp_path) == 2
+        assert message in capfd.readouterr().err
+    for flags, message in [
+        (['--input=a.txt', '--keep=id'], '--keep names fields of JSONL and JSON'),
+        (['--input_task=mtg_qg_en_en', '--lower'], '--keep and --lower are for files'),
+    ]:
+        assert run(f'--engine={program}', *flags, '--output=b', folder=tmp_path) == 2
+        assert message in capfd.readouterr().err
+
+
 def test_failures_in_files(tmp_path, program, capfd):
     (tmp_path / 'a.tsv').write_text('one\ttwo\nbad\tthree\nfour\tfive\n')
     flags = [f'--engine={program}', '--field=1,2', '--input=a.tsv']
@@ -374,7 +405,7 @@ def test_failures_in_files(tmp_path, program, capfd):
 @pytest.mark.parametrize(
     ('content', 'flags', 'message'),
     [
-        ('one\n', ['--input=in.txt', '--field=x'], '--field is for JSONL and TSV'),
+        ('one\n', ['--input=in.txt', '--field=x'], '--field is for JSONL, JSON and TSV'),
         ('one\n', ['--input=in.tsv'], 'say which fields to translate'),
         ('one\n', ['--input=in.tsv', '--field=0'], 'numbers of columns, from 1'),
         ('a\tb\nc\n', ['--input=in.tsv', '--field=2'], 'in.tsv:2: 1 TAB-separated columns; 2 are'),

@@ -15,7 +15,7 @@ from xlbench.translation import units
 from xlbench.translation.engines import Failure
 from xlbench.translation.jobs import Job
 
-FORMATS = ('text', 'jsonl', 'tsv')
+FORMATS = ('text', 'jsonl', 'json', 'tsv')
 _TOGETHER = 2048  # Records.
 _MOST_FAILURES = 10_000  # That are written down one by one.
 
@@ -26,7 +26,7 @@ class Record:
 
     Attributes:
       place: file and line, for messages.
-      content: of JSONL the object, otherwise the columns of the line.
+      content: of JSONL and JSON the object, otherwise the columns of the line.
       texts: those to translate.
     """
 
@@ -58,30 +58,38 @@ class Form:
     """How a line holds the texts to translate.
 
     Args:
-      name: 'text', 'jsonl' or 'tsv'.
-      fields: of JSONL the names of the fields, each a text or a list of texts; of TSV the numbers
-        of the columns, from 1.
+      name: one of FORMATS.
+      fields: of JSONL and JSON the names of the fields, each a text or a list of texts; of TSV the
+        numbers of the columns, from 1.
+      keep: of JSONL and JSON the names of the other fields that are written; by default all.
+      lower: whether texts are lower-cased before they are translated.
 
     Raises:
       UserError: the fields do not suit the form.
     """
 
-    def __init__(self, name: str, fields: Sequence[str]):
+    def __init__(
+        self, name: str, fields: Sequence[str], *, keep: Sequence[str] = (), lower: bool = False
+    ):
         self.name = name
-        self._fields = tuple(fields)
+        self._fields, self._lower = tuple(fields), lower
+        self._keep = tuple(dict.fromkeys((*keep, *fields))) if keep else ()
         if name == 'text' and fields:
-            raise UserError('--field is for JSONL and TSV; a line of text is one text')
+            raise UserError('--field is for JSONL, JSON and TSV; a line of text is one text')
+        if keep and name in ('text', 'tsv'):
+            raise UserError('--keep names fields of JSONL and JSON; lines and columns all stay')
         if name != 'text' and not fields:
-            takes = 'their names' if name == 'jsonl' else 'the numbers of columns, from 1'
+            takes = 'the numbers of columns, from 1' if name == 'tsv' else 'their names'
             raise UserError(f'say which fields to translate: --field with {takes}, and commas')
         if name == 'tsv' and not all(re.fullmatch('[1-9][0-9]{0,3}', field) for field in fields):
             raise UserError(f'--field={",".join(fields)}; of TSV it is numbers of columns, from 1')
 
     def read(self, path: str) -> Iterator[Record]:
         """The records of a file, packed or not; UserError for one that is not as it should be."""
-        if self.name == 'jsonl':
-            for line in readers.json_lines(path):
-                yield self._checked(path, *self._whole(line))
+        if self.name in ('jsonl', 'json'):
+            items = readers.json_lines if self.name == 'jsonl' else readers.json_items
+            for item in items(path):
+                yield self._checked(path, *self._whole(item))
             return
         for number, line in enumerate(readers.lines(path), 1):
             if isinstance(line, readers.BadRecord):
@@ -97,7 +105,7 @@ class Form:
                 for i, column in enumerate(record.content)
             ]
             return '\t'.join(columns)
-        content = dict(record.content)
+        content = {key: record.content[key] for key in self._keep or record.content}
         for field in self._fields:
             several = isinstance(content[field], list)
             content[field] = [next(texts) for _ in content[field]] if several else next(texts)
@@ -105,7 +113,7 @@ class Form:
         content |= {'translation_error': reasons[0]} if reasons else {}
         return json.dumps(content, ensure_ascii=False)
 
-    def _whole(self, line: tuple[int, dict[str, Any]] | readers.BadRecord) -> Any:
+    def _whole(self, line: tuple[int, readers.Json] | readers.BadRecord) -> Any:
         if isinstance(line, readers.BadRecord):
             raise UserError(str(line))
         return line
@@ -113,16 +121,18 @@ class Form:
     def _is_translated(self, column: int) -> bool:
         return self.name == 'text' or str(column + 1) in self._fields
 
-    def _checked(self, path: str, number: int, content: dict[str, Any] | list[str]) -> Record:
-        place = f'{path}:{number}'
+    def _checked(self, path: str, number: int, content: Any) -> Record:
+        place = f'{path}: object {number}' if self.name == 'json' else f'{path}:{number}'
         try:
+            if self.name == 'json' and not isinstance(content, dict):
+                raise ValueError(f'{readers.kind_of(content)}, not an object')
             if isinstance(content, list):
                 needed = max(map(int, self._fields), default=1)
                 if len(content) < needed:
                     raise ValueError(f'{len(content)} TAB-separated columns; {needed} are needed')
                 texts = [x for i, x in enumerate(content) if self._is_translated(i)]
             else:
-                readers.check_keys(content, self._fields)
+                readers.check_keys(content, (*self._fields, *self._keep))
                 texts = []
                 for field in self._fields:
                     value = content[field]
@@ -130,6 +140,8 @@ class Form:
                     texts += [readers.text_field(text, field) for text in several]
         except ValueError as error:
             raise UserError(f'{place}: {error}') from None
+        if self._lower:
+            texts = [text.lower() for text in texts]
         return Record(place, content, tuple(texts))
 
 
@@ -149,7 +161,7 @@ def of_examples(examples: References, inputs: Sequence[str]) -> Iterator[Record]
 def format_of(path: str) -> str:
     """The form of a file by its name."""
     ending = os.path.splitext(path.removesuffix('.gz'))[1]
-    return {'.jsonl': 'jsonl', '.tsv': 'tsv'}.get(ending, 'text')
+    return {'.jsonl': 'jsonl', '.json': 'json', '.tsv': 'tsv'}.get(ending, 'text')
 
 
 def translated(
