@@ -10,6 +10,9 @@ parameters, with a vocabulary that is trained on the task and kept in the data r
 
   python -m xlbench.train --config=configs/finetune.py:tiny,objective=generation,mixture=NAME
 
+GPT-2 and DialoGPT have the objective language_model: inputs and targets are one text, of which the
+targets are learned, or all of it with --config.objective.loss_on=everything.
+
 Training reads the split 'train'. The splits 'validation' and 'test' are scored where the tasks have
 them: the best checkpoint is the one with the least loss (generation) or the best headline score of
 its tasks on validation, and the test scores are its. Without validation it is the last.
@@ -18,11 +21,12 @@ The 3,000 steps of mt5_base or mbart take an estimated 2 to 4 minutes on one H10
 about one (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak, without evaluations).
 
 Keys after the colon: size (tiny, mt5_small, mt5_base, mt5_large, t5_base, bart_base, bart_large,
-mbart, mbert, xlmr_base, xlmr_large), mixture, objective (generation, classification, tagging,
-retrieval), which models that write texts do not need; evaluate, tasks or mixtures to score in place
-of what is trained on, with a + between two, for zero-shot transfer; split, validation and test, the
-names of splits (`test=` leaves it out); steps, batch_size, inputs and targets (most tokens), root.
-All else is set as ever: --config.stages.train.optimizer.learning_rate=3e-4.
+mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium, dialogpt_large, mbert,
+xlmr_base, xlmr_large), mixture, objective (generation, language_model, classification, tagging,
+retrieval), which public models that write texts do not need; evaluate, tasks or mixtures to score
+in place of what is trained on, with a + between two, for zero-shot transfer; split, validation and
+test, the names of splits (`test=` leaves it out); steps, batch_size, inputs and targets (most
+tokens), root. All else is set as ever: --config.stages.train.optimizer.learning_rate=3e-4.
 """
 
 from ml_collections import ConfigDict
@@ -40,16 +44,24 @@ MODELS = {
     'bart_base': ('bart', 'base', 'facebook/bart-base'),
     'bart_large': ('bart', 'large', 'facebook/bart-large'),
     'mbart': ('mbart', 'large_50', 'facebook/mbart-large-50'),
+    'gpt2': ('gpt2', 'small', 'openai-community/gpt2'),
+    'gpt2_medium': ('gpt2', 'medium', 'openai-community/gpt2-medium'),
+    'gpt2_large': ('gpt2', 'large', 'openai-community/gpt2-large'),
+    'dialogpt_small': ('gpt2', 'dialogpt_small', 'microsoft/DialoGPT-small'),
+    'dialogpt_medium': ('gpt2', 'dialogpt_medium', 'microsoft/DialoGPT-medium'),
+    'dialogpt_large': ('gpt2', 'dialogpt_large', 'microsoft/DialoGPT-large'),
     'mbert': ('encoder', 'mbert', 'google-bert/bert-base-multilingual-cased'),
     'xlmr_base': ('encoder', 'xlmr_base', 'FacebookAI/xlm-roberta-base'),
     'xlmr_large': ('encoder', 'xlmr_large', 'FacebookAI/xlm-roberta-large'),
 }
+# Objectives of models that write texts -> the family of the small fresh one.
+WRITERS = {'generation': 'mt5', 'language_model': 'gpt2'}
 # Most tokens of inputs and targets; targets of labels are no tokens.
-LENGTHS = {'generation': (512, 128), 'retrieval': (128, 128)}
-TINY_LENGTHS = {'generation': (256, 64), 'retrieval': (64, 64)}
+LENGTHS = {**dict.fromkeys(WRITERS, (512, 128)), 'retrieval': (128, 128)}
+TINY_LENGTHS = {**dict.fromkeys(WRITERS, (256, 64)), 'retrieval': (64, 64)}
 # What chooses the best checkpoint. Suggestions, which the headline of retrieval scores, are made
 # for the test set alone.
-BEST = {'generation': recipes.LOSS, 'retrieval': 'dev/mean/mrr'}
+BEST = {**dict.fromkeys(WRITERS, recipes.LOSS), 'retrieval': 'dev/mean/mrr'}
 
 
 def get_config(variant: str = '') -> ConfigDict:
@@ -86,8 +98,10 @@ def get_config(variant: str = '') -> ConfigDict:
         c.data.vocabulary_size = 8000  # At most, of the one that is trained on the data.
     c.model = model(size, objective)
     c.objective = {
-        'generation': recipes.generation(), 'retrieval': recipes.retrieval_by_cosine()
-    }.get(objective, dict(name=objective, label_smoothing=0.0))  # fmt: skip
+        'generation': recipes.generation(),
+        'language_model': recipes.language_model(),
+        'retrieval': recipes.retrieval_by_cosine(),
+    }.get(objective, dict(name=objective, label_smoothing=0.0))
     buckets = 1 if objective == 'retrieval' else 2 if tiny else 4
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=buckets, equal_rows=True)
     c.stages = dict(train=scenario.stage(steps, optimizer(size)))
@@ -103,9 +117,9 @@ def get_config(variant: str = '') -> ConfigDict:
 def model(size: str, objective: str) -> dict[str, object]:
     """The block of a model: of those that are public as they are, with half precision."""
     tiny = size == 'tiny'
-    if objective == 'generation':
+    if objective in WRITERS:
         if tiny:
-            return recipes.fresh_model('mt5', dropout_rate=0.1)
+            return recipes.fresh_model(WRITERS[objective], dropout_rate=0.1)
         return recipes.public_model(*MODELS[size][:2])
     fields = dict(num_labels=0, classifier_dropout_rate=0.1)  # The labels are those of the data.
     if objective == 'retrieval':
@@ -124,7 +138,7 @@ def evaluate(
     """Sets what is scored, on the splits that are not left out after the colon."""
     # Retrieval chooses among other messages' replies; its test suggests those of training, too.
     dev, test = {
-        'generation': ({}, dict(decode=True)),
+        **dict.fromkeys(WRITERS, ({}, dict(decode=True))),
         'retrieval': (dict(responses='', candidates=500), dict(responses=scenario.split)),
     }.get(c.objective.name, ({}, {}))
     best = BEST.get(c.objective.name, 'dev/mean/headline')
@@ -153,9 +167,12 @@ def optimizer(size: str) -> dict[str, object]:
 
 def _objective(size: str, objective: str) -> str:
     """What a model is trained for; UserError if that is not said, or cannot be."""
-    encoder = size == 'tiny' or MODELS[size][0] == 'encoder'
-    writer = size == 'tiny' or not encoder
-    allowed = [*(['generation'] if writer else []), *(names.FAMILIES if encoder else [])]
+    encoders = [name for name in names.FAMILIES if name not in WRITERS]
+    family = '' if size == 'tiny' else MODELS[size][0]
+    # A family that an objective trains has that one; others that write texts have generation.
+    writers = [name for name, trained in names.FAMILIES.items() if trained == family]
+    of_kind = {'': [*WRITERS, *encoders], 'encoder': encoders}
+    allowed = of_kind.get(family, writers or ['generation'])
     if not objective and len(allowed) == 1:
         return allowed[0]
     if objective not in allowed:

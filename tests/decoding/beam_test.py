@@ -102,10 +102,12 @@ def test_it_stops_when_every_example_is_closed(model):
     steps = []
 
     class Counting:
-        def apply(self, *args, method):
+        decoder_only = False
+
+        def apply(self, *args, method, **named):
             if method == 'decode_step':
                 jax.debug.callback(lambda: steps.append(1))
-            return model.apply(*args, method=method)
+            return model.apply(*args, method=method, **named)
 
     options = decoding.Options(method='beam', num_beams=3, early_stopping=True, max_length=60)
     batch = {key: value[np.array([0, 5, 6, 7])] for key, value in batch.items()}

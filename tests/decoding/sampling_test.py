@@ -63,6 +63,8 @@ def test_draws_are_independent_of_each_other_and_follow_the_seed():
 class Dice:
     """Stands in for a model: every token has the distribution of LOGITS; 7 ends the text."""
 
+    decoder_only = False
+
     def apply(self, variables, *args, method):
         return getattr(self, method)(*args)
 

@@ -22,6 +22,8 @@ from xlbench.training import train_step
 class Copier:
     """Stands in for a model: it predicts its input, token by token."""
 
+    decoder_only = False
+
     def apply(self, variables, *args, method):
         return getattr(self, method)(*args)
 

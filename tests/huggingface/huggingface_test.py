@@ -405,6 +405,28 @@ def test_transformers_gives_the_same_logits(tmp_path, family):
     assert_same(again, random_params(family))
 
 
+def test_transformers_gives_the_same_logits_of_a_decoder_alone(tmp_path):
+    torch = pytest.importorskip('torch')
+    import transformers
+
+    folder = save(tmp_path / 'one', 'gpt2')
+    kind = transformers.AutoModelForCausalLM
+    model, info = kind.from_pretrained(folder, output_loading_info=True)
+    assert not info['missing_keys'] and not info['unexpected_keys'], info
+    text = np.concatenate([INPUTS[:1], TARGETS[:1]], axis=1)
+    with torch.no_grad():
+        theirs = model.eval()(input_ids=torch.tensor(text)).logits.numpy()
+    variables = {'params': random_params('gpt2')}
+    ours = jax.jit(tiny('gpt2').apply)(variables, INPUTS[:1], TARGETS[:1])
+    np.testing.assert_allclose(ours, theirs[:, INPUTS.shape[1] :], atol=1e-4, rtol=0)
+    model.save_pretrained(tmp_path / 'two')
+    torch.save(model.state_dict(), folder / 'pytorch_model.bin')
+    (folder / 'model.safetensors').unlink()
+    for again in (folder, tmp_path / 'two'):
+        params = checkpoint.load_params(checkpoint.open(str(again)))
+        assert_same(params, random_params('gpt2'))
+
+
 @pytest.mark.parametrize('roberta', [False, True])
 @pytest.mark.parametrize(
     'family, kind',

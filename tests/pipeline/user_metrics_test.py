@@ -233,6 +233,8 @@ def test_a_downloaded_workdir_runs_no_code(tiny_run, folder):
 class Copier:
     """Stands in for a model that writes its input, and the input without its first token."""
 
+    decoder_only = False
+
     def apply(self, variables, *args, method):
         return getattr(self, method)(*args)
 

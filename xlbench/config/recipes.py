@@ -74,6 +74,11 @@ def generation(label_smoothing: float = 0.0, z_loss: float = 0.0) -> dict[str, S
     return dict(name='generation', label_smoothing=label_smoothing, z_loss=z_loss)
 
 
+def language_model(loss_on: str = 'targets') -> dict[str, Setting]:
+    """The objective of models without an encoder."""
+    return dict(name='language_model', loss_on=loss_on, label_smoothing=0.0, z_loss=0.0)
+
+
 def retrieval_by_cosine() -> dict[str, Setting]:
     """The objective of a dual encoder with vectors of length 1.
 
@@ -111,7 +116,7 @@ def evaluate(
       test: options of the final evaluation alone.
       **both: options of both.
     """
-    if c.objective.name == 'generation':
+    if c.objective.name in ('generation', 'language_model'):
         dev = dict(decode=False) | dict(dev or {})
     c.evals = scenario.evals(every, dev=dev, test=test, **both)
     c.best.update(score=best, mode='min' if best.endswith('/loss') else 'max')

@@ -6,6 +6,7 @@
   XLM-R          sentencepiece.bpe.model in fairseq's ids
   BERT, mBERT    vocab.txt; tokenizer_config.json says do_lower_case
   BART, RoBERTa  vocab.json, merges.txt
+  GPT-2          vocab.json, merges.txt; one token ends texts, parts them and pads
   Marian         source.spm, target.spm, vocab.json: see tokenizers.MarianTokenizer
 
 A tokenizer.json beside them goes first, as in transformers: see tokenizers/objects.py.
@@ -62,6 +63,7 @@ _BERT = dict(
     cls_token='[CLS]',
     mask_token='[MASK]',
 )
+_GPT2 = dict.fromkeys(('bos_token', 'eos_token', 'unk_token'), '<|endoftext|>')
 _BPE = ('vocab.json', 'merges.txt')
 _XLMR = ('sentencepiece.bpe.model',)
 
@@ -108,6 +110,7 @@ FAMILIES = {
         source=('bos',),
         start='bos',
     ),
+    'gpt2': Family(_BPE, 'GPT2Tokenizer', ('add_prefix_space',), named=_GPT2, start='eos'),
     'marian': Family(
         ('source.spm', 'target.spm', 'vocab.json'),
         named=_T5,
@@ -128,6 +131,7 @@ _CLASSES = {
     'BertTokenizer': 'bert',
     'BartTokenizer': 'bart',
     'RobertaTokenizer': 'roberta',
+    'GPT2Tokenizer': 'gpt2',
     'MarianTokenizer': 'marian',
 }
 _MBART50_ROWS = 250_054  # mBART-cc25 has 250,027.
@@ -141,6 +145,7 @@ _MODEL_TYPES = {
     'bert': 'bert',
     'bart': 'bart',
     'roberta': 'roberta',
+    'gpt2': 'gpt2',
     'marian': 'marian',
 }
 

@@ -85,7 +85,7 @@ def beam_search(
     rules: Rules,
     *,
     batch_size: int,
-    start_id: int,
+    start_id: jax.Array | int,
     pad_id: int,
     empty: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -98,7 +98,7 @@ def beam_search(
       options: see there.
       rules: for one group's rows, batch_size * num_beams / num_groups.
       batch_size: examples.
-      start_id: what the first step is fed.
+      start_id: what the first step is fed, the same for all examples or [batch].
       pad_id: fills a row after its end.
       empty: [batch], True for examples of padding, which are not waited for.
 
@@ -135,10 +135,13 @@ class _Search:
         """Beams of a group."""
         return self.options.num_beams // self.options.num_groups
 
-    def first_state(self, cache: Arrays, start_id: int, empty: jax.Array) -> _State:
+    def first_state(
+        self, cache: Arrays, start_id: jax.Array | int, empty: jax.Array
+    ) -> _State:
         """The state before the first token; arguments as in `beam_search`."""
         shape = (self.batch_size, self.width)
-        tokens = begun(shape, self.options.max_length, start_id, self.pad_id)
+        start_ids = jnp.reshape(start_id, (-1, 1))
+        tokens = begun(shape, self.options.max_length, start_ids, self.pad_id)
         none = jnp.full(shape, _NONE, jnp.float32)
         zeros = jnp.zeros(shape, jnp.float32)
         group = _Group(

@@ -44,9 +44,11 @@ def decode(
       params: its parameters.
       batch: encoder_input_tokens, encoder_segment_ids, encoder_positions [batch, inputs], and what
         else the model's `encode` reads; rows without a segment are padding. For samples
-        'example_index' [batch], if there, numbers the examples; else they are numbered by row.
+        'example_index' [batch], if there, numbers the examples; else they are numbered by row. A
+        decoder-only model goes on from the first of decoder_input_tokens [batch, 1 or more], and
+        rows where decoder_segment_ids has no segment first are padding.
       options: how.
-      start_id: what the first step is fed.
+      start_id: what the first step is fed, but of a decoder-only model.
       eos_id: ends a text.
       pad_id: fills up.
       forced_first: [batch] int32, the first token of every text (a language, say).
@@ -61,7 +63,9 @@ def decode(
     size, count = segments.shape[0], options.hypotheses
     cache = apply(encoded, segments, options.max_length, count, method='init_cache')
     decode_step = functools.partial(apply, method='decode_step')
-    empty = ~jnp.any(segments > 0, axis=1)
+    starts, empty = jnp.full(size, start_id, jnp.int32), ~jnp.any(segments > 0, axis=1)
+    if model.decoder_only:
+        starts, empty = batch['decoder_input_tokens'][:, 0], batch['decoder_segment_ids'][:, 0] == 0
     if forced_first is not None:  # For the rows of a group of beams, or for all samples.
         forced_first = jnp.repeat(forced_first, count // options.num_groups)
     rules = Rules(options, eos_id, forced_first)
@@ -72,7 +76,7 @@ def decode(
             options,
             rules,
             batch_size=size,
-            start_id=start_id,
+            start_id=starts,
             pad_id=pad_id,
             empty=empty,
         )
@@ -87,7 +91,7 @@ def decode(
         functools.partial(_choose, options, rules, keys),
         batch_size=size * count,
         max_length=options.max_length,
-        start_id=start_id,
+        start_id=jnp.repeat(starts, count),
         eos_id=eos_id,
         pad_id=pad_id,
         empty=jnp.repeat(empty, count),

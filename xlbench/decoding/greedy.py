@@ -25,8 +25,10 @@ class _State(NamedTuple):
     cache: Arrays
 
 
-def begun(shape: Sequence[int], max_length: int, start_id: int, pad_id: int) -> jax.Array:
-    """Texts [*shape, 1 + max_length] int32 that have their start token alone."""
+def begun(
+    shape: Sequence[int], max_length: int, start_id: jax.Array | int, pad_id: int
+) -> jax.Array:
+    """Texts [*shape, 1 + max_length] int32 that have their start token alone; it broadcasts."""
     tokens = jnp.full((*shape, 1 + max_length), pad_id, jnp.int32)
     return tokens.at[..., 0].set(start_id)
 
@@ -44,7 +46,7 @@ def one_by_one(
     *,
     batch_size: int,
     max_length: int,
-    start_id: int,
+    start_id: jax.Array | int,
     eos_id: int,
     pad_id: int,
     empty: jax.Array | None = None,
@@ -57,7 +59,7 @@ def one_by_one(
       choose: picks the next tokens; a sampler folds the number of tokens so far into its key.
       batch_size: rows.
       max_length: tokens to make at most.
-      start_id: what the first step is fed.
+      start_id: what the first step is fed, the same for all rows or [rows].
       eos_id: ends a row; it is kept in the result.
       pad_id: fills a row after its end.
       empty: [rows], True for rows of padding, which get no text and are not waited for.

@@ -40,18 +40,18 @@ class Options(base.Options):
 
 
 class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
-    """Scores an encoder-decoder on prepared tasks; every example exactly once.
+    """Scores a model that writes texts on prepared tasks; every example exactly once.
 
     Args:
       prepared: the tasks, of one split.
-      model: a Linen module with the methods of an encoder-decoder.
+      model: a Linen module with the methods of models.generator.Generator.
       objective: gives the loss of each row.
       mesh: where it runs.
       tokenizer: turns predicted ids into text.
       **block: see `Options`.
     """
 
-    views: ClassVar[tuple[str, ...]] = ('generation',)
+    views: ClassVar[tuple[str, ...]] = ('generation', 'language_model')
     own_scores = ('loss', 'perplexity')
 
     def __init__(
@@ -67,7 +67,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self._mesh = mesh
         self._tokenizer = tokenizer
         self._decode = asked.decode
-        self.tasks = base.tasks_of(prepared, 'generation', mesh, asked)
+        self.tasks = base.tasks_of(prepared, objective.view, mesh, asked)
         self._options = options(asked.lengths, asked.decoding)
         if self._decode:
             for task in self.tasks:

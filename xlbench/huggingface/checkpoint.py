@@ -31,7 +31,7 @@ from xlbench.models.transformer import Fields, TransformerConfig
 from xlbench.trees import Tree
 
 Value = TypeVar('Value')
-_MODULES = ('t5', 'bart', 'bert')  # Files beside this one, each with the names of some families.
+_MODULES = ('t5', 'bart', 'bert', 'gpt2')  # Files beside this one, with families' names.
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
 _MOST_LACKING = 100  # Tensors beyond as many as there are: a head, or a decoder.
@@ -202,6 +202,8 @@ def _stored_shape(entry: Entry, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that each of an entry's tensors has for a parameter of `shape`."""
     if len(entry.tensors) > 1:
         return shape[1:]
+    if entry.form == 'joined':
+        return (*shape[2:], shape[0] * shape[1])
     return {'transposed': shape[::-1], 'row': (1, *shape)}.get(entry.form, shape)
 
 
@@ -380,7 +382,7 @@ def _write(
     """config.json, generation_config.json and weights of one model."""
     content = _module('FAMILIES', family).to_config(family, config, ids) | {'dtype': dtype}
     tensors.write_json(folder / hub.CONFIG, content)
-    if content.get('is_encoder_decoder'):
+    if generation or content.get('is_encoder_decoder'):
         kept = {key: content[key] for key in _GENERATION_KEYS if content.get(key) is not None}
         tensors.write_json(folder / hub.GENERATION_CONFIG, kept | generation)
     flat = traverse_util.flatten_dict(dict(params), sep='/')

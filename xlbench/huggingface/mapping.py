@@ -21,7 +21,8 @@ class Entry:
 
     Attributes:
       tensors: their names; several are stacked along a new leading axis.
-      form: 'same'; 'transposed' (theirs is the transpose); 'row' (theirs is [1, n], ours [n]).
+      form: 'same'; 'transposed' (theirs is the transpose); 'row' (theirs is [1, n], ours [n]);
+        'joined' (theirs is the transpose of the query, key and value of ours, side by side).
       tied: further names under which the same tensor may be stored again.
       default: what fills the parameter where the file lacks it; None: it may not lack it.
     """
@@ -34,13 +35,16 @@ class Entry:
     def join(self, parts: list[np.ndarray]) -> np.ndarray:
         """The tensors, in order -> our parameter."""
         value = np.stack(parts) if len(self.tensors) > 1 else parts[0]
-        if self.form == 'transposed':
-            return np.ascontiguousarray(value.T)
+        if self.form in ('transposed', 'joined'):
+            value = np.ascontiguousarray(value.T)
+            return value.reshape(3, -1, *value.shape[1:]) if self.form == 'joined' else value
         return value.reshape(value.shape[1:]) if self.form == 'row' else value
 
     def split(self, value: np.ndarray) -> list[np.ndarray]:
         """Our parameter -> the tensors, in order."""
-        if self.form == 'transposed':
+        if self.form == 'joined':
+            value = value.reshape(-1, *value.shape[2:])
+        if self.form in ('transposed', 'joined'):
             value = np.ascontiguousarray(value.T)
         elif self.form == 'row':
             value = value[None]

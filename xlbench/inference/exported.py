@@ -24,7 +24,7 @@ from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, t
 NOTES, CARD = 'xlbench.json', 'README.md'
 # Families whose class in transformers gives the ids that we give, from the files as they are; the
 # others get a tokenizer.json. PEGASUS: see tokenizers/objects.py.
-_AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'marian')
+_AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'gpt2', 'marian')
 
 
 class TaskNote(TypedDict, total=False):
@@ -279,7 +279,11 @@ def card(
         if (mark := _mark(tokenizer, lang, notes.tasks))
     }
     before, forced, more = next(iter(marks.values()), ('', '', ''))
-    text = _TEXTS.replace('BEFORE', before).replace('FORCED', forced).replace('MORE', more)
+    text = _CONTINUED if family == 'gpt2' else _TEXTS
+    text = text.replace('BEFORE', before).replace('FORCED', forced).replace('MORE', more)
+    # The other tokenizers put it there themselves.
+    end = ' + tokenizer.eos_token' if tokenizer.family == 'gpt2' else ''
+    text = text.replace('END', end)
     lines += [
         'The answers of the run, with [transformers](https://github.com/huggingface/transformers):',
         '',
@@ -311,6 +315,17 @@ model = AutoModelForSeq2SeqLM.from_pretrained('.')
 texts = ['BEFOREA text.']
 inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
 answers = model.generate(**inputsFORCED)
+print(tokenizer.batch_decode(answers, skip_special_tokens=True))
+"""
+_CONTINUED = """
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained('.', padding_side='left')  # Started in this folder.
+tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+model = AutoModelForCausalLM.from_pretrained('.')
+texts = ['BEFOREA text.'END]
+inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
+answers = model.generate(**inputsFORCED)[:, inputs['input_ids'].shape[1] :]
 print(tokenizer.batch_decode(answers, skip_special_tokens=True))
 """
 _LABELS = """

@@ -1,4 +1,4 @@
-"""A trained encoder-decoder that answers texts: what `xlbench.predict` offers to Python."""
+"""A trained model that answers texts with texts: what `xlbench.predict` offers to Python."""
 
 import dataclasses
 import functools
@@ -35,7 +35,7 @@ class _Mark(NamedTuple):
 
 
 class Model(Answerer[Example, list[Prediction]]):
-    """An encoder-decoder with its vocabulary, ready to answer; `load` makes it.
+    """A model that writes texts with its vocabulary, ready to answer; `load` makes it.
 
     Args:
       name, opened, mesh, sizes: see Answerer.
@@ -171,7 +171,8 @@ class Model(Answerer[Example, list[Prediction]]):
         begun = []
         for batch, rows, width in self._batches.cut(lengths):
             arrays = self._arrays([{'inputs': inputs[i]} for i in batch], rows, width, 1)
-            arrays = {k: array for k, array in arrays.items() if k.startswith('encoder_')}
+            if not self._model.decoder_only:  # Which goes on from its first decoder input.
+                arrays = {k: array for k, array in arrays.items() if k.startswith('encoder_')}
             empty = [0] * (rows - len(batch))
             arrays['example_index'] = np.array([numbers[i] for i in batch] + empty, np.int32)
             forced = [self.mark(*chunk[i][1:]).forced_first for i in batch]
@@ -185,7 +186,7 @@ class Model(Answerer[Example, list[Prediction]]):
         marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
         texts = [mark.text + example.text for mark, example in zip(marks, examples, strict=True)]
         ids = zip(marks, self._tokenizer.encode_batch(texts), strict=True) if texts else ()
-        end = [self._tokenizer.eos_id]
+        end = [] if self._opened.continues else [self._tokenizer.eos_id]
         return [np.concatenate([mark.ids, row, end]).astype(np.int32) for mark, row in ids]
 
     def _arrays(
@@ -196,7 +197,7 @@ class Model(Answerer[Example, list[Prediction]]):
         Without targets there is an end in their place.
         """
         end = {'targets': np.array([self._tokenizer.eos_id], np.int32)}
-        return features.generation(
+        return features.VIEWS[self._opened.objective.view](
             [*({**end, **example} for example in examples), *[[]] * (rows - len(examples))],
             lengths={'inputs': inputs, 'targets': targets},
             limits={'inputs': self.max_input_length, 'targets': targets},

@@ -112,6 +112,7 @@ class Opened:
       config: of the run.
       tasks: what the run's config.json says about each task, see Languages.of.
       labels: of a classifier or tagger, in the order of their ids.
+      continues: whether answers go on in the middle of a text, so that no end is put behind it.
     """
 
     model: nn.Module
@@ -125,6 +126,7 @@ class Opened:
     config: ConfigDict | None = None
     tasks: Mapping[str, TaskNote] = dataclasses.field(default_factory=dict)
     labels: tuple[str, ...] = ()
+    continues: bool = False
 
 
 def open_model(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> Opened:
@@ -202,6 +204,7 @@ def _open_workdir(
         config,
         tasks,
         labels,
+        not config.stages and _continues(model, _public_config(workdir)),
     )
 
 
@@ -238,7 +241,8 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         run = {'workdir': folder, 'config': ConfigDict({'evals': evals})}
     else:
         options = decoding.Options(banned=said.get('bad_words_ids') or ())
-        lengths, tasks, run = {'inputs': _input_limit(model), 'targets': options.max_length}, {}, {}
+        lengths, tasks = {'inputs': _input_limit(model), 'targets': options.max_length}, {}
+        run = {'continues': _continues(model, source.config)}
     known = Languages.of(tokenizer, tasks)
     return Opened(
         model,
@@ -252,6 +256,21 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         labels=labels,
         **run,
     )
+
+
+def _public_config(workdir: pathlib.Path) -> dict[str, Json]:
+    """The config.json of the checkpoint that xlbench.convert made a workdir of."""
+    file = foreign.file(workdir, f'{tokenizers.CONVERTED}/{hub.CONFIG}')
+    return tensors.read_json(file) if file else {}
+
+
+def _continues(model: nn.Module, config: Mapping[str, Json]) -> bool:
+    """Whether a model that no run of ours has trained goes on in the middle of a text.
+
+    GPT-2 does. DialoGPT, whose config.json names that task, answers a text that has ended.
+    """
+    answers = 'conversational' in (config.get('task_specific_params') or {})
+    return isinstance(model, Generator) and model.decoder_only and not answers
 
 
 def _check(spec: str, model: nn.Module, objective: Objective) -> None:

@@ -21,6 +21,7 @@ FAMILIES = {
     'pegasus': ('bart', 'BartConfig', 'Bart'),
     'marian': ('bart', 'BartConfig', 'Bart'),
     'mvbart': ('multi_view', 'MultiViewConfig', 'MultiViewBart'),
+    'gpt2': ('gpt2', 'Gpt2Config', 'Gpt2'),
     'bert': ('bert', 'BertConfig', 'Bert'),
     'encoder_decoder': ('encoder_decoder', 'EncoderDecoderConfig', 'EncoderDecoder'),
     'dual_encoder': ('dual_encoder', 'DualEncoderConfig', 'DualEncoder'),
@@ -32,6 +33,10 @@ _T5_1_1 = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
 _BERT = (
     'sample', 'base', 'large', 'mbert', 'roberta_base', 'roberta_large', 'xlmr_base', 'xlmr_large',
 )  # fmt: skip
+_GPT2 = (
+    'sample', 'small', 'medium', 'large', 'xl', 'dialogpt_small', 'dialogpt_medium',
+    'dialogpt_large',
+)  # fmt: skip
 SIZES = {
     't5': ('sample', 'small', 'base', 'large', '3b', '11b'),
     't5_1_1': _T5_1_1,
@@ -41,6 +46,7 @@ SIZES = {
     'pegasus': ('sample', 'large'),
     'marian': ('sample', 'base'),
     'mvbart': ('sample', 'base', 'large'),
+    'gpt2': _GPT2,
     'bert': _BERT,
     'encoder_decoder': _BERT,
     'dual_encoder': _BERT,

@@ -35,11 +35,16 @@ def segment_mask(segments: jax.Array | None) -> jax.Array | None:
     return None if segments is None else mask_bias(same_segment(segments, segments))
 
 
-def causal_mask(length: int, segments: jax.Array | None) -> jax.Array:
-    """The mask for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
+def causally_seen(length: int, segments: jax.Array | None) -> jax.Array:
+    """True where a token sees itself or an earlier one, [1 or batch, 1, length, length]."""
     position = jnp.arange(length)
     seen = (position[:, None] >= position[None, :])[None, None]
-    return mask_bias(seen if segments is None else seen & same_segment(segments, segments))
+    return seen if segments is None else seen & same_segment(segments, segments)
+
+
+def causal_mask(length: int, segments: jax.Array | None) -> jax.Array:
+    """The mask for tokens that see earlier ones only, [1 or batch, 1, length, length]."""
+    return mask_bias(causally_seen(length, segments))
 
 
 def source_mask(
@@ -165,10 +170,12 @@ class Attention(nn.Module):
     shared_dropout: bool = True
     matmul_dtype: DTypeLike = jnp.float32
     kernel_init: Initializer | None = None  # None: fan_in_normal, smaller for unscaled queries.
+    out_kernel_init: Initializer | None = None  # Of the output; None: kernel_init.
 
     def setup(self):
         """Makes what follows the product."""
-        self.out = self._dense(self.out_features, ('embed', 'joined_kv'))
+        init = self.out_kernel_init or self.kernel_init
+        self.out = self._dense(self.out_features, ('embed', 'joined_kv'), kernel_init=init)
         shared = (-1,) if self.shared_dropout else ()  # Of values, or else of weights.
         self.dropout = Dropout(self.dropout_rate, shared)
 
@@ -178,6 +185,7 @@ class Attention(nn.Module):
         axes: tuple[str, str],
         scale: float | tuple[float, ...] = 1.0,
         stack: int = 0,
+        kernel_init: Initializer | None = None,
     ) -> Dense:
         return Dense(
             features,
@@ -185,12 +193,13 @@ class Attention(nn.Module):
             stack=stack,
             use_bias=self.use_bias,
             matmul_dtype=self.matmul_dtype,
-            kernel_init=self.kernel_init or fan_in_normal(scale),
+            kernel_init=kernel_init or fan_in_normal(scale),
         )
 
     def _inwards(self, scale: float | tuple[float, ...] = 1.0, stack: int = 0) -> Dense:
         """From features to all heads."""
-        return self._dense(self.num_heads * self.head_dim, ('joined_kv', 'embed'), scale, stack)
+        features, axes = self.num_heads * self.head_dim, ('joined_kv', 'embed')
+        return self._dense(features, axes, scale, stack, self.kernel_init)
 
     @property
     def _query_scale(self) -> float:
@@ -257,9 +266,9 @@ class SelfAttention(Attention):
         self,
         x: jax.Array,  # [rows, 1, embed]
         past: KeysValues,
-        index: jax.Array,  # [], position of this token
-        bias: jax.Array | None = None,  # [1, heads, 1, max_length * beams], float32
-        mask: jax.Array | None = None,  # [batch, 1, beams, max_length * beams], 0 or MASKED
+        place: jax.Array,  # [], of this token's first key and value, those of its beams beside it
+        bias: jax.Array | None = None,  # [1, heads, 1, places], float32
+        mask: jax.Array | None = None,  # [batch, 1, beams, places], 0 or MASKED
     ) -> tuple[jax.Array, KeysValues]:  # [rows, 1, out_features] and past, grown
         """Attention of one new token over earlier ones and itself.
 
@@ -268,9 +277,10 @@ class SelfAttention(Attention):
         """
         batch = len(past['key'])
         q, key, value = self.project(x.reshape(batch, -1, x.shape[-1]), length=None)
-        key, place = jnp.swapaxes(key, 2, 3), index * q.shape[2]
         past = {
-            'key': lax.dynamic_update_slice_in_dim(past['key'], key, place, axis=3),
+            'key': lax.dynamic_update_slice_in_dim(
+                past['key'], jnp.swapaxes(key, 2, 3), place, axis=3
+            ),
             'value': lax.dynamic_update_slice_in_dim(past['value'], value, place, axis=2),
         }
         y = step_attention(q, past['key'], past['value'], bias, mask)

@@ -101,17 +101,15 @@ class Mlp(nn.Module):
     shared_dropout: bool = True
     matmul_dtype: DTypeLike = jnp.float32
     kernel_init: Initializer = fan_in_normal()
+    out_kernel_init: Initializer | None = None  # Of the second layer; None: kernel_init.
 
     @nn.compact
     def __call__(self, x: jax.Array, train: bool = False) -> jax.Array:
         """x [batch, length, embed] -> the same shape."""
-        dense = functools.partial(
-            Dense,
-            use_bias=self.use_bias,
-            matmul_dtype=self.matmul_dtype,
-            kernel_init=self.kernel_init,
-        )
-        y = dense(self.features, ('mlp', 'embed'), stack=2 if self.gated else 0, name='wi')(x)
+        dense = functools.partial(Dense, use_bias=self.use_bias, matmul_dtype=self.matmul_dtype)
+        first, second = self.kernel_init, self.out_kernel_init or self.kernel_init
+        stack = 2 if self.gated else 0
+        y = dense(self.features, ('mlp', 'embed'), stack, kernel_init=first, name='wi')(x)
         if self.gated:
             gate, y = unstack(y)
             y = ACTIVATIONS[self.activation](gate) * y
@@ -119,7 +117,7 @@ class Mlp(nn.Module):
             y = ACTIVATIONS[self.activation](y)
         y = placement.place(y, 'mlp')
         y = Dropout(self.dropout_rate, positions_shared(self.shared_dropout))(y, train)
-        return dense(x.shape[-1], ('embed', 'mlp'), name='wo')(y)
+        return dense(x.shape[-1], ('embed', 'mlp'), kernel_init=second, name='wo')(y)
 
 
 class Dropout(nn.Module):

@@ -1,8 +1,11 @@
-"""What every encoder-decoder offers to objectives and decoders, whatever its family.
+"""What every model that writes texts offers to objectives and decoders, whatever its family.
 
 A family's model derives from `Generator`, makes `encoder` and `decoder` in `setup`, and gives
-`output_embedding`, and `head` and `output_bias` where it has them; the rest follows.
+`output_embedding`, and `head` and `output_bias` where it has them; the rest follows. One without an
+encoder gives `encode` and `hidden` as well, see gpt2.py.
 """
+
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
@@ -13,9 +16,15 @@ from xlbench.models.transformer import Cache, TransformerConfig
 
 
 class Generator(nn.Module):
-    """An encoder-decoder over token ids."""
+    """An encoder-decoder over token ids, or a decoder alone.
+
+    Attributes:
+      decoder_only: whether the targets go on where the inputs end, as one text: the first token
+        that the decoder is fed is then the last one of the inputs.
+    """
 
     config: TransformerConfig
+    decoder_only: ClassVar[bool] = False
 
     def output_embedding(self) -> jax.Array:
         """The table [vocab, emb_dim] that turns hidden states into logits."""

@@ -170,14 +170,14 @@ class Layer(nn.Module):
         x: jax.Array,  # [rows, 1, emb_dim]
         past: KeysValues,  # of earlier tokens, see Decoder.init_cache
         source: KeysValues | None,
-        bias: jax.Array | None,  # [1, heads, 1, max_length * beams], relative positions
-        mask: jax.Array,  # [batch, 1, beams, max_length * beams], 0 or MASKED
+        bias: jax.Array | None,  # [1, heads, 1, places], relative positions
+        mask: jax.Array,  # [batch, 1, beams, places], 0 or MASKED
         cross_mask: jax.Array | None,  # [batch, 1, 1, inputs], 0 or MASKED
-        index: jax.Array,  # [], position of this token
+        place: jax.Array,  # [], of this token's first key and value in `past`
     ) -> tuple[jax.Array, KeysValues]:  # x and past, grown by this token
         """The layer for one token, with what earlier tokens left in `past`."""
         norm, attention = self.parts.within
-        y, past = attention.step(self._before(norm, x), past, index, bias, mask)
+        y, past = attention.step(self._before(norm, x), past, place, bias, mask)
         x = self._after(norm, x, y)
         if self.parts.source:
             norm, attention = self.parts.source
@@ -283,11 +283,13 @@ class Cache(TypedDict, total=False):
         its key and value lie. That is all that follows when hypotheses change places; keys and
         values stay where they were written.
       self: of each layer {'key': [batch, heads, head_dim, places], 'value': [batch, heads, places,
-        head_dim]}, where token t of beam j has place t * beams + j.
+        head_dim]}, where token t of beam j has place t * beams + j, behind those of a prompt.
       cross: of each layer {'key': [batch, heads, head_dim, inputs], 'value': [batch, heads, inputs,
         head_dim]}: of the source, computed once and shared by the beams.
       cross_mask: [batch, 1, 1, inputs], 0 or MASKED; None where nothing is padding.
-      places: what a family's positions need; no rows.
+      prompt_mask: [batch, 1, 1, inputs], 0 or MASKED, of a model without an encoder: which of the
+        first places of `self` hold a token of the inputs, for all beams.
+      places: what a family's positions need.
     """
 
     index: jax.Array
@@ -295,6 +297,7 @@ class Cache(TypedDict, total=False):
     self: list[KeysValues]
     cross: list[KeysValues]
     cross_mask: jax.Array | None
+    prompt_mask: jax.Array
     places: jax.Array
 
 
@@ -367,20 +370,21 @@ class Decoder(Stack):
     def step(self, cache: Cache, tokens: jax.Array) -> tuple[jax.Array, Cache]:
         """Tokens [rows, 1] -> states of the last layer [rows, 1, emb_dim], and the cache."""
         x, bias = self.enter_step(cache, tokens), self.bias_step(cache)
-        index, (cache, mask) = cache['index'], _next_token(cache)
+        cache, mask, place = _next_token(cache)
         grown = []
         for layer, past, source in zip(self.layers, cache['self'], cache['cross'], strict=True):
-            x, past = layer.step(x, past, source, bias, mask, cache['cross_mask'], index)
+            x, past = layer.step(x, past, source, bias, mask, cache['cross_mask'], place)
             grown.append(past)
         return self.leave(x, train=False), {**cache, 'self': grown}
 
 
-def _next_token(cache: Cache) -> tuple[Cache, jax.Array]:
+def _next_token(cache: Cache) -> tuple[Cache, jax.Array, jax.Array]:
     """The past of a step, as its layers need it.
 
     Returns:
       The cache, in which the new token of each hypothesis lies in its own place, one token longer.
-      The mask [batch, 1, beams, max_length * beams], 0 where a hypothesis has a token of its own.
+      The mask [batch, 1, beams, places], 0 where a hypothesis has a token of its own, or a prompt.
+      The place [] of the new token's first key and value.
     """
     index, origin = cache['index'], cache['origin']
     _, beams, max_length = origin.shape
@@ -388,4 +392,9 @@ def _next_token(cache: Cache) -> tuple[Cache, jax.Array]:
     origin = jnp.where(position == index, beam[:, None], origin)
     is_its_own = (origin[..., None] == beam) & (position <= index)[:, None]
     mask = mask_bias(is_its_own.reshape(len(origin), 1, beams, max_length * beams))
-    return {**cache, 'index': index + 1, 'origin': origin}, mask
+    place = index * beams
+    if 'prompt_mask' in cache:
+        inputs = cache['prompt_mask'].shape[-1]
+        prompt = jnp.broadcast_to(cache['prompt_mask'], (len(origin), 1, beams, inputs))
+        mask, place = jnp.concatenate([prompt, mask], axis=-1), place + inputs
+    return {**cache, 'index': index + 1, 'origin': origin}, mask, place

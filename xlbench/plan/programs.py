@@ -151,7 +151,8 @@ def decode_program(
     partitioning.check_batch_size(block.batch_size, job.mesh)
     partitioning.check_lengths(block.lengths, job.mesh)
     options = generation.options(block.lengths, block.get('decoding'))
-    batch = batch_like('generation', block.batch_size, dict(block.lengths), job.mesh)
+    lengths = dict(block.lengths)
+    batch = batch_like(job.objective.view, block.batch_size, lengths, job.mesh)
     index = _row_array(job.mesh, (block.batch_size,), jnp.int32)
     batch['example_index'] = index
     if job.config.model.family == 'mbart':

@@ -66,9 +66,10 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
     """The one of features.VIEWS that makes the batches; UserError for tasks of other views."""
     if view not in features.VIEWS:
         raise unknown('view', view, features.VIEWS)
+    needed = features.VIEWS[view].prepared or view
     for task in prepared:
         made_for = task.manifest.get('view', 'generation')
-        if made_for != view:
+        if made_for != needed:
             raise UserError(
                 f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
                 'of that kind, or change config.objective.name'

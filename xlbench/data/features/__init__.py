@@ -18,6 +18,7 @@ from xlbench.data.features.views import (
     View,
     classification,
     generation,
+    language_model,
     retrieval,
     tagging,
 )
@@ -30,6 +31,7 @@ __all__ = [
     'View',
     'classification',
     'generation',
+    'language_model',
     'pair_types',
     'retrieval',
     'tag_places',

@@ -3,6 +3,7 @@
 import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,16 +39,76 @@ def generation(
       encoder_segment_ids    1 1 2 2 2 0     decoder_input_tokens   0 8 0 9
       encoder_positions      0 1 0 1 2 0     decoder_loss_weights   1 1 1 1
     """
+    features, _ = _both_sides(rows, lengths, conventions, limits)
+    return features
+
+
+def language_model(
+    rows: Sequence[Row],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of a decoder-only model, whose targets go on where the inputs end.
+
+    The last token of an example's inputs, which in most tasks is the end of a text, is the first
+    decoder input; without inputs that is `conventions.decoder_start_id`.
+
+    Args:
+      rows, lengths, conventions, limits: see `generation`.
+
+    Returns:
+      What `generation` gives, of inputs without their last token, and
+      prompt_target_tokens: [batch, inputs] int32, what follows each token of the inputs.
+      prompt_loss_weights: [batch, inputs] float32, 1 on inputs, 0 on padding.
+
+    Example: one row, inputs [5, 6, 1], targets [8, 1] ->
+      encoder_input_tokens   5 6 0     decoder_input_tokens   1 8
+      prompt_target_tokens  6 1 0     decoder_target_tokens  8 1
+      prompt_loss_weights   1 1 0     decoder_loss_weights   1 1
+    """
+    features, inputs = _both_sides(rows, lengths, conventions, limits, continued=True)
+    following = [part[1:] for part in inputs.parts]
+    place = Placement(following, inputs.counts, lengths['inputs'])
+    tokens = joined(following, 'inputs', conventions)
+    return features | {
+        'prompt_target_tokens': place.fill(tokens, conventions.pad_id),
+        'prompt_loss_weights': place.fill(np.float32(1), 0, np.float32),
+    }
+
+
+class _Inputs(NamedTuple):
+    """The trimmed inputs of a batch's examples, and how many examples each row has."""
+
+    parts: list[np.ndarray]
+    counts: np.ndarray
+
+
+def _both_sides(
+    rows: Sequence[Row],
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None,
+    continued: bool = False,
+) -> tuple[dict[str, np.ndarray], _Inputs]:
+    """The features of `generation`; where targets are `continued`, of inputs without their last."""
     limits = limits or lengths
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
     counts = np.array([len(row) for row in listed], np.int64)
     features: dict[str, np.ndarray] = {}
+    starts: int | list[int] = conventions.decoder_start_id
     for name, side in (('inputs', 'encoder'), ('targets', 'decoder')):
         limit, eos_id = limits[name], conventions.eos_id
         mark = conventions.answer_mark if name == 'inputs' else ()
         parts = [
             trim_passage(example[name], limit, eos_id, mark) for row in listed for example in row
         ]
+        if name == 'inputs':
+            inputs = _Inputs(parts, counts)
+            if continued:
+                starts = [int(part[-1]) if len(part) else starts for part in parts]
+                parts = [part[:-1] for part in parts]
         place = Placement(parts, counts, lengths[name])
         tokens = joined(parts, name, conventions)
         pad_id = conventions.pad_id
@@ -55,13 +116,13 @@ def generation(
             features['encoder_input_tokens'] = place.fill(tokens, pad_id)
         else:
             shifted = np.roll(tokens, 1)
-            shifted[place.starts] = conventions.decoder_start_id
+            shifted[place.starts] = starts
             features['decoder_input_tokens'] = place.fill(shifted, pad_id)
             features['decoder_target_tokens'] = place.fill(tokens, pad_id)
             features['decoder_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
         features[f'{side}_segment_ids'] = place.fill(place.segments, 0)
         features[f'{side}_positions'] = place.fill(place.positions, 0)
-    return features
+    return features, inputs
 
 
 def retrieval(
@@ -195,6 +256,7 @@ class View:
       packs: whether a row may hold several examples.
       labels: what a label is of, 'text' or 'word'; '' where targets are texts.
       sums_tasks: whether `task_weights` beside the features make the loss a sum over tasks.
+      prepared: the view that a task is prepared for, where that is another one.
     """
 
     make: Callable[..., dict[str, np.ndarray]]
@@ -202,6 +264,7 @@ class View:
     packs: bool = False
     labels: str = ''
     sums_tasks: bool = False
+    prepared: str = ''
 
     def __call__(
         self,
@@ -218,6 +281,9 @@ class View:
 # What an objective says its batches are (`view`), and what a task is prepared for.
 VIEWS = {
     'generation': View(generation, ('inputs', 'targets'), packs=True, sums_tasks=True),
+    'language_model': View(
+        language_model, ('inputs', 'targets'), packs=True, prepared='generation'
+    ),
     'retrieval': View(retrieval),  # Replies have a length of their own.
     'classification': View(classification, labels='text'),
     'tagging': View(tagging, labels='word'),

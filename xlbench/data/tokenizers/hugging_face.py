@@ -69,7 +69,7 @@ class HuggingFaceTokenizer(Tokenizer):
           names: ISO code -> language token.
         """
         roles = {
-            'pad': (('pad_token',), ('<pad>', '[PAD]')),
+            'pad': (('pad_token',), ('<pad>', '[PAD]', '<|endoftext|>')),
             'eos': (('eos_token', 'sep_token'), ('</s>', '[SEP]', '<|endoftext|>')),
             'bos': (('bos_token', 'cls_token'), ('<s>', '[CLS]')),
             'unk': (('unk_token',), ('<unk>', '[UNK]')),

@@ -89,7 +89,7 @@ class Generation:
 
     def weight(self, batch: Batch) -> jax.Array:
         """[], the number of target tokens."""
-        return jnp.sum(batch['decoder_loss_weights'])
+        return jnp.sum(self._scored(batch)[1])
 
     def loss(
         self, model: nn.Module, params: Params, batch: Batch, rng: jax.Array | None
@@ -101,16 +101,16 @@ class Generation:
         of the tasks' means.
         """
         hidden, embedding, bias = self._hidden(model, params, batch, rng)
+        tokens, weights = self._scored(batch)
         blocks = self._blocks(hidden)
-        weights, tasks = batch['decoder_loss_weights'], 1
-        weight = jnp.sum(weights)
+        weight, tasks = jnp.sum(weights), 1
         if 'task_weights' in batch:
             tasks = batch['task_weights'].shape[1]
             weights = weights * jnp.sum(batch['task_weights'], axis=1, keepdims=True) / tasks
         result = losses.softmax_cross_entropy(
             tokens_of(hidden, blocks),
             embedding,
-            tokens_of(batch['decoder_target_tokens'], blocks),
+            tokens_of(tokens, blocks),
             tokens_of(weights, blocks),
             bias=bias,
             label_smoothing=self.options.label_smoothing,
@@ -119,9 +119,9 @@ class Generation:
             groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
         )
-        encoder = batch['encoder_segment_ids']
-        real = jnp.sum(encoder > 0).astype(jnp.float32) + weight
-        positions = jnp.float32(encoder.size + batch['decoder_target_tokens'].size)
+        segments = [batch[f'{side}_segment_ids'] for side in ('encoder', 'decoder')]
+        real = sum(jnp.sum(x > 0) for x in segments).astype(jnp.float32)
+        positions = jnp.float32(sum(x.size for x in segments))
         return {
             'loss': result.loss * tasks,
             'z_loss': result.z_loss * tasks,
@@ -134,20 +134,32 @@ class Generation:
 
     def row_losses(self, model: nn.Module, params: Params, batch: Batch) -> dict[str, jax.Array]:
         """Per row [batch]: sums of 'loss' (nats, no smoothing) and 'weight' (target tokens)."""
+        nats, weights = self.token_losses(model, params, batch), self._scored(batch)[1]
+        return {'loss': jnp.sum(nats * weights, axis=-1), 'weight': jnp.sum(weights, axis=-1)}
+
+    def token_losses(self, model: nn.Module, params: Params, batch: Batch) -> jax.Array:
+        """The loss of each target token in nats, [batch, targets]; of padding, anything."""
         hidden, embedding, bias = self._hidden(model, params, batch, None)
-        weights = batch['decoder_loss_weights']
+        tokens, _ = self._scored(batch)
         blocks = self._blocks(hidden)
         nats = losses.token_losses(
             tokens_of(hidden, blocks),
             embedding,
-            tokens_of(batch['decoder_target_tokens'], blocks),
+            tokens_of(tokens, blocks),
             bias=bias,
             chunk_size=self.options.chunk_size,
             groups=math.prod(blocks),
             matmul_dtype=model.config.operands,
         )
-        nats = rows_of(nats, weights.shape, blocks)
-        return {'loss': jnp.sum(nats * weights, axis=-1), 'weight': jnp.sum(weights, axis=-1)}
+        return rows_of(nats, tokens.shape, blocks)
+
+    def _scored(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
+        """The tokens that are to be predicted, and their weights, [batch, targets] each."""
+        return batch['decoder_target_tokens'], batch['decoder_loss_weights']
+
+    def _more(self) -> dict[str, bool]:
+        """What a model's `hidden` is told beside the batch."""
+        return {}
 
     def _blocks(self, hidden: jax.Array) -> Blocks:
         """Into what the mesh cuts [batch, targets, .]."""
@@ -171,6 +183,7 @@ class Generation:
             train=rng is not None,
             rngs=None if rng is None else {'dropout': rng},
             method='hidden',
+            **self._more(),
         )
         embedding = model.apply(variables, method='output_embedding')
         return hidden, embedding, model.apply(variables, method='output_bias')

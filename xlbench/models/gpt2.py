@@ -1,0 +1,310 @@
+"""GPT-2 (OpenAI 2019, "Language Models are Unsupervised Multitask Learners") and DialoGPT.
+
+One stack of causal layers over learned positions; each layer norms what its parts read, and the
+stack its result. DialoGPT (arXiv:1911.00536) is the same model, trained on dialogues.
+
+To objectives and decoders it is a `Generator`: an example's inputs and targets are one text, the
+second part of which is scored or written. Decoding reads the inputs once, all together, and their
+keys and values are shared by the beams. The position of a token is the number of tokens before it
+in its example, so padding on either side changes nothing, and neither does what else is in a row.
+"""
+
+import dataclasses
+import math
+from typing import Annotated, ClassVar
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from xlbench import errors
+from xlbench.models import attention as attention_lib, generator, transformer
+from xlbench.models.attention import KeysValues
+from xlbench.models.dense import ACTIVATIONS, Initializer
+from xlbench.models.embeddings import Embedding
+from xlbench.models.norms import LayerNorm
+from xlbench.models.positions import LearnedPositions
+from xlbench.models.transformer import Fields
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Gpt2Config(transformer.TransformerConfig):
+    """Sizes and types of one model.
+
+    Attributes:
+      num_layers: layers of the stack.
+      max_positions: tokens that the learned positions suffice for, of inputs and targets together.
+      activation: of the MLP; a name in dense.ACTIVATIONS.
+      norm_epsilon: what layer norms add to the variance.
+      init_std: standard deviation of fresh kernels and tables; kernels whose result is added to the
+        residual have 1 / sqrt(2 * num_layers) of it (GPT-2's report, section 2.3).
+      attention_dropout_rate: on attention weights.
+    """
+
+    num_layers: Annotated[int, '1 to 2**8']
+    max_positions: Annotated[int, '1 to 2**24']
+    activation: str = 'gelu_tanh'
+    norm_epsilon: Annotated[float, '0 to 1'] = 1e-5
+    init_std: Annotated[float, '0 or more'] = 0.02
+    attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.activation not in ACTIVATIONS:
+            raise errors.unknown('activation', self.activation, ACTIVATIONS)
+
+    @property
+    def init(self) -> Initializer:
+        """Draws fresh kernels and tables."""
+        return nn.initializers.normal(self.init_std)
+
+    @property
+    def residual_init(self) -> Initializer:
+        """Draws fresh kernels whose result is added to the residual."""
+        return nn.initializers.normal(self.init_std / math.sqrt(2 * self.num_layers))
+
+
+def _size(emb_dim: int, num_heads: int, num_layers: int, **more) -> Fields:
+    sizes = dict(
+        vocab_size=50257,
+        emb_dim=emb_dim,
+        num_heads=num_heads,
+        head_dim=emb_dim // num_heads,
+        mlp_dim=4 * emb_dim,
+        num_layers=num_layers,
+        max_positions=1024,
+    )
+    return sizes | more
+
+
+_SMALL, _MEDIUM, _LARGE = _size(768, 12, 12), _size(1024, 16, 24), _size(1280, 20, 36)
+# SIZES[family][size]: fields of the config.
+SIZES = {
+    'gpt2': {
+        # Ours: learns the sample corpora in minutes on a CPU.
+        'sample': _size(128, 4, 4, mlp_dim=256),
+        # GPT-2's report, table 2; huggingface.co/openai-community/gpt2{,-medium,-large,-xl}
+        # config.json. The report counts fewer parameters than there are.
+        'small': _SMALL,
+        'medium': _MEDIUM,
+        'large': _LARGE,
+        'xl': _size(1600, 25, 48),
+        # arXiv:1911.00536 table 2; huggingface.co/microsoft/DialoGPT-{small,medium,large}
+        # config.json.
+        'dialogpt_small': _SMALL,
+        'dialogpt_medium': _MEDIUM,
+        'dialogpt_large': _LARGE,
+    }
+}
+
+
+# ---------------------------------------------------------------------------------------- the model
+
+
+class Layer(transformer.Layer):
+    """Causal self-attention and MLP, each after a norm."""
+
+    config: Gpt2Config
+    pre_norm = True
+
+    def setup(self):
+        """Builds self-attention and MLP, each with its norm."""
+        cfg = self.config
+        inits = dict(kernel_init=cfg.init, out_kernel_init=cfg.residual_init)
+        self.attention = transformer.self_attention(
+            cfg, use_bias=True, scaled=True, dropout_rate=cfg.attention_dropout_rate, **inits
+        )
+        self.attention_norm = LayerNorm(cfg.norm_epsilon)
+        self.mlp = transformer.mlp(cfg, activation=cfg.activation, use_bias=True, **inits)
+        self.mlp_norm = LayerNorm(cfg.norm_epsilon)
+        self.dropout = transformer.dropout(cfg)
+        self.parts = transformer.Parts(
+            within=(self.attention_norm, self.attention), mlp=(self.mlp_norm, self.mlp)
+        )
+
+    def prefill(
+        self,
+        x: jax.Array,  # [batch, length, emb_dim]
+        mask: jax.Array,  # [1 or batch, 1, length, length], 0 or MASKED
+    ) -> tuple[jax.Array, KeysValues]:
+        """The layer for whole texts, with the keys and values that `step` reads of them."""
+        q, k, v = self.attention.project(self.attention_norm(x))
+        x = x + self.attention.attend(q, k, v, None, mask)
+        past = {'key': jnp.swapaxes(k, 2, 3), 'value': v}
+        return x + self.mlp(self.mlp_norm(x)), past
+
+
+class Decoder(transformer.Decoder):
+    """The stack of layers, with its embeddings."""
+
+    config: Gpt2Config
+
+    def setup(self):
+        """Builds the tables, the layers and the norm at the top."""
+        cfg = self.config
+        self.token_embedder = Embedding(cfg.vocab_size, cfg.emb_dim, cfg.dtype, cfg.init)
+        self.position_embedder = LearnedPositions(
+            cfg.max_positions, cfg.emb_dim, cfg.dtype, cfg.init
+        )
+        self.layers = transformer.layers(Layer, cfg, cfg.num_layers)
+        self.final_norm = LayerNorm(cfg.norm_epsilon)
+        self.dropout = transformer.dropout(cfg)
+
+    def __call__(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """Tokens -> states of the last layer, normed.
+
+        Raises:
+          UserError: a row is longer than positions go.
+        """
+        mask, positions = self.look_back(tokens, segment_ids)
+        return self.run(self.enter(tokens, positions, train), mask, train)
+
+    def look_back(
+        self, tokens: jax.Array, segment_ids: jax.Array | None
+    ) -> tuple[jax.Array, jax.Array]:
+        """What each token sees, and its place in its text.
+
+        Args:
+          tokens, segment_ids: [batch, length]; without segments every row is one text.
+
+        Returns:
+          The mask [1 or batch, 1, length, length], 0 or MASKED, and positions [batch, length].
+        """
+        length = tokens.shape[1]
+        self.position_embedder.check_length(length)
+        seen = attention_lib.causally_seen(length, segment_ids)
+        positions = jnp.broadcast_to(jnp.sum(seen[:, 0], axis=-1) - 1, tokens.shape)
+        if segment_ids is not None:  # Padding counts itself, and its position is nothing's.
+            positions = jnp.where(segment_ids > 0, positions, 0)
+        return attention_lib.mask_bias(seen), positions
+
+    def enter(self, tokens: jax.Array, positions: jax.Array, train: bool) -> jax.Array:
+        """Tokens and positions, both [batch, length] -> [batch, length, emb_dim]."""
+        x = self.token_embedder(tokens) + self.position_embedder(positions)
+        return self.dropout(x, train)
+
+    def leave(self, x: jax.Array, train: bool) -> jax.Array:
+        """The last layer's x [batch, length, emb_dim], normed."""
+        return self.final_norm(x)
+
+    def prefill(self, tokens: jax.Array, segment_ids: jax.Array | None) -> list[KeysValues]:
+        """Tokens [batch, length] -> keys and values of each layer."""
+        mask, positions = self.look_back(tokens, segment_ids)
+        x, past = self.enter(tokens, positions, train=False), []
+        for layer in self.layers:
+            x, keys_values = layer.prefill(x, mask)
+            past.append(keys_values)
+        return past
+
+    def init_cache(
+        self,
+        encoded: list[KeysValues],  # of `prefill`
+        encoder_segment_ids: jax.Array | None,  # [batch, inputs]
+        max_length: int,
+        beams: int,
+    ) -> transformer.Cache:
+        """The cache before the first token: that of a text of which the inputs have been read."""
+        batch, _, _, inputs = encoded[0]['key'].shape
+        self.position_embedder.check_length(inputs + max_length)
+        if encoder_segment_ids is None:
+            encoder_segment_ids = jnp.ones((batch, inputs), jnp.int32)
+        there = encoder_segment_ids > 0
+        room = (0, max_length * beams)
+        return {
+            'index': jnp.zeros((), jnp.int32),
+            'origin': jnp.zeros((batch, beams, max_length), jnp.int32),
+            'self': [
+                {
+                    'key': jnp.pad(past['key'], [(0, 0)] * 3 + [room]),
+                    'value': jnp.pad(past['value'], [(0, 0)] * 2 + [room, (0, 0)]),
+                }
+                for past in encoded
+            ],
+            'cross': [None] * len(encoded),
+            'cross_mask': None,
+            'prompt_mask': attention_lib.mask_bias(there[:, None, None, :]),
+            'places': jnp.sum(there, axis=1, dtype=jnp.int32),  # Of each row's first new token.
+        }
+
+    def enter_step(self, cache: transformer.Cache, tokens: jax.Array) -> jax.Array:
+        """Tokens [rows, 1] behind the inputs and the cache's tokens -> [rows, 1, emb_dim]."""
+        beams = cache['origin'].shape[1]
+        positions = jnp.repeat(cache['places'], beams)[:, None] + cache['index']
+        return self.enter(tokens, positions, train=False)
+
+
+class Gpt2(generator.Generator):
+    """Decoder-only model over token ids; see the module's docstring."""
+
+    config: Gpt2Config
+    decoder_only: ClassVar[bool] = True
+
+    def setup(self):
+        """Builds the stack."""
+        self.decoder = Decoder(self.config)
+
+    def output_embedding(self) -> jax.Array:
+        """The table [vocab, emb_dim] that turns hidden states into logits."""
+        return self.decoder.token_embedder.embedding
+
+    def states(
+        self,
+        tokens: jax.Array,  # [batch, length]
+        segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
+        *,
+        train: bool = False,
+    ) -> jax.Array:  # [batch, length, emb_dim]
+        """Tokens of whole texts -> hidden states."""
+        return self.decoder(tokens, segment_ids, train=train)
+
+    def encode(
+        self,
+        encoder_input_tokens: jax.Array,  # [batch, inputs]
+        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]; 0 is padding
+        encoder_positions: jax.Array | None = None,
+        *,
+        train: bool = False,
+    ) -> list[KeysValues]:
+        """Tokens of the inputs -> keys and values of each layer.
+
+        Positions follow from the segments; those that are given are not looked at.
+        """
+        del encoder_positions, train
+        return self.decoder.prefill(encoder_input_tokens, encoder_segment_ids)
+
+    def hidden(
+        self,
+        encoder_input_tokens: jax.Array,  # [batch, inputs]
+        decoder_input_tokens: jax.Array,  # [batch, targets]
+        encoder_segment_ids: jax.Array | None = None,  # [batch, inputs]; 0 is padding
+        decoder_segment_ids: jax.Array | None = None,  # [batch, targets]; None: all of segment 1
+        encoder_positions: jax.Array | None = None,
+        decoder_positions: jax.Array | None = None,
+        *,
+        train: bool = False,
+        of_inputs: bool = False,
+    ) -> jax.Array:  # [batch, targets, emb_dim], or with `of_inputs` [batch, inputs + targets, ...]
+        """The states of what follows the inputs of the same segment, or of both.
+
+        Positions follow from the segments; those that are given are not looked at.
+        """
+        del encoder_positions, decoder_positions
+        sides = (encoder_input_tokens, decoder_input_tokens)
+        segments = None
+        if encoder_segment_ids is not None or decoder_segment_ids is not None:
+            given = (encoder_segment_ids, decoder_segment_ids)
+            segments = jnp.concatenate(
+                [
+                    jnp.ones_like(tokens) if of_side is None else of_side
+                    for tokens, of_side in zip(sides, given, strict=True)
+                ],
+                axis=1,
+            )
+        states = self.decoder(jnp.concatenate(sides, axis=1), segments, train=train)
+        return states if of_inputs else states[:, encoder_input_tokens.shape[1] :]
