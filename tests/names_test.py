@@ -202,7 +202,7 @@ def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
     [
         (
             'xlbench.training.objectives', '',
-            ['classification', 'generation', 'retrieval', 'tagging'],
+            ['classification', 'generation', 'language_model', 'retrieval', 'tagging'],
         ),
         ('xlbench.evaluators', 'Evaluator', ['generation', 'labels', 'retrieval']),
     ],

@@ -65,11 +65,11 @@ class Dice:
 
     decoder_only = False
 
-    def apply(self, variables, *args, method):
-        return getattr(self, method)(*args)
+    def apply(self, variables, *args, method, **named):
+        return getattr(self, method)(*args, **named)
 
-    def encode(self, tokens, segments, positions):
-        return tokens
+    def encode(self, encoder_input_tokens, **others):
+        return encoder_input_tokens
 
     def init_cache(self, encoded, segments, max_length, beams):
         return {'origin': jnp.zeros((len(encoded), beams, 1), jnp.int32)}

@@ -24,11 +24,11 @@ class Copier:
 
     decoder_only = False
 
-    def apply(self, variables, *args, method):
-        return getattr(self, method)(*args)
+    def apply(self, variables, *args, method, **named):
+        return getattr(self, method)(*args, **named)
 
-    def encode(self, tokens, segments, positions):
-        return tokens
+    def encode(self, encoder_input_tokens, **others):
+        return encoder_input_tokens
 
     def init_cache(self, encoded, segments, max_length, beams=1):
         spread = jnp.pad(encoded, ((0, 0), (0, max_length)))
@@ -51,6 +51,8 @@ class Babbler(Copier):
 
 class IdsAsLoss:
     """Stands in for an objective: the loss of a row is the sum of its target ids."""
+
+    view = 'generation'
 
     def row_losses(self, model, params, batch):
         ids = batch['decoder_target_tokens'] * batch['decoder_loss_weights']

@@ -235,11 +235,11 @@ class Copier:
 
     decoder_only = False
 
-    def apply(self, variables, *args, method):
-        return getattr(self, method)(*args)
+    def apply(self, variables, *args, method, **named):
+        return getattr(self, method)(*args, **named)
 
-    def encode(self, tokens, segments, positions):
-        return tokens
+    def encode(self, encoder_input_tokens, **others):
+        return encoder_input_tokens
 
     def init_cache(self, encoded, segments, max_length, beams=1):
         return {'source': encoded, 'step': 0}
@@ -250,7 +250,7 @@ class Copier:
 
 
 class NoLoss:
-    scale = 1.0
+    scale, view = 1.0, 'generation'
 
     def row_losses(self, model, params, batch):
         weight = batch['decoder_loss_weights'].sum(-1)
