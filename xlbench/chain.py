@@ -37,7 +37,8 @@ system and several seeds, each with a workdir of its own, are a row of means. A 
 other tasks of the system, such as other target languages.
 
 The task's data is that of the first run in the chain, of --like=WORKDIR, or of --root and
---vocabulary. --num_examples=N takes the first so many.
+--vocabulary. --num_examples=N takes the first so many. With --target_lang=LANG the chain writes
+another language than the task's targets are in; nothing is scored then.
 
 From Python, without a task:
 
@@ -70,10 +71,14 @@ def main(argv: Sequence[str]) -> int:
     args = _parse(argv)
     stages = [stages_lib.parse(text) for text in args.stages]
     _check(args, stages)
+    named = _named(args)
+    if all(named):  # What cannot be is said before the task is prepared.
+        stages_lib.plan(stages, *named)
     task = score.open_task(
         args.task, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
     )
-    chain = stages_lib.plan(stages, _lang(args, task, 'source'), _lang(args, task, 'target'))
+    source, target = (_lang(args, task, side) for side in ('source', 'target'))
+    chain = stages_lib.plan(stages, source, target)
     from xlbench.chains import running
 
     examples = outputs.prepared_references(task).first(args.num_examples)
@@ -87,7 +92,11 @@ def main(argv: Sequence[str]) -> int:
     folder = pathlib.Path(args.workdir) / 'stages' / args.task / args.split
     accept = args.failed == 'empty'
     notes = running.run(chain, rows, folder, cache=args.cache, accept_failures=accept, say=_say)
-    _score(args, running.output(folder, len(chain)), notes)
+    last = running.output(folder, len(chain))
+    if task.manifest.get('target_lang') in (target, None):
+        _score(args, last, notes)
+    else:
+        _say(f'{args.task} has no references in {target}: nothing was scored; wrote {last}')
     return 0
 
 
@@ -100,13 +109,15 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     root = args.root or os.environ.get('XLBENCH_DATA') or 'data'
     args.cache = args.cache or os.path.join(root, 'translations')
     prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
-    with contextlib.suppress(UserError):  # The name of a task of the user's own says nothing.
-        named = benchmarks.parse_task(args.task)
-        args.source_lang = args.source_lang or named.source
-        args.target_lang = args.target_lang or named.target
-    if args.source_lang and args.target_lang:  # Before the task is prepared.
-        stages_lib.plan(stages, args.source_lang, args.target_lang)
     scored.check(args.workdir, args.system, args.seed)
+
+
+def _named(args: argparse.Namespace) -> tuple[str, str]:
+    """The languages that the flags name, or else the task's name; '' where neither does."""
+    source = target = ''
+    with contextlib.suppress(UserError):  # The name of a task of the user's own says nothing.
+        source, target = benchmarks.parse_task(args.task)[2:]
+    return args.source_lang or source, args.target_lang or target
 
 
 def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:
@@ -144,8 +155,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
     parser.add_argument('--root', default='', help='of the data; default: XLBENCH_DATA, or data')
     parser.add_argument('--vocabulary', default='', help='to prepare the task with')
-    parser.add_argument('--source_lang', default='', help='of a task that does not say it')
-    parser.add_argument('--target_lang', default='', help='of a task that does not say it')
+    parser.add_argument('--source_lang', default='', help="default: the task's")
+    parser.add_argument('--target_lang', default='', help="default: the task's")
     parser.add_argument('--num_examples', type=int, default=0, help='the first so many; 0: all')
     parser.add_argument('--cache', default='', help='folder; default: DATA/translations')
     parser.add_argument(

@@ -172,6 +172,18 @@ def test_texts_that_are_not_translated(root, tmp_path, program, capfd):
     assert run(tmp_path, root, stage) == 2  # Empty texts are accepted by who asks for them.
 
 
+def test_a_language_without_references_is_not_scored(root, tmp_path, program, capfd):
+    assert run(tmp_path, root, f'translate:{program}', '--target_lang=fr') == 0
+    assert f'{TASK} has no references in fr: nothing was scored' in capfd.readouterr().err
+    assert rows(tmp_path, 1)[0] == f'fr:{TEXTS[0].upper()}'
+    assert not (tmp_path / 'out' / 'eval').exists()
+    # The folder is that of this chain: another one is refused.
+    assert run(tmp_path, root, 'translate:command:cat') == 2
+    assert 'has the outputs of another chain, translate:command:' in capfd.readouterr().err
+    assert run(tmp_path, root, 'translate:command:cat', '--system=T') == 2
+    assert "has the scores of system 'S' with seed 0, and this is 'T'" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ('chain', 'message'),
     [
