@@ -241,6 +241,10 @@ _MRS = 'python -m xlbench.train --config=configs/mrs_retriever.py'
 _SWEEP = 'python -m xlbench.fewshot --config=configs/fewshot.py'
 _FINETUNE = 'python -m xlbench.train --config=configs/finetune.py'
 _PREDICT = 'python -m xlbench.predict RUNS'
+_TRANS_SUM = (
+    'python -m xlbench.translate --engine=RUNS/translator --source_lang=en --target_lang=de '
+    '--input_task=clidsum_xsamsum_en_de'
+)
 PLAN: dict[str, Step] = {
     'make train': Step(skip=_CI),
     'make test': Step(skip=_CI),
@@ -372,6 +376,32 @@ PLAN: dict[str, Step] = {
     'python -m xlbench.report RUNS/mtg RUNS/generated_then_translated': Step(
         prints='generated_then_translated'
     ),
+    # Chains.
+    f'{_CLIDSUM}:sample,scenario=mono --workdir=RUNS/summariser': Step(
+        CLIDSUM_SHORT, leaves='RUNS/summariser/DONE'
+    ),
+    f'{_CLIDSUM}:sample,corpus=xsamsumsummary,target=de --workdir=RUNS/translator': Step(
+        CLIDSUM_SHORT, leaves='RUNS/translator/DONE'
+    ),
+    'python -m xlbench.chain RUNS/summariser translate:RUNS/translator '
+    '--task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans': Step(
+        '--num_examples=8', prints='rouge_1', leaves='RUNS/sum_trans/config.json'
+    ),
+    'python -m xlbench.report RUNS/clidsum RUNS/sum_trans': Step(prints='summariser + translator'),
+    f'{_TRANS_SUM} --split=train --like=RUNS/clidsum --output=data/xsamsumde/train.jsonl': Step(
+        '--num_examples=40', leaves='data/xsamsumde/train.about.json'
+    ),
+    f'{_TRANS_SUM} --split=validation --like=RUNS/clidsum --output=data/xsamsumde/dev.jsonl': Step(
+        '--num_examples=8', leaves='data/xsamsumde/dev.about.json'
+    ),
+    f'{_FINETUNE}:tiny,objective=generation,mixture=xsamsumde_summary_de_de '
+    '--workdir=RUNS/summariser_de': Step(
+        '--config.stages.train.num_steps=4', leaves='RUNS/summariser_de/DONE'
+    ),
+    'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
+    '--task=clidsum_xsamsum_en_de --workdir=RUNS/trans_sum': Step(
+        '--num_examples=8', prints='rouge_1', leaves='RUNS/trans_sum/config.json'
+    ),
     # Few-shot transfer.
     f'{_SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
     f'{_SWEEP}:mbert,task=panx --workdir=RUNS/panx': Step(
@@ -464,7 +494,7 @@ GROUPS = (
         'Machine translation',
         'Many devices, many machines',
     ),
-    ('Corpora', 'Summaries of dialogues: ClidSum', 'Replies: MRS', 'Few-shot transfer'),
+    ('Corpora', 'Summaries of dialogues: ClidSum', 'Replies: MRS', 'Few-shot transfer', 'Chains'),
     ('Your own tasks, metrics and models',),
 )
 
