@@ -167,6 +167,7 @@ def _open_data(config: ConfigDict, has_copy: bool) -> Data:
             sample=config.data.sample,
             optional=optional,
             vocabulary_size=config.data.get('vocabulary_size') or 0,
+            vocabulary_type=config.data.get('vocabulary_type') or 'unigram',
             has_copy=has_copy,
         )
     else:

@@ -28,7 +28,10 @@ NEEDS = {
     'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
     'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg', 'mt': 'source=de',
 }  # fmt: skip
-NEEDS_OF = {'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh'}}
+NEEDS_OF = {
+    'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh'},
+    'translation': {'cross': 'target=zh'},
+}
 
 
 def documented(name: str, key: str) -> list[str]:
@@ -107,7 +110,7 @@ def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
     benchmark = {
         'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
         'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
-        'clidsum': benchmarks.CLIDSUM,
+        'clidsum': benchmarks.CLIDSUM, 'translation': benchmarks.TRANSLATION,
     }[name.partition('_')[0]]  # fmt: skip
     accepted = {}
     for size, scenario, task, source, target in itertools.product(

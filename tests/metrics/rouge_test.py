@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from xlbench import errors
+from xlbench.data import chinese
 from xlbench.metrics import rouge, segmenters, stemmers
 
 REL = 1e-9
@@ -108,6 +109,7 @@ def test_japanese_words():
 def test_jieba_leaves_no_cache_behind_and_says_nothing(capfd, tmp_path, monkeypatch):
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     segmenters.load.cache_clear()
+    chinese.cutter.cache_clear()
     segmenters.load('chinese')('你好')
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr().err == ''

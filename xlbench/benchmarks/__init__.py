@@ -8,7 +8,7 @@ Every name of a task or a mixture comes from here, in both directions:
 
 A further benchmark is one more file, which declares it. What kinds of them share stands in
 benchmark.py, parallel.py (each example in each language), monolingual.py (each in one), replies.py,
-fewshot.py and clidsum.py. Modules of their own:
+fewshot.py, clidsum.py and translation.py. Modules of their own:
 
   languages   a row per language
   task_files  which files of a user are imported
@@ -25,6 +25,7 @@ from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG
 from xlbench.benchmarks.parallel import SCENARIOS, ParallelBenchmark
 from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
+from xlbench.benchmarks.translation import TRANSLATION, TranslationBenchmark
 from xlbench.benchmarks.xdailydialog import XDAILYDIALOG
 from xlbench.benchmarks.xpersona import XPERSONA
 from xlbench.benchmarks.xquad import XQUAD
@@ -40,6 +41,7 @@ __all__ = [
     'RATES',
     'SCENARIOS',
     'SETTING_TITLES',
+    'TRANSLATION',
     'XDAILYDIALOG',
     'XPERSONA',
     'XQUAD',
@@ -50,6 +52,7 @@ __all__ = [
     'Scenario',
     'SummaryBenchmark',
     'TaskName',
+    'TranslationBenchmark',
     'get',
     'parse_mixture',
     'parse_task',

@@ -54,6 +54,7 @@ class Data(Block):
       sample: whether the data is the embedded sample corpora, which are made if they are missing.
       vocabulary_size: pieces of a SentencePiece model that is trained on the training data where
         its file is missing; 0 trains none.
+      vocabulary_type: of that model, 'unigram' (arXiv:1804.10959) or 'bpe' (arXiv:1508.07909).
     """
 
     where: ClassVar[str] = 'config.data'
@@ -62,6 +63,7 @@ class Data(Block):
     vocabulary: str
     sample: bool
     vocabulary_size: Annotated[int, '0 to 2**24'] = 0
+    vocabulary_type: Literal['unigram', 'bpe'] = 'unigram'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from xlbench.files import Block, Setting
 LOSS = 'dev/mean/loss'
 
 TEXT_BASELINES = ('copy_input', 'most_frequent', 'nearest_input')
+TRANSLATION_BASELINES = ('copy_input', 'word_by_word', 'nearest_input')
 SUMMARY_BASELINES = ('first_sentences', 'longest_utterance', 'nearest_input')
 REPLY_BASELINES = ('most_frequent', 'nearest_input')
 

@@ -4,6 +4,9 @@
   download      fetches and unpacks a corpus
   readers       the formats of official files
   rows          JSONL, CSV and Parquet of any origin
+  bitext        parallel texts, cleaned
+  chinese       where Chinese words end
+  lexicon       what a word becomes in another language, learnt from parallel texts
   conllu        CoNLL and CoNLL-U
   labelled      records of labelled texts
   buckets       the fixed examples of few-shot transfer
@@ -29,13 +32,16 @@ __all__ = [
     'actions',
     'baselines',
     'batches',
+    'bitext',
     'buckets',
+    'chinese',
     'conllu',
     'corpora',
     'curriculum',
     'download',
     'features',
     'labelled',
+    'lexicon',
     'mixing',
     'noise',
     'outputs',

@@ -1,10 +1,11 @@
-"""Five systems that learn nothing: what a trained model has to beat.
+"""Simple systems, most of which learn nothing: what a trained model has to beat.
 
   copy_input         repeats the input
   first_sentences    repeats the first three sentences of the input
   longest_utterance  repeats the longest line of the input, without the name of who speaks
   most_frequent      always says the training target that occurs most often
   nearest_input      says the target of the training input with the most similar words
+  word_by_word       translates each word by a lexicon that it learns from the training pairs
 
 Where a metric looks at several predictions, the next most frequent targets follow, or those of the
 next nearest inputs. `predict` works on texts of one task; nothing here needs a model, a device or a
@@ -18,6 +19,7 @@ import numpy as np
 import regex
 
 from xlbench import errors
+from xlbench.data import lexicon
 
 # What our preprocessors add to a text: the tag of the target language, the answer's separator.
 _MARKER = regex.compile(r'(?<!\S)<[a-z]+>(?!\S)')
@@ -87,6 +89,15 @@ def nearest_input(
     return [[targets[label] for label in row] for row in nearest]
 
 
+def word_by_word(
+    train_pairs: Sequence[tuple[str, str]], inputs: Sequence[str], count: int
+) -> list[list[str]]:
+    """The likeliest translation of each word of the input, in the input's order; once."""
+    del count
+    learnt = lexicon.learn(train_pairs)
+    return [[lexicon.translate(_MARKER.sub(' ', text), learnt)] for text in inputs]
+
+
 _BASELINES: dict[str, Callable[[Sequence[tuple[str, str]], Sequence[str], int], list[list[str]]]]
 _BASELINES = {
     'copy_input': copy_input,
@@ -94,9 +105,10 @@ _BASELINES = {
     'longest_utterance': longest_utterance,
     'most_frequent': most_frequent,
     'nearest_input': nearest_input,
+    'word_by_word': word_by_word,
 }
 NAMES = tuple(_BASELINES)
-_LEARNING = ('most_frequent', 'nearest_input')
+_LEARNING = ('most_frequent', 'nearest_input', 'word_by_word')
 
 
 def predict(

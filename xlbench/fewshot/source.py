@@ -30,6 +30,7 @@ def open_data(config: ConfigDict, adapt: Adapt) -> Data:
         vocabulary=vocabulary,
         sample=config.source.data.sample,
         vocabulary_size=config.source.data.get('vocabulary_size') or 0,
+        vocabulary_type=config.source.data.get('vocabulary_type') or 'unigram',
         texts=[*trained, *(pair for pair in pairs if pair[1].startswith('shots_'))],
     )
     return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}

@@ -9,12 +9,11 @@ not the plain one.
 
 import functools
 import importlib.metadata
-import logging
-import tempfile
 from collections.abc import Callable
 
 from xlbench import errors
 from xlbench.benchmarks import languages
+from xlbench.data import chinese
 from xlbench.metrics import specs
 
 
@@ -27,7 +26,7 @@ def load(language: str | None) -> Callable[[str], list[str]] | None:
     if row := _registered(language):
         return _of_registered(row)
     if language == 'chinese':
-        return _jieba()
+        return chinese.cutter()
     if language == 'japanese':
         return _fugashi()
     if language == 'thai':
@@ -79,19 +78,6 @@ def _of_registered(language: languages.Language) -> Callable[[str], list[str]] |
 def _function(language: languages.Language) -> Callable[[str], list[str]]:
     """A user's own segmenter, under the rules for a user's own metrics."""
     return specs.function(language.segmenter, specs.trusted())
-
-
-def _jieba() -> Callable[[str], list[str]]:
-    import jieba
-
-    jieba.setLogLevel(logging.ERROR)  # It announces its dictionary on standard error.
-    cutter = jieba.Tokenizer()
-    # jieba reads a cache of a fixed name in the shared temporary folder, which anyone could have
-    # put there; a folder of our own costs a second per process.
-    with tempfile.TemporaryDirectory(prefix='xlbench-jieba-') as folder:
-        cutter.tmp_dir = folder
-        cutter.initialize()
-    return cutter.lcut
 
 
 def _fugashi() -> Callable[[str], list[str]]:

@@ -44,7 +44,7 @@ SIZES = {
     'bart': ('sample', 'base', 'large'),
     'mbart': ('sample', 'large_50', 'large_cc25'),
     'pegasus': ('sample', 'large'),
-    'marian': ('sample', 'base'),
+    'marian': ('sample', 'base', 'transformer_base'),
     'mvbart': ('sample', 'base', 'large'),
     'gpt2': _GPT2,
     'bert': _BERT,

@@ -101,6 +101,7 @@ def _family(name: str, sizes: dict[str, Fields], **same) -> dict[str, Fields]:
 
 _SAMPLE = _size(128, 4, 256, 2)  # Ours: learns the sample corpora in minutes on a CPU.
 _LARGE = _size(1024, 16, 4096, 12)
+_TRANSFORMER_BASE = _size(512, 8, 2048, 6)  # arXiv:1706.03762, table 3.
 # SIZES[family][size]: fields of the config.
 SIZES = {
     # arXiv:1910.13461 section 2.1; huggingface.co/facebook/bart-{base,large} config.json.
@@ -142,7 +143,12 @@ SIZES = {
     # Every pair of languages has its own vocab_size.
     'marian': _family(
         'marian',
-        {'sample': _SAMPLE, 'base': _size(512, 8, 2048, 6)},
+        {
+            'sample': _SAMPLE,
+            'base': _TRANSFORMER_BASE,
+            # As arXiv:1706.03762 itself has it, section 3.3.
+            'transformer_base': _TRANSFORMER_BASE | {'activation': 'relu', 'max_positions': 1024},
+        },
         vocab_size=58101,
         max_positions=512,
         scaled_embeddings=True,

@@ -85,6 +85,7 @@ from xlbench.pipeline.scoring import (
     metric_specs,
     reply_metrics,
     text_metrics,
+    translation_metrics,
 )
 from xlbench.pipeline.sources import (
     CHUNK,
@@ -92,6 +93,9 @@ from xlbench.pipeline.sources import (
 )
 from xlbench.pipeline.summaries import (
     register_summarisation_tasks,
+)
+from xlbench.pipeline.translations import (
+    add_translation_task,
 )
 from xlbench.pipeline.user_files import (
     DialogueFiles,
@@ -123,6 +127,7 @@ __all__ = [
     'Vocabulary',
     'add_mixture',
     'add_reply_tasks',
+    'add_translation_task',
     'bad_records',
     'bound',
     'classification_encoder',
@@ -156,6 +161,7 @@ __all__ = [
     'text_metrics',
     'text_preprocessors',
     'tokenizer',
+    'translation_metrics',
     'use_root',
     'use_vocabulary',
     'user_task_file',

@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import seqio
 
 from xlbench import errors
-from xlbench.data import readers
+from xlbench.data import bitext, readers
 from xlbench.pipeline.binding import retrieval_features, text_features
 from xlbench.pipeline.declared import declares
 from xlbench.pipeline.preprocessors import retrieval_preprocessors, text_preprocessors
@@ -183,8 +182,4 @@ class _Dialogues:
 
 def _letters(pair: readers.Record) -> tuple[str, ...]:
     """Message and reply without case, punctuation and spaces. Example: 'Ja !' -> 'ja'"""
-    sides = [pair[name].casefold() for name in ('message', 'reply')]
-    # Letters, their marks, numbers; a text that has none stays as it is.
-    return tuple(
-        ''.join(c for c in text if unicodedata.category(c)[0] in 'LMN') or text for text in sides
-    )
+    return tuple(bitext.letters(pair[name]) for name in ('message', 'reply'))

@@ -86,6 +86,13 @@ def text_metrics(lang: str) -> list[Metric]:
     ]
 
 
+def translation_metrics(lang: str) -> list[Metric]:
+    """The scores of translations into one language: BLEU, translation edit rate, chrF."""
+    from xlbench.metrics import bleu
+
+    return [bleu.SacreBleu.for_language(lang), bleu.Ter.for_language(lang), bleu.ChrF()]
+
+
 def label_metrics(view: str, labels: Sequence[str]) -> tuple[list[Metric], str]:
     """The scores of labels, and the one that stands for them.
 

@@ -24,7 +24,7 @@ from xlbench.preparation.loading import quietly
 if TYPE_CHECKING:
     from xlbench.preparation.jobs import Done
 
-SAMPLES = ('mtg', 'mrs', 'labels', 'clidsum')  # Modules of tasks/samples.
+SAMPLES = ('mtg', 'mrs', 'labels', 'clidsum', 'translation')  # Modules of tasks/samples.
 
 
 def make_sample(root: str, seed: int = 0) -> None:
@@ -68,9 +68,9 @@ def _parser() -> argparse.ArgumentParser:
         '--vocabulary',
         metavar='NAME',
         default='sample',
-        help='sample, sample_mrs, sample_fewshot, sample_clidsum, bytes, a SentencePiece .model, a '
-        'folder with the vocabulary files of a model, or a name such as mt5 or google/mt5-base '
-        '(default: sample)',
+        help='sample, sample_mrs, sample_fewshot, sample_clidsum, sample_translation, bytes, a '
+        'SentencePiece .model, a folder with the vocabulary files of a model, or a name such as '
+        'mt5 or google/mt5-base (default: sample)',
     )
     add('--sample', action='store_true', help='write the sample corpora first, if they are missing')
     add(
@@ -91,6 +91,12 @@ def _parser() -> argparse.ArgumentParser:
         help='with --new_vocabulary: a file that is there is kept, and that is no error',
     )
     add('--vocabulary_size', metavar='N', type=int, default=8000, help='of it (default: 8000)')
+    add(
+        '--vocabulary_type',
+        choices=('unigram', 'bpe'),
+        default='unigram',
+        help='of it (default: unigram)',
+    )
     add('--workers', metavar='N', type=int, help='processes (default: as many as it is worth)')
     add(
         '--beam',
@@ -152,6 +158,7 @@ def main(argv: Sequence[str]) -> int:
                 flags.new_vocabulary,
                 root=root,
                 size=flags.vocabulary_size,
+                model_type=flags.vocabulary_type,
                 if_missing=flags.if_missing,
             )
             return 0

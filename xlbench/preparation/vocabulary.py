@@ -2,11 +2,14 @@
 
 import functools
 import os
+import zlib
 from collections.abc import Sequence
 
 from xlbench import errors, files, locks, pipeline
 from xlbench.data import tokenizers
 from xlbench.preparation import examples, planning
+
+_MOST_EXAMPLES = 10_000_000  # Their texts are held in memory.
 
 
 def make_vocabulary(
@@ -16,6 +19,7 @@ def make_vocabulary(
     *,
     root: str,
     size: int,
+    model_type: str = 'unigram',
     if_missing: bool = False,
 ) -> None:
     """Trains a SentencePiece vocabulary on the texts of tasks, into a new file.
@@ -26,6 +30,7 @@ def make_vocabulary(
       path: of the model file; one that is there is kept, and the command stops.
       root: the data root.
       size: pieces at most.
+      model_type: 'unigram' or 'bpe'.
       if_missing: one that is there is no error.
     """
     if not 0 < size < 2**31:
@@ -36,15 +41,22 @@ def make_vocabulary(
                 raise errors.UserError(f'{path} exists and is kept; name another --new_vocabulary')
             print(f'{path} is there already', flush=True)
             return
-        _make(mixtures, splits, path, root, size)
+        _make(mixtures, splits, path, root, size, model_type)
 
 
 def _make(
-    mixtures: str | Sequence[str], splits: str | Sequence[str], path: str, root: str, size: int
+    mixtures: str | Sequence[str],
+    splits: str | Sequence[str],
+    path: str,
+    root: str,
+    size: int,
+    model_type: str,
 ) -> None:
     with pipeline.bound(None, root):
-        jobs = planning.resolve(mixtures, splits).jobs
-        tasks = {job: pipeline.get(job.task) for job in jobs}
+        plan = planning.resolve(mixtures, splits)
+        tasks = {job: pipeline.get(job.task) for job in plan.jobs}
+        # Of more texts than a vocabulary gets better by, an even share, the same each time.
+        share = 1 + sum(job.examples for job in plan.sizes.values()) // _MOST_EXAMPLES
         langs = {
             lang
             for task in tasks.values()
@@ -53,8 +65,14 @@ def _make(
         }
         # The same text stands in many tasks, such as one for each target language.
         lines = dict.fromkeys(
-            text for job, task in tasks.items() for text in examples.texts(task, job.split)
+            text
+            for job, task in tasks.items()
+            for text in examples.texts(task, job.split)
+            if share == 1 or zlib.crc32(text.encode()) % share == 0
         )
     symbols = [*(f'<{lang}>' for lang in sorted(langs)), pipeline.ANSWER_SEPARATOR.strip()]
-    files.write(path, tokenizers.train_sentencepiece(lines, size=size, symbols=symbols))
+    model = tokenizers.train_sentencepiece(
+        lines, size=size, symbols=symbols, model_type=model_type
+    )
+    files.write(path, model)
     print(f'a vocabulary of at most {size} pieces from {len(lines):,} texts -> {path}')

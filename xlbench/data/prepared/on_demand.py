@@ -41,6 +41,7 @@ def ensure(
     to_stderr: bool = False,
     optional: Sequence[tuple[str, str]] = (),
     vocabulary_size: int = 0,
+    vocabulary_type: str = 'unigram',
     texts: Sequence[tuple[str, str]] = (),
     has_copy: bool = False,
 ) -> None:
@@ -56,6 +57,7 @@ def ensure(
       optional: more such pairs, of which only the tasks are meant that have the split.
       vocabulary_size: above 0, a SentencePiece model that is not there is trained, with so many
         pieces at most.
+      vocabulary_type: of that model, as `xlbench.prepare --vocabulary_type` takes it.
       texts: pairs whose texts it is trained on; by default the first of `needed`.
       has_copy: whether the run keeps a copy of the vocabulary. Another one is then trained only if
         there is something to prepare with it.
@@ -74,6 +76,7 @@ def ensure(
         more = [f'--mixture={named}', f'--new_vocabulary={path}']
         # Another run may be training it, or have just done so.
         more += [f'--vocabulary_size={vocabulary_size}', '--if_missing']
+        more += [f'--vocabulary_type={vocabulary_type}']
         _end_as(subprocess.run(command + more, check=False, stdout=out).returncode)
     missing, unseen = [], []
     for name, split in needed:

@@ -13,6 +13,7 @@ name that ends in .gz is decompressed on the way. xlbench/limits.py has the limi
 from xlbench.data.readers.dialogues import (
     read_dialogues,
     read_dialogues_json,
+    read_parallel_dialogues,
 )
 from xlbench.data.readers.interviews import (
     read_interviews,
@@ -95,6 +96,7 @@ __all__ = [
     'read_jsonl',
     'read_pairs',
     'read_parallel',
+    'read_parallel_dialogues',
     'read_responses',
     'read_split_ids',
     'read_squad',

@@ -1,9 +1,10 @@
-"""Dialogues as pairs of a turn and the next one."""
+"""Dialogues as pairs of a turn and the next one, or of an utterance and its translation."""
 
 import itertools
 from collections.abc import Iterator
 
 from xlbench.data.readers.json_records import Json, items, json_document, kind_of, text_field
+from xlbench.data.readers.parallel import unequal_lines
 from xlbench.data.readers.records import BadRecord, Record, as_bad_record
 from xlbench.data.readers.text_lines import lines
 
@@ -27,10 +28,7 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
         if isinstance(line, BadRecord):
             yield line
             continue
-        text = line if '\t' in separator else line.partition('\t')[0]
-        utterances = [utterance.strip() for utterance in text.split(separator)]
-        if len(utterances) > 1 and not utterances[-1]:
-            utterances.pop()
+        utterances = _utterances(line, separator)
         if '' in utterances:
             yield BadRecord(path, number, f'utterance {utterances.index("") + 1} is empty')
         elif len(utterances) == 1:
@@ -39,6 +37,54 @@ def read_dialogues(path: str, separator: str = '__eou__') -> Iterator[Record | B
         else:
             for message, reply in itertools.pairwise(utterances):
                 yield {'dialogue': str(number - 1), 'message': message, 'reply': reply}
+
+
+def _utterances(line: str, separator: str) -> list[str]:
+    """The utterances of a line without what follows a TAB; an empty one is ''."""
+    text = line if '\t' in separator else line.partition('\t')[0]
+    utterances = [utterance.strip() for utterance in text.split(separator)]
+    if len(utterances) > 1 and not utterances[-1]:
+        utterances.pop()
+    return utterances
+
+
+def read_parallel_dialogues(
+    source_path: str, target_path: str, separator: str = '__eou__'
+) -> Iterator[Record | BadRecord]:
+    """The utterances of dialogues in two languages, of which line n is the same dialogue.
+
+    A dialogue with an empty utterance, or with another number of them in the other language, is a
+    BadRecord as a whole. Spaces and TABs are as for `read_dialogues`.
+
+    Args:
+      source_path, target_path: the files.
+      separator: what stands between two utterances.
+
+    Example: 'Hi . __eou__ Bye .' and 'Hallo. __eou__ Tschüss.' ->
+      {'dialogue': '0', 'source': 'Hi .', 'target': 'Hallo.'},
+      {'dialogue': '0', 'source': 'Bye .', 'target': 'Tschüss.'}; dialogue counts from 0.
+    """
+    if unequal := unequal_lines(source_path, target_path):
+        yield unequal
+        return
+    # Not strict: a line that cannot be read ends its side early, after a fatal BadRecord.
+    both = zip(lines(source_path), lines(target_path), strict=False)
+    for number, (source, target) in enumerate(both, 1):
+        if bad := next((side for side in (source, target) if isinstance(side, BadRecord)), None):
+            yield bad
+            continue
+        sources, targets = (_utterances(side, separator) for side in (source, target))
+        if len(sources) != len(targets):
+            reason = f'{len(targets)} utterances, and {len(sources)} in {source_path}'
+            yield BadRecord(target_path, number, reason)
+            continue
+        for path, texts in ((source_path, sources), (target_path, targets)):
+            if '' in texts:
+                yield BadRecord(path, number, f'utterance {texts.index("") + 1} is empty')
+                break
+        else:
+            for pair in zip(sources, targets, strict=True):
+                yield {'dialogue': str(number - 1), 'source': pair[0], 'target': pair[1]}
 
 
 def read_dialogues_json(path: str) -> Iterator[Record | BadRecord]:

@@ -21,6 +21,7 @@ SAMPLE_FILES = {
     'sample_mrs': 'sample_mrs.model',
     'sample_fewshot': 'sample_fewshot.model',
     'sample_clidsum': 'sample_clidsum.model',
+    'sample_translation': 'sample_translation.model',
 }
 COPY = 'vocabulary'  # The folder of a workdir with a run's copy of its vocabulary.
 CONVERTED = 'tokenizer'  # The folder where xlbench.convert writes one.

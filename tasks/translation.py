@@ -1,0 +1,120 @@
+"""Translation of English texts into German and Chinese, and back.
+
+wmt20: what ClidSum's translator Trans-WMT is trained and tested on (arXiv:2202.05599, A.2). Reads
+below the data root, plain or packed (.gz), a pair on each line with a TAB between, English first:
+
+  translation/wmt20/en-de/{train,validation,test}.tsv       Good morning.<TAB>Guten Morgen.
+
+`python -m xlbench.data clean` writes such files from the corpora of statmt.org/wmt20, and
+`sacrebleu --test-set=wmt20 --language-pair=en-de --echo src ref` writes the test set.
+
+xdailydialog: the utterances of XDailyDialog (liuzeming01/XDailyDialog), from the files that
+tasks/xdailydialog.py reads. Training has the dialogues of 1k_part_data and those of the dev files
+but the last hundred, which are the validation. Validation and test leave out utterances that
+training has on the source side, case and punctuation aside.
+
+Tasks are translation_<corpus>_en_de, and so on; translation_wmt20_en_de:
+
+  inputs 'Good morning.', targets 'Guten Morgen.'                  '<de> ' stands before inputs
+"""
+
+import functools
+from collections.abc import Iterator
+
+from xlbench import pipeline
+from xlbench.benchmarks import TRANSLATION
+from xlbench.data import bitext, readers
+
+SPLITS = ('train', 'validation', 'test')
+HELD_OUT = 895  # Of the dev files' 995 dialogues, the first one of validation.
+
+
+def news_files(source: str, target: str, split: str) -> list[str]:
+    """The file of a split of WMT's, below the data root."""
+    other = target if source == TRANSLATION.pivot else source
+    return [f'translation/wmt20/{TRANSLATION.pivot}-{other}/{split}.tsv']
+
+
+def read_news(source: str, split: str, path: str) -> Iterator[readers.Item]:
+    """The pairs of a split of WMT's."""
+    del split
+    columns = ('inputs', 'targets')
+    return readers.read_tsv(path, columns if source == TRANSLATION.pivot else columns[::-1])
+
+
+def dialogue_files(source: str, target: str, split: str) -> list[str]:
+    """The files of a split of XDailyDialog, by twos; behind its own those of training."""
+    train = [f'xdailydialog/1k_part_data/dialogues_text_{x.title()}.txt' for x in (source, target)]
+    dev, test = (
+        [f'xdailydialog/{lang}_{part}_human.txt' for lang in (source, target)]
+        for part in ('dev', 'test')
+    )
+    return (test if split == 'test' else []) + dev + train
+
+
+def read_dialogues(split: str, *paths: str) -> Iterator[readers.Item]:
+    """The pairs of utterances of a split of XDailyDialog."""
+    by_twos = zip(paths[::2], paths[1::2], strict=True)
+    *test, dev, train = (readers.read_parallel_dialogues(*two) for two in by_twos)
+    validation, training = [], list(train)
+    for item in dev:
+        is_late = isinstance(item, dict) and int(item['dialogue']) >= HELD_OUT
+        (validation if is_late else training).append(item)
+    if split == 'train':
+        yield from map(_pair, training)
+        return
+    learnt = set()
+    for item in training:
+        if isinstance(item, dict):
+            learnt.add(bitext.letters(item['source']))
+        elif item.fatal:  # What else is wrong there, reading 'train' reports.
+            yield item
+    for item in test[0] if test else validation:
+        if isinstance(item, dict) and bitext.letters(item['source']) in learnt:
+            yield readers.LeftOut('utterances that training has')
+        else:
+            yield _pair(item)
+
+
+def _pair(item: readers.Record | readers.BadRecord) -> readers.Record | readers.BadRecord:
+    if isinstance(item, readers.BadRecord):
+        return item
+    return {'inputs': item['source'], 'targets': item['target']}
+
+
+def count_dialogues(split: str, *paths: str) -> int:
+    """The number of pairs of a split of XDailyDialog."""
+    return sum(isinstance(item, dict) for item in read_dialogues(split, *paths))
+
+
+def register(task: str, source: str, target: str) -> None:
+    """Adds the task of one corpus in one direction."""
+    count = None
+    if task == 'wmt20':
+        files, read = news_files, functools.partial(read_news, source)
+        hint = 'python -m xlbench.data list wmt20 says how to get it'
+    else:
+        files, read, count = dialogue_files, read_dialogues, count_dialogues
+        hint = 'python -m xlbench.data get xdailydialog'
+    pipeline.add_translation_task(
+        TRANSLATION.task_name(task, source, target),
+        pipeline.RecordSource(
+            read,
+            functools.partial(files, source, target),
+            SPLITS,
+            ('inputs', 'targets'),
+            source_lang=source,
+            target_lang=target,
+            count=count,
+            hint=hint,
+        ),
+        source,
+        target,
+    )
+
+
+for _name in TRANSLATION.task_names():
+    register(*_name.split('_')[1:])
+
+for _scenario in TRANSLATION.scenarios():
+    pipeline.add_mixture(_scenario.mixture, _scenario.train)

@@ -1,0 +1,122 @@
+"""Tests of tasks/translation.py and of its sample corpus."""
+
+import os
+
+import dialogue_files
+import pytest
+
+from xlbench import benchmarks, errors, pipeline
+from xlbench.benchmarks import TRANSLATION
+from xlbench.data import bitext, readers
+from xlbench.tasks import translation
+from xlbench.tasks.samples import talks, translation as sample
+
+
+@pytest.fixture
+def root(tmp_path):
+    pipeline.use_root(str(tmp_path))
+    yield tmp_path
+    pipeline.use_root(None)
+
+
+def pairs(name, split):
+    source = pipeline.get(name).source
+    chunks = source.chunks(split, source.paths(split))
+    return [pair for c in chunks for pair in zip(c['inputs'], c['targets'], strict=True)]
+
+
+def test_names_and_scenarios():
+    names = TRANSLATION.task_names()
+    assert names[:4] == (
+        'translation_wmt20_en_de', 'translation_wmt20_en_zh', 'translation_wmt20_de_en',
+        'translation_wmt20_zh_en',
+    )  # fmt: skip
+    both = TRANSLATION.scenario('cross', 'wmt20')
+    assert both.mixture == 'translation_cross_wmt20' and both.train == names[:2]
+    assert TRANSLATION.scenario('cross', 'wmt20', 'zh').train == names[3:4]
+    assert TRANSLATION.scenario('cross', 'wmt20', None, 'de').mixture == names[0]
+    for source, target in (('de', 'zh'), ('en', 'en'), (None, 'en')):
+        with pytest.raises(errors.UserError, match=r'translation has no \w\w -> \w\w; it has en'):
+            TRANSLATION.scenario('cross', 'wmt20', source, target)
+    assert benchmarks.parse_mixture('translation_wmt20_de_en').source == 'de'
+
+
+def test_the_papers_scores_are_for_the_official_test_set():
+    row = TRANSLATION.paper_scores('Trans-WMT', 'cross', 'wmt20', 'en', 'zh')
+    assert row == {'bleu': 35.5, 'ter': 55.7}
+    assert TRANSLATION.paper_scores('Trans-WMT', 'cross', 'wmt20', 'de', 'en') is None
+    official = TRANSLATION.is_official
+    assert official('wmt20', 'test', 1418, 'en') and not official('wmt20', 'test', 1417, 'en')
+    assert official('wmt20', 'test', 785, 'de') and official('wmt20', 'train', 12345, 'en')
+
+
+def test_pairs_of_wmt_in_both_directions(root):
+    folder = root / 'translation' / 'wmt20' / 'en-de'
+    folder.mkdir(parents=True)
+    (folder / 'test.tsv').write_text('Good "morning.\tGuten Morgen.\nYes\tJa\n')
+    forth, back = (pairs(f'translation_wmt20_{pair}', 'test') for pair in ('en_de', 'de_en'))
+    assert forth == [('Good "morning.', 'Guten Morgen.'), ('Yes', 'Ja')]
+    assert back == [pair[::-1] for pair in forth]
+    names = [type(metric).__name__ for metric in pipeline.get('translation_wmt20_en_zh').metric_fns]
+    assert names == ['SacreBleu', 'Ter', 'ChrF']
+    (folder / 'train.tsv').write_text('Good morning.\n')
+    with pytest.raises(errors.UserError, match=r'train.tsv:1: 1 TAB-separated columns instead of'):
+        pairs('translation_wmt20_en_de', 'train')
+
+
+def test_utterances_of_dialogues(root, monkeypatch):
+    dialogue_files.write_xdailydialog(root)
+    monkeypatch.setattr(translation, 'HELD_OUT', 2)
+    name = 'translation_xdailydialog_en_de'
+    train, validation, test = (pairs(name, split) for split in translation.SPLITS)
+    both = [
+        [dialogue_files.utterances(lang, number) for number in (0, 1, 2, 10, 11, 20, 21)]
+        for lang in ('en', 'de')
+    ]
+    known = [list(zip(en, de, strict=True)) for en, de in zip(*both, strict=True)]
+    assert train[:12] == known[0] + known[1] + known[2]
+    # The third dialogue of each held-out file; the first is one of training, in capitals.
+    assert train[16:] == known[3] and validation == known[4] and test == known[5] + known[6]
+    source = pipeline.get(name).source
+    assert [source.num_input_examples(split) for split in translation.SPLITS] == [20, 4, 8]
+    left_out = readers.BadRecords()
+    with pipeline.bad_records(left_out):
+        pairs(name, 'test')
+    assert left_out.left_out == {'utterances that training has': 4}
+    learnt = {bitext.letters(pair[0]) for pair in train}
+    assert not learnt & {bitext.letters(pair[0]) for pair in validation + test}
+
+
+def test_dialogues_that_do_not_match_are_named(root):
+    dialogue_files.write_xdailydialog(root)
+    folder = root / 'xdailydialog' / '1k_part_data'
+    german = folder / 'dialogues_text_De.txt'
+    lines = german.read_text().splitlines(keepends=True)
+    cases = {
+        r'De.txt:2: 1 utterances, and 4 in .*En.txt': [lines[0], 'Ja\n', lines[2]],
+        r'De.txt:2: utterance 2 is empty': [lines[0], 'a__eou__ __eou__c__eou__d\n', lines[2]],
+        r'De.txt:3: has 2 lines but .*En.txt has 3': lines[:2],
+    }
+    for message, content in cases.items():
+        german.write_text(''.join(content))
+        with pytest.raises(errors.UserError, match=message):
+            pairs('translation_xdailydialog_en_de', 'train')
+
+
+def test_the_sample_is_in_the_official_form(root, monkeypatch):
+    monkeypatch.setattr(sample, 'SPLITS', {'train': 300, 'validation': 20, 'test': 30})
+    monkeypatch.setattr(sample, '_VOCABULARY_PIECES', 700)
+    assert sample.write(str(root)) and not sample.write(str(root))
+    for lang in talks.LANGUAGES[1:]:
+        splits = [pairs(f'translation_wmt20_en_{lang}', split) for split in sample.SPLITS]
+        assert list(map(len, splits)) == list(sample.SPLITS.values())
+        sources = [source for split in splits for source, _ in split]
+        assert len(set(sources)) == len(sources)
+    assert os.path.getsize(root / sample.VOCABULARY) > 10_000
+
+
+def test_real_files(dev_data, root):
+    os.symlink(dev_data / 'xdailydialog', root / 'xdailydialog')
+    source = pipeline.get('translation_xdailydialog_en_zh').source
+    counts = [source.num_input_examples(split) for split in translation.SPLITS]
+    assert counts == [14_510, 848, 6_826]
