@@ -29,7 +29,7 @@ NEEDS = {
     'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg', 'mt': 'source=de',
 }  # fmt: skip
 NEEDS_OF = {
-    'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh'},
+    'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh', 'semi': 'target=de'},
     'translation': {'cross': 'target=zh'},
 }
 
@@ -321,6 +321,8 @@ def test_a_sweep_is_narrowed_after_the_colon():
         ('large,target=de', 20 * 14_732 // 4),
         ('large,corpus=xmediasum40k,target=zh', 100_000),
         ('large,corpus=xmediasum40k', 200_000),
+        ('large,scenario=semi,target=de', 20 * (423_596 + 20_000) // 4),
+        ('large,scenario=semi,target=en', 20 * (423_596 + 20_000) // 4),
     ],
 )
 def test_settings_of_summaries_are_the_papers(variant, num_steps):

@@ -373,7 +373,7 @@ def test_arrays_of_objects_become_lines(tmp_path, program, capfd):
     assert lines[0] == {'id': 1, 'text': 'es:ONE'} and lines[2] == {'id': 3, 'text': 'es:TWO'}
     assert list(lines[1]) == ['id', 'text', 'translation_error'] and lines[1]['text'] == ''
     assert set(asked(tmp_path)) == {'one', 'bad', 'two'}
-    assert 'a.json: object 2: not translated: bad' in capfd.readouterr().err
+    assert "a.json: object 2: not translated: 'bad'" in capfd.readouterr().err
     for content, message in [
         ('[{"id": 1}]', "a.json: object 1: no key 'text'"),
         ('[3]', 'a.json: object 1: a number, not an object'),
