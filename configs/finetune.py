@@ -167,7 +167,7 @@ def optimizer(size: str) -> dict[str, object]:
 
 def _objective(size: str, objective: str) -> str:
     """What a model is trained for; UserError if that is not said, or cannot be."""
-    encoders = [name for name in names.FAMILIES if name not in WRITERS]
+    encoders = [name for name in names.FAMILIES if name not in (*WRITERS, 'multi_view')]
     family = '' if size == 'tiny' else MODELS[size][0]
     # A family that an objective trains has that one; others that write texts have generation.
     writers = [name for name, trained in names.FAMILIES.items() if trained == family]

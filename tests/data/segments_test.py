@@ -31,6 +31,12 @@ def test_topics_equal_the_golden_cases(golden):
             if 'rank_matrix' in wanted:
                 ranks = segments.rank_matrix(vectors, window)
                 np.testing.assert_allclose(ranks, wanted['rank_matrix'], atol=1e-12)
+        if given['one_object_for_all_documents']:
+            vectors = map(vectors_of, given['documents'])
+            all_labels = segments.official_topic_segments(
+                vectors, given['window'], given['std_coeff']
+            )
+            assert list(all_labels) == [d['labels'] for d in case['expected']['documents']]
 
 
 def test_topics_begin_where_the_words_change():

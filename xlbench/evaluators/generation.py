@@ -51,7 +51,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
       **block: see `Options`.
     """
 
-    views: ClassVar[tuple[str, ...]] = ('generation', 'language_model')
+    views: ClassVar[tuple[str, ...]] = ('generation', 'language_model', 'multi_view')
     own_scores = ('loss', 'perplexity')
 
     def __init__(

@@ -47,8 +47,12 @@ class Model(Answerer[Example, list[Prediction]]):
     def __init__(self, name: str, opened: Opened, mesh: Mesh, **sizes: int):
         super().__init__(name, opened, mesh, **sizes)
         self.options = opened.options
+        tokenizer = opened.tokenizer
         self._conventions = features.Conventions.of_tokenizer(
-            opened.tokenizer, opened.model.config.vocab_size, opened.tokenizer.answer_mark()
+            tokenizer,
+            opened.model.config.vocab_size,
+            tokenizer.answer_mark(),
+            tokenizer.segment_marks(),
         )
         self._row_losses = jax.jit(functools.partial(opened.objective.row_losses, opened.model))
         self._programs: dict[decoding.Options, _Decode] = {}
@@ -185,9 +189,13 @@ class Model(Answerer[Example, list[Prediction]]):
         """The ids of each input, as preparation writes them."""
         marks = [self.mark(example.source_lang, example.target_lang) for example in examples]
         texts = [mark.text + example.text for mark, example in zip(marks, examples, strict=True)]
-        ids = zip(marks, self._tokenizer.encode_batch(texts), strict=True) if texts else ()
+        if self._opened.objective.view == 'multi_view':  # Of which a text has both, or one.
+            ids = self._tokenizer.encode_views(texts, [mark.ids for mark in marks])
+        else:
+            ids = self._tokenizer.encode_batch(texts) if texts else []
         end = [] if self._opened.continues else [self._tokenizer.eos_id]
-        return [np.concatenate([mark.ids, row, end]).astype(np.int32) for mark, row in ids]
+        pairs = zip(marks, ids, strict=True)
+        return [np.concatenate([mark.ids, row, end]).astype(np.int32) for mark, row in pairs]
 
     def _arrays(
         self, examples: Sequence[Mapping[str, np.ndarray]], rows: int, inputs: int, targets: int

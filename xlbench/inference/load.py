@@ -49,7 +49,7 @@ def load(
     if max_input_length and max_input_length < 2:
         raise UserError(f'max_input_length is {max_input_length}; 2 or more tokens are allowed')
     opened = loading.open_model(spec, devices, {'dtype': dtype} if dtype else {})
-    most = getattr(opened.model.config, 'max_positions', None)
+    most = loading.max_inputs(opened.model)
     if most and max_input_length > most:
         raise UserError(
             f'max_input_length is {max_input_length}, but {spec} has positions for {most} tokens; '

@@ -279,5 +279,11 @@ def _check(spec: str, model: nn.Module, objective: Objective) -> None:
         raise UserError(f'{spec} holds a {type(model).__name__}, which writes no texts')
 
 
+def max_inputs(model: nn.Module) -> int | None:
+    """Tokens of an input that a model has positions for; None where they have no end."""
+    config = model.config
+    return getattr(config, 'max_inputs', getattr(config, 'max_positions', None))
+
+
 def _input_limit(model: nn.Module) -> int:
-    return min(MAX_INPUT_LENGTH, getattr(model.config, 'max_positions', MAX_INPUT_LENGTH))
+    return min(MAX_INPUT_LENGTH, max_inputs(model) or MAX_INPUT_LENGTH)

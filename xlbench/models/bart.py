@@ -69,6 +69,11 @@ class BartConfig(transformer.TransformerConfig):
             raise errors.unknown('activation', self.activation, ACTIVATIONS)
 
     @property
+    def max_inputs(self) -> int:
+        """Tokens of an input that learned positions suffice for."""
+        return self.max_positions
+
+    @property
     def init(self) -> Initializer:
         """Draws fresh kernels and tables."""
         return nn.initializers.normal(self.init_std)

@@ -42,6 +42,11 @@ class MultiViewConfig(bart.BartConfig):
     temperature: Annotated[float, 'above 0'] = 0.2
     max_segments: Annotated[int, '1 to 2**16'] = 64
 
+    @property
+    def max_inputs(self) -> int:
+        """Tokens of both views that learned positions suffice for."""
+        return VIEWS * self.max_positions
+
 
 SIZES = {'mvbart': bart.SIZES['bart']}
 

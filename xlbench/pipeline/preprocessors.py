@@ -116,6 +116,49 @@ class AddPrefix:
         return dataset.map(prepend, num_parallel_calls=tf.data.AUTOTUNE) if prefixes else dataset
 
 
+@dataclasses.dataclass(frozen=True)
+class TokenizeViews:
+    """The step that turns inputs of two views, with a tab between, and targets into ids.
+
+    Both views have the prefix of the inputs, and the first one its end; the end of the second comes
+    with the last step. Example, BART: ' | a: hi\\t | a: hi' ->
+    <s> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
+
+    Attributes:
+      prefix: what stands before the ids.
+    """
+
+    prefix: AddPrefix = AddPrefix()
+
+    def __call__(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """A dataset of texts -> one of ids, with the texts as ..._pretokenized."""
+        chosen, prefixes = tokenizer(), self.prefix.prefixes()
+
+        def encode(text: bytes | np.ndarray, side: str) -> np.ndarray:
+            data = text.item() if isinstance(text, np.ndarray) else text  # Eager: an array [].
+            if side == 'inputs':
+                (ids,) = chosen.encode_views([data.decode()], [prefixes[side]])
+            else:
+                ids = chosen.encode(data.decode(), target=True)
+            return np.concatenate([prefixes[side], ids]).astype(np.int32)
+
+        def example(record: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+            made = dict(record)
+            for side in ('inputs', 'targets'):
+                call = functools.partial(encode, side=side)
+                made[side] = tf.numpy_function(call, [record[side]], tf.int32)
+                made[side].set_shape([None])
+                made[f'{side}_pretokenized'] = record[side]
+            return made
+
+        return dataset.map(example, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def has_views(task: seqio.Task) -> bool:
+    """Whether the inputs of a task have two views."""
+    return any(isinstance(step, TokenizeViews) for step in task.preprocessors)
+
+
 def cut_passage(
     dataset: tf.data.Dataset,
     sequence_length: Mapping[str, int] | None = None,
@@ -165,6 +208,25 @@ def text_preprocessors(
         AddPrefix(source_lang, target_lang),
         seqio.CacheDatasetPlaceholder(),
         cut_passage,
+        seqio.preprocessors.append_eos_after_trim,
+    ]
+
+
+def view_preprocessors(
+    inputs: str, targets: str, lang: str, keep: Sequence[str] = ()
+) -> list[Callable[..., tf.data.Dataset]]:
+    """The steps of a text-to-text task within a language whose inputs have two views.
+
+    Args:
+      inputs, targets: templates, see `format_text`; between the views of the inputs is a tab.
+      lang: ISO code.
+      keep: fields that stay as they are.
+    """
+    return [
+        functools.partial(format_text, inputs=inputs, targets=targets, keep=tuple(keep)),
+        functools.partial(tag_target_language, lang=lang),
+        TokenizeViews(AddPrefix(lang, lang)),
+        seqio.CacheDatasetPlaceholder(),
         seqio.preprocessors.append_eos_after_trim,
     ]
 

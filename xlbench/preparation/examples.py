@@ -1,7 +1,7 @@
 """One task and split -> its examples, as SeqIO's own pipeline makes them, in large batches."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import seqio
@@ -26,10 +26,12 @@ class TextSteps:
     Attributes:
       before: the preprocessors before tokenisation.
       prefix: what stands before the ids; None for nothing.
+      has_views: whether inputs are two views, see pipeline.TokenizeViews.
     """
 
     before: list[Preprocessor]
     prefix: pipeline.AddPrefix | None = None
+    has_views: bool = False
 
     def prefixes(self) -> dict[str, np.ndarray]:
         """What stands before the ids of each feature, [length] int32."""
@@ -55,6 +57,8 @@ def text_steps(task: seqio.Task) -> TextSteps | None:
     steps.pop()
     if steps and steps[-1] == pipeline.cut_passage:  # Examples are prepared whole.
         steps.pop()
+    if steps and isinstance(steps[-1], pipeline.TokenizeViews):
+        return TextSteps(steps[:-1], steps[-1].prefix, has_views=True)
     prefix = steps.pop() if steps and isinstance(steps[-1], pipeline.AddPrefix) else None
     if not steps or steps.pop() != seqio.preprocessors.tokenize:
         return None
@@ -117,10 +121,10 @@ def _text_dataset(
 
 
 def _text_examples(
-    task: seqio.Task, dataset: tf.data.Dataset, prefixes: Mapping[str, np.ndarray]
+    task: seqio.Task, dataset: tf.data.Dataset, steps: TextSteps
 ) -> Iterator[list[Example]]:
-    """Tokenises batches of texts; `prefixes` stand before the ids of a feature."""
-    tokenizer = pipeline.tokenizer()
+    """Tokenises batches of texts."""
+    tokenizer, prefixes = pipeline.tokenizer(), steps.prefixes()
     eos = np.array([tokenizer.eos_id], np.int32)
     none = np.zeros(0, np.int32)
     for batch in dataset.as_numpy_iterator():
@@ -132,7 +136,10 @@ def _text_examples(
                 columns[name] = texts
                 continue
             ends = prefixes.get(name, none), eos if feature.add_eos else none
-            ids = tokenizer.encode_batch(texts, feature.vocabulary.is_target)
+            if steps.has_views and name == 'inputs':
+                ids = tokenizer.encode_views(texts, [ends[0]] * len(texts))
+            else:
+                ids = tokenizer.encode_batch(texts, feature.vocabulary.is_target)
             columns[name] = [np.concatenate((ends[0], row, ends[1])) for row in ids]
             columns[f'{name}_pretokenized'] = texts
         names = tuple(columns)
@@ -193,7 +200,7 @@ def encoder(task: seqio.Task, split: str) -> Encode | None:
         )
         batches = tf.data.Dataset.from_generator(lambda: columns, output_signature=spec)
         texts = _text_dataset(task, split, steps.before, batches)
-        yield from _text_examples(task, texts, steps.prefixes())
+        yield from _text_examples(task, texts, steps)
 
     return encode
 
@@ -208,7 +215,7 @@ def examples(task: seqio.Task, split: str) -> Iterator[list[Example]]:
     if dataset is None:
         yield from _seqio_examples(task, split)
     else:
-        yield from _text_examples(task, dataset, steps.prefixes())
+        yield from _text_examples(task, dataset, steps)
 
 
 def texts(task: seqio.Task, split: str) -> Iterator[str]:

@@ -134,6 +134,7 @@ def manifest_of(job: Job, root: str, inputs: list[InputEntry]) -> Manifest:
         },
         'vocabulary': tokenizer.manifest(),
         'answer_mark': tokenizer.answer_mark(),
+        **({'segment_marks': tokenizer.segment_marks()} if pipeline.has_views(task) else {}),
         'source_lang': getattr(task.source, 'source_lang', None),
         'target_lang': getattr(task.source, 'target_lang', None),
         'languages': languages.registered(

@@ -74,6 +74,12 @@ def check_view(view: str, prepared: Sequence[Prepared], packing: bool = False) -
                 f'{task.name} is prepared for {made_for}, and the objective is {view}; name a task '
                 'of that kind, or change config.objective.name'
             )
+        if view == 'multi_view' and not task.manifest.get('segment_marks'):
+            raise UserError(
+                f'{task.name} has inputs of one view, or a vocabulary that cannot spell |, and the '
+                f'objective {view} weighs two views by the marks in them; name a task of views '
+                'such as clidsum_xsamsumviews_en_en, or change config.objective.name'
+            )
     if packing and not features.VIEWS[view].packs:
         raise UserError(
             f'packing puts several examples into a row, and a model for {view} reads one; set '

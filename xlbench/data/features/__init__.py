@@ -12,6 +12,7 @@ from xlbench.data.features.trimming import (
     trim,
     trim_pair,
     trim_passage,
+    trim_views,
 )
 from xlbench.data.features.views import (
     VIEWS,
@@ -19,6 +20,7 @@ from xlbench.data.features.views import (
     classification,
     generation,
     language_model,
+    multi_view,
     retrieval,
     tagging,
 )
@@ -32,6 +34,7 @@ __all__ = [
     'classification',
     'generation',
     'language_model',
+    'multi_view',
     'pair_types',
     'retrieval',
     'tag_places',
@@ -39,4 +42,5 @@ __all__ = [
     'trim',
     'trim_pair',
     'trim_passage',
+    'trim_views',
 ]

@@ -36,6 +36,33 @@ def encoder_arrays(
     return features, place
 
 
+def decoder_arrays(
+    parts: Sequence[np.ndarray],
+    counts: np.ndarray,
+    width: int,
+    conventions: Conventions,
+    starts: int | Sequence[int] | None = None,
+) -> dict[str, np.ndarray]:
+    """What a decoder is fed, what it has to write, and where that counts.
+
+    Args:
+      parts, counts, width: see Placement.
+      conventions: ids of padding and of the first input.
+      starts: the first input of each example, in place of that one.
+    """
+    place = Placement(parts, counts, width)
+    tokens = joined(parts, 'targets', conventions)
+    shifted = np.roll(tokens, 1)
+    shifted[place.starts] = conventions.decoder_start_id if starts is None else starts
+    return {
+        'decoder_input_tokens': place.fill(shifted, conventions.pad_id),
+        'decoder_target_tokens': place.fill(tokens, conventions.pad_id),
+        'decoder_loss_weights': place.fill(np.float32(1), 0, np.float32),
+        'decoder_segment_ids': place.fill(place.segments, 0),
+        'decoder_positions': place.fill(place.positions, 0),
+    }
+
+
 def joined(parts: Sequence[np.ndarray], name: str, conventions: Conventions) -> np.ndarray:
     """All ids of a batch, one after another; UserError if the model cannot know one of them."""
     tokens = np.concatenate(parts) if parts else np.zeros(0, np.int32)

@@ -17,6 +17,8 @@ class Conventions:
       vocab_size: every id is below it.
       answer_mark: what stands in an input before the answer that is to be asked for, see
         `trim_passage`; empty if the vocabulary cannot spell it.
+      segment_marks: each of them begins a segment of an input that has views, see `multi_view`;
+        empty where inputs have none.
     """
 
     pad_id: int
@@ -24,6 +26,7 @@ class Conventions:
     decoder_start_id: int
     vocab_size: int
     answer_mark: tuple[int, ...] = ()
+    segment_marks: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
@@ -36,18 +39,25 @@ class Conventions:
                 f'the manifest of {manifest.get("task")} has no valid {", ".join(names)} in its '
                 'vocabulary; prepare it again with --force'
             )
-        mark = manifest.get('answer_mark') or ()
-        if not (isinstance(mark, list | tuple) and all(isinstance(i, int) for i in mark)):
-            raise UserError(
-                f'the manifest of {manifest.get("task")} has an answer_mark that is no list of '
-                'ids; prepare it again with --force'
-            )
-        return cls(*values, tuple(mark))
+        marks = []
+        for key in ('answer_mark', 'segment_marks'):
+            mark = manifest.get(key) or ()
+            if not (isinstance(mark, list | tuple) and all(isinstance(i, int) for i in mark)):
+                raise UserError(
+                    f'the manifest of {manifest.get("task")} has {key} that is no list of ids; '
+                    'prepare it again with --force'
+                )
+            marks.append(tuple(mark))
+        return cls(*values, *marks)
 
     @classmethod
     def of_tokenizer(
-        cls, tokenizer: Tokenizer, vocab_size: int, answer_mark: Sequence[int] = ()
+        cls,
+        tokenizer: Tokenizer,
+        vocab_size: int,
+        answer_mark: Sequence[int] = (),
+        segment_marks: Sequence[int] = (),
     ) -> 'Conventions':
         """Those of texts that are not prepared: of their tokenizer, for a model of that size."""
         ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
-        return cls(*ids, vocab_size, tuple(answer_mark))
+        return cls(*ids, vocab_size, tuple(answer_mark), tuple(segment_marks))

@@ -17,6 +17,16 @@ def trim(ids: np.ndarray, length: int, eos_id: int) -> np.ndarray:
     return trimmed
 
 
+def trim_views(ids: np.ndarray, length: int, eos_id: int) -> list[np.ndarray]:
+    """The two texts of an input, each of which ends in eos, cut to half the length; or its one.
+
+    Example: length 6, [7, 8, 9, 5, 1, 7, 1] -> [7, 8, 1], [7, 1]
+    """
+    first = int(np.flatnonzero(ids == eos_id)[:1].sum()) + 1
+    views = [ids] if first in (1, len(ids)) else [ids[:first], ids[first:]]
+    return [trim(view, length // 2, eos_id) for view in views]
+
+
 # Ids before a text: BERT's [CLS] and its language token are the most that a family has.
 _PREFIX = 2
 

@@ -7,9 +7,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xlbench.data.features.arrays import Placement, Row, encoder_arrays, joined, one_a_row
+from xlbench.data.features.arrays import (
+    Placement,
+    Row,
+    decoder_arrays,
+    encoder_arrays,
+    joined,
+    one_a_row,
+)
 from xlbench.data.features.conventions import Conventions
-from xlbench.data.features.trimming import pair_types, tag_places, trim, trim_pair, trim_passage
+from xlbench.data.features.trimming import (
+    pair_types,
+    tag_places,
+    trim,
+    trim_pair,
+    trim_passage,
+    trim_views,
+)
 
 
 def generation(
@@ -96,33 +110,61 @@ def _both_sides(
     limits = limits or lengths
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
     counts = np.array([len(row) for row in listed], np.int64)
-    features: dict[str, np.ndarray] = {}
+    examples = [example for row in listed for example in row]
+    eos_id, mark = conventions.eos_id, conventions.answer_mark
+    parts = [
+        trim_passage(example['inputs'], limits['inputs'], eos_id, mark) for example in examples
+    ]
+    inputs = _Inputs(parts, counts)
     starts: int | list[int] = conventions.decoder_start_id
-    for name, side in (('inputs', 'encoder'), ('targets', 'decoder')):
-        limit, eos_id = limits[name], conventions.eos_id
-        mark = conventions.answer_mark if name == 'inputs' else ()
-        parts = [
-            trim_passage(example[name], limit, eos_id, mark) for row in listed for example in row
-        ]
-        if name == 'inputs':
-            inputs = _Inputs(parts, counts)
-            if continued:
-                starts = [int(part[-1]) if len(part) else starts for part in parts]
-                parts = [part[:-1] for part in parts]
-        place = Placement(parts, counts, lengths[name])
-        tokens = joined(parts, name, conventions)
-        pad_id = conventions.pad_id
-        if name == 'inputs':
-            features['encoder_input_tokens'] = place.fill(tokens, pad_id)
-        else:
-            shifted = np.roll(tokens, 1)
-            shifted[place.starts] = starts
-            features['decoder_input_tokens'] = place.fill(shifted, pad_id)
-            features['decoder_target_tokens'] = place.fill(tokens, pad_id)
-            features['decoder_loss_weights'] = place.fill(np.float32(1), 0, np.float32)
-        features[f'{side}_segment_ids'] = place.fill(place.segments, 0)
-        features[f'{side}_positions'] = place.fill(place.positions, 0)
-    return features, inputs
+    if continued:
+        starts = [int(part[-1]) if len(part) else starts for part in parts]
+        parts = [part[:-1] for part in parts]
+    encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
+    positions = {'encoder_positions': place.fill(place.positions, 0)}
+    targets = [trim(example['targets'], limits['targets'], eos_id) for example in examples]
+    decoder = decoder_arrays(targets, counts, lengths['targets'], conventions, starts)
+    return encoder | positions | decoder, inputs
+
+
+def multi_view(
+    rows: Sequence[Row],
+    *,
+    lengths: Mapping[str, int],
+    conventions: Conventions,
+    limits: Mapping[str, int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The features of an encoder-decoder that reads two views of a text, for one batch.
+
+    Args:
+      rows: each an example, a list of one, or an empty list, which is a padding row. Its `inputs`
+        are both views one behind the other, each with its end; one view is possible, too.
+      lengths: widths of the arrays, `inputs` and `targets`.
+      conventions: ids of padding, end and start, and of the marks of segments.
+      limits: what each example is trimmed to, a view to half of it; default `lengths`.
+
+    Returns:
+      The features of `generation`, with segment 1 for the first view and 2 for the second, whose
+      positions begin anew, and encoder_marks: [batch, inputs] int32, 1 where a segment begins.
+
+    Example: inputs [40, 5, 1, 40, 5, 40, 6, 1] with the mark 40 ->
+      encoder_segment_ids 1 1 1 2 2 2 2 2, encoder_marks 1 0 0 1 0 1 0 0
+    """
+    limits = limits or lengths
+    counts, examples = one_a_row(rows)
+    eos_id = conventions.eos_id
+    views = [trim_views(example['inputs'], limits['inputs'], eos_id) for example in examples]
+    counts_of_views = counts.copy()
+    counts_of_views[counts > 0] = [len(parts) for parts in views]
+    parts = [part for both in views for part in both]
+    encoder, place = encoder_arrays(parts, counts_of_views, lengths['inputs'], conventions)
+    marks = np.isin(encoder['encoder_input_tokens'], conventions.segment_marks)
+    more = {
+        'encoder_positions': place.fill(place.positions, 0),
+        'encoder_marks': (marks & (encoder['encoder_segment_ids'] > 0)).astype(np.int32),
+    }
+    targets = [trim(example['targets'], limits['targets'], eos_id) for example in examples]
+    return encoder | more | decoder_arrays(targets, counts, lengths['targets'], conventions)
 
 
 def retrieval(
@@ -284,6 +326,7 @@ VIEWS = {
     'language_model': View(
         language_model, ('inputs', 'targets'), packs=True, prepared='generation'
     ),
+    'multi_view': View(multi_view, ('inputs', 'targets'), prepared='generation'),
     'retrieval': View(retrieval),  # Replies have a length of their own.
     'classification': View(classification, labels='text'),
     'tagging': View(tagging, labels='word'),

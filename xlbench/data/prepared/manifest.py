@@ -81,6 +81,7 @@ class Manifest(TypedDict):
     labels: NotRequired[list[str]]
     features: NotRequired[dict[str, dict[str, _Id | None]]]
     answer_mark: NotRequired[list[_Id] | None]
+    segment_marks: NotRequired[list[_Id] | None]
     source_lang: NotRequired[str | None]
     target_lang: NotRequired[str | None]
     headline: NotRequired[str | None]

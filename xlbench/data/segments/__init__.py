@@ -1,4 +1,4 @@
-"""Dialogues cut into segments, the views of a summariser that reads several; numpy only.
+"""Dialogues cut into segments, the views of a summariser that reads several; no jax.
 
 MV-BART (arXiv:2010.01672, github.com/SALT-NLP/Multi-View-Seq2Seq) reads a dialogue twice: cut into
 topics, and cut into the stages that conversations go through. Both come from a vector for each
@@ -10,15 +10,44 @@ utterance, 'Anna: Hi!', of any encoder of sentences; its authors take Sentence-B
   text = with_segments(['Anna: Hi!', 'Ben: Hello.'], stages[0])
 """
 
+from xlbench.data.segments.files import (
+    Views,
+    read_views,
+    views_of,
+    views_path,
+    write_views,
+)
 from xlbench.data.segments.stages import StageModel, fit_stages, initial_stages
-from xlbench.data.segments.texts import with_segments
-from xlbench.data.segments.topics import rank_matrix, topic_segments
+from xlbench.data.segments.texts import (
+    MARK,
+    joined_views,
+    parted_views,
+    utterances,
+    with_segments,
+)
+from xlbench.data.segments.topics import (
+    official_topic_segments,
+    rank_matrix,
+    topic_segments,
+)
+from xlbench.data.segments.words import word_vectors
 
 __all__ = [
+    'MARK',
     'StageModel',
+    'Views',
     'fit_stages',
     'initial_stages',
+    'joined_views',
+    'official_topic_segments',
+    'parted_views',
     'rank_matrix',
+    'read_views',
     'topic_segments',
+    'utterances',
+    'views_of',
+    'views_path',
     'with_segments',
+    'word_vectors',
+    'write_views',
 ]

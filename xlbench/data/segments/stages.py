@@ -20,6 +20,7 @@ _START = (1.0, 0.0, 0.0, 0.0)
 _TRANSITIONS = ((0.33, 0.34, 0.33, 0), (0, 0.33, 0.34, 0.33), (0, 0, 0.5, 0.5), (0, 0, 0, 1))
 _VARIANCE_PRIOR = 0.01  # hmmlearn's, added to each sum of squares.
 _SMALLEST_VARIANCE = 1e-3  # Added to the first variances, likewise.
+_AT_ONCE = 256  # Dialogues.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -39,13 +40,10 @@ class StageModel:
 
     def log_densities(self, vectors: np.ndarray) -> np.ndarray:
         """[utterances, states], the logarithm of each state's density at each vector."""
-        constant = np.log(2 * np.pi * self.variances).sum(1)
-        # One state at a time: all at once would be states times the size of the vectors.
-        squares = [
-            ((vectors - mean) ** 2 / variance).sum(1)
-            for mean, variance in zip(self.means, self.variances, strict=True)
-        ]
-        return -0.5 * (constant + np.stack(squares, 1))
+        constant = (np.log(2 * np.pi * self.variances) + self.means**2 / self.variances).sum(1)
+        # (x - mean)^2 / variance as products of matrices.
+        squares = vectors**2 @ (1 / self.variances).T
+        return vectors @ (self.means / self.variances).T - 0.5 * (squares + constant)
 
     def logs(self) -> tuple[np.ndarray, np.ndarray]:
         """Logarithms of start and transitions, -inf for what cannot be."""
@@ -128,15 +126,16 @@ def _step(model: StageModel, dialogues: Sequence[np.ndarray]) -> tuple[StageMode
     weights = np.zeros(len(start))
     sums, squares = np.zeros_like(model.means), np.zeros_like(model.means)
     total = 0.0
-    for vectors in dialogues:
-        vectors = np.asarray(vectors, np.float64)
-        states, between, likelihood = _posteriors(model, vectors)
-        total += likelihood
-        start += states[0]
-        moves += between
-        weights += states.sum(0)
-        sums += states.T @ vectors
-        squares += states.T @ vectors**2
+    for first in range(0, len(dialogues), _AT_ONCE):
+        chunk = dialogues[first : first + _AT_ONCE]
+        vectors = np.concatenate(chunk).astype(np.float64)
+        found = _posteriors(model, vectors, np.array([len(dialogue) for dialogue in chunk]))
+        total += found.likelihood
+        start += found.start
+        moves += found.moves
+        weights += found.states.sum(0)
+        sums += found.states.T @ vectors
+        squares += found.states.T @ vectors**2
     # A state that is nowhere keeps its mean.
     held = weights[:, None] > 0
     means = np.where(held, sums / np.where(held, weights[:, None], 1), model.means)
@@ -154,21 +153,62 @@ def _step(model: StageModel, dialogues: Sequence[np.ndarray]) -> tuple[StageMode
     ), total
 
 
-def _posteriors(model: StageModel, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """[utterances, states] of states, [states, states] of moves, and the log-likelihood."""
-    densities = model.log_densities(vectors)
+class _Posteriors(NamedTuple):
+    """What dialogues tell of their states.
+
+    Attributes:
+      states: [utterances, states], probabilities, one dialogue after another.
+      start: [states], sums of those of first utterances.
+      moves: [states, states], sums over all pairs of neighbours.
+      likelihood: the logarithm.
+    """
+
+    states: np.ndarray
+    start: np.ndarray
+    moves: np.ndarray
+    likelihood: float
+
+
+def _posteriors(model: StageModel, vectors: np.ndarray, lengths: np.ndarray) -> _Posteriors:
+    """Forwards and backwards through dialogues, all of them at once.
+
+    Args:
+      model: gives the probabilities.
+      vectors: [utterances, dimensions], one dialogue after another.
+      lengths: [dialogues], utterances of each.
+    """
+    there = np.arange(lengths.max())[:, None] < lengths  # [longest, dialogues]
+    densities = np.zeros((*there.shape, len(model.start)))
+    densities.swapaxes(0, 1)[there.T] = model.log_densities(vectors)
     start, transitions = model.logs()
     forward, backward = np.empty_like(densities), np.zeros_like(densities)
     forward[0] = start + densities[0]
-    for t in range(1, len(vectors)):
-        forward[t] = np.logaddexp.reduce(forward[t - 1][:, None] + transitions) + densities[t]
-    for t in range(len(vectors) - 2, -1, -1):
-        after = transitions + densities[t + 1] + backward[t + 1]
-        backward[t] = np.logaddexp.reduce(after, axis=1)
-    likelihood = float(np.logaddexp.reduce(forward[-1]))
-    after = (densities + backward)[1:, None, :]
-    moves = np.exp(forward[:-1, :, None] + transitions + after - likelihood).sum(0)
-    return np.exp(forward + backward - likelihood), moves, likelihood
+    for t in range(1, len(densities)):
+        reached = _log_sum(forward[t - 1][..., None] + transitions, axis=1)
+        # Behind the end of a dialogue its last state stays.
+        forward[t] = np.where(there[t, :, None], reached + densities[t], forward[t - 1])
+    for t in range(len(densities) - 2, -1, -1):
+        after = transitions + (densities[t + 1] + backward[t + 1])[:, None]
+        gathered = _log_sum(after, axis=-1)
+        backward[t] = np.where(there[t + 1, :, None], gathered, 0.0)
+    likelihoods = _log_sum(forward[-1], axis=-1)  # [dialogues]
+    moves = np.zeros_like(transitions)
+    for t in range(len(densities) - 1):
+        after = (densities[t + 1] + backward[t + 1])[:, None]
+        pairs = forward[t][..., None] + transitions + after - likelihoods[:, None, None]
+        moves += np.exp(pairs[there[t + 1]]).sum(0)
+    states = np.exp(forward + backward - likelihoods[:, None])
+    return _Posteriors(
+        states.swapaxes(0, 1)[there.T], states[0].sum(0), moves, float(likelihoods.sum())
+    )
+
+
+def _log_sum(logs: np.ndarray, axis: int) -> np.ndarray:
+    """The logarithm of a sum of exponentials along an axis; -inf where all of them are."""
+    largest = logs.max(axis, keepdims=True)
+    safe = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide='ignore'):
+        return np.log(np.exp(logs - safe).sum(axis)) + np.squeeze(safe, axis)
 
 
 def _check(dialogues: Sequence[np.ndarray]) -> None:

@@ -2,8 +2,10 @@
 
 Settings are those of MV-BART (arXiv:2010.01672): a window of 4 and one standard deviation. Its
 authors' object keeps the window that the shortest dialogue so far has left, so that their result
-depends on the order of the dialogues; here each is cut by itself.
+depends on the order of the dialogues (`official_topic_segments`); here each is cut by itself.
 """
+
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from xlbench import errors
 
 WINDOW = 4
 DEVIATIONS = 1.0
+_FEWEST = 3  # Utterances of a dialogue that can be cut.
 
 
 def topic_segments(
@@ -27,7 +30,7 @@ def topic_segments(
     if vectors.ndim != 2:
         raise errors.UserError(f'vectors have the shape {vectors.shape}, not utterances x numbers')
     count = len(vectors)
-    if count < 3:
+    if count < _FEWEST:
         return [1] * count
     cuts, densities = _splits(rank_matrix(vectors, window))
     gains = _smoothed(np.diff(densities))
@@ -38,6 +41,23 @@ def topic_segments(
         if not ends[cut - 1] and not ends[cut + 1]:  # The last of ends stands before the first.
             ends[cut] = True
     return (1 + np.concatenate([[0], np.cumsum(ends[: count - 1])])).tolist()
+
+
+def official_topic_segments(
+    dialogues: Iterable[np.ndarray], window: int = WINDOW, deviations: float = DEVIATIONS
+) -> Iterator[list[int]]:
+    """The topics of dialogues one after another, as the object of MV-BART's authors cuts them.
+
+    Its window shrinks to the shortest dialogue so far that has three utterances or more.
+
+    Args:
+      dialogues: of each, [utterances, dimensions].
+      window, deviations: see `topic_segments`.
+    """
+    for vectors in dialogues:
+        if len(vectors) >= _FEWEST:
+            window = min(window, len(vectors))
+        yield topic_segments(vectors, window, deviations)
 
 
 def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
@@ -57,14 +77,14 @@ def rank_matrix(vectors: np.ndarray, window: int = WINDOW) -> np.ndarray:
     products = np.stack([(vectors * vector).sum(1) for vector in vectors])
     sizes = norms[:, None] * norms
     cosines = np.divide(products, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    count, reach = len(cosines), min(window, len(cosines)) - 1
-    ranks = np.empty_like(cosines)
-    for row, column in np.ndindex(count, count):
-        around = cosines[
-            max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1
-        ]
-        ranks[row, column] = (around < cosines[row, column]).mean()
-    return ranks
+    reach = min(window, len(cosines)) - 1
+    count, smaller = len(cosines), np.zeros(cosines.shape)
+    wide = np.pad(cosines, reach, constant_values=np.nan)  # Not smaller than anything.
+    for row, column in np.ndindex(2 * reach + 1, 2 * reach + 1):
+        smaller += wide[row : row + count, column : column + count] < cosines
+    places = np.arange(count)
+    sizes = np.minimum(places, reach) + np.minimum(places[::-1], reach) + 1  # Of each window.
+    return smaller / (sizes[:, None] * sizes)
 
 
 def _splits(ranks: np.ndarray) -> tuple[list[int], np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlbench import errors
 from xlbench.benchmarks import languages
-from xlbench.data import vocabularies, vocabulary_files
+from xlbench.data import segments, vocabularies, vocabulary_files
 
 # In an input of question generation, between the passage and the answer that is to be asked for.
 ANSWER_SEPARATOR = ' <answer> '
@@ -174,6 +174,33 @@ class Tokenizer(abc.ABC):
                 'it; give a prompt that ends with a space, or none'
             )
         return ids[0]
+
+    def encode_views(
+        self, texts: Sequence[str], prefixes: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """Texts of two views with a tab between -> ids, each [length] int32; see `encode_batch`.
+
+        The first view gets an end, and the second the prefix of its text. Example, BART:
+        ' | a: hi\\t | a: hi' -> Ġ| Ġa : Ġhi </s> <s> Ġ| Ġa : Ġhi
+        """
+        views = [segments.parted_views(text) for text in texts]
+        ids = iter(self.encode_batch([view for both in views for view in both]) if views else ())
+        rows = []
+        for both, prefix in zip(views, prefixes, strict=True):
+            row = next(ids)
+            for _ in both[1:]:
+                row = np.concatenate([row, [self.eos_id], prefix, next(ids)])
+            rows.append(row.astype(np.int32))
+        return rows
+
+    def segment_marks(self) -> list[int]:
+        """The ids of the mark before a segment, with a space before it and without.
+
+        Returns:
+          None of them where the vocabulary cannot spell it.
+        """
+        spelled = (self.encode(mark).tolist()[-1:] for mark in (segments.MARK, segments.MARK[1:]))
+        return sorted({i for ids in spelled for i in ids} - {self.unk_id})
 
     def answer_mark(self) -> list[int]:
         """The ids of ANSWER_SEPARATOR; none where it is all unknown to the vocabulary."""

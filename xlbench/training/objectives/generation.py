@@ -87,6 +87,11 @@ class Generation:
         """Arguments of the smallest call that creates the model's parameters."""
         return (jnp.zeros((1, 8), jnp.int32), jnp.zeros((1, 8), jnp.int32))
 
+    def encoder_features(self, batch: Batch) -> dict[str, jax.Array]:
+        """What the encoder reads beside tokens, segments and positions."""
+        del batch
+        return {}
+
     def weight(self, batch: Batch) -> jax.Array:
         """[], the number of target tokens."""
         return jnp.sum(self._scored(batch)[1])
@@ -180,6 +185,7 @@ class Generation:
             encoder_positions=batch['encoder_positions'],
             decoder_segment_ids=batch['decoder_segment_ids'],
             decoder_positions=batch['decoder_positions'],
+            **self.encoder_features(batch),
             train=rng is not None,
             rngs=None if rng is None else {'dropout': rng},
             method='hidden',

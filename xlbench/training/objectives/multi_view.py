@@ -1,0 +1,34 @@
+"""Maximum likelihood of the targets for a model that reads two views of its input."""
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from xlbench.training.objectives import generation
+from xlbench.training.objectives.contract import Batch
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(generation.Options):
+    """The block config.objective: that of `generation`."""
+
+
+class MultiView(generation.Generation):
+    """Maximum likelihood of the targets, given two views of an input (arXiv:2010.01672).
+
+    Args:
+      **options: see `Options`.
+    """
+
+    view: ClassVar[str] = 'multi_view'
+    family: ClassVar[str] = 'mvbart'
+
+    def example_inputs(self) -> tuple[jax.Array, ...]:
+        """Arguments of the smallest call that creates the model's parameters."""
+        return (*super().example_inputs(), jnp.ones((1, 8), jnp.int32))
+
+    def encoder_features(self, batch: Batch) -> dict[str, jax.Array]:
+        """What the encoder reads beside tokens, segments and positions: where segments begin."""
+        return {'encoder_marks': batch['encoder_marks']}
