@@ -43,6 +43,13 @@ For the last, clidsum/XSAMSum/train.triples.tsv and so on, plain or packed, have
 OpenIE prints with -format reverb for the sentences of the dialogues, in any order. The training
 split of the last two has each dialogue DRAWS times, with other noise each time, and a pass over it
 reads one of them; xlbench/data/noise says how it is drawn.
+
+MV-BART reads a dialogue in two views with a tab between them, cut into topics and cut into stages:
+
+  clidsum_xsamsumviews_en_en         ' | anna: hi! ben: hello.\\t | anna: hi! | ben: hello.' ->
+      'anna greets ben.'
+
+clidsum/XSAMSum/train.views.jsonl and so on say where; python -m xlbench.segment makes them.
 """
 
 import functools
@@ -54,7 +61,7 @@ import seqio
 from xlbench import errors, pipeline
 from xlbench.benchmarks import CLIDSUM
 from xlbench.benchmarks.clidsum import SUMMARIZE
-from xlbench.data import noise, readers, rows
+from xlbench.data import noise, readers, rows, segments
 from xlbench.metrics import bleu, rouge
 
 FOLDERS = {
@@ -85,7 +92,8 @@ def files(corpus: str, kind: str, target: str, split: str) -> list[str]:
         paths = [f'{folder}/{name}.json', f'{folder}/train_val_test_split.40k.json']
     if kind.startswith('pseudo'):
         paths.append(f'{folder}/summaries.{target}.jsonl')
-    return paths + ([f'{folder}/{name}.triples.tsv'] if kind == 'infilling' else [])
+    further = {'infilling': 'triples.tsv', 'views': 'views.jsonl'}.get(kind)
+    return paths + ([f'{folder}/{name}.{further}'] if further else [])
 
 
 def draws(kind: str, split: str) -> int:
@@ -117,6 +125,27 @@ def read(
             number = f'{place}.{draw}' if draw else f'{place}'
             source = _source(kind, texts[0], actions, place, draw)
             yield dict(zip(FIELDS, (number, source, texts[1]), strict=True))
+
+
+def read_in_views(
+    corpus: str, fields: tuple[str, str], split: str, path: str, views: str
+) -> Iterator[readers.Item]:
+    """The pairs of a split, each dialogue in the two views that another file has of it."""
+    lines = list(segments.read_views(views))
+    for item in read(corpus, '', *fields, split, path):
+        if not isinstance(item, dict):
+            yield item
+            continue
+        number, utterances = int(item['id']), segments.utterances(item['inputs'])
+        line = lines[number - 1] if number <= len(lines) else None
+        if isinstance(line, readers.BadRecord):
+            yield line
+        elif line is None or {len(labels) for labels in line} != {len(utterances)}:
+            reason = f'the views are not of object {number} of {path}'
+            hint = f'make them: python -m xlbench.segment {path}'
+            yield readers.BadRecord(views, number, f'{reason}; {hint}')
+        else:
+            yield item | {'inputs': line.text(utterances)}
 
 
 Object = tuple[int, readers.Record]  # Its place in the file, from 1, and its texts.
@@ -237,6 +266,9 @@ def hint(corpus: str, kind: str, target: str) -> str:
             'put news_dialogue.json of zcgzcgzcg1/MediaSum and train_val_test_split.40k.json of '
             f'krystalan/ClidSum into the folder clidsum/{FOLDERS[corpus]} below it'
         )
+    if kind == 'views':
+        folder = f'ROOT/clidsum/{FOLDERS[corpus]}'
+        text += f'; views are made by python -m xlbench.segment {folder}/*.json'
     if kind == 'infilling':
         text += "; a file of triples is what CoreNLP's OpenIE prints with -format reverb"
     return text
@@ -253,10 +285,17 @@ def register(task: str, source: str, target: str) -> seqio.Task:
         fields = (SUMMARIES[source], SUMMARIES[target])
     elif corpus == MONOLINGUAL:
         fields = ('dialogue', 'summary')  # Also where it is a translation.
+    reading = functools.partial(read, corpus, kind, *fields)
+    steps = pipeline.text_preprocessors(
+        '{inputs}', '{targets}', target, keep=['id'], source_lang=source
+    )
+    if kind == 'views':
+        reading = functools.partial(read_in_views, corpus, fields)
+        steps = pipeline.view_preprocessors('{inputs}', '{targets}', target, keep=['id'])
     return seqio.TaskRegistry.add(
         CLIDSUM.task_name(task, source, target),
         source=pipeline.RecordSource(
-            functools.partial(read, corpus, kind, *fields),
+            reading,
             functools.partial(files, corpus, kind, target),
             tuple(CLIDSUM.split_sizes[task]),
             FIELDS,
@@ -266,9 +305,7 @@ def register(task: str, source: str, target: str) -> seqio.Task:
             hint=hint(corpus, kind, target),
             draws=functools.partial(draws, kind),
         ),
-        preprocessors=pipeline.text_preprocessors(
-            '{inputs}', '{targets}', target, keep=['id'], source_lang=source
-        ),
+        preprocessors=steps,
         output_features=pipeline.text_features(),
         # The official command line stems.
         metric_fns=[

@@ -48,6 +48,32 @@ def test_a_packed_row_by_hand():
         assert batch[name].dtype == wanted
 
 
+def test_two_views_of_a_text_by_hand():
+    marked = dataclasses.replace(IDS, segment_marks=(40, 41))
+    both, one = example([40, 5, 1, 40, 5, 41, 6, 1], [7, 1]), example([40, 5, 1], [8, 9, 1])
+
+    def made(rows, inputs, **kwargs):
+        lengths = {'inputs': inputs, 'targets': 3}
+        return features.multi_view(rows, lengths=lengths, conventions=marked, **kwargs)
+
+    batch = made([[both], one, []], 10)
+    expected = {
+        'encoder_input_tokens': [[40, 5, 1, 40, 5, 41, 6, 1, 0, 0], [40, 5, 1] + [0] * 7, [0] * 10],
+        'encoder_segment_ids': [[1, 1, 1, 2, 2, 2, 2, 2, 0, 0], [1, 1, 1] + [0] * 7, [0] * 10],
+        'encoder_positions': [[0, 1, 2, 0, 1, 2, 3, 4, 0, 0], [0, 1, 2] + [0] * 7, [0] * 10],
+        'encoder_marks': [[1, 0, 0, 1, 0, 1] + [0] * 4, [1] + [0] * 9, [0] * 10],
+        'decoder_target_tokens': [[7, 1, 0], [8, 9, 1], [0] * 3],
+        'decoder_segment_ids': [[1, 1, 0], [1, 1, 1], [0] * 3],
+    }
+    for name, value in expected.items():
+        np.testing.assert_array_equal(batch[name], value, name)
+    # Each view is cut to half of the limit, whatever the width of the batch.
+    batch = made([[both]], 8, limits={'inputs': 6, 'targets': 3})
+    np.testing.assert_array_equal(batch['encoder_input_tokens'], [[40, 5, 1, 40, 5, 1, 0, 0]])
+    with pytest.raises(ValueError, match='a row of 2 examples'):
+        made([[both, one]], 16)
+
+
 def test_trimming_keeps_the_end():
     ids = np.array([7, 8, 9, 1], np.int32)
     np.testing.assert_array_equal(features.trim(ids, 3, 1), [7, 8, 1])

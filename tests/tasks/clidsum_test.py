@@ -4,13 +4,14 @@ import gzip
 import json
 
 import mtg_files
+import numpy as np
 import pytest
 import seqio
 
 from xlbench import benchmarks, errors, pipeline
 from xlbench.benchmarks import CLIDSUM
 from xlbench.data import __main__ as data_main, prepared, readers
-from xlbench.preparation import mixtures
+from xlbench.preparation import examples, mixtures
 
 CHAT = {
     'dialogue': 'Anna: Hi!\r\nBen: Hello.',
@@ -29,6 +30,9 @@ def triple(subject, relation, target, sentence):
 
 
 TRIPLES = triple('Who', 'brings', 'old bridge', 'Who brings the old bridge 0 ?')
+
+
+VIEWS = '{"topics": [1, 1], "stages": [0, 2]}\n'  # Of a dialogue of two utterances.
 
 
 def chats(count):
@@ -93,6 +97,7 @@ def made(tmp_path_factory):
         for split, size in SIZES.items():
             path = write(folder, corpus, split, chats(size))
             path.with_suffix('.triples.tsv').write_text(TRIPLES)
+            path.with_suffix('.views.jsonl').write_text(VIEWS * size)
     write_mediasum(folder)
     mtg_files.write_vocabulary(folder)
     return folder
@@ -196,6 +201,37 @@ def test_pseudo_data_without_a_translation(root, tmp_path):
         with pytest.raises(errors.UserError, match=made_by) as caught:
             records(name)
         assert '\n' not in str(caught.value)
+
+
+def test_views_are_two_inputs_of_one_example(root):
+    task = pipeline.get('clidsum_xsamsumviews_en_en')
+    first, *_ = records(task.name)
+    views = ' | anna: hi! ben: hello.\t | anna: hi! | ben: hello.'
+    assert first == {'id': '1', 'inputs': views, 'targets': 'anna greets ben.'}
+    (example,) = task.get_dataset(None, 'test', shuffle=False).take(1)
+    # Preparation, which tokenises in batches, has what SeqIO's own pipeline has.
+    prepared_one = next(examples.examples(task, 'test'))[0]
+    ids, chosen = prepared_one['inputs'], pipeline.tokenizer()
+    np.testing.assert_array_equal(ids, example['inputs'])
+    np.testing.assert_array_equal(prepared_one['targets'], example['targets'])
+    assert prepared_one['inputs_pretokenized'] == example['inputs_pretokenized'].numpy().decode()
+    assert ids[-1] == chosen.eos_id and (ids == chosen.eos_id).sum() == 2
+    before, after = np.split(ids, [int(np.argmax(ids == chosen.eos_id)) + 1])
+    assert chosen.decode(before) == chosen.decode(chosen.encode('<en> ' + views.split('\t')[0]))
+    assert chosen.decode(after) == chosen.decode(chosen.encode(views.split('\t')[1]))
+
+
+def test_views_of_other_dialogues_are_named(root, tmp_path):
+    path = write(tmp_path, 'XSAMSum', 'train', chats(3))
+    with pipeline.bound(None, str(tmp_path)):
+        with pytest.raises(errors.UserError, match=r'train\.views\.jsonl .*xlbench\.segment'):
+            records('clidsum_xsamsumviews_en_en')
+        broken = '{"topics": [1, "x"], "stages": [0, 2]}\n{"topics": [1], "stages": [0]}\n'
+        path.with_suffix('.views.jsonl').write_text(broken)
+        bad = records('clidsum_xsamsumviews_en_en')
+    assert 'no lists of numbers' in bad[0].reason
+    assert [record.line for record in bad] == [1, 2, 3]
+    assert 'not of object 2' in bad[1].reason and 'xlbench.segment' in bad[2].reason
 
 
 def test_noise_is_drawn_anew_and_alike_each_time(root):

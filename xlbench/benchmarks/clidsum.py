@@ -126,7 +126,8 @@ _SIZES = {
 }
 # What a task reads and writes, as the end of its name says: a dialogue and its summary, twice the
 # dialogue (what a denoiser repairs), a summary and its translation; mDialBART's dialogue with its
-# mark and the summary, and a dialogue with noise and the same without.
+# mark and the summary, a dialogue with noise and the same without, and MV-BART's two views of a
+# dialogue and the summary.
 _DIALOGUE_KINDS = {
     '': _SUMMARIES,
     'dialogue': _ENGLISH,
@@ -134,9 +135,10 @@ _DIALOGUE_KINDS = {
     'permutation': _ENGLISH,
     'infilling': _ENGLISH,
 }
+_MORE_KINDS = {'summary': _TRANSLATED, 'views': _ENGLISH}
 _KINDS = {
-    'xsamsum': _DIALOGUE_KINDS | {'summary': _TRANSLATED},
-    'xmediasum40k': _DIALOGUE_KINDS | {'summary': _TRANSLATED},
+    'xsamsum': _DIALOGUE_KINDS | _MORE_KINDS,
+    'xmediasum40k': _DIALOGUE_KINDS | _MORE_KINDS,
     # Its summaries are English; those in other languages are what a machine has translated.
     'mediasum424k': dict.fromkeys(_DIALOGUE_KINDS, _ENGLISH)
     | {'pseudo': _TRANSLATED, 'pseudosummarize': _TRANSLATED},
@@ -148,6 +150,7 @@ _KIND_TITLES = {
     'summarize': 'summary of {}, marked',
     'permutation': 'restored order of {}',
     'infilling': 'restored actions of {}',
+    'views': 'summary of two views of {}',
     'pseudo': 'machine-translated summary of {}',
     'pseudosummarize': 'machine-translated summary of {}, marked',
 }

@@ -1,9 +1,11 @@
 """Texts -> vectors of any encoder: a retriever of ours, or a public BERT or XLM-R."""
 
+import hashlib
 import os
 import pathlib
 from collections.abc import Sequence
 
+import jax
 import numpy as np
 
 from xlbench import models
@@ -57,6 +59,14 @@ class SentenceEncoder:
             max_length=min(MAX_LENGTH, loading.max_inputs(model) or MAX_LENGTH),
             conventions=features.Conventions.of_tokenizer(self._tokenizer, size),
         )
+
+    def digest(self) -> str:
+        """SHA-256 over parameters and vocabulary, in hexadecimal."""
+        digest = hashlib.sha256(self._tokenizer.sha256.encode())
+        for path, leaf in jax.tree_util.tree_leaves_with_path(self._params):
+            digest.update(jax.tree_util.keystr(path).encode())
+            digest.update(np.ascontiguousarray(leaf).tobytes())
+        return digest.hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors of texts, [len(texts), dimensions] float32."""

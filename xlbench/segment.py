@@ -1,0 +1,139 @@
+r"""Cuts the dialogues of a corpus into topics and stages: the two views that MV-BART reads.
+
+  python -m xlbench.segment data/clidsum/XSAMSum/*.json
+  python -m xlbench.segment data/clidsum/XSAMSum/*.json --encoder=sentence-transformers/NAME
+
+Each file of dialogues (JSON, JSONL, CSV, ...; --dialogue names the key) gets a file of views beside
+it, train.json train.views.jsonl: a line for each dialogue with the number of the topic and of the
+stage of every utterance, a line of the dialogue. Topics are cut by C99, stages by a hidden Markov
+model that is fitted to all files together (arXiv:2010.01672); so give all splits at once.
+
+Both come from a vector for each utterance. By default that are its words (TF-IDF), which need no
+model. --encoder=NAME takes the vectors of an encoder: the workdir of a run for retrieval, or a
+BERT, RoBERTa or XLM-R as a folder in the form of Hugging Face or a name of its hub, such as the
+authors' sentence-transformers/bert-base-nli-stsb-mean-tokens. Its vectors are kept beside each file
+of dialogues (train.vectors.npz), so that a command that was killed goes on behind the last whole
+file; they may be removed afterwards.
+
+--topics=official cuts as the object of the authors' code does, whose window shrinks for good with
+each short dialogue; by default every dialogue has the whole window.
+"""
+
+import argparse
+import hashlib
+import io
+import os
+import sys
+import zipfile
+from collections.abc import Sequence
+
+import numpy as np
+
+from xlbench import errors, files, locks
+from xlbench.data import readers, rows, segments
+from xlbench.errors import UserError
+
+WORDS = 'words'
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, with the program's name."""
+    args = _parse(argv)
+    corpora = [dialogues_of(path, args) for path in args.files]
+    if args.encoder == WORDS:
+        flat = segments.word_vectors([dialogue for corpus in corpora for dialogue in corpus])
+    else:
+        flat = _encoded(args, corpora)
+    views = segments.views_of(flat, official_window=args.topics == 'official')
+    start = 0
+    for path, corpus in zip(args.files, corpora, strict=True):
+        part, target = views[start : start + len(corpus)], segments.views_path(path)
+        start += len(corpus)
+        with locks.file(target):
+            segments.write_views(target, part)
+        counts = [[len(set(labels)) for labels in one] for one in part]  # [dialogues, kinds]
+        print(
+            '{}: {:,} dialogues; {:.1f} topics and {:.1f} stages on average'.format(
+                target, len(part), *np.mean(counts, axis=0)
+            ),
+            flush=True,
+        )
+    return 0
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.segment', __doc__)
+    parser.add_argument('files', nargs='+')
+    parser.add_argument('--encoder', default=WORDS)
+    parser.add_argument('--topics', choices=('fresh', 'official'), default='fresh')
+    parser.add_argument('--dialogue', default='dialogue')
+    parser.add_argument('--speaker', default='speaker')
+    parser.add_argument('--text', default='text')
+    parser.add_argument('--batch_size', type=int, default=64)
+    args = parser.parse_args(argv[1:])
+    targets = [segments.views_path(path) for path in args.files]
+    for target in targets:
+        if targets.count(target) > 1:
+            raise UserError(f'two of the files would have their views in {target}')
+    return args
+
+
+def dialogues_of(path: str, args: argparse.Namespace) -> list[list[str]]:
+    """The utterances of each dialogue of a file.
+
+    Raises:
+      UserError: there is no such file, or a record of it has no dialogue.
+    """
+    dialogues = []
+    for row in rows.read(path, [args.dialogue], rows.Layout(None)):
+        if isinstance(row, readers.BadRecord):
+            raise UserError(str(row))
+        try:
+            text = rows.dialogue(row.values[args.dialogue], args.dialogue, args.speaker, args.text)
+        except ValueError as error:
+            raise UserError(f'{path}, record {row.number}: {error}') from error
+        dialogues.append(segments.utterances(text))
+    if not dialogues:
+        raise UserError(f'{path} has no dialogues')
+    return dialogues
+
+
+def _encoded(
+    args: argparse.Namespace, corpora: Sequence[Sequence[Sequence[str]]]
+) -> list[np.ndarray]:
+    """The vectors of an encoder for each dialogue of all files; those of a file are kept."""
+    from xlbench.inference.sentence_encoder import SentenceEncoder  # jax takes a second to load.
+
+    encoder = SentenceEncoder(args.encoder, args.batch_size)
+    vectors: list[np.ndarray] = []
+    for path, dialogues in zip(args.files, corpora, strict=True):
+        texts = [text for dialogue in dialogues for text in dialogue]
+        digest = hashlib.sha256('\n'.join([encoder.digest(), *texts]).encode()).hexdigest()
+        kept = segments.views_path(path).replace('.views.jsonl', '.vectors.npz')
+        with locks.file(kept):
+            array = read_vectors(kept, digest)
+            if array is None:
+                array = encoder(texts)
+                content = io.BytesIO()
+                np.savez(content, vectors=array, digest=np.array(digest))
+                files.write(kept, content.getvalue())
+            else:
+                print(f'{kept} is up to date', flush=True)
+        ends = np.cumsum([len(dialogue) for dialogue in dialogues])[:-1]
+        vectors += np.split(array, ends)
+    return vectors
+
+
+def read_vectors(path: str, digest: str) -> np.ndarray | None:
+    """The vectors that are kept in a file; None if there are none of these texts."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return stored['vectors'] if str(stored['digest']) == digest else None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))
