@@ -31,6 +31,8 @@ class Run(Block):
       log_every: steps between two lines of metrics.
       baselines: systems without a model that are scored beside the last evaluation.
       baseline_split: the split that they learn from.
+      embedding_rows: rows of the token table that are trained: 'all', or those 'occurring' in the
+        training data; see training/rows.py.
     """
 
     where: ClassVar[str] = 'config'
@@ -42,6 +44,7 @@ class Run(Block):
     log_every: Annotated[int, '1 or more'] = 100
     baselines: Sequence[str] = ()
     baseline_split: str = 'train'
+    embedding_rows: Literal['all', 'occurring'] = 'all'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -226,6 +229,7 @@ def defaults() -> ConfigDict:
     A file adds data, model, objective, batches, stages and evals, and says what differs.
     """
     c = ConfigDict(dataclasses.asdict(Run()))
+    del c.embedding_rows  # Runs that were begun without it go on.
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.best = dict(score='', mode='max', patience=0)
     for key, block in (('mesh', Mesh), ('nonfinite', Nonfinite), ('checkpoints', Checkpoints)):
@@ -254,11 +258,23 @@ def check_arguments(signature: Signature, block: Mapping[str, Setting], name: st
     check_ranges(signature, block, name)
 
 
-def check_keys(block: Mapping[str, Setting], allowed: Sequence[str], name: str) -> None:
-    """Raises UserError for a key that is not allowed, or one of `allowed` that is missing."""
+def check_keys(
+    block: Mapping[str, Setting],
+    allowed: Sequence[str],
+    name: str,
+    optional: Sequence[str] = (),
+) -> None:
+    """Raises UserError for a key that is not allowed, or one of `allowed` that is missing.
+
+    Args:
+      block: that has the keys.
+      allowed: keys that it must have.
+      name: of the block, for messages.
+      optional: keys that it may have.
+    """
     for key in block:
-        if key not in allowed:
-            raise errors.unknown(f'key in {name}', key, allowed)
+        if key not in (*allowed, *optional):
+            raise errors.unknown(f'key in {name}', key, (*allowed, *optional))
     for key in allowed:
         if key not in block:
             raise UserError(f'{name} lacks {key!r}; it holds {", ".join(allowed)}')

@@ -37,6 +37,11 @@ def _look_up_bwd(saved, g):
 look_up.defvjp(_look_up_fwd, _look_up_bwd)
 
 
+# The leaf beside a table that has only some of its rows: [size] int32, id -> its row there. A step
+# of training puts it into the tree of parameters; see training/rows.py.
+PLACES = 'places'
+
+
 class Embedding(nn.Module):
     """A table of `size` rows; called with ids it looks them up."""
 
@@ -49,10 +54,16 @@ class Embedding(nn.Module):
     def setup(self):
         """Builds the table."""
         init = nn.with_logical_partitioning(self.embedding_init, (self.rows, 'embed'))
-        self.embedding = self.param('embedding', init, (self.size, self.features), jnp.float32)
+        if self.has_variable('params', PLACES):
+            self.places = self.get_variable('params', PLACES)
+            self.embedding = self.get_variable('params', 'embedding')
+        else:
+            self.places = None
+            self.embedding = self.param('embedding', init, (self.size, self.features), jnp.float32)
 
     def __call__(self, ids: jax.Array) -> jax.Array:
         """ids [batch, length] -> [batch, length, features]."""
+        ids = ids if self.places is None else jnp.take(self.places, ids)
         return placement.place(look_up(self.embedding, ids).astype(self.dtype))
 
 

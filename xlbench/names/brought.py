@@ -16,15 +16,13 @@ from ml_collections import ConfigDict
 
 from xlbench.errors import UserError
 from xlbench.files import Setting
-from xlbench.names.keys import FAMILIES, family_signature, is_sweep, objective_name
+from xlbench.names.keys import ENCODERS, FAMILIES, family_signature, is_sweep, objective_name
 from xlbench.names.places import check_source
 
 if TYPE_CHECKING:  # Nothing of it is needed where no config says `from`.
     from xlbench.huggingface.described import Described
 
 FROM = 'from'
-# Families that are made of encoders; a checkpoint of any of them starts any other.
-ENCODERS = ('bert', 'encoder_decoder', 'dual_encoder', 'sequence_classifier', 'token_classifier')
 # What a config says of training and not of the model that it was given.
 _RATES = ('dropout_rate', 'attention_dropout_rate', 'classifier_dropout_rate')
 
@@ -77,6 +75,9 @@ def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:
         run.init_from = folder.start
     if 'data.vocabulary' not in given:
         run.data.vocabulary = folder.vocabulary
+        # Most of a large vocabulary does not occur, and costs more than the layers.
+        if family in ENCODERS and 'embedding_rows' not in given and not run.lora.rank:
+            run.embedding_rows = 'occurring'
         if 'vocabulary_size' in run.data:  # It trains one where there is none.
             run.data.vocabulary_size = 0
 

@@ -20,6 +20,10 @@ CONFIG_KEYS = (
     'accumulate', 'nonfinite', 'stages', 'evals', 'best', 'checkpoints', 'log_every',
     'baselines', 'baseline_split',
 )  # fmt: skip
+# Keys that a config may leave out, as those of earlier versions do.
+RUN_OPTIONS = ('embedding_rows',)
+# Families that are made of encoders; a checkpoint of any of them starts any other.
+ENCODERS = ('bert', 'encoder_decoder', 'dual_encoder', 'sequence_classifier', 'token_classifier')
 SWEEP_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
 _OBJECTIVES, _EVALUATORS = 'xlbench.training.objectives', 'xlbench.evaluators'
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
@@ -57,6 +61,9 @@ def taken(config: Block, *path: str) -> Signature | None:
             return taken(config['source'], *path[1:])
         if path == ('adapt',):
             return signatures.of('xlbench.fewshot.settings', 'Adapt')
+    if not path:  # What the command line may add to those that each config holds.
+        types = {key: _RUN.types[key] for key in RUN_OPTIONS}
+        return None if is_sweep(config) else Signature('a run', types, frozenset())
     if len(path) == 1 and path[0] in _BLOCKS:
         return signatures.of_class(_BLOCKS[path[0]])
     if path == ('lora',):
@@ -85,7 +92,7 @@ def check_config(config: ConfigDict) -> None:
             'this is the config of a sweep, which python -m xlbench.fewshot runs; xlbench.train '
             'takes those with stages'
         )
-    check_keys(config, CONFIG_KEYS, 'config')
+    check_keys(config, CONFIG_KEYS, 'config', optional=RUN_OPTIONS)
     for key in (*_BLOCKS, 'lora', 'model', 'objective', 'stages', 'evals'):
         _check_is_block(config[key], f'config.{key}')
     for key in ('data', 'best'):
@@ -99,6 +106,11 @@ def check_config(config: ConfigDict) -> None:
         raise UserError(
             f'config.model.family is {family!r} and config.objective.name {kind!r}; {pairs}, and '
             'no other objective does'
+        )
+    if config.get('embedding_rows') == 'occurring' and family not in ENCODERS:
+        raise UserError(
+            f"config.embedding_rows is 'occurring', which encoders take; every step moves all rows "
+            f'of a {family} model, whose table gives its logits: leave it out'
         )
     for key in ('objective', 'model', *_BLOCKS, 'lora'):
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')

@@ -21,6 +21,7 @@ from xlbench.training import (
     memory,
     messages,
     nonfinite,
+    occurring,
     optimizers,
     train_step as train_step_lib,
 )
@@ -76,6 +77,7 @@ class Trainer:
         self.log = logs.Log(workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
+        self.rows = occurring.rows(config, experiment)
         self.num_steps = sum(stage.num_steps for stage in config.stages.values())
         self._begun = stages_begun((s, stage.num_steps) for s, stage in config.stages.items())
         self.state: train_step_lib.TrainState | None = None
@@ -117,7 +119,7 @@ class Trainer:
             )
         tx, _ = self._optimizer(stage)
         shapes, shardings = experiment.shapes, experiment.shardings
-        like = train_step_lib.state_like(tx, shapes, shardings, experiment.mask)
+        like = train_step_lib.state_like(tx, shapes, shardings, experiment.mask, self.rows)
         self.state, self.progress = self.checkpoints.restore(step, like)
         again = [] if stage in self.progress.chosen else list(self.evaluation.final)
         before = self._first_step(stage)
@@ -191,7 +193,8 @@ class Trainer:
         tx, schedule = self._optimizer(name)
         if self.progress.stage != name:
             params = self._params_for(name)
-            self.state = train_step_lib.init_state(tx, params, experiment.mask, first_step)
+            mask = experiment.mask
+            self.state = train_step_lib.init_state(tx, params, mask, first_step, self.rows)
             self.progress.stage, self.progress.position = name, None
             self.progress.best, self.progress.stale = None, 0
         tasks, _ = experiment.data[stage.mixture, stage.split]
@@ -230,6 +233,7 @@ class Trainer:
             self.experiment.mask,
             first_step=first_step,
             accumulate=self.config.accumulate,
+            rows=self.rows,
         )
         return train_step_lib.TrainStep(
             step, self.rng, compiling=self._compiling, on_compile=self._compiled

@@ -15,6 +15,7 @@ from xlbench.parallel import partitioning
 from xlbench.progress import duration, quantity
 from xlbench.training import memory
 from xlbench.training.experiment import Experiment
+from xlbench.training.rows import Rows
 from xlbench.training.train_step import TrainStep
 
 SAMPLE_DATA = 'data: the embedded sample corpora; no score here compares with a published one'
@@ -48,6 +49,15 @@ def introduction(workdir: str, experiment: Experiment, joined: str) -> Iterator[
         yield from evaluator.notes.values()
     if experiment.is_sample:
         yield SAMPLE_DATA
+
+
+def of_rows(rows: Rows) -> Iterator[str]:
+    """Says of which tables only some rows are trained."""
+    for name, size in rows.sizes.items():
+        yield (
+            f'{name}: {rows.count(name):,} of {size:,} rows occur in the training data and are '
+            'trained; the others keep their values'
+        )
 
 
 def data_table(

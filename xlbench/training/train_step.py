@@ -16,12 +16,14 @@ from jax.sharding import Mesh
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.training.objectives.contract import Batch, Objective
+from xlbench.training.rows import Rows
 from xlbench.trees import Leaf, Mask, Params, Shapes, Shardings, Tree
 
 Flat = dict[str, Leaf]  # By 'a/b/c' names.
 Gradients = dict[str, jax.Array]
 Sums = dict[str, jax.Array]
 _Part = TypeVar('_Part')
+_ALL = Rows()  # Of every table.
 
 
 @struct.dataclass
@@ -125,23 +127,23 @@ def skip_nonfinite(tx: optax.GradientTransformation) -> optax.GradientTransforma
 
 
 def init_opt_state(
-    tx: optax.GradientTransformation, params: Params, mask: Mask
+    tx: optax.GradientTransformation, params: Params, mask: Mask, rows: Rows = _ALL
 ) -> optax.OptState:
     """Fresh optimizer state of the trainable parameters, cut as `opt_state_like` says."""
     trainable, _ = split_params(params, mask)
-    like = opt_state_like(tx, params, mask)
-    return jax.jit(tx.init, out_shardings=jax.tree.map(lambda x: x.sharding, like))(trainable)
+    shardings = jax.tree.map(lambda x: x.sharding, opt_state_like(tx, params, mask, rows))
+    return jax.jit(lambda x: tx.init(rows.taken(x)), out_shardings=shardings)(trainable)
 
 
 def opt_state_like(
-    tx: optax.GradientTransformation, params: Params | Shapes, mask: Mask
+    tx: optax.GradientTransformation, params: Params | Shapes, mask: Mask, rows: Rows = _ALL
 ) -> optax.OptState:
     """Shapes and shardings of the optimizer state; parameters may be shapes with shardings, too.
 
     A statistic that has its parameter's shape lies where the parameter lies; smaller ones
     (Adafactor's rows and columns, counters) are held whole by every device.
     """
-    trainable, _ = split_params(params, mask)
+    trainable = rows.like(split_params(params, mask)[0])
     whole = partitioning.replicated(jax.tree.leaves(params)[0].sharding.mesh)
     shapes = jax.eval_shape(tx.init, trainable)
     shardings = optax.tree_map_params(
@@ -155,16 +157,24 @@ def opt_state_like(
 
 
 def init_state(
-    tx: optax.GradientTransformation, params: Params, mask: Mask, step: int = 0
+    tx: optax.GradientTransformation,
+    params: Params,
+    mask: Mask,
+    step: int = 0,
+    rows: Rows = _ALL,
 ) -> TrainState:
     """The state before the first step of an optimizer."""
     mesh = jax.tree.leaves(params)[0].sharding.mesh
     count = jax.device_put(jnp.asarray(step, jnp.int32), partitioning.replicated(mesh))
-    return TrainState(count, params, init_opt_state(tx, params, mask))
+    return TrainState(count, params, init_opt_state(tx, params, mask, rows))
 
 
 def state_like(
-    tx: optax.GradientTransformation, shapes: Shapes, shardings: Shardings, mask: Mask
+    tx: optax.GradientTransformation,
+    shapes: Shapes,
+    shardings: Shardings,
+    mask: Mask,
+    rows: Rows = _ALL,
 ) -> TrainState:
     """Shapes and shardings of the state, to restore one: nothing is on the devices yet.
 
@@ -173,11 +183,12 @@ def state_like(
       shapes: of the parameters, and
       shardings: theirs; see `params_like`.
       mask: tree of bools, the trainable parameters.
+      rows: of tables, those that are trained.
     """
     params = placed(shapes, shardings)
     whole = partitioning.replicated(jax.tree.leaves(shardings)[0].mesh)
     step = jax.ShapeDtypeStruct((), jnp.int32, sharding=whole)
-    return TrainState(step, params, opt_state_like(tx, params, mask))
+    return TrainState(step, params, opt_state_like(tx, params, mask, rows))
 
 
 # (state, batch, rng) -> the next state, and the metrics of the step
@@ -264,6 +275,7 @@ def make_train_step(
     *,
     first_step: int = 0,
     accumulate: int = 1,
+    rows: Rows = _ALL,
 ) -> StepFunction:
     """The step as a pure function of (state, batch, rng).
 
@@ -278,6 +290,7 @@ def make_train_step(
       mask: tree of bools, the trainable parameters.
       first_step: the global step at which this optimizer started; its schedule counts from there.
       accumulate: the batch is cut into this many parts, whose gradients are added.
+      rows: of tables, those that are trained.
     """
 
     def gradients(
@@ -288,7 +301,7 @@ def make_train_step(
         weight: jax.Array,
     ) -> tuple[Gradients, Sums]:
         def loss_fn(trainable: Flat[jax.Array]) -> tuple[jax.Array, Sums]:
-            params = merge_params(trainable, frozen)
+            params = merge_params(trainable, frozen | rows.places())
             sums = objective.loss(model, params, batch, rng)
             return sums['loss'] / weight, sums
 
@@ -299,7 +312,8 @@ def make_train_step(
         state: TrainState, batch: Batch, rng: jax.Array
     ) -> tuple[TrainState, dict[str, jax.Array]]:
         rng = jax.random.fold_in(rng, state.step)
-        trainable, frozen = split_params(state.params, mask)
+        whole, frozen = split_params(state.params, mask)
+        trainable = rows.taken(whole)
         # A batch whose rows are all padding (a window's rest) must not divide by zero.
         weight = jnp.maximum(objective.weight(batch), 1.0)
         if accumulate == 1:
@@ -323,7 +337,7 @@ def make_train_step(
             'grad_norm': grad_norm,
             'learning_rate': jnp.asarray(schedule(count), jnp.float32),
         }
-        params = merge_params(trainable, frozen)
+        params = merge_params(rows.put_back(whole, trainable), frozen)
         return TrainState(state.step + 1, params, opt_state), metrics
 
     return train_step

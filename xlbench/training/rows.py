@@ -1,0 +1,101 @@
+"""Of a table of tokens, the rows that training reads: the others never move, and cost nothing.
+
+A vocabulary of 250,000 is most of a small multilingual encoder, and few of its rows occur in the
+data of one task. config.embedding_rows='occurring' trains those: the step takes them out of the
+table, gradients and the optimizer's statistics are of them alone, and it puts them back. For
+optimizers that move a parameter by its gradients alone this is the same training, but for the
+order of sums. Weight decay is the exception: it shrinks every row that is trained, and no other.
+
+The state's parameters stay whole, so that evaluations, checkpoints and exports know nothing of it;
+a row that does not occur keeps the value that it started with, to the bit.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+
+from xlbench.models.embeddings import PLACES
+
+_MULTIPLE = 128  # Rows are taken in multiples of it, so that a mesh may cut them.
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """The rows of some tables that are trained.
+
+    Attributes:
+      ids: {name of a table: [rows] int32, ascending; behind them its size, which is no row of it,
+        until they are a multiple of 128}.
+      sizes: {name of a table: its rows in all}.
+    """
+
+    ids: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ids: np.ndarray, sizes: Mapping[str, int]) -> 'Rows':
+        """The same rows of several tables; of a table that they fill, all.
+
+        Args:
+          ids: [ids] int32, ascending, each once.
+          sizes: {name of a table: its rows in all}.
+        """
+        padded = -(-len(ids) // _MULTIPLE) * _MULTIPLE
+        smaller = {name: size for name, size in sizes.items() if padded < size}
+        filled = {
+            name: np.concatenate([ids, np.full(padded - len(ids), size)]).astype(np.int32)
+            for name, size in smaller.items()
+        }
+        return cls(filled, smaller)
+
+    def count(self, name: str) -> int:
+        """How many rows of a table are trained."""
+        return int((self.ids[name] < self.sizes[name]).sum())
+
+    def taken(self, trainable: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+        """Parameters by name, with the rows [rows, emb_dim] in place of whole tables."""
+        return {
+            name: leaf.at[self.ids[name]].get(mode='fill', fill_value=0)
+            if name in self.ids
+            else leaf
+            for name, leaf in trainable.items()
+        }
+
+    def put_back(
+        self, whole: Mapping[str, jax.Array], rows: Mapping[str, jax.Array]
+    ) -> dict[str, jax.Array]:
+        """Parameters by name, with whole tables in which the rows have their new values."""
+        return {
+            name: whole[name].at[self.ids[name]].set(leaf, mode='drop', indices_are_sorted=True)
+            if name in self.ids
+            else leaf
+            for name, leaf in rows.items()
+        }
+
+    def places(self) -> dict[str, np.ndarray]:
+        """The parameters by which an Embedding finds ids among the rows; see models/embeddings.py.
+
+        An id that is none of the rows stands behind them, and looks up no number.
+        """
+        places = {}
+        for name, ids in self.ids.items():
+            index = np.full(self.sizes[name], len(ids), np.int32)
+            real = ids[ids < self.sizes[name]]
+            index[real] = np.arange(len(real))
+            places[f'{name.rpartition("/")[0]}/{PLACES}'] = index
+        return places
+
+    def like(
+        self, trainable: Mapping[str, jax.ShapeDtypeStruct]
+    ) -> dict[str, jax.ShapeDtypeStruct]:
+        """`taken` of shapes that say where their arrays lie."""
+        return {
+            name: jax.ShapeDtypeStruct(
+                (len(self.ids[name]), *leaf.shape[1:]), leaf.dtype, sharding=leaf.sharding
+            )
+            if name in self.ids
+            else leaf
+            for name, leaf in trainable.items()
+        }
