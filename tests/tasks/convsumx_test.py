@@ -9,7 +9,7 @@ import seqio
 
 from xlbench import benchmarks, errors, metrics, pipeline, score
 from xlbench.benchmarks import CONVSUMX, DIALOGSUM
-from xlbench.data import postprocess, prepared, readers
+from xlbench.data import __main__ as data_main, postprocess, prepared, readers
 from xlbench.evaluators import baselines
 from xlbench.preparation import mixtures
 
@@ -211,6 +211,32 @@ def test_the_mean_over_references():
     }  # fmt: skip
     assert metric(['a b'], ['a b'])['rouge_1_mean'] == 100.0
     assert 'nrefs:2|refs:mean|' in metric.signature_of([2]) and 'refs' not in metric.signature
+
+
+def test_lengths_as_a_table(made, tmp_path, capsys):
+    """Turns, speakers, words, of Chinese characters, tokens; of several references the mean."""
+    names = 'convsumx_dialogsumx_en_zh', 'dialogsum_topic_en_en'
+    flags = [f'--root={made}', '--splits=test', '--vocabulary=bytes', '--format=csv']
+    assert data_main.main(['data', 'statistics', *names, *flags]) == 0
+    lines = [line.split(',') for line in capsys.readouterr().out.splitlines()[-3:]]
+    assert lines[1] == [
+        'convsumx_dialogsumx_en_zh test', 'en', 'zh', '2', '2.0', '2.0', '4.0', '6.0', '30.0',
+        '18.0',
+    ]  # fmt: skip
+    assert lines[2][4:8] == ['1.0', '1.0', '3.0', '2.0']
+    rows = [{'d': ['Ann: Hi!', 'Oh: no'], 's': 'x y'}, {'d': 'a', 's': 'b'}]
+    own = write(tmp_path, 'own.jsonl', rows)
+    keys = '--inputs=d', '--targets=s', '--lang=en'
+    assert data_main.main(['data', 'statistics', str(own), *keys]) == 0
+    row = capsys.readouterr().out.splitlines()[4]
+    assert row.endswith('| 2 | 1.5 | 1.0 | 2.5 | 1.5 |')
+    for arguments, message in (
+        ([str(own)], "own.jsonl:1: no key 'dialogue'"),
+        ([names[0], flags[0], '--splits=tset'], "unknown split of convsumx.*'tset'; nearest: test"),
+        ([names[0], f'--root={tmp_path}'], 'no file of task convsumx_dialogsumx_en_zh is in'),
+    ):
+        with pytest.raises(errors.UserError, match=message):
+            data_main.main(['data', 'statistics', *arguments])
 
 
 def test_real_files(dev_data):

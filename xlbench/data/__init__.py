@@ -25,6 +25,7 @@
   batches       the batches of training and of evaluation
   outputs       predictions and references from files
   postprocess   postprocessors of SeqIO tasks
+  statistics    how long dialogues and summaries are
   baselines     predictions that need no model
 """
 
@@ -51,6 +52,7 @@ __all__ = [
     'readers',
     'rows',
     'segments',
+    'statistics',
     'task_rows',
     'tokenizers',
     'vocabularies',

@@ -4,6 +4,14 @@
   python -m xlbench.data list mrs                   one of them: address, licence, how to get it
   python -m xlbench.data get xquad --root=data      downloads what is missing, with checksums
   python -m xlbench.data verify xquad --root=data   reads all of it: checksums, records, counts
+  python -m xlbench.data statistics clidsum_xsamsum_en_de --root=data     lengths, turns, speakers
+  python -m xlbench.data statistics chats.jsonl --inputs=dialogue --targets=summary --lang=en
+
+Statistics are tables 1 and 2 of arXiv:2202.05599 of any tasks that read a text and write one, or of
+files of one's own: JSONL, JSON, CSV, TSV or Parquet, with --inputs and --targets, the keys or
+columns, and --lang or --source_lang and --target_lang. --splits=train,test takes some splits of
+tasks, by default all that are there. With --vocabulary, tokens are counted as well. --format=csv
+prints more decimals than Markdown does.
 """
 
 import argparse
@@ -13,8 +21,9 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from xlbench import benchmarks, errors
-from xlbench.data import download, readers
+from xlbench.data import download, readers, statistics, tokenizers
 from xlbench.data.corpora import CORPORA, Corpus
+from xlbench.data.statistics import Langs, Statistics
 
 _WAYS = {
     'files': 'xlbench.data get, single files with checksums',
@@ -30,6 +39,9 @@ def main(argv: Sequence[str]) -> int:
     if flags.command == 'list':
         for line in _details(_corpus(flags.corpus), root) if flags.corpus else _list(root):
             print(line)
+        return 0
+    if flags.command == 'statistics':
+        print(_statistics(flags, root), end='')
         return 0
     corpus = _corpus(flags.corpus)
     if flags.command == 'get':
@@ -47,7 +59,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = errors.ArgumentParser('python -m xlbench.data', __doc__)
-    commands = parser.add_subparsers(dest='command', required=True, metavar='list|get|verify')
+    metavar = 'list|get|verify|statistics'
+    commands = parser.add_subparsers(dest='command', required=True, metavar=metavar)
     for name in ('list', 'get', 'verify'):
         command = commands.add_parser(name, prog=f'{parser.prog} {name}', description=__doc__)
         command.add_argument('corpus', nargs='?' if name == 'list' else None, metavar='CORPUS')
@@ -61,6 +74,19 @@ def _parser() -> argparse.ArgumentParser:
                 default='',
                 help='has HOST/PATH of each address, for machines that reach no other host',
             )
+    command = commands.add_parser(
+        'statistics', prog=f'{parser.prog} statistics', description=__doc__
+    )
+    command.add_argument('names', nargs='+', metavar='TASK_OR_FILE')
+    command.add_argument('--root', metavar='FOLDER', help='as above')
+    command.add_argument('--splits', default='', help='of tasks, with commas (default: all)')
+    command.add_argument('--inputs', default='dialogue', help='key or column of a file')
+    command.add_argument('--targets', default='summary', help='key or column of a file')
+    command.add_argument('--lang', help='ISO code of the texts of a file')
+    command.add_argument('--source_lang', help='of its inputs, if --lang is not given')
+    command.add_argument('--target_lang', help='of its targets, if --lang is not given')
+    command.add_argument('--vocabulary', default='', help='whose tokens are counted, such as mt5')
+    command.add_argument('--format', choices=('markdown', 'csv'), default='markdown')
     return parser
 
 
@@ -100,6 +126,30 @@ def _details(corpus: Corpus, root: str) -> Iterator[str]:
         there = readers.find(os.path.join(root, file.path))
         yield f'file      {file.path}, {file.bytes:,} bytes, {"there" if there else "missing"}'
     yield f'read by   tasks/{corpus.benchmark}.py'
+
+
+def _statistics(flags: argparse.Namespace, root: str) -> str:
+    """The table of some tasks or files, as text."""
+    rows: dict[str, tuple[Statistics, Langs]] = {}
+    for name in flags.names:
+        if os.path.sep in name or os.path.isfile(name):
+            langs = flags.source_lang or flags.lang, flags.target_lang or flags.lang
+            tokenizer = tokenizers.load(flags.vocabulary, root) if flags.vocabulary else None
+            measured = statistics.of_file(name, (flags.inputs, flags.targets), langs, tokenizer)
+            rows[name] = measured, langs
+            continue
+        from xlbench.preparation.loading import quietly
+
+        with quietly():
+            from xlbench.preparation import measuring
+        splits = tuple(filter(None, flags.splits.split(',')))
+        measured, langs = measuring.measure(name, root, splits, flags.vocabulary)
+        rows |= {f'{name} {split}': (counts, langs) for split, counts in measured.items()}
+    from xlbench.reporting import lengths
+
+    if flags.format == 'csv':
+        return lengths.comma_separated(rows)
+    return lengths.markdown(rows, bool(flags.vocabulary))
 
 
 def _verify(corpus: Corpus, root: str) -> Iterator[tuple[str, bool]]:

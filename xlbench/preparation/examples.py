@@ -224,8 +224,7 @@ def texts(task: seqio.Task, split: str) -> Iterator[str]:
         for batch in source_records(task, split):
             yield from (record[name] for record in batch for name in step.texts)
         return
-    steps = text_steps(task)
-    dataset = None if steps is None else _text_dataset(task, split, steps.before)
+    dataset = _plain_texts(task, split)
     if dataset is None:
         if brought := seqio_tasks.vocabulary_of(task):
             raise errors.UserError(
@@ -239,3 +238,25 @@ def texts(task: seqio.Task, split: str) -> Iterator[str]:
     for batch in dataset.as_numpy_iterator():
         for name in task.output_features:
             yield from (value.decode() for value in batch[name].tolist())
+
+
+def text_rows(task: seqio.Task, split: str) -> Iterator[Record]:
+    """The examples of a task and split as texts, with the fields that it keeps.
+
+    Where no vocabulary is bound, see pipeline.bound, they have no language tags.
+    """
+    dataset = _plain_texts(task, split)
+    if dataset is None:
+        raise errors.UserError(
+            f'task {task.name} does not end in tokenisation of plain text, so that its texts are '
+            'not known; name a task that reads a text and writes one'
+        )
+    for batch in dataset.as_numpy_iterator():
+        for values in zip(*(column.tolist() for column in batch.values()), strict=True):
+            yield {name: value.decode() for name, value in zip(batch, values, strict=True)}
+
+
+def _plain_texts(task: seqio.Task, split: str) -> tf.data.Dataset | None:
+    """The texts of a task before tokenisation, in batches; None if it does not end in that."""
+    steps = text_steps(task)
+    return None if steps is None else _text_dataset(task, split, steps.before)

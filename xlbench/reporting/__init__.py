@@ -11,6 +11,7 @@
   layout    which rows and columns the tables of a section have
   tables    a table: cells of numbers under grouped columns
   render    a table for the screen, as Markdown or CSV
+  lengths   how long the texts of data are
   latex     a table for a paper
   html      a report as one HTML page
   screen    the tables of one run as plain text
@@ -25,6 +26,7 @@ __all__ = [
     'html',
     'latex',
     'layout',
+    'lengths',
     'notes',
     'pages',
     'predictions',

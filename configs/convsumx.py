@@ -1,0 +1,51 @@
+r"""Real data: ConvSumX (arXiv:2307.04018), an English dialogue in, a zh, fr or uk summary out.
+
+Its files are data/convsumx/{DialogSumX,QMSumX}/...jsonl, which `python -m xlbench.data get convsumx
+--root=data` downloads. This is a small model from nothing, on two CPU cores:
+
+  python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx
+
+400 dialogues, each with summaries in three languages, teach what summaries look like and who is
+spoken of, but hardly what was said. mBART-50 learns more from them, which we have not run:
+
+  python -m xlbench.train --workdir=RUNS/convsumx_zh \
+      --config=configs/finetune.py:mbart,mixture=convsumx_dialogsumx_en_zh,inputs=1024,targets=128
+
+Keys after the colon: size (tiny), scenario (mono, cross), corpus (dialogsumx), source (en), target
+(zh, fr, uk; by default one model learns all three).
+"""
+
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib
+from xlbench.benchmarks import CONVSUMX, Scenario
+from xlbench.config import recipes
+
+
+def get_config(variant: str = '') -> ConfigDict:
+    """The config of one scenario."""
+    defaults = dict(scenario='cross', corpus='dialogsumx', source=None, target=None)
+    scenario, _ = recipes.choose(variant, ('tiny',), _scenario, **defaults)
+    return tiny(scenario)
+
+
+def _scenario(name: str, corpus: str, source: str | None, target: str | None) -> Scenario:
+    return CONVSUMX.scenario(name, corpus, source, target)
+
+
+def tiny(scenario: Scenario) -> ConfigDict:
+    """A model of two million parameters and a vocabulary, both from the training data alone."""
+    c = config_lib.defaults()
+    path = 'data/convsumx/convsumx.model'
+    c.data = dict(root='data', vocabulary=path, vocabulary_size=4000, sample=False)
+    c.model = recipes.fresh_model('mt5', dropout_rate=0.1)
+    c.objective = recipes.generation(label_smoothing=0.1)
+    lengths = dict(inputs=512, targets=96)
+    c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
+    optimizer = dict(name='adafactor', schedule='linear', learning_rate=1e-2, warmup_steps=0.05)
+    c.stages = dict(train=scenario.stage(500, optimizer))
+    both = dict(batch_size=50, lengths=lengths)
+    recipes.evaluate(c, scenario, 100, recipes.LOSS, test=dict(decode=True), **both)
+    c.baselines = recipes.SUMMARY_BASELINES
+    return c
+

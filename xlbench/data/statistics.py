@@ -1,0 +1,128 @@
+"""How long dialogues and their summaries are: tables 1 and 2 of arXiv:2202.05599, of any data.
+
+A turn is a line that is not empty, and its speaker what stands before the first ': ' of it. Words
+are what stands between spaces; of languages that write none, such as Chinese, characters count.
+
+  add('Anna: Hi!\\nBen: Hi, Anna.', 'en', ['安娜向本问好。'], 'zh')
+    -> turns 2, speakers 2, source 5 words, target 7 characters
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from xlbench import errors
+from xlbench.benchmarks import languages
+from xlbench.data import readers, rows
+from xlbench.data.tokenizers import Tokenizer
+
+Langs = tuple[str | None, str | None]  # ISO codes of inputs and targets; None: nothing says it.
+_LONGEST_NAME = 80  # Characters; a longer text before ': ' is no name.
+
+
+@dataclasses.dataclass
+class Statistics:
+    """Sums over examples; every mean is one of these divided by `examples`.
+
+    Attributes:
+        examples: How many there are.
+        turns: Of their inputs.
+        speakers: Different ones in each input.
+        source: Words or characters of the inputs.
+        target: Those of the targets; of several references the mean.
+        source_tokens: Of a vocabulary, without what a model puts around a text.
+        target_tokens: Those of the targets.
+    """
+
+    examples: int = 0
+    turns: int = 0
+    speakers: int = 0
+    source: int = 0
+    target: float = 0
+    source_tokens: int = 0
+    target_tokens: float = 0
+
+    def add(
+        self,
+        source: str,
+        source_lang: str | None,
+        targets: Sequence[str],
+        target_lang: str | None,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        """Counts an example.
+
+        Args:
+            source: Its input.
+            source_lang: ISO code; None counts words.
+            targets: All its references.
+            target_lang: ISO code.
+            tokenizer: Of the vocabulary whose tokens are counted, if any.
+        """
+        said = turns(source)
+        names = {name for name, _ in said} - {''}
+        self.examples += 1
+        self.turns += len(said)
+        self.speakers += len(names)
+        self.source += length(source, source_lang)
+        self.target += sum(length(text, target_lang) for text in targets) / len(targets)
+        if tokenizer is not None:
+            counts = [len(ids) for ids in tokenizer.encode_batch([source, *targets])]
+            self.source_tokens += counts[0]
+            self.target_tokens += sum(counts[1:]) / len(targets)
+
+    def means(self) -> dict[str, float]:
+        """The mean of every count but `examples`; 0 where nothing was counted."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != 'examples']
+        return {name: getattr(self, name) / max(self.examples, 1) for name in names}
+
+
+def turns(text: str) -> list[tuple[str, str]]:
+    """The turns of a dialogue: (speaker, what is said), the speaker '' where none is named."""
+    said = []
+    for line in filter(None, map(str.strip, text.split('\n'))):
+        name, mark, words = line.partition(': ')
+        named = mark and len(name) <= _LONGEST_NAME
+        said.append((name, words) if named else ('', line))
+    return said
+
+
+def length(text: str, lang: str | None) -> int:
+    """The words of a text, or its characters in a language without spaces between words."""
+    parts = text.split()
+    return len(parts) if in_words(lang) else sum(map(len, parts))
+
+
+def in_words(lang: str | None) -> bool:
+    """Whether texts of a language are counted in words."""
+    return lang not in languages.LANGUAGES or languages.LANGUAGES[lang].spaces
+
+
+def of_file(
+    path: str, keys: tuple[str, str], langs: Langs, tokenizer: Tokenizer | None = None
+) -> Statistics:
+    """The statistics of a file of JSON, JSONL, CSV, TSV or Parquet.
+
+    Args:
+        path: Of the file.
+        keys: The keys or columns of inputs and targets. An input may be a list of turns, see
+            `rows.dialogue`.
+        langs: ISO codes of both.
+        tokenizer: See `Statistics.add`.
+
+    Raises:
+        UserError: The file is not like that.
+    """
+    counts = Statistics()
+    source, target = keys
+    for row in rows.read(path, list(dict.fromkeys(keys)), rows.Layout()):
+        if isinstance(row, readers.BadRecord):
+            raise errors.UserError(str(row))
+        try:
+            text = rows.dialogue(row.values[source], source)
+            summary = rows.text(row.values[target], target)
+        except ValueError as error:
+            raise errors.UserError(f'{path}:{row.number}: {error}') from None
+        counts.add(text, langs[0], [summary], langs[1], tokenizer)
+    if not counts.examples:
+        raise errors.UserError(f'{path} has no examples; is it empty?')
+    return counts
