@@ -121,9 +121,10 @@ def read(
             continue
         place, fields = item
         texts = [fields[key].lower() for key in (inputs, targets)]
+        spans = noise.dialogue_spans(texts[0], actions) if kind == 'infilling' else []
         for draw in range(draws(kind, split)):
             number = f'{place}.{draw}' if draw else f'{place}'
-            source = _source(kind, texts[0], actions, place, draw)
+            source = _source(kind, texts[0], spans, place, draw)
             yield dict(zip(FIELDS, (number, source, texts[1]), strict=True))
 
 
@@ -221,11 +222,13 @@ def _good(items: Iterable[readers.Item], bad: list[readers.BadRecord]) -> Iterat
             yield item
 
 
-def _source(kind: str, text: str, actions: noise.Actions, number: int, draw: int) -> str:
-    """What a model reads of a text."""
+def _source(
+    kind: str, text: str, spans: Sequence[set[noise.Span]], number: int, draw: int
+) -> str:
+    """What a model reads of a text; of `infilling`, `spans` of actions may be masked."""
     numbers = noise.generator(_SEED, draw, number)
     if kind == 'infilling':
-        return noise.infill(text, actions, numbers)
+        return noise.infill_spans(text, spans, numbers)
     if kind == 'permutation':
         return noise.permute(text, numbers)
     return f'{SUMMARIZE} {text}' if kind.endswith('summarize') else text

@@ -172,7 +172,7 @@ def _vocabulary_size(config: ConfigDict, data: Data) -> tuple[int, str]:
 
 def download_lines(config: ConfigDict) -> Iterator[str]:
     """What would be fetched from the Hugging Face hub."""
-    spec = config.data.vocabulary
+    spec, _ = tokenizers.split_spec(config.data.vocabulary)
     vocabulary = tokenizers.HUB_NAMES.get(spec, spec)
     for what, name in (('checkpoint', config.init_from), ('vocabulary', vocabulary)):
         is_path = what == 'vocabulary' and name.endswith(('.model', '.json'))

@@ -31,6 +31,7 @@ NEEDS = {
 NEEDS_OF = {
     'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh', 'semi': 'target=de'},
     'translation': {'cross': 'target=zh'},
+    'clidsum_mdialbart': {'cross': 'target=zh', 'semi': 'target=de'},
 }
 
 
@@ -168,6 +169,7 @@ def test_no_stage_ends_within_its_warm_up(name):
             assert warmup <= steps / 3, f'{text}: {warmup} of {steps}'
             if 'sample' not in text and c.model.family in ('mbart', 'encoder_decoder'):
                 expected = {'mrs_generator': 0.2 * steps, 'clidsum_mbart': 500}
+                expected['clidsum_mdialbart'] = 5_000 if steps == 1_000_000 else 500
                 assert abs(warmup - expected.get(name, min(2500, steps / 10))) <= 1, text
 
 
@@ -338,6 +340,88 @@ def test_settings_of_summaries_are_the_papers(variant, num_steps):
     assert dict(config.evals.test.decoding) == dict(method='beam', num_beams=5)
     assert (config.best.score, config.best.mode) == ('dev/mean/loss', 'min')
     assert config.objective.label_smoothing == 0.0
+
+
+def test_the_official_oddities_of_summaries_are_an_option():
+    """A decay over 100,000 steps whatever the corpus, and the last weights."""
+    paper = load('clidsum_mbart', 'large,corpus=xsamsum,target=de')
+    official = load('clidsum_mbart', 'large,corpus=xsamsum,target=de,official=yes')
+    steps = official.stages.train.num_steps
+    _, schedule = optimizers.build(**official.stages.train.optimizer, num_steps=steps)
+    for step in (501, 30_000, steps):
+        expected = 5e-6 * (100_000 - step) / (100_000 - 500)
+        assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
+    assert (paper.best.score, official.best.score) == ('dev/mean/loss', '')
+    official.best.score = paper.best.score
+    with official.unlocked():
+        del official.stages.train.optimizer['final_fraction']
+    assert config_lib.to_dict(official) == config_lib.to_dict(paper)
+    same = load('clidsum_mbart', 'large,corpus=xmediasum40k,target=de,official=yes')
+    assert same.stages.train.optimizer.final_fraction == 0
+    with pytest.raises(UserError, match='official=yes is for the size large'):
+        load('clidsum_mbart', 'sample,official=yes')
+
+
+WORDS = ('aci', 'up', 'mds', 'mt')
+
+
+def test_every_combination_of_pretraining_is_a_value_of_one_key():
+    """The fifteen of Table 7 (arXiv:2202.05599), in any order."""
+    kinds = dict(zip(WORDS, ('infilling', 'permutation', 'summarize', 'summary'), strict=True))
+    seen = set()
+    for count in range(1, 5):
+        for words in itertools.permutations(WORDS, count):
+            config = load('clidsum_mdialbart', f'large,target=zh,pretraining={"+".join(words)}')
+            first, second = config.stages.values()
+            trained = benchmarks.parse_mixture(first.mixture).train
+            corpora = {word: 'xmediasum40k' if word == 'mt' else 'mediasum424k' for word in words}
+            assert set(trained) == {
+                f'clidsum_{corpora[word]}{kinds[word]}_en_{"zh" if word == "mt" else "en"}'
+                for word in words
+            }
+            assert config.batches.batch_size == 8 * count and config.batches.each_task
+            assert second.mixture == 'clidsum_xmediasum40ksummarize_en_zh'
+            seen.add(first.mixture)
+    assert len(seen) == 15
+    none = load('clidsum_mdialbart', 'large,target=zh,pretraining=none')
+    plain = load('clidsum_mbart', 'large,corpus=xmediasum40k,target=zh')
+    stage = none.stages.train
+    assert stage.mixture == 'clidsum_xmediasum40ksummarize_en_zh'
+    stage.mixture = plain.stages.train.mixture
+    assert stage == plain.stages.train and none.batches == plain.batches
+
+
+def test_pretraining_and_finetuning_are_the_papers():
+    config = load('clidsum_mdialbart', 'large,target=de')
+    runs.check_config(config)
+    first, second = config.stages.values()
+    expected = dict(name='adam', learning_rate=5e-6, schedule='linear', final_fraction=0.0)
+    assert dict(first.optimizer) == expected | dict(warmup_steps=5_000)
+    assert (first.num_steps, second.num_steps) == (1_000_000, 100_000)
+    assert second.optimizer.warmup_steps == 500
+    assert dict(config.batches.lengths) == dict(inputs=1024, targets=1024)
+    plain = load('clidsum_mbart', 'large,corpus=xmediasum40k,target=de')
+    batches = config_lib.batches_of(config, 'stage2')
+    assert not batches.pop('each_task')
+    assert {k: v.to_dict() if hasattr(v, 'to_dict') else v for k, v in batches.items()} == (
+        plain.batches.to_dict()
+    )
+    assert config.data.vocabulary == 'facebook/mbart-large-50+[summarize]'
+    alone = load('clidsum_mdialbart', 'large,target=de,stages=pretraining')
+    runs.check_config(alone)
+    assert [*alone.stages] == ['stage1'] and alone.stages.stage1 == first
+    assert {name.split('_')[1] for name in alone.evals.dev.tasks} == {
+        f'xmediasum40k{kind}' for kind in ('infilling', 'permutation', 'summarize', 'summary')
+    }
+    tuned = load('clidsum_mdialbart', 'large,target=de,stages=finetuning')
+    assert tuned == load('clidsum_mdialbart', 'large,target=de,pretraining=none')
+    for variant, message in (
+        ('pretraining=acl', "unknown task of pre-training 'acl'; nearest: aci"),
+        ('pretraining=mt+mt', 'names a task twice'),
+        ('pretraining=none,stages=pretraining', 'has no stage to pre-train'),
+    ):
+        with pytest.raises(UserError, match=message):
+            load('clidsum_mdialbart', variant)
 
 
 @pytest.mark.parametrize('size', ['mbert', 'xlmr'])

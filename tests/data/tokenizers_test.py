@@ -782,3 +782,38 @@ def test_unknown_text_has_a_piece(tmp_path):
     (tmp_path / 'vocab.txt').write_text('[PAD]\n[CLS]\n[SEP]\na\n')
     with pytest.raises(errors.UserError, match='no piece for unknown text'):
         tokenizers.load(folder, '')
+
+
+@pytest.mark.parametrize('family', ['mbart50', 't5', 'bert-cased'])
+def test_a_further_token_is_what_transformers_adds(folder_of, tmp_path, family):
+    """With the id behind all pieces; a copy in a workdir has it, and so has transformers' class."""
+    folder = str(folder_of(family))
+    plain = tokenizers.load(folder, '')
+    spec = f'{folder}+[summarize]'
+    ours = tokenizers.load(spec, '')
+    theirs = reference.__wrapped__(folder)  # Changed below, so no shared one.
+    theirs.add_tokens(['[summarize]'])
+    assert ours.num_pieces == plain.num_pieces + 1 and ours.sha256 != plain.sha256
+    new = theirs.convert_tokens_to_ids('[summarize]')
+    assert new == plain.num_pieces
+    for text in ('[summarize] Anna: Hallo', 'die Brücke', 'x[summarize]'):
+        expected = theirs(text, add_special_tokens=False)['input_ids']
+        assert ours.encode(text).tolist() == expected
+    assert (ours.encode('[summarize] x') == new).sum() == 1
+    assert '[summarize]' in ours.decode(ours.encode('[summarize] x'))
+    tokenizers.copy_files(spec, '', tmp_path)
+    about = {'config': {'data': {'vocabulary': spec, 'root': ''}}}
+    copied = tokenizers.of_workdir(tmp_path, about | {'vocabulary': {'sha256': ours.sha256}})
+    assert copied.sha256 == ours.sha256 and copied.num_pieces == ours.num_pieces
+    assert reference(str(tmp_path / 'vocabulary')).convert_tokens_to_ids('[summarize]') == new
+    assert tokenizers.load(f'{folder}+[summarize]+[other]', '').num_pieces == new + 2
+
+
+def test_what_no_token_can_be_added_to(root, folder_of):
+    with pytest.raises(errors.UserError, match='adds words to a single file'):
+        tokenizers.load('sample+[summarize]', root)
+    with pytest.raises(errors.UserError, match='no words can be added to vocabulary'):
+        tokenizers.load(f'{folder_of("marian")}+[summarize]', '')
+    with pytest.raises(errors.UserError, match="unknown vocabulary 'mt6'"):
+        tokenizers.check_name('mt6+[summarize]')
+    tokenizers.check_name('google/mt5-base+[summarize]')

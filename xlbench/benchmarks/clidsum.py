@@ -1,6 +1,7 @@
 """ClidSum: English dialogues and their summaries in three languages (arXiv:2202.05599)."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 
 from xlbench import errors
@@ -26,12 +27,15 @@ class SummaryBenchmark(Benchmark):
         pairs: Of each task, the (source, target) languages that it has.
         added: Of each task that has a scenario semi, the tasks whose pairs come before its own;
             they share its languages among them.
+        pretrained: What a second stage of pre-training may be made of, by short names: the task
+            that it trains on, and the one whose validation examples it is judged by.
     """
 
     pairs: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(
         hash=False, default_factory=dict
     )
     added: Mapping[str, tuple[str, ...]] = dataclasses.field(hash=False, default_factory=dict)
+    pretrained: Mapping[str, tuple[str, str]] = dataclasses.field(hash=False, default_factory=dict)
     scenario_names: tuple[str, ...] = ('mono', 'cross', 'semi')
 
     def task_names(self) -> tuple[str, ...]:
@@ -104,15 +108,63 @@ class SummaryBenchmark(Benchmark):
             select=tuple(real), curriculum=curriculum,
         )  # fmt: skip
 
+    def pretraining(self, tasks: str, target: str | None = None) -> Scenario:
+        """The tasks of a second stage of pre-training, as a scenario.
+
+        Args:
+            tasks: Keys of `pretrained` with + between them, in any order, such as 'aci+mt'.
+            target: The language of tasks that translate; None takes all.
+        """
+        words = tasks.split('+')
+        for word in words:
+            if word not in self.pretrained:
+                hint = 'Several have + between them, as aci+mt'
+                raise errors.unknown('task of pre-training', word, self.pretrained, hint)
+        if len(set(words)) < len(words):
+            raise errors.UserError(f'pre-training {tasks} names a task twice; name each once')
+        chosen = [word for word in self.pretrained if word in words]
+        trained, judged = (
+            tuple(
+                self.task_name(self.pretrained[word][place], *pair)
+                for word in chosen
+                for pair in self._pretrained_pairs(word, target)
+            )
+            for place in (0, 1)
+        )
+        marks = [*chosen, *([target] if target and 'mt' in chosen else [])]
+        mixture = f'{self.name}_pretraining_{"_".join(marks)}' if len(trained) > 1 else trained[0]
+        return Scenario(
+            'pretraining', mixture, trained, judged, None, self.pivot, target, select=judged
+        )
+
+    def _pretrained_pairs(self, word: str, target: str | None) -> list[tuple[str, str]]:
+        """The pairs of a task of pre-training: those it trains on, into the target if it has it."""
+        task = self.pretrained[word][0]
+        pairs = self.pairs[task]
+        chosen = [pair for pair in pairs if target in (None, pair[1]) or pair[1] == self.pivot]
+        if not chosen:
+            self.task_name(task, self.pivot, target)  # Which says what it has.
+        return chosen
+
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Lists every scenario that has a mixture of its own: cross into all languages, semi."""
+        """Lists every scenario that has a mixture of its own.
+
+        That is cross into all languages, semi, and each combination of tasks of pre-training.
+        """
         cross = [self.scenario('cross', task) for task in self.tasks if len(self.pairs[task]) > 1]
         semi = [
             self.scenario('semi', task, target=target)
             for task in self.added
             for target in (None, *(pair[1] for pair in self.pairs[task]))
         ]
-        return (*cross, *semi)
+        pretraining = {
+            scenario.mixture: scenario
+            for count in range(1, len(self.pretrained) + 1)
+            for words in itertools.combinations(self.pretrained, count)
+            for target in (None, *(lang for lang in self.languages if lang != self.pivot))
+            if len((scenario := self.pretraining('+'.join(words), target)).train) > 1
+        }
+        return (*cross, *semi, *pretraining.values())
 
 
 SUMMARIZE = '[summarize]'  # The token that mDialBART reads before a dialogue to sum up.
@@ -202,5 +254,13 @@ CLIDSUM = SummaryBenchmark(
     added={
         f'xmediasum40k{kind}': (f'mediasum424k{kind}', f'mediasum424kpseudo{kind}')
         for kind in ('', 'summarize')
+    },
+    # Table 7 of the paper: action infilling, utterance permutation, monolingual dialogue
+    # summarisation, machine translation (section 5.1).
+    pretrained={
+        'aci': ('mediasum424kinfilling', 'xmediasum40kinfilling'),
+        'up': ('mediasum424kpermutation', 'xmediasum40kpermutation'),
+        'mds': ('mediasum424ksummarize', 'xmediasum40ksummarize'),
+        'mt': ('xmediasum40ksummary', 'xmediasum40ksummary'),
     },
 )  # fmt: skip

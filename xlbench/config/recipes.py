@@ -1,9 +1,10 @@
 """Blocks that many configs share, as the plain dicts of a config: a config says what differs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ml_collections import ConfigDict
 
+from xlbench import errors
 from xlbench.benchmarks import RATES, Scenario
 from xlbench.config.flags import variant
 from xlbench.files import Block, Setting
@@ -34,6 +35,28 @@ def choose(
     chosen = variant(text, sizes, **defaults)
     size, rate = chosen.pop('size'), chosen.pop('rate', RATES[0])
     return scenario_of(chosen.pop('scenario'), **chosen).with_rate(rate), size
+
+
+def split_key(text: str, key: str, values: Sequence[str]) -> tuple[str, str]:
+    """Takes one key out of what follows the colon of --config, for `choose` to read the rest.
+
+    Args:
+      text: what follows the colon.
+      key: whose value is wanted.
+      values: allowed ones, the default one first.
+
+    Returns:
+      The other words, and the value.
+
+    Raises:
+      UserError: a value that is not allowed.
+    """
+    words = text.split(',')
+    given = [word.removeprefix(f'{key}=') for word in words if word.startswith(f'{key}=')]
+    value = given[-1] if given else values[0]
+    if value not in values:
+        raise errors.unknown(f'{key} after the colon of --config', value, values)
+    return ','.join(word for word in words if not word.startswith(f'{key}=')), value
 
 
 def sample_data(vocabulary: str) -> dict[str, Setting]:

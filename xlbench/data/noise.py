@@ -35,12 +35,34 @@ def infill(dialogue: str, actions: Actions, numbers: random.Random) -> str:
     Example: 'Ben: Sure, I will send it tonight.\\nAnna: Thanks!', the action of 'I', 'will send',
       'it' -> 'Ben: Sure, I will send <mask> tonight.\\nAnna: Thanks!', or with 'I' masked
     """
+    return infill_spans(dialogue, dialogue_spans(dialogue, actions), numbers)
+
+
+def dialogue_spans(dialogue: str, actions: Actions) -> list[set[Span]]:
+    """Where the actions of each utterance stand in it, for any number of draws.
+
+    Args:
+      dialogue: an utterance on each line.
+      actions: see `actions_of`.
+    """
+    return [action_spans(_words(line)[1], actions) for line in _lines(dialogue)[0]]
+
+
+def infill_spans(
+    dialogue: str, spans: Sequence[Iterable[Span]], numbers: random.Random
+) -> str:
+    """Masks some of the spans of each utterance, as `infill` does.
+
+    Args:
+      dialogue: an utterance on each line.
+      spans: see `dialogue_spans`.
+      numbers: see `generator`.
+    """
     lines, breaks = _lines(dialogue)
-    masked = []
-    for line in lines:
-        words = _words(line)[1]
-        spans = choose_spans(action_spans(words, actions), budget(len(words)), numbers)
-        masked.append(mask_spans(line, spans))
+    masked = [
+        mask_spans(line, choose_spans(of_line, budget(len(_words(line)[1])), numbers))
+        for line, of_line in zip(lines, spans, strict=True)
+    ]
     return _joined(masked, breaks)
 
 

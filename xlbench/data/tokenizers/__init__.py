@@ -9,6 +9,7 @@
   path/to/x.model        a SentencePiece model, run by SentencePiece itself
   path/to/folder         a model's vocabulary files, as Hugging Face lays them out
   mt5, google/mt5-base   from the Hugging Face hub; google/mt5-base@REVISION pins a version
+  NAME+[word]            a folder or hub name with a word that it lacks as one more token
 
 A folder and a hub name give the ids of transformers' fast tokenisers, see `vocabularies`. They
 differ from SentencePiece's own in rare text: transformers gives mT5 `<unk>` where SentencePiece
@@ -17,6 +18,7 @@ spells bytes. The path of the spiece.model itself gives the bytes.
 From the hub only the named small files below are fetched, never weights, pickles or code.
 """
 
+from xlbench.data.tokenizers.added import split_spec
 from xlbench.data.tokenizers.hugging_face import (
     HUB_NAMES,
     VOCABULARY_FILES,
@@ -75,6 +77,7 @@ __all__ = [
     'num_threads',
     'of_workdir',
     'path_of_workdir',
+    'split_spec',
     'train_sentencepiece',
     'with_symbols',
 ]

@@ -55,6 +55,11 @@ class HuggingFaceTokenizer(Tokenizer):
         self._silent += [number for number, token in added.items() if token.special]
         self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
 
+    def further(self, words: Sequence[str]) -> dict[str, int]:
+        """{word: the id it would get} of the words that it does not have."""
+        new = [w for w in dict.fromkeys(words) if self._tokenizer.token_to_id(w) is None]
+        return {word: number for number, word in enumerate(new, self.num_pieces)}
+
     def _set_special(
         self,
         files: vocabulary_files.Files,

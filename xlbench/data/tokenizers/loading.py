@@ -5,10 +5,11 @@ import functools
 import os
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xlbench import errors, foreign, locks
 from xlbench.data import vocabularies, vocabulary_files
+from xlbench.data.tokenizers import added
 from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, HuggingFaceTokenizer
 from xlbench.data.tokenizers.marian import MarianTokenizer
 from xlbench.data.tokenizers.sentencepieces import SentencePieceTokenizer
@@ -78,8 +79,9 @@ def load(spec: str, root: str) -> Tokenizer:
       spec: see the top of this file.
       root: the data root, where `sample` looks.
     """
-    path = _find(spec, root)
-    return _load(path, spec, _stamp(path))
+    base, words = added.split_spec(spec)
+    path = _find(base, root)
+    return _load(path, spec, _stamp(path), words)
 
 
 def _find(spec: str, root: str) -> str:
@@ -111,6 +113,7 @@ def check_name(spec: str) -> None:
     """
     if not isinstance(spec, str) or not spec:
         raise errors.UserError('no vocabulary is named; give sample, a path, or a name like mt5')
+    spec, _ = added.split_spec(spec)
     path = os.path.expanduser(spec)
     if spec == BYTES or spec in SAMPLE_FILES or os.path.exists(path):
         return
@@ -136,7 +139,8 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     target = pathlib.Path(workdir) / COPY
     if spec == BYTES or target.is_dir() or (pathlib.Path(workdir) / CONVERTED).is_dir():
         return
-    path = pathlib.Path(_find(spec, root))
+    base, words = added.split_spec(spec)
+    path = pathlib.Path(_find(base, root))
     folder = path if path.is_dir() else path.parent
     names = [*vocabulary_files.CONFIG_FILES, vocabulary_files.TOKENIZER_FILE, *VOCABULARY_FILES]
     if path.is_file() and path.suffix != '.json':
@@ -148,6 +152,8 @@ def copy_files(spec: str, root: str, workdir: str | os.PathLike) -> None:
     with locks.appearing(target) as folder_to_be:
         for name, file in files.items():
             shutil.copyfile(file, folder_to_be / name)
+        if words:
+            added.write(folder_to_be, _further(_load_folder(str(folder_to_be), spec), words))
 
 
 def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> str:
@@ -167,7 +173,7 @@ def path_of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> st
             return str(foreign.file(folder, SENTENCEPIECE_COPY) or folder)
     data = about['config']['data']
     try:
-        return _find(data['vocabulary'], data['root'])
+        return _find(added.split_spec(data['vocabulary'])[0], data['root'])
     except errors.UserError as error:
         raise errors.UserError(
             f'{workdir} has no copy of its vocabulary, and {error}; start the command in the '
@@ -182,7 +188,7 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
       UserError: it is not there, or it is another one now.
     """
     path, name = path_of_workdir(workdir, about), about['config']['data']['vocabulary']
-    tokenizer = _load(path, name, _stamp(path))
+    tokenizer = _load(path, name, _stamp(path), added.split_spec(name)[1])
     expected = (about.get('vocabulary') or {}).get('sha256', tokenizer.sha256)
     if tokenizer.sha256 != expected:
         raise errors.UserError(
@@ -190,6 +196,20 @@ def of_workdir(workdir: str | os.PathLike, about: Mapping[str, Json]) -> Tokeniz
             f'the one with sha256 {expected[:12]}...'
         )
     return tokenizer
+
+
+def _load_folder(path: str, name: str) -> Tokenizer:
+    return _from_files(vocabulary_files.Files.read(path), name)
+
+
+def _further(tokenizer: Tokenizer, words: Sequence[str]) -> dict[str, int]:
+    """{word: its id} of those that a vocabulary of a folder does not have."""
+    if type(tokenizer) is not HuggingFaceTokenizer:  # Others look tokens up in other ways.
+        raise errors.UserError(
+            f'no words can be added to vocabulary {tokenizer.name}, which is of another kind than '
+            "mBART-50's, T5's or BERT's; take the words out of its name"
+        )
+    return tokenizer.further(words)
 
 
 def _stamp(path: str) -> tuple[int, ...]:
@@ -200,13 +220,21 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=8)
-def _load(path: str, name: str, stamp: tuple[int, ...]) -> Tokenizer:
+def _load(path: str, name: str, stamp: tuple[int, ...], words: tuple[str, ...] = ()) -> Tokenizer:
     """One load per file and process; `stamp` tells a file from what was at its path before."""
     del stamp
+    if words and not os.path.isdir(path):
+        raise errors.UserError(
+            f'vocabulary {name!r} adds words to a single file; they can be added to a folder or '
+            'hub name in the form of Hugging Face, such as facebook/mbart-large-50'
+        )
     if path == BYTES:
         return ByteTokenizer(name)
     if os.path.isdir(path):
-        return _from_files(vocabulary_files.Files.read(path), name)
+        tokenizer = _load_folder(path, name)
+        if not (further := _further(tokenizer, words) if words else {}):
+            return tokenizer
+        return _from_files(added.with_words(vocabulary_files.Files.read(path), further), name)
     files = vocabulary_files.Files.read(os.path.dirname(path))
     if path.endswith('.json'):
         files = dataclasses.replace(files, file=os.path.basename(path))
