@@ -25,8 +25,7 @@ translations.
   python -m xlbench.train --config=configs/clidsum_mbart.py:large,scenario=semi,target=de
 
 Keys after the colon: size (sample, large), scenario (mono, cross, semi), corpus (xsamsum,
-xmediasum40k; semi has the second alone), source (en), target, official (no,
-yes).
+xmediasum40k; semi has the second alone), source (en), target, official (no, yes).
 """
 
 from ml_collections import ConfigDict
