@@ -10,7 +10,7 @@ What a user's own files import:
   benchmarks  tasks, scenarios and published scores of the benchmarks
 
 The programs are run with `python -m`: xlbench.train, evaluate, predict, prepare, convert, report,
-score, buckets, data, fewshot, plan and doctor.
+score, translate, chain, annotate, buckets, data, fewshot, plan and doctor.
 """
 
 import importlib

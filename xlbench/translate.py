@@ -81,7 +81,8 @@ def main(argv: Sequence[str]) -> int:
         drop = args.failed == 'drop'
         lines = records.translated(form, texts, job, failed, unit=unit, drop=drop)
         counts = job.counts
-        with Progress('translated', count=lambda: counts.kept + counts.made, unit='texts'):
+        progress = Progress('translated', count=lambda: counts.kept + counts.made, unit='texts')
+        with job.telling_of_cuts(_say), progress:
             count = _write(args.output, lines)
         about = _about(args, hashes, job, failed) | {'unit': unit, 'records': count}
         files.write(_about_path(args.output), json.dumps(about, indent=1, ensure_ascii=False))

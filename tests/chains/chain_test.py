@@ -20,7 +20,7 @@ import tiny
 from shouting import asked
 
 from xlbench import chain, errors, predict, report
-from xlbench.chains import running
+from xlbench.chains import running, stages
 from xlbench.reporting import results
 from xlbench.translation import memory
 
@@ -90,15 +90,18 @@ def test_summarise_then_translate(tiny_run, root, tmp_path, program, written, ca
     assert '| S |' in ' '.join(capfd.readouterr().out.split())
 
 
-def test_translate_then_summarise(tiny_run, root, tmp_path, program):
+def test_translate_then_summarise(tiny_run, root, tmp_path, program, capfd):
     """Dialogues turn by turn; the second stage reads what the first one wrote."""
     assert run(tmp_path, root, f'translate:{program}', str(tiny_run)) == 0
     translated = [f'de:{text.upper()}' for text in TEXTS]
     model = predict.load(str(tiny_run))
     assert rows(tmp_path, 1) == translated
-    assert rows(tmp_path, 2) == model.generate(translated, target_lang='de')
-    chained = running.answers(TEXTS[:3], [f'translate:{program}', str(tiny_run)], 'en', 'de')
-    assert chained == rows(tmp_path, 2)[:3]
+    with pytest.warns(UserWarning, match='were cut'):
+        expected = model.generate(translated, target_lang='de')
+    assert rows(tmp_path, 2) == expected
+    assert 'texts were longer than the model reads, and cut' in capfd.readouterr().err
+    chained = running.answers(TEXTS[4:7], [f'translate:{program}', str(tiny_run)], 'en', 'de')
+    assert chained == rows(tmp_path, 2)[4:7]
     turns = running.answers(['Anna: Hi\nBen: No'], [f'translate:{program}'], 'en', 'de')
     assert turns == ['Anna: de:HI\nBen: de:NO']
 
@@ -170,6 +173,24 @@ def test_texts_that_are_not_translated(root, tmp_path, program, capfd):
     assert run(tmp_path, root, stage, '--failed=empty') == 0
     assert rows(tmp_path, 1)[:2] == ['', f'de {TEXTS[1]}']
     assert run(tmp_path, root, stage) == 2  # Empty texts are accepted by who asks for them.
+
+
+def test_names_and_languages_of_stages():
+    """What a table calls a stage; a chain through another language, such as MRS's replies."""
+    titles = {
+        'RUNS/bart@300': 'bart',
+        'translate:Helsinki-NLP/opus-mt-en-de --num_beams=6': 'opus-mt-en-de',
+        'translate:apertium': 'Apertium',
+        'translate:http://localhost:5000': 'LibreTranslate',
+        'translate:file:made/google.de.tsv': 'google',
+        "--timeout=9 translate:command:/bin/engine --to={target} 'a b'": 'engine',
+    }
+    assert [stages.parse(text).title for text in titles] == list(titles.values())
+    command = stages.parse(list(titles)[-1])
+    assert command.spec == "command:/bin/engine --to={target} 'a b'" and command.timeout == 9
+    chain = ['translate:apertium --target_lang=en', 'RUNS/replies', 'translate:apertium']
+    planned = stages.plan([stages.parse(text) for text in chain], 'de', 'de')
+    assert [stage.source + stage.target for stage in planned] == ['deen', 'enen', 'ende']
 
 
 def test_a_language_without_references_is_not_scored(root, tmp_path, program, capfd):

@@ -114,7 +114,8 @@ def run(
             note = _note(folder, number, stage, identities[number - 1], accept_failures)
             if note is None:
                 job = job or stage.job(cache)
-                note = _do(place, number, stage, job, folder, accept_failures)
+                with job.telling_of_cuts(lambda line, place=place: say(f'{place}: {line}')):
+                    note = _do(place, number, stage, job, folder, accept_failures)
                 counts = job.counts
                 say(f'{place}: {counts.made:,} texts done, {counts.kept:,} known')
             else:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 
 from xlbench.config import decoding_flags
-from xlbench.inference.answers import Example
 from xlbench.translation.engines import Failure
 from xlbench.translation.neural import Neural
 
@@ -22,11 +21,15 @@ class Writer(Neural):
         return f'{super().identity(source, target)} reads {self._model.max_input_length} tokens'
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str | Failure]:
-        """See the class; the name is that of `Engine.translate`."""
-        langs = self._languages(source, target)
+        """See the class; the name is that of `Engine.translate`. It warns of texts that it cuts."""
+        source_lang, target_lang = self._languages(source, target)
         options = decoding_flags.changed(self._model.options, self._options)
-        examples = (Example(self._prefix + text, *langs) for text in texts)
-        answers = self._model.stream(examples, options)
+        answers = self._model.generate(
+            [self._prefix + text for text in texts],
+            source_lang=source_lang,
+            target_lang=target_lang,
+            **self._options | {'num_return': options.num_return},
+        )
         return [json.dumps([p.text for p in n_best], ensure_ascii=False) for n_best in answers]
 
     def _sources(self, source: str, target: str) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """Texts to translations: in order, each text once, whatever was done before."""
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xlbench.errors import UserError
 from xlbench.translation import engines
@@ -52,6 +54,19 @@ class Job:
         self.identity = engine.identity(source, target)
         self._engine, self._languages = engine, (source, target)
         self._memory = Memory(cache, self.identity) if cache else None
+
+    @contextlib.contextmanager
+    def telling_of_cuts(self, say: Callable[[str], None]) -> Iterator[None]:
+        """Says at the end of a block how many texts were cut, in place of a warning each batch.
+
+        Args:
+          say: is told the line, if there is one.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', '.* inputs were longer than ')
+            yield
+        if cut := self._engine.num_cut:
+            say(f'{cut:,} of {self.counts.made:,} texts were longer than the model reads, and cut')
 
     def run(self, texts: Iterable[str]) -> Iterator[str | Failure]:
         """The translation of each text, in order; an empty text has an empty one.

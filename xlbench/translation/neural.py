@@ -45,6 +45,11 @@ class Neural:
         # Several batches at a time, so that texts of a similar length share one.
         self.batch_size = 16 * model.batch_size
 
+    @property
+    def num_cut(self) -> int:
+        """How many texts so far were longer than the model reads; the rest of them was cut off."""
+        return self._model.num_cut
+
     def check(self, source: str, target: str) -> None:
         """Raises UserError for a language that the model does not know."""
         decoding_flags.changed(self._model.options, self._options)

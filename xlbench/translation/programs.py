@@ -32,6 +32,7 @@ class Program:
     """
 
     batch_size = _BATCH
+    num_cut = 0
     _end = '\n'  # Stands behind each text, and each translation.
 
     def __init__(self, command: str, *, version: str = '', timeout: float = 600.0):

@@ -52,6 +52,7 @@ class LibreTranslate:
     """
 
     batch_size = _BATCH
+    num_cut = 0
 
     def __init__(self, url: str, *, version: str = '', timeout: float = 600.0):
         self.name = self._url = url.rstrip('/')

@@ -18,6 +18,7 @@ class Table:
     """
 
     batch_size = 4096
+    num_cut = 0
 
     def __init__(self, path: str):
         self.name = f'file:{path}'
