@@ -1,7 +1,8 @@
 """Limits on what is read, so that no file can fill the memory or keep a program busy without end.
 
   environment variable        default   of what
-  XLBENCH_MAX_LINE_BYTES       16 MiB   a line of a text file, a cell of a table
+  XLBENCH_MAX_LINE_BYTES       16 MiB   a line of a text file, a cell of a table, an interview of
+                                        MediaSum
   XLBENCH_MAX_JSON_BYTES      512 MiB   a JSON file of a corpus, which is held in memory as a whole
   XLBENCH_MAX_CONFIG_BYTES     64 MiB   a JSON file of a run, a checkpoint, a preparation or a
                                         model; a vocabulary file
