@@ -251,27 +251,24 @@ def count(corpus: str, kind: str, split: str, path: str, *others: str) -> int:
 
 
 def hint(corpus: str, kind: str, target: str) -> str:
-    """How to come by the files of a task."""
+    """How to come by the files of a task; {root} stands for the data root."""
     if corpus != MONOLINGUAL:
         text = (
             'put the folders XSAMSum and XMediaSum40k of krystalan/ClidSum, which its authors '
             'give out, into the folder clidsum below it'
-        )
-    elif kind.startswith('pseudo'):
-        folder = f'ROOT/clidsum/{FOLDERS[corpus]}'
-        text = (
-            'summaries are translated by python -m xlbench.translate --engine=ENGINE '
-            f'--source_lang=en --target_lang={target} --input={folder}/news_dialogue.json '
-            f'--field=summary --keep=id --output={folder}/summaries.{target}.jsonl'
         )
     else:
         text = (
             'put news_dialogue.json of zcgzcgzcg1/MediaSum and train_val_test_split.40k.json of '
             f'krystalan/ClidSum into the folder clidsum/{FOLDERS[corpus]} below it'
         )
-    if kind == 'views':
-        folder = f'ROOT/clidsum/{FOLDERS[corpus]}'
-        text += f'; views are made by python -m xlbench.segment {folder}/*.json'
+    if kind.startswith('pseudo'):
+        folder = f'{{root}}/clidsum/{FOLDERS[corpus]}'
+        text += (
+            f'; summaries.{target}.jsonl is made by python -m xlbench.translate --engine=ENGINE '
+            f'--source_lang=en --target_lang={target} --input={folder}/news_dialogue.json '
+            f'--field=summary --keep=id --output={folder}/summaries.{target}.jsonl'
+        )
     if kind == 'infilling':
         text += "; a file of triples is what CoreNLP's OpenIE prints with -format reverb"
     return text

@@ -104,6 +104,17 @@ def _heads(newcomer: Newcomer, name: str, patterns: tuple[str, ...], count: int)
             newcomer.write(f'data/{path.relative_to(source)}', ''.join(lines[:count]))
 
 
+def interviews(newcomer: Newcomer) -> None:
+    """The first interviews of the sample of MediaSum, and the ids of those in XMediaSum40k."""
+    folder = newcomer.home / 'data/sample/clidsum/MediaSum424k'
+    talks = json.loads((folder / 'news_dialogue.json').read_text())[:40]
+    splits = json.loads((folder / 'train_val_test_split.40k.json').read_text())
+    there = {talk['id'] for talk in talks}
+    kept = {split: [name for name in ids if name in there] for split, ids in splits.items()}
+    for name, content in (('news_dialogue', talks), ('train_val_test_split.40k', kept)):
+        newcomer.write(f'{folder.relative_to(newcomer.home)}/{name}.json', json.dumps(content))
+
+
 def apertium(newcomer: Newcomer) -> None:
     """Apertium, or what is called like it on a machine that has none; and the files of MRS."""
     official_mrs(newcomer)
@@ -348,6 +359,19 @@ PLAN: dict[str, Step] = {
     # MRS.
     f'{_MRS} --workdir=RUNS/replies': Step(
         REPLIES_SHORT, prints='nearest_input', leaves='RUNS/replies/DONE'
+    ),
+    f'{_CLIDSUM}:sample,corpus=xmediasum40ksummary,target=de --workdir=RUNS/en_de': Step(
+        CLIDSUM_SHORT, leaves='RUNS/en_de/DONE'
+    ),
+    'python -m xlbench.translate --engine=RUNS/en_de --source_lang=en --target_lang=de '
+    '--lower --input=data/sample/clidsum/MediaSum424k/news_dialogue.json --field=summary '
+    '--keep=id --output=data/sample/clidsum/MediaSum424k/summaries.de.jsonl': Step(
+        '--max_length=4', interviews, prints='40 texts: 0 known, 40 translated'
+    ),
+    f'{_CLIDSUM}:sample,scenario=semi,target=de --workdir=RUNS/semi': Step(
+        CLIDSUM_SHORT,
+        prints='clidsum_mediasum424kpseudo_en_de, then clidsum_xmediasum40k_en_de',
+        leaves='RUNS/semi/DONE',
     ),
     f'{_CLIDSUM} --workdir=RUNS/clidsum': Step(
         CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'

@@ -195,8 +195,7 @@ def test_pseudo_data_without_a_translation(root, tmp_path):
         path.unlink()
         made_by = (
             r'no file .*summaries\.de\.jsonl .*python -m xlbench\.translate --engine=ENGINE .*'
-            r'--target_lang=de --input=ROOT/clidsum/MediaSum424k/news_dialogue\.json .*'
-            r'--output=ROOT/clidsum/MediaSum424k/summaries\.de\.jsonl'
+            rf'--target_lang=de --input={folder}/news_dialogue\.json .*--output={path}$'
         )
         with pytest.raises(errors.UserError, match=made_by) as caught:
             records(name)

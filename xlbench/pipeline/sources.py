@@ -33,7 +33,8 @@ class RecordSource(seqio.FunctionDataSource):
       target_lang: ISO code of the targets.
       count: (split, *paths) -> number of records; by default, lines of the first file.
       optional: split -> further paths, which are read after the others where they exist.
-      hint: how to look elsewhere, for the message about a missing file.
+      hint: how to look elsewhere, for the message about a missing file; {root} in it is the data
+        root.
       apart: split -> whether its files are read one after another, each by itself.
       draws: split -> how many records `read` gives of each example, one after another, each with
         other noise. A pass over the data reads one of them; `count` and rates count examples.
@@ -78,7 +79,8 @@ class RecordSource(seqio.FunctionDataSource):
             if not matches:
                 raise errors.UserError(
                     f'there is no file {path} (split {split!r}); the data root is {root()!r}, set '
-                    'by --root or XLBENCH_DATA' + (f'; {self._hint}' if self._hint else '')
+                    'by --root or XLBENCH_DATA'
+                    + (f'; {self._hint}'.replace('{root}', root()) if self._hint else '')
                 )
             paths += matches
         for path in map(below_root, self._optional(split)):
