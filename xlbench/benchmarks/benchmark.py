@@ -226,6 +226,8 @@ class Benchmark:
         """Says why the paper has no scores beside those of a scenario; '' if it may have some."""
         if scenario is None:
             return 'A run follows no scenario of the benchmark: no scores of the paper.'
+        if scenario.name not in self.scenario_names:
+            return f'The paper has no scores of {scenario.name} alone.'
         narrowed = bool(scenario.source), bool(scenario.target)
         return self.paper_gaps.get((scenario.name, *narrowed), '')
 

@@ -8,6 +8,7 @@
   vocabulary  a new vocabulary from the texts of tasks
   workers     jobs in fresh processes
   beam        the same jobs as an Apache Beam program
+  measuring   the lengths of a task's texts
   loading     imports of what needs TensorFlow
 
 Of these, command, loading and workers start without TensorFlow.
@@ -19,6 +20,7 @@ __all__ = [
     'examples',
     'jobs',
     'loading',
+    'measuring',
     'mixtures',
     'planning',
     'vocabulary',

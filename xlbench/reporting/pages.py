@@ -6,10 +6,11 @@ the tasks of its second pre-training, and by whether it was trained on pseudo-da
 
 import contextlib
 import dataclasses
+import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from xlbench import benchmarks, errors
+from xlbench import benchmarks, errors, files, foreign
 from xlbench.benchmarks.pages import (
     END_TO_END,
     NO_PRETRAINING,
@@ -19,7 +20,6 @@ from xlbench.benchmarks.pages import (
     Page,
     pretraining_label,
 )
-from xlbench.files import Json
 from xlbench.reporting import notes
 from xlbench.reporting.best import winners
 from xlbench.reporting.sections import Section
@@ -158,18 +158,28 @@ def paradigm(system: System) -> str:
 
 
 def pretraining(system: System) -> list[str]:
-    """The tasks of the stages before the last one, by their names in the paper."""
-    stages = system.picks[0].run.config.get('stages') if system.picks else None
-    blocks = [stages[name] for name in sorted(stages)] if isinstance(stages, dict) else []
-    mixtures = [block.get('mixture') for block in blocks[:-1] if isinstance(block, dict)]
-    tasks = [task for mixture in mixtures for task in _tasks(mixture)]
-    return [short for end, short in PRETRAINING.items() if any(t.endswith(end) for t in tasks)]
+    """The tasks of a second pre-training, by their names in the paper.
+
+    They are those of the stages before the last one, and of the workdir that a run began from.
+    """
+    if not system.picks:
+        return []
+    run = system.picks[0].run
+    mixtures = run.stage_mixtures[1:]
+    start = pathlib.Path(str(run.config.get('init_from') or '').partition('@')[0])
+    if start.name and foreign.file(start, 'config.json'):
+        with contextlib.suppress(errors.UserError):  # A folder in the form of Hugging Face.
+            before = dataclasses.replace(run, info=files.read_json(start / 'config.json', dict))
+            mixtures = [*mixtures, *before.stage_mixtures]
+    tasks = tuple(task for mixture in mixtures for task in _tasks(mixture))
+    ends = [end for end in PRETRAINING if any(task.endswith(end) for task in tasks)]
+    return list(dict.fromkeys(PRETRAINING[end] for end in ends))
 
 
-def _tasks(mixture: Json) -> tuple[str, ...]:
+def _tasks(mixture: str) -> tuple[str, ...]:
     """The tasks of a mixture of ours."""
     with contextlib.suppress(errors.UserError):
-        return benchmarks.parse_mixture(str(mixture)).train
+        return benchmarks.parse_mixture(mixture).train
     return ()
 
 

@@ -158,14 +158,15 @@ class Run:
     @functools.cached_property
     def scenario(self) -> benchmarks.Scenario | None:
         """The benchmark scenario the config trains on; None if it is none of ours."""
-        for name in [*self._stage_mixtures(), *_mixture_names(self.config)]:
+        for name in [*self.stage_mixtures, *_mixture_names(self.config)]:
             try:
                 return benchmarks.parse_mixture(name)
             except errors.UserError:
                 continue
         return None
 
-    def _stage_mixtures(self) -> list[str]:
+    @property
+    def stage_mixtures(self) -> list[str]:
         """What each stage trains on, the last stage's first: a run is what it ends as."""
         blocks = [self.config['stages'][name] for name in reversed(self.stages)]
         return [str(block.get('mixture')) for block in blocks if isinstance(block, dict)]
