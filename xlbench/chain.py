@@ -86,12 +86,12 @@ def main(argv: Sequence[str]) -> int:
         running.Row(number, [text])
         for number, text in zip(examples.ids, outputs.unmarked(task, examples.inputs), strict=True)
     ]
+    opened = running.Chain(chain, args.cache)
     with locks.folder(args.workdir, wait=_say):
         scored.check(args.workdir, args.system, args.seed)
         scored.claim(args.workdir, args.system, args.seed)
-    folder = pathlib.Path(args.workdir) / 'stages' / args.task / args.split
-    accept = args.failed == 'empty'
-    notes = running.run(chain, rows, folder, cache=args.cache, accept_failures=accept, say=_say)
+    folder, accept = _folder(args), args.failed == 'empty'
+    notes = opened.run(rows, folder, accept_failures=accept, say=_say)
     last = running.output(folder, len(chain))
     if task.manifest.get('target_lang') in (target, None):
         _score(args, last, notes)
@@ -109,7 +109,13 @@ def _check(args: argparse.Namespace, stages: Sequence[Stage]) -> None:
     root = args.root or os.environ.get('XLBENCH_DATA') or 'data'
     args.cache = args.cache or os.path.join(root, 'translations')
     prepared.folder('', 'none', args.task, args.split)  # Refuses what is no plain name.
+    stages_lib.check_folder(_folder(args), stages)
     scored.check(args.workdir, args.system, args.seed)
+
+
+def _folder(args: argparse.Namespace) -> pathlib.Path:
+    """Where the outputs of stages are."""
+    return pathlib.Path(args.workdir) / 'stages' / args.task / args.split
 
 
 def _named(args: argparse.Namespace) -> tuple[str, str]:

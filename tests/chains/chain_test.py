@@ -201,7 +201,7 @@ def test_a_language_without_references_is_not_scored(root, tmp_path, program, ca
     # The folder is that of this chain: another one is refused.
     assert run(tmp_path, root, 'translate:command:cat') == 2
     assert 'has the outputs of another chain, translate:command:' in capfd.readouterr().err
-    assert run(tmp_path, root, 'translate:command:cat', '--system=T') == 2
+    assert run(tmp_path, root, f'translate:{program}', '--system=T') == 2
     assert "has the scores of system 'S' with seed 0, and this is 'T'" in capfd.readouterr().err
 
 
@@ -235,7 +235,7 @@ def test_what_cannot_be(tiny_run, root, tmp_path, program, capfd, chain, message
     assert run(tmp_path, root, *argv) == 2
     said = [line for line in capfd.readouterr().err.splitlines() if 'xlbench.predict' not in line]
     assert len(said) == 1 and re.search(message.replace('RUN', str(tiny_run)), said[0]), said
-    assert not asked(tmp_path)
+    assert not asked(tmp_path) and not (tmp_path / 'out').exists()
 
 
 @pytest.mark.outside

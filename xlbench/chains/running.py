@@ -24,6 +24,7 @@ from xlbench.chains import stages, writing
 from xlbench.chains.stages import Stage
 from xlbench.data import outputs, readers
 from xlbench.errors import UserError
+from xlbench.inference import answering
 from xlbench.progress import Progress
 from xlbench.translation import units
 from xlbench.translation.engines import Failure
@@ -71,58 +72,89 @@ class About(msgspec.Struct):
     versions: dict[str, str] = {}
 
 
-def run(
-    chain: Sequence[Stage],
-    rows: Sequence[Row],
-    folder: pathlib.Path,
-    *,
-    cache: str,
-    accept_failures: bool = False,
-    say: Callable[[str], None] = print,
-) -> list[About]:
-    """Does what is not done yet; the last stage's output is `output(folder, len(chain))`.
+class Chain:
+    """A chain whose stages were opened once and can do what they shall.
 
-    Every model and engine is opened before the first one works, so that what is wrong with the
-    last one is not said after hours.
+    Every model and engine is asked before the first one works, so that what is wrong with the last
+    one is not said after hours. The last one is opened first, and no two are in memory together.
 
     Args:
       chain: the stages with their languages, see `stages.plan`.
-      rows: what the first one reads.
-      folder: of the outputs; it may have those of the same stages.
-      cache: folder of answers that are kept by text and model.
-      accept_failures: takes an empty text for one that an engine does not translate.
-      say: is told a line for each stage.
-
-    Returns:
-      The note beside the output of each stage.
+      cache: folder of answers that are kept by text and model; '' keeps none.
 
     Raises:
-      UserError: the folder is another chain's, a stage cannot do what it shall, or an engine did
-        not translate some of the texts.
+      UserError: a stage is not there, or cannot read or write the languages.
     """
-    with locks.folder(folder):
-        _claim(folder, chain)
-        files.remove_leftovers(folder)
-        _write_rows(output(folder, 0), rows)
-        first, identities = _open(chain, cache)
-        opened = {1: first}
-        del first
-        notes = []
-        for number, stage in enumerate(chain, 1):
-            place = f'stage {number} ({stage.name}, {stage.source} -> {stage.target})'
-            job = opened.pop(number, None)
-            note = _note(folder, number, stage, identities[number - 1], accept_failures)
-            if note is None:
-                job = job or stage.job(cache)
-                with job.telling_of_cuts(lambda line, place=place: say(f'{place}: {line}')):
-                    note = _do(place, number, stage, job, folder, accept_failures)
-                counts = job.counts
-                say(f'{place}: {counts.made:,} texts done, {counts.kept:,} known')
-            else:
-                say(f'{place}: done before')
-            del job  # Its model makes room for the next one.
-            notes.append(note)
-        return notes
+
+    def __init__(self, chain: Sequence[Stage], cache: str = ''):
+        self._stages, self._cache = chain, cache
+        self._identities: list[str] = []
+        self._first: Job | None = None
+        for stage in reversed(chain):
+            self._first = None  # Its model makes room for the next one.
+            self._first = stage.job(cache)
+            self._identities.insert(0, self._first.identity)
+
+    def _job(self, number: int) -> Job:
+        """A stage, ready to work; the first one is that which is open already."""
+        job, self._first = self._first if number == 1 else None, None
+        return job or self._stages[number - 1].job(self._cache)
+
+    def run(
+        self,
+        rows: Sequence[Row],
+        folder: pathlib.Path,
+        *,
+        accept_failures: bool = False,
+        say: Callable[[str], None] = print,
+    ) -> list[About]:
+        """Does what is not done yet; `output` says where the last stage's output is.
+
+        Args:
+          rows: what the first stage reads.
+          folder: of the outputs; it may have those of the same stages.
+          accept_failures: takes an empty text for one that an engine does not translate.
+          say: is told a line for each stage.
+
+        Returns:
+          The note beside the output of each stage.
+
+        Raises:
+          UserError: the folder is another chain's, or an engine did not translate some texts.
+        """
+        with locks.folder(folder):
+            stages.check_folder(folder, self._stages)
+            files.remove_leftovers(folder)
+            names = [stage.name for stage in self._stages]
+            files.write(folder / stages.NAMES, json.dumps(names, ensure_ascii=False) + '\n')
+            _write_rows(output(folder, 0), rows)
+            numbers = range(1, len(self._stages) + 1)
+            return [self._stage(number, folder, accept_failures, say) for number in numbers]
+
+    def _stage(
+        self, number: int, folder: pathlib.Path, accept_failures: bool, say: Callable[[str], None]
+    ) -> About:
+        """Does one stage, unless it is done."""
+        stage = self._stages[number - 1]
+        place = f'stage {number} ({stage.name}, {stage.source} -> {stage.target})'
+        identity = self._identities[number - 1]
+        if note := _note(folder, number, stage, identity, accept_failures):
+            say(f'{place}: done before')
+            return note
+        job = self._job(number)
+        with job.telling_of_cuts(lambda line: say(f'{place}: {line}')):
+            note = _do(place, number, stage, job, folder, accept_failures)
+        say(f'{place}: {job.counts.made:,} texts done, {job.counts.kept:,} known')
+        return note
+
+    def answers(self, texts: Sequence[str]) -> list[str]:
+        """The answer to each text, of several the best; UserError for one that has none."""
+        answering.check_list(texts, 'answers')
+        rows = [Row(str(number), [text]) for number, text in enumerate(texts)]
+        for number, stage in enumerate(self._stages, 1):
+            rows = _answers(stage, self._job(number), rows)
+            _check_failures(f'stage {number} ({stage.name})', rows, '')
+        return [row.texts[0] for row in rows]
 
 
 def answers(
@@ -147,43 +179,12 @@ def answers(
     Example: answers(['Anna: Hi!'], ['RUNS/summariser', 'translate:apertium'], 'en', 'es')
     """
     planned = stages.plan([stages.parse(stage) for stage in chain], source, target)
-    rows = [Row(str(number), [text]) for number, text in enumerate(texts)]
-    for number, stage in enumerate(planned, 1):
-        rows = _answers(stage, stage.job(cache), rows)
-        _check_failures(f'stage {number} ({stage.name})', rows, '')
-    return [row.texts[0] for row in rows]
+    return Chain(planned, cache).answers(texts)
 
 
 def output(folder: pathlib.Path, number: int) -> pathlib.Path:
     """The file that a stage writes; number 0 is what the first one reads."""
     return folder / f'{number}.jsonl'
-
-
-def _claim(folder: pathlib.Path, chain: Sequence[Stage]) -> None:
-    """Raises UserError for the folder of other stages; notes these in a new one."""
-    names, path = [stage.name for stage in chain], folder / 'chain.json'
-    if not path.is_file():
-        files.write(path, json.dumps(names, ensure_ascii=False) + '\n')
-    elif (before := files.read_json(path, list[str])) != names:
-        raise UserError(
-            f'{folder} has the outputs of another chain, {", ".join(before)}, and this is '
-            f'{", ".join(names)}; name another --workdir'
-        )
-
-
-def _open(chain: Sequence[Stage], cache: str) -> tuple[Job, list[str]]:
-    """Opens each stage once, the last one first, so that no two models are in memory together.
-
-    Returns:
-      The first stage, ready, and the identity of each.
-    """
-    identities = []
-    job = None
-    for stage in reversed(chain):
-        job = None  # Its model makes room for the next one.
-        job = stage.job(cache)
-        identities.append(job.identity)
-    return job, identities[::-1]
 
 
 def _signature(stage: Stage, identity: str, inputs: str) -> str:

@@ -17,13 +17,14 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
-from xlbench import benchmarks, errors, names
+from xlbench import benchmarks, errors, files, names
 from xlbench.config import decoding_flags
 from xlbench.errors import UserError
 from xlbench.files import Setting
 from xlbench.translation import engines, jobs, units
 
 TRANSLATE = 'translate:'  # Begins a stage that translates.
+NAMES = 'chain.json'  # The file in a folder of outputs that names the stages.
 _TITLES = {'apertium': 'Apertium', 'http': 'LibreTranslate', 'https': 'LibreTranslate'}
 
 
@@ -182,6 +183,16 @@ def check_places(stages: Sequence[Stage]) -> None:
     for number, stage in enumerate(stages, 1):
         if stage.is_model:
             names.check_source(stage.spec, f'stage {number}')
+
+
+def check_folder(folder: pathlib.Path, stages: Sequence[Stage]) -> None:
+    """Raises UserError for a folder with the outputs of other stages, or of another order."""
+    names, path = [stage.name for stage in stages], folder / NAMES
+    if path.is_file() and (before := files.read_json(path, list[str])) != names:
+        raise UserError(
+            f'{folder} has the outputs of another chain, {", ".join(before)}, and this is '
+            f'{", ".join(names)}; name another --workdir'
+        )
 
 
 def workdir_of(stages: Sequence[Stage]) -> str:
