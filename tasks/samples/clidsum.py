@@ -5,10 +5,12 @@
 Writes what `tasks/clidsum.py` reads, `<root>/clidsum/{XSAMSum,XMediaSum40k}/{train,val,test}.json`,
 with chats in the first folder and interviews in the second; for the semi-supervised setting three
 times as many interviews with English summaries in `<root>/clidsum/MediaSum424k`; beside each file
-of dialogues its triples of who does what, train.triples.tsv; and `<root>/sample_clidsum.model`, a
+of dialogues its triples of who does what, train.triples.tsv, and in the first two folders its
+topics and stages, train.views.jsonl; and `<root>/sample_clidsum.model`, a
 SentencePiece vocabulary of its own. The same seed gives the same bytes. What is said is in `talks`.
 """
 
+import itertools
 import json
 import os
 import random
@@ -18,13 +20,13 @@ from collections.abc import Mapping, Sequence
 
 from xlbench import errors
 from xlbench.benchmarks.clidsum import SUMMARIZE
-from xlbench.data import noise, tokenizers
+from xlbench.data import noise, segments, tokenizers
 from xlbench.data.readers import Json
 from xlbench.tasks.samples import corpus, talks, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when
 # one of the texts has changed.
-GENERATOR = 3
+GENERATOR = 4
 TEXTS = ('talks',)
 
 # Folder -> what makes a dialogue, and what its lines end with, as in the official files.
@@ -118,6 +120,7 @@ def _write_corpus(folder: str, seed: int) -> None:
         splits = make_splits(name, seed)
         for split, examples in splits.items():
             _write_dialogues(folder, name, split, examples)
+        _write_views(folder, name, splits)
     objects, ids = make_interviews(splits, seed)
     _write_dialogues(folder, MONOLINGUAL, 'news_dialogue', objects)
     _write_json(folder, MONOLINGUAL, 'train_val_test_split.40k', ids)
@@ -133,6 +136,21 @@ def _write_dialogues(
     corpus.write_text(os.path.join(folder, name, f'{file}.triples.tsv'), ''.join(lines))
     others = [{k: v for k, v in example.items() if k != 'triples'} for example in objects]
     _write_json(folder, name, file, others)
+
+
+def _write_views(
+    folder: str, name: str, splits: Mapping[str, Sequence[Mapping[str, str]]]
+) -> None:
+    """Writes the topics and stages of all splits of a corpus, as xlbench.segment makes them.
+
+    Few words and few dialogues suffice to tell the stages of made-up ones apart.
+    """
+    dialogues = [segments.utterances(x['dialogue']) for part in splits.values() for x in part]
+    vectors = segments.word_vectors(dialogues, size=200)
+    views = iter(segments.views_of(vectors, iterations=10, most_fitted=500))
+    for split, examples in splits.items():
+        path = os.path.join(folder, name, f'{split}.json')
+        segments.write_views(segments.views_path(path), itertools.islice(views, len(examples)))
 
 
 def _write_json(folder: str, name: str, file: str, content: Json) -> None:
@@ -157,7 +175,7 @@ def _train(folder: str) -> bytes:
     model = tokenizers.train_sentencepiece(
         lines, size=_VOCABULARY_PIECES, symbols=_SYMBOLS, model_type='bpe'
     )
-    return tokenizers.with_symbols(model, (noise.MASK, SUMMARIZE))
+    return tokenizers.with_symbols(model, (noise.MASK, SUMMARIZE, segments.MARK.strip()))
 
 
 def main(argv: Sequence[str]) -> int:

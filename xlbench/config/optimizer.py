@@ -4,11 +4,13 @@ A new optimizer is a class here and a function of training/optimizers.py.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from xlbench import errors
 from xlbench.config.ranges import Block
 from xlbench.errors import UserError
+from xlbench.files import Setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,8 @@ class Optimizer(Block):
       decay_rate: of 'exponential'; 0.999 in arXiv:2106.02017's code (microsoft/MRS train.sh).
       decay_steps: of 'exponential'; 5000 there.
       clip_norm: gradients are scaled down to this global norm; 0 leaves them.
+      faster: regular expressions for whole names of parameters whose learning rate is another.
+      faster_by: what it is multiplied by.
     """
 
     learning_rate: Annotated[float, '0 or more'] = 1e-3
@@ -35,6 +39,8 @@ class Optimizer(Block):
     decay_rate: Annotated[float, 'above 0, up to 1'] = 0.999
     decay_steps: Annotated[int, '1 or more'] = 5000
     clip_norm: Annotated[float, '0 or more'] = 0.0
+    faster: Sequence[str] = ()
+    faster_by: Annotated[float, 'above 0'] = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,7 +123,7 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
 }  # fmt: skip
 
 
-def make(name: str = 'adamw', **options: float | bool | str | None) -> Optimizer:
+def make(name: str = 'adamw', **options: Setting) -> Optimizer:
     """Returns the checked block of an optimizer.
 
     Raises:

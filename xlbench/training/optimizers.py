@@ -13,6 +13,7 @@ import optax
 
 from xlbench.config import optimizer as blocks, ranges
 from xlbench.errors import UserError, unknown
+from xlbench.files import Setting
 from xlbench.trees import Mask, Params, Shapes
 
 # The ends of the names of biases and of the scales of norms.
@@ -20,7 +21,7 @@ _UNDECAYED = re.compile('(^|[/_])(bias|scale)$')
 
 
 def build(
-    name: str = 'adamw', *, num_steps: int, **options: float | bool | str | None
+    name: str = 'adamw', *, num_steps: int, **options: Setting
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
     """Builds the gradient transformation and the learning rate per step.
 
@@ -48,9 +49,32 @@ def build(
         block.decay_steps,
     )
     tx = _MAKERS[type(block)](rate, block)
+    if block.faster:
+        tx = optax.chain(tx, multiply(block.faster, block.faster_by))
     if block.clip_norm:
         tx = optax.chain(optax.clip_by_global_norm(block.clip_norm), tx)
     return tx, rate
+
+
+def multiply(patterns: Sequence[str], factor: float) -> optax.GradientTransformation:
+    """Multiplies the updates of the parameters whose whole names some pattern matches.
+
+    Raises:
+      UserError: when it sees the parameters, if a pattern matches none of them.
+    """
+
+    def init(params: Params) -> optax.EmptyState:
+        trainable_mask(params, patterns, "the optimizer's faster")
+        return optax.EmptyState()
+
+    def update(
+        updates: Params, state: optax.EmptyState, params: Params | None = None
+    ) -> tuple[Params, optax.EmptyState]:
+        del params
+        mask = trainable_mask(updates, patterns, "the optimizer's faster")
+        return jax.tree.map(lambda x, is_one: x * factor if is_one else x, updates, mask), state
+
+    return optax.GradientTransformation(init, update)
 
 
 def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
@@ -168,7 +192,9 @@ def decayed(params: Params | Shapes) -> Mask:
     )
 
 
-def trainable_mask(params: Params | Shapes, patterns: Sequence[str] = ('.*',)) -> Mask:
+def trainable_mask(
+    params: Params | Shapes, patterns: Sequence[str] = ('.*',), where: str = 'config.trainable'
+) -> Mask:
     """A tree of bools: True where some pattern matches the whole parameter name.
 
     Example: patterns ('decoder/.*',) on {'encoder/...', 'decoder/...'} -> only the decoder moves.
@@ -176,6 +202,7 @@ def trainable_mask(params: Params | Shapes, patterns: Sequence[str] = ('.*',)) -
     Args:
       params: nested dict of arrays or shapes; a name joins the keys with '/'.
       patterns: regular expressions.
+      where: what has them, for messages.
 
     Raises:
       UserError: a pattern matches nothing, or is no regular expression.
@@ -187,8 +214,8 @@ def trainable_mask(params: Params | Shapes, patterns: Sequence[str] = ('.*',)) -
     try:
         compiled = [re.compile(pattern) for pattern in patterns]
     except re.error as error:
-        raise UserError(f'config.trainable: {error} in {list(patterns)}') from error
+        raise UserError(f'{where}: {error} in {list(patterns)}') from error
     for pattern in compiled:
         if not any(pattern.fullmatch(name) for name in flat):
-            raise unknown('parameter pattern in config.trainable', pattern.pattern, flat)
+            raise unknown(f'parameter pattern in {where}', pattern.pattern, flat)
     return jax.tree.map(lambda name: any(p.fullmatch(name) for p in compiled), names)
