@@ -7,7 +7,8 @@ with chats in the first folder and interviews in the second; for the semi-superv
 times as many interviews with English summaries in `<root>/clidsum/MediaSum424k`; beside each file
 of dialogues its triples of who does what, train.triples.tsv, and in the first two folders its
 topics and stages, train.views.jsonl; and `<root>/sample_clidsum.model`, a
-SentencePiece vocabulary of its own. The same seed gives the same bytes. What is said is in `talks`.
+SentencePiece vocabulary of its own. The same seed gives the same bytes, but for the views, which
+come from floats. What is said is in `talks`.
 """
 
 import itertools

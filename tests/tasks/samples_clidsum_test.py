@@ -8,7 +8,7 @@ import re
 import pytest
 
 from xlbench import errors, pipeline
-from xlbench.data import baselines, noise, readers, tokenizers
+from xlbench.data import baselines, noise, readers, segments, tokenizers
 from xlbench.metrics import rouge
 from xlbench.tasks.samples import clidsum, talks
 
@@ -166,15 +166,32 @@ def test_the_trivial_systems_are_far_from_right(corpora):
 
 
 def test_the_bytes_of_seed_0_stay(root):
-    """Raise clidsum.GENERATOR when code changes them on purpose; texts need no new number."""
+    """Raise clidsum.GENERATOR when code changes them on purpose; texts need no new number.
+
+    Views come from floats, whose last bits are the machine's.
+    """
     supervised, monolingual = hashlib.sha256(), hashlib.sha256()
     for path in sorted(path for path in (root / 'clidsum').rglob('*') if path.is_file()):
+        if path.name.endswith('.views.jsonl'):
+            continue
         digest = monolingual if path.parent.name == 'MediaSum424k' else supervised
         digest.update(f'{path.relative_to(root / "clidsum")}\n'.encode() + path.read_bytes())
     expected = '7b9bbb0d3e94620598e6ff2658d6edc32a96a31ad77f81183d684d4f137e57dc'
     assert supervised.hexdigest() == expected
     expected = '61d6f1573792858561327e7c0ce86879b4d5ad02fabc3090c186ef480faaa7fe'
     assert monolingual.hexdigest() == expected
+
+
+def test_views_are_of_the_dialogues(root, corpora):
+    for (name, split), examples in corpora.items():
+        path = segments.views_path(str(root / 'clidsum' / name / f'{split}.json'))
+        views = list(segments.read_views(path))
+        assert len(views) == len(examples)
+        for example, (topics, stages) in zip(examples, views, strict=True):
+            assert len(topics) == len(stages) == len(said(example))
+            assert topics[0] == 1 and stages[0] == 0 and stages == sorted(stages)
+        assert sum(one.topics[-1] > 1 for one in views) > len(views) / 2
+        assert len({stage for one in views for stage in one.stages}) == 4
 
 
 def test_the_monolingual_part_is_three_times_as_large_and_new(root, corpora):
