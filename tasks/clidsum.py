@@ -111,11 +111,8 @@ def read(
     actions = noise.actions_of(_good(known, bad))
     yield from bad
     keys = list(dict.fromkeys((inputs, targets)))
-    if kind.startswith('pseudo'):
-        objects = _translated(path, *others)
-    else:
-        objects = _interviews(path, others[0]) if corpus == MONOLINGUAL else _objects(path, keys)
-    for item in objects:
+    own = others[: len(others) - len(triples)]
+    for item in _interviews(path, *own) if corpus == MONOLINGUAL else _objects(path, keys):
         if not isinstance(item, tuple):
             yield item
             continue
@@ -164,53 +161,30 @@ def _objects(path: str, keys: Sequence[str]) -> Iterator[Object | readers.BadRec
             yield readers.BadRecord(path, 0, f'object {row.number}: {error}')
 
 
-def _interviews(path: str, ids: str) -> Iterator[Object | readers.BadRecord | readers.LeftOut]:
-    """The dialogue and the summary of each interview of MediaSum424k."""
+def _interviews(
+    path: str, ids: str, *translations: str
+) -> Iterator[Object | readers.BadRecord | readers.LeftOut]:
+    """The dialogue and the summary, perhaps a translated one, of each interview of MediaSum424k."""
     try:
         others = readers.read_split_ids(ids)
     except ValueError as error:
         yield readers.as_bad_record(ids, error)
         return
-    for place, item in enumerate(readers.read_interviews(path, others), 1):
-        yield (place, item) if isinstance(item, dict) else item
-
-
-def _translated(
-    path: str, ids: str, translations: str
-) -> Iterator[Object | readers.BadRecord | readers.LeftOut]:
-    """The interviews with the summaries of a file of translations in place of their own."""
     summaries: dict[str, str] = {}
-    for item in _translations(translations):
+    for item in itertools.chain.from_iterable(map(readers.read_translations, translations)):
         if isinstance(item, readers.BadRecord):
             yield item
         else:
             summaries[item['id']] = item['summary']
-    for item in _interviews(path, ids):
-        if not isinstance(item, tuple):
+    for place, item in enumerate(readers.read_interviews(path, others), 1):
+        if not isinstance(item, dict):
             yield item
-            continue
-        place, fields = item
-        if summary := summaries.get(fields['id']):
-            yield place, fields | {'summary': summary}
+        elif not translations:
+            yield place, item
+        elif item['id'] in summaries:
+            yield place, item | {'summary': summaries[item['id']]}
         else:
             yield readers.LeftOut('whose summary is not translated')
-
-
-def _translations(path: str) -> Iterator[readers.Record | readers.BadRecord]:
-    """The `id` and the `summary` of each line of a file; a text that failed is empty there."""
-    for line in readers.json_lines(path):
-        if isinstance(line, readers.BadRecord):
-            yield line
-            continue
-        number, value = line
-        try:
-            readers.check_keys(value, ('id', 'summary'))
-            texts = {key: readers.text_field(value[key], key) for key in ('id', 'summary')}
-        except ValueError as error:
-            if value.get('summary') != '':
-                yield readers.BadRecord(path, number, str(error))
-            continue
-        yield texts
 
 
 def _good(items: Iterable[readers.Item], bad: list[readers.BadRecord]) -> Iterator[readers.Record]:
@@ -244,9 +218,8 @@ def count(corpus: str, kind: str, split: str, path: str, *others: str) -> int:
     except ValueError as error:
         raise errors.UserError(str(readers.as_bad_record(others[0], error))) from error
     if kind.startswith('pseudo'):
-        return sum(
-            not (isinstance(item, dict) and item['id'] in ids) for item in _translations(others[1])
-        )
+        translations = readers.read_translations(others[1])
+        return sum(not (isinstance(item, dict) and item['id'] in ids) for item in translations)
     return sum(1 for _ in readers.json_items(path)) - len(ids)
 
 
@@ -262,8 +235,10 @@ def hint(corpus: str, kind: str, target: str) -> str:
             'put news_dialogue.json of zcgzcgzcg1/MediaSum and train_val_test_split.40k.json of '
             f'krystalan/ClidSum into the folder clidsum/{FOLDERS[corpus]} below it'
         )
+    folder = f'{{root}}/clidsum/{FOLDERS[corpus]}'
+    if kind == 'views':
+        text += f'; views are made by python -m xlbench.segment {folder}/*.json'
     if kind.startswith('pseudo'):
-        folder = f'{{root}}/clidsum/{FOLDERS[corpus]}'
         text += (
             f'; summaries.{target}.jsonl is made by python -m xlbench.translate --engine=ENGINE '
             f'--source_lang=en --target_lang={target} --input={folder}/news_dialogue.json '

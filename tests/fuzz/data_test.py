@@ -134,6 +134,10 @@ CORPORA = {
         json.dumps(INTERVIEWS, indent=1).encode(),
         functools.partial(readers.read_interviews, others={'NPR-1'}),
     ),
+    'translations.jsonl': (
+        json_lines(*({'id': f'NPR-{i}', 'summary': text(i)} for i in range(3))),
+        readers.read_translations,
+    ),
     'triples.tsv': (
         lines(('f', '0', 'I', 'send', 'it', *'0112231', 'I send it', 'PRP VBP', 'I', 'send', 'it'))
         * 2,

@@ -18,6 +18,7 @@ from xlbench.data.readers.dialogues import (
 from xlbench.data.readers.interviews import (
     read_interviews,
     read_split_ids,
+    read_translations,
 )
 from xlbench.data.readers.json_arrays import (
     json_items,
@@ -100,6 +101,7 @@ __all__ = [
     'read_responses',
     'read_split_ids',
     'read_squad',
+    'read_translations',
     'read_triples',
     'read_tsv',
     'read_whole',

@@ -8,10 +8,11 @@ from xlbench.data.readers.json_records import (
     check_keys,
     items,
     json_document,
+    json_lines,
     kind_of,
     text_field,
 )
-from xlbench.data.readers.records import BadRecord, Item, LeftOut
+from xlbench.data.readers.records import BadRecord, Item, LeftOut, Record
 
 
 def read_interviews(path: str, others: Collection[str] = ()) -> Iterator[Item]:
@@ -70,6 +71,31 @@ def read_split_ids(path: str) -> frozenset[str]:
         for split in splits
         for number, value in enumerate(items(splits, split, 'the file'), 1)
     )
+
+
+def read_translations(path: str) -> Iterator[Record | BadRecord]:
+    """A translated summary on each line, with the id of its interview, as JSON.
+
+    An empty one, which xlbench.translate writes where a translation failed, is left out.
+
+    Args:
+      path: the file.
+
+    Example: {"id": "NPR-1", "summary": "Eine Pflanze."} ->
+      {'id': 'NPR-1', 'summary': 'Eine Pflanze.'}
+    """
+    for line in json_lines(path):
+        if isinstance(line, BadRecord):
+            yield line
+            continue
+        number, value = line
+        try:
+            check_keys(value, ('id', 'summary'))
+            texts = {'id': text_field(value['id'], 'id')}
+            if value['summary'] != '':
+                yield texts | {'summary': text_field(value['summary'], 'summary')}
+        except ValueError as error:
+            yield BadRecord(path, number, str(error))
 
 
 def _dialogue(interview: dict[str, Json]) -> str:
