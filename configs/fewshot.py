@@ -20,6 +20,11 @@ a vocabulary of its own, from the English training set and the buckets:
   python -m xlbench.fewshot --config=configs/fewshot.py:ud --workdir=RUNS/fewshot_ud
   python -m xlbench.fewshot.report RUNS/fewshot_ud --output=RUNS/fewshot_ud_report
 
+The size `encoder` adapts any encoder of yours, by default to all languages of the task:
+
+  python -m xlbench.fewshot --config=configs/fewshot.py:encoder,languages=de+zh,shots=1+4 \
+      --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine
+
 The other size is the paper's, mBERT on the official files below `data`:
 
   for task in xnli pawsx mldoc marc udpos panx; do
@@ -36,8 +41,8 @@ A source model that is trained already is named with --config.source_workdir=RUN
 A sweep may grow in its workdir: the same command with more languages, shots, buckets, starts,
 methods, learning rates or seeds adds them. Everything else must stay as it was.
 
-Keys after the colon: size (sample, ud, mbert), task (udpos, xnli, pawsx, mldoc, marc, panx); and,
-with + between several, methods (full, fc; of classifiers also fc_pooler, cos_pooler,
+Keys after the colon: size (sample, ud, encoder, mbert), task (udpos, xnli, pawsx, mldoc, marc,
+panx); and, with + between several, methods (full, fc; of classifiers also fc_pooler, cos_pooler,
 fc_reset_pooler), starts (source, none: before source training), languages, shots.
 """
 
@@ -52,7 +57,8 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and task."""
     narrowed = dict.fromkeys(('methods', 'starts', 'languages', 'shots'))
     chosen = config_lib.variant(variant, tuple(fewshot_source.SIZES), task='udpos', **narrowed)
-    c = {'sample': sample, 'ud': small, 'mbert': paper}[chosen['size']](chosen['task'])
+    sizes = {'sample': sample, 'ud': small, 'encoder': brought, 'mbert': paper}
+    c = sizes[chosen['size']](chosen['task'])
     for key in narrowed:
         if chosen[key] is not None:
             words = filter(None, chosen[key].split('+'))
@@ -88,6 +94,20 @@ def small(task: str) -> ConfigDict:
         shots=(1, 2, 4),
         buckets=(0, 30),
         learning_rates=(5e-3,),
+        dev='other_shots',
+        dev_examples=30,
+    )
+
+
+def brought(task: str) -> ConfigDict:
+    """An encoder of the user's own, with development sets as in `small`."""
+    return sweep(
+        task,
+        fewshot_source.get_config(f'encoder,task={task},source=en'),
+        languages=FEWSHOT.task_languages[task][1:],
+        shots=FEWSHOT.shots(task),
+        buckets=(0, 30),
+        learning_rates=(5e-5,),
         dev='other_shots',
         dev_examples=30,
     )

@@ -20,7 +20,9 @@ and shots that are drawn from their training data:
 The source model is trained as configs/finetune.py does, here on mood_en; adaptations are stopped by
 the split 'validation' of their language and scored on 'test', by accuracy, or chunk F1 of tags.
 
-Keys after the colon: size (tiny, mbert, xlmr_base, xlmr_large), task, source, objective
+The size `encoder` is any encoder of yours: --config.source.model.from=FOLDER.
+
+Keys after the colon: size (tiny, encoder, mbert, xlmr_base, xlmr_large), task, source, objective
 (classification, tagging), steps (of source training), buckets, root; and, with + between several,
 languages, shots, methods (full, fc; of classifiers also fc_pooler, cos_pooler, fc_reset_pooler).
 """
@@ -35,7 +37,7 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one model on one task."""
     chosen = config_lib.variant(
         variant,
-        ('tiny', 'mbert', 'xlmr_base', 'xlmr_large'),
+        ('tiny', 'encoder', 'mbert', 'xlmr_base', 'xlmr_large'),
         task='',
         source='en',
         languages='',

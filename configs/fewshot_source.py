@@ -5,8 +5,9 @@ r"""Source-training for few-shot cross-lingual transfer (arXiv:2012.15682): clas
 trains a small tagger of parts of speech on the English part of the embedded sample corpora, in
 minutes on two CPU cores, without any download, and evaluates it in all languages; with task=xnli a
 small classifier. The size `ud` is a tagger as small, from fresh parameters, on real data:
-configs/fewshot.py has its commands. The other is the paper's, mBERT on the official files below
-`data`:
+configs/fewshot.py has its commands. The size `encoder` is any encoder of yours, such as a
+multilingual MiniLM, trained for a laptop's patience: --config.model.from=FOLDER. The other is the
+paper's, mBERT on the official files below `data`:
 
   for task in xnli pawsx mldoc marc udpos panx; do
     python -m xlbench.train --config=configs/fewshot_source.py:mbert,task=$task \
@@ -18,8 +19,8 @@ The paper's accuracy of zero-shot transfer, averaged over the target languages, 
 (Tables 12 and 13). It trains on four GTX 1080 Ti; one H100 needs an estimated 11 minutes for xnli,
 and less for the others (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak).
 
-Keys after the colon: size (sample, ud, mbert), task (udpos, xnli, pawsx, mldoc, marc, panx),
-scenario (zero_shot, mono), source (the language of mono; of zero_shot the one language to
+Keys after the colon: size (sample, ud, encoder, mbert), task (udpos, xnli, pawsx, mldoc, marc,
+panx), scenario (zero_shot, mono), source (the language of mono; of zero_shot the one language to
 evaluate). The sample corpora have udpos and xnli, in en, de, fr and es.
 """
 
@@ -89,6 +90,20 @@ def small(scenario: Scenario) -> ConfigDict:
     return c
 
 
+def brought(scenario: Scenario) -> ConfigDict:
+    """An encoder of the user's own, which --config.model.from names."""
+    c = base(scenario, batch_size=32, length=128)
+    c.data = dict(root='data', vocabulary='', sample=False)
+    c.model = labeller(recipes.brought_model, scenario)
+    c.batches.update(length_buckets=6, row_multiple=8)
+    c.stages = dict(source=scenario.stage(2000, recipes.adamw(5e-5, 0.1, weight_decay=0.01)))
+    # As in `small`; the last step is the best one.
+    scenario = dataclasses.replace(scenario, evaluate=scenario.train)
+    c.evals = scenario.evals(0, batch_size=128, lengths=c.batches.lengths)
+    del c.evals.dev
+    return c
+
+
 def paper(scenario: Scenario) -> ConfigDict:
     """The paper's setting (section 4 and appendix); what it does not say as in fsxlt/code.
 
@@ -111,7 +126,7 @@ def paper(scenario: Scenario) -> ConfigDict:
     return c
 
 
-SIZES = {'sample': sample, 'ud': small, 'mbert': paper}
+SIZES = {'sample': sample, 'ud': small, 'encoder': brought, 'mbert': paper}
 
 
 def base(scenario: Scenario, batch_size: int, length: int) -> ConfigDict:

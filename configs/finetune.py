@@ -10,6 +10,12 @@ parameters, with a vocabulary that is trained on the task and kept in the data r
 
   python -m xlbench.train --config=configs/finetune.py:tiny,objective=generation,mixture=NAME
 
+The size `encoder` is any BERT, RoBERTa or XLM-R of yours, a folder in the form of Hugging Face or
+of sentence-transformers, or a name of the hub. It is trained in float32, for a laptop's CPU, too:
+
+  python -m xlbench.train --config=configs/finetune.py:encoder,objective=tagging,mixture=NAME \
+      --config.model.from=FOLDER
+
 GPT-2 and DialoGPT have the objective language_model: inputs and targets are one text, of which the
 targets are learned, or all of it with --config.objective.loss_on=everything.
 
@@ -20,13 +26,14 @@ its tasks on validation, and the test scores are its. Without validation it is t
 The 3,000 steps of mt5_base or mbart take an estimated 2 to 4 minutes on one H100, those of encoders
 about one (`python -m xlbench.plan --topology=h100:1`, at 40 % of its peak, without evaluations).
 
-Keys after the colon: size (tiny, mt5_small, mt5_base, mt5_large, t5_base, bart_base, bart_large,
-mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium, dialogpt_large, mbert,
-xlmr_base, xlmr_large), mixture, objective (generation, language_model, classification, tagging,
-retrieval), which public models that write texts do not need; evaluate, tasks or mixtures to score
-in place of what is trained on, with a + between two, for zero-shot transfer; split, validation and
-test, the names of splits (`test=` leaves it out); steps, batch_size, inputs and targets (most
-tokens), root. All else is set as ever: --config.stages.train.optimizer.learning_rate=3e-4.
+Keys after the colon: size (tiny, encoder, mt5_small, mt5_base, mt5_large, t5_base, bart_base,
+bart_large, mbart, gpt2, gpt2_medium, gpt2_large, dialogpt_small, dialogpt_medium, dialogpt_large,
+mbert, xlmr_base, xlmr_large), mixture, objective (generation, language_model, classification,
+tagging, retrieval), which public models that write texts do not need; evaluate, tasks or mixtures
+to score in place of what is trained on, with a + between two, for zero-shot transfer; split,
+validation and test, the names of splits (`test=` leaves it out); steps, batch_size, inputs and
+targets (most tokens), root. All else is set as ever:
+--config.stages.train.optimizer.learning_rate=3e-4.
 """
 
 from ml_collections import ConfigDict
@@ -53,6 +60,7 @@ MODELS = {
     'mbert': ('encoder', 'mbert', 'google-bert/bert-base-multilingual-cased'),
     'xlmr_base': ('encoder', 'xlmr_base', 'FacebookAI/xlm-roberta-base'),
     'xlmr_large': ('encoder', 'xlmr_large', 'FacebookAI/xlm-roberta-large'),
+    'encoder': ('encoder', '', ''),  # That of --config.model.from.
 }
 # Objectives of models that write texts -> the family of the small fresh one.
 WRITERS = {'generation': 'mt5', 'language_model': 'gpt2'}
@@ -124,6 +132,8 @@ def model(size: str, objective: str) -> dict[str, object]:
     fields = dict(num_labels=0, classifier_dropout_rate=0.1)  # The labels are those of the data.
     if objective == 'retrieval':
         fields = recipes.dual_encoder()
+    if size == 'encoder':
+        return recipes.brought_model(**fields | dict(family=names.FAMILIES[objective]))
     fields |= dict(
         family=names.FAMILIES[objective],
         size='sample' if tiny else MODELS[size][1],
@@ -160,6 +170,8 @@ def optimizer(size: str) -> dict[str, object]:
         return recipes.adamw(1e-3, 0.1)
     if size.startswith(('mt5', 't5')):  # arXiv:2010.11934, section 4.1.
         return dict(name='adafactor', learning_rate=1e-3, schedule='constant', warmup_steps=0.0)
+    if size == 'encoder':  # Small ones take more than the papers' base models.
+        return recipes.adamw(5e-5, 0.1, weight_decay=0.01)
     # arXiv:2001.08210, section 4.1, and of encoders arXiv:1810.04805, appendix A.3.
     writes = MODELS[size][0] != 'encoder'
     return recipes.adamw(3e-5 if writes else 2e-5, 0.1, weight_decay=0.0 if writes else 0.01)

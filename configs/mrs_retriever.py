@@ -21,6 +21,10 @@ English in seven hours. For one H100 at 40 % of its peak the estimate (`python -
 --topology=h100:1`) is 28 hours for English, as in zero_shot, 3 hours in mono for German, 16 hours
 in multi, 7 hours in mt.
 
+The size `encoder` is one encoder of yours for both sides, with the pooling and the prompts of its
+folder if that is of sentence-transformers, on the same files: --config.model.from=FOLDER; prompts
+that the folder does not name are --config.model.left_prompt='query: ' and right_prompt.
+
 A batch that does not fit is encoded in parts, with the same result: --config.objective.chunk_rows.
 
 The size xlmr_large_v5p_2x2x4 is XLM-R-large with 32,768 pairs in a batch, each reply among as many,
@@ -29,8 +33,8 @@ for a TPU slice of 16 chips:
   python -m xlbench.plan --config=configs/mrs_retriever.py:xlmr_large_v5p_2x2x4 \
       --topology=v5p:2x2x4
 
-Keys after the colon: size (sample, mbert, xlmr), scenario (mono, zero_shot, mt, multi), source (the
-language of mono and mt; of zero_shot and multi the one language to evaluate).
+Keys after the colon: size (sample, encoder, mbert, xlmr), scenario (mono, zero_shot, mt, multi),
+source (the language of mono and mt; of zero_shot and multi the one language to evaluate).
 """
 
 import functools
@@ -54,11 +58,13 @@ SLICES = {'xlmr_large_v5p_2x2x4': dict(batch_size=32_768, chunk_rows=4096)}
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     scenario_of = functools.partial(MRS.scenario, task='retrieval')
-    sizes = ('sample', *MODELS)
+    sizes = ('sample', 'encoder', *MODELS)
     scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
-    return sample(scenario) if size == 'sample' else paper(scenario, size, **SLICES.get(size, {}))
+    if size in ('sample', 'encoder'):
+        return {'sample': sample, 'encoder': brought}[size](scenario)
+    return paper(scenario, size, **SLICES.get(size, {}))
 
 
 def sample(scenario: Scenario) -> ConfigDict:
@@ -77,6 +83,20 @@ def sample(scenario: Scenario) -> ConfigDict:
         c.best.score = ''  # The last step.
     c.log_every = 50
     c.baselines = recipes.REPLY_BASELINES
+    return c
+
+
+def brought(scenario: Scenario) -> ConfigDict:
+    """An encoder of the user's own, trained as the sample is, but for the learning rate."""
+    c = sample(scenario)
+    c.data = dict(root='data', vocabulary='', sample=False)
+    c.model = recipes.brought_model(**recipes.dual_encoder())
+    lengths = dict(inputs=70, targets=30)  # The paper's.
+    c.batches.lengths = lengths
+    c.stages.stage1 = scenario.stage(2000, recipes.adamw(5e-5, 0.1, weight_decay=0.01))
+    for block in c.evals.values():
+        block.lengths = lengths
+    c.baselines = ()  # See below.
     return c
 
 

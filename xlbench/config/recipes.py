@@ -79,6 +79,11 @@ def public_model(family: str, size: str, **fields: Setting) -> dict[str, Setting
     return dict(family=family, size=size) | public | fields
 
 
+def brought_model(family: str, **fields: Setting) -> dict[str, Setting]:
+    """A model that --config.model.from names, with its sizes and weights, in float32."""
+    return dict(family=family, dtype='float32') | {'from': ''} | fields
+
+
 def dual_encoder(**fields: Setting) -> dict[str, Setting]:
     """The fields of one encoder for both sides, whose vectors are means of length 1."""
     unit = dict(shared=True, pooling='mean', projection_dim=0, normalize=True, has_pooler=False)

@@ -304,7 +304,8 @@ def names(family: str, config: TransformerConfig) -> dict[str, Entry]:
 def check_family(family: str) -> None:
     """Raises UserError for a family of ours that Hugging Face has no form of."""
     files_of_names = (importlib.import_module(f'xlbench.huggingface.{name}') for name in _MODULES)
-    if not any(family in file.FAMILIES for file in files_of_names):
+    written = {'dual_encoder'}.union(*(file.FAMILIES for file in files_of_names))  # As encoders.
+    if family not in written:
         raise UserError(
             f'transformers has no model like {family}, so there is no form to write it in; '
             'xlbench.predict and xlbench.evaluate read the workdir itself'
@@ -363,8 +364,10 @@ def save(
         else:
             _write(temporary, family, config, params, ids, dtype, max_shard, generation or {})
         for file in tokenizer_files:
-            copy = shutil.copytree if file.is_dir() else shutil.copyfile
-            copy(file, temporary / file.name)
+            if file.is_dir():  # left/ and right/ of a pair have their weights by now.
+                shutil.copytree(file, temporary / file.name, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(file, temporary / file.name)
         names = files.names(temporary)  # What fails from now on would fail beside a whole folder.
     return names
 

@@ -13,10 +13,7 @@ from xlbench.errors import UserError
 from xlbench.files import Json
 from xlbench.huggingface import bert, declared, hub, sentence_files
 
-_FILES = (
-    hub.CONFIG, sentence_files.MODULES, sentence_files.POOLING, sentence_files.PROMPTS,
-    sentence_files.LENGTH,
-)  # fmt: skip
+_FILES = (hub.CONFIG, *sentence_files.NAMES)
 
 
 @dataclasses.dataclass(frozen=True)

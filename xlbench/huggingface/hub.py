@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from xlbench import foreign
 from xlbench.errors import UserError
-from xlbench.huggingface import tensors
+from xlbench.huggingface import sentence_files, tensors
 
 CONFIG, GENERATION_CONFIG = 'config.json', 'generation_config.json'
 TOKENIZER_JSON = 'tokenizer.json'
@@ -40,7 +40,8 @@ def local_folder(spec: str) -> pathlib.Path:
     if spec and folder.is_dir():
         return folder
     indices = [f'{name}.index.json' for name in tensors.WEIGHT_FILES]
-    names = (CONFIG, GENERATION_CONFIG, *TOKENIZER_FILES, *indices, tensors.SAFETENSORS)
+    more = (GENERATION_CONFIG, *sentence_files.NAMES)
+    names = (CONFIG, *more, *TOKENIZER_FILES, *indices, tensors.SAFETENSORS)
     weights = (*indices, *tensors.WEIGHT_FILES)
     folder = fetch(spec, names, all_of=[(CONFIG,), TOKENIZER_FILES, weights])
     if not foreign.file(folder, CONFIG):

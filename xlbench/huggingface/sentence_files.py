@@ -20,6 +20,7 @@ from xlbench.files import Json
 MODULES, PROMPTS = 'modules.json', 'config_sentence_transformers.json'
 LENGTH = 'sentence_bert_config.json'
 POOLING = '1_Pooling/config.json'
+NAMES = (MODULES, POOLING, PROMPTS, LENGTH)
 # What a retriever's sides are called among the prompts.
 _LEFT, _RIGHT = ('query',), ('document', 'passage')
 # How versions before 6 write the ways of pooling -> how models/dual_encoder.py calls them.

@@ -118,6 +118,8 @@ def write_tokenizer(
     before = dict(content)
     # transformers' classes decode no bytes, which a SentencePiece model may write.
     as_it_is = tokenizer.family in _AS_THEY_ARE and not content.get('words')
+    if tokenizer.family == 'xlm-roberta' and (folder / hub.TOKENIZER_JSON).is_file():
+        as_it_is = False  # Its class splits at spaces first, and loses one at the end.
     if not as_it_is or tokenizer.has_bytes:
         content |= _write_json(tokenizer, folder)
     content |= _languages(tokenizer, tasks)

@@ -17,7 +17,7 @@ from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
 from xlbench.files import Json
-from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, tensors
+from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, sentence_files, tensors
 from xlbench.inference import exported, loading
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.generator import Generator
@@ -144,6 +144,7 @@ def _write_beside(
         )
         names = {field.name for field in kinds[0]} - {field.name for field in kinds[1]}
         fields = {name: getattr(model.config, name) for name in sorted(names)}
+        remarks += _write_sentence_files(model.config, lengths, folder)
         evaluation = _copy_responses(workdir, block, folder)
     elif isinstance(model, Generator):
         options = generation_evaluator.options(lengths, block.get('decoding'))
@@ -151,6 +152,31 @@ def _write_beside(
         generation = exported.generation(vocabulary.tokenizer, options, tasks)
     exported.Notes(objective, lengths, decoding, tasks, fields, evaluation).write(folder)
     return remarks, generation
+
+
+def _write_sentence_files(
+    config: dual_encoder.DualEncoderConfig, lengths: Mapping[str, int], folder: pathlib.Path
+) -> list[str]:
+    """Writes what sentence-transformers reads, for each encoder; returns what there is to say."""
+    if config.pooling == 'pooler':
+        return ['sentence-transformers has no such pooling as pooler: no modules.json is written']
+    query, document = {'query': config.left_prompt}, {'document': config.right_prompt}
+    sizes = {
+        side: min(lengths[of] + len(getattr(config, f'{side}_prefix')), config.max_positions)
+        for side, of in (('left', 'inputs'), ('right', 'targets'))
+    }
+    places = {'left': (query, sizes['left']), 'right': (document, sizes['right'])}
+    if config.shared:
+        places = {'': (query | document, max(sizes.values()))}
+    for place, (prompts, longest) in places.items():
+        contents = sentence_files.contents(
+            config.pooling, config.normalize, prompts, longest, config.emb_dim
+        )
+        for name, content in contents.items():
+            path = folder / place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            tensors.write_json(path, content)
+    return []
 
 
 def _copy_responses(
@@ -189,16 +215,23 @@ def _vectors(config: dual_encoder.DualEncoderConfig) -> list[str]:
         f"folder = '{'.' if config.shared else './left'}'  # Started in this folder.",
         'tokenizer = AutoTokenizer.from_pretrained(folder)',
         'model = AutoModel.from_pretrained(folder)',
-        "inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)",
+        f'texts = [{config.left_prompt + "A text."!r}]',
+        "inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)",
         'out = model(**inputs)',
         "states, mask = out.last_hidden_state, inputs['attention_mask'][..., None]",
         f'vectors = {pool}',
     ]
     if config.normalize:
         lines.append('vectors = vectors / vectors.norm(dim=-1, keepdim=True)')
+    lines.append('```')
+    if config.pooling != 'pooler':
+        named = ", prompt_name='query'" if config.left_prompt else ''
+        lines += ['', 'The same with [sentence-transformers](https://sbert.net):', '', '```python']
+        lines += ['from sentence_transformers import SentenceTransformer', '']
+        lines += [f"model = SentenceTransformer('{'.' if config.shared else './left'}')"]
+        lines += [f"vectors = model.encode(['A text.']{named})", '```']
     return [
         *lines,
-        '```',
         '',
         'With xlbench:',
         '',

@@ -18,7 +18,7 @@ from xlbench.data import features, tokenizers, vocabularies
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.files import Json
-from xlbench.huggingface import checkpoint as hf_checkpoint, hub, tensors
+from xlbench.huggingface import checkpoint as hf_checkpoint, hub, sentence_files, tensors
 from xlbench.inference import exported
 from xlbench.inference.exported import TaskNote
 from xlbench.models import lora
@@ -187,25 +187,25 @@ def _open_workdir(
     # What xlbench.convert writes has neither evals nor tasks.
     block = next(iter(eval_blocks(config)), {})
     lengths = {'inputs': _input_limit(model), 'targets': 128} | block.get('lengths', {})
-    tasks = about.get('tasks', {})
-    known = Languages.of(tokenizer, tasks)
-    if config.stages and 'tasks' not in about and not known.allowed:
+    opened = Opened(
+        model=model,
+        params=params,
+        tokenizer=tokenizer,
+        objective=objective,
+        lengths=lengths,
+        known=Languages.of(tokenizer, about.get('tasks', {})),
+        options=generation.options(lengths, block.get('decoding')),
+        workdir=workdir,
+        config=config,
+        tasks=about.get('tasks', {}),
+        labels=labels,
+        continues=not config.stages and _continues(model, _public_config(workdir)),
+    )
+    if config.stages and 'tasks' not in about and not opened.known.allowed:
         why = 'its config.json, of an earlier version, does not say what it was trained on'
         known = Languages(tuple(languages.LANGUAGES), None, why)
-    return Opened(
-        model,
-        params,
-        tokenizer,
-        objective,
-        lengths,
-        known,
-        generation.options(lengths, block.get('decoding')),
-        workdir,
-        config,
-        tasks,
-        labels,
-        not config.stages and _continues(model, _public_config(workdir)),
-    )
+        return dataclasses.replace(opened, known=known)
+    return opened
 
 
 def _labels(workdir: pathlib.Path, about: Mapping[str, Json]) -> tuple[str, ...]:
@@ -219,14 +219,15 @@ def _labels(workdir: pathlib.Path, about: Mapping[str, Json]) -> tuple[str, ...]
 def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, str]) -> Opened:
     folder = hub.local_folder(spec)
     notes = exported.Notes.read(folder)
-    source = hf_checkpoint.open(str(folder), notes.model if notes else None)
-    tokenizer = tokenizers.load(str(folder), '')
+    sentences = None if notes else sentence_files.read(folder)
+    place = sentences.encoder if sentences else folder
+    tokenizer = tokenizers.load(str(place), '')
+    pair = _of_sentences(sentences, tokenizer) if sentences else notes and notes.model
+    source = hf_checkpoint.open(str(place), pair)
     model = models.build(**{**source.model, **fields})
-    if notes:
-        objective = objectives.build(**notes.objective)
-    else:
-        trained = {family: name for name, family in names.FAMILIES.items()}
-        objective = objectives.build(trained.get(source.family, 'generation'))
+    trained = {family: name for name, family in names.FAMILIES.items()}
+    kind = {'name': trained.get(source.family, 'generation')}
+    objective = objectives.build(**(notes.objective if notes else kind))
     _check(spec, model, objective)
     labels = hf_checkpoint.labels(source)
     _, shardings = train_step.params_like(model, objective, mesh)
@@ -241,21 +242,33 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
         run = {'workdir': folder, 'config': ConfigDict({'evals': evals})}
     else:
         options = decoding.Options(banned=said.get('bad_words_ids') or ())
-        lengths, tasks = {'inputs': _input_limit(model), 'targets': options.max_length}, {}
+        longest, tasks = _input_limit(model), {}
+        lengths = {'inputs': longest, 'targets': options.max_length}
         run = {'continues': _continues(model, source.config)}
-    known = Languages.of(tokenizer, tasks)
+        if sentences:  # It has no response sets of its own.
+            lengths['targets'] = longest
+            run = {'workdir': folder, 'config': ConfigDict({'evals': {}})}
     return Opened(
-        model,
-        params,
-        tokenizer,
-        objective,
-        lengths,
-        known,
-        options,
+        model=model,
+        params=params,
+        tokenizer=tokenizer,
+        objective=objective,
+        lengths=lengths,
+        known=Languages.of(tokenizer, tasks),
+        options=options,
         tasks=tasks,
         labels=labels,
         **run,
     )
+
+
+def _of_sentences(
+    sentences: sentence_files.Sentences, tokenizer: tokenizers.Tokenizer
+) -> dict[str, Json]:
+    """The fields of a dual encoder with one encoder for both sides."""
+    prompts = {'left': sentences.left_prompt, 'right': sentences.right_prompt}
+    prefixes = {f'{s}_prefix': tokenizer.prompt_ids(p) for s, p in prompts.items() if p}
+    return {'shared': True, **sentences.fields(), **prefixes}
 
 
 def _public_config(workdir: pathlib.Path) -> dict[str, Json]:
@@ -282,7 +295,9 @@ def _check(spec: str, model: nn.Module, objective: Objective) -> None:
 def max_inputs(model: nn.Module) -> int | None:
     """Tokens of an input that a model has positions for; None where they have no end."""
     config = model.config
-    return getattr(config, 'max_inputs', getattr(config, 'max_positions', None))
+    prefix = max(len(getattr(config, f'{side}_prefix', ())) for side in ('left', 'right'))
+    most = getattr(config, 'max_inputs', getattr(config, 'max_positions', None))
+    return most and most - prefix
 
 
 def _input_limit(model: nn.Module) -> int:

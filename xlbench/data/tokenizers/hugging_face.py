@@ -8,7 +8,13 @@ from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import vocabularies, vocabulary_files
 from xlbench.data.tokenizers import objects
-from xlbench.data.tokenizers.tokenizer import MOST_PIECES, Tokenizer, digest, model_vocab_size
+from xlbench.data.tokenizers.tokenizer import (
+    DOUBLED_ENDS,
+    MOST_PIECES,
+    Tokenizer,
+    digest,
+    model_vocab_size,
+)
 
 # Short names. Every size of mT5 and of T5 1.1 has the same vocabulary.
 HUB_NAMES = {
@@ -127,9 +133,12 @@ class HuggingFaceTokenizer(Tokenizer):
         before, _ = self.prefix_ids(None, None)
         ids = [*before.tolist(), self.eos_id]
         *start, end = [copy.id_to_token(i) for i in ids]
+        pair = ['$A', end, '$B:1', f'{end}:1']
+        if self.family in DOUBLED_ENDS:  # Which know one type.
+            pair = ['$A', end, end, '$B', end]
         copy.post_processor = processors.TemplateProcessing(
             single=[*start, '$A', end],
-            pair=[*start, '$A', end, '$B:1', f'{end}:1'],
+            pair=[*start, *pair],
             special_tokens=[(copy.id_to_token(i), i) for i in dict.fromkeys(ids)],
         )
         return copy.to_str()
