@@ -14,7 +14,8 @@ import pytest
 import tiny_labels
 import tokenizer_files
 
-from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs
+from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs, triples
+from xlbench.data import actions, readers
 from xlbench.errors import UserError
 from xlbench.inference import answer_lines
 from xlbench.metrics.tagging import CUT
@@ -368,3 +369,23 @@ def test_a_strange_config_json_is_one_line(made, tmp_path, place, value, message
             call()
         assert '\n' not in str(error.value)
         assert re.search(message.replace('|', r'\|'), str(error.value)), str(error.value)
+
+
+def test_triples_are_those_of_the_tagger_s_tags(made, models, tmp_path, capsys):
+    texts = [' '.join(WORDS[start : start + 3]) + '.' for start in range(0, 24, 3)]
+    path = tmp_path / 'talk.json'
+    path.write_text(json.dumps([{'dialogue': '\n'.join(f'Anna: {text}' for text in texts)}]))
+    assert triples.main(['triples', str(path), f'--tagger={made["words"].workdir}']) == 0
+    tokens = [one for text in texts for one in actions.sentences(text)]
+    answers = models['words'].tag(tokens)
+    expected = [
+        [' '.join(words[slice(*span)]) for span in triple[:3]]
+        for words, answer in zip(tokens, answers, strict=True)
+        for triple in actions.extract(words, answer.tags)
+    ]
+    written = list(readers.read_triples(str(tmp_path / 'talk.triples.tsv')))
+    assert [[r['subject'], r['relation'], r['object']] for r in written] == expected
+    assert f'{len(expected)} triples of {len(tokens)} sentences' in capsys.readouterr().out
+    assert len(expected) > 1
+    with pytest.raises(UserError, match='is no tagger'):
+        triples.main(['triples', str(path), f'--tagger={made["texts"].workdir}'])

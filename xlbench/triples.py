@@ -1,0 +1,139 @@
+r"""Writes who does what in dialogues, for action infilling: triples, from a tagger of ours.
+
+  python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos
+  python -m xlbench.triples data/clidsum/MediaSum424k/news_dialogue.json --tagger=RUNS/pos
+
+The tagger is a run or an exported folder that gives universal tags of parts of speech (UPOS), as
+configs/fewshot_source.py trains one on Universal Dependencies. The triples stand beside a file,
+train.triples.tsv beside train.json, in the form in which CoreNLP's OpenIE prints them with -format
+reverb; a file of OpenIE's own is read alike. This is a simpler extractor than OpenIE:
+xlbench/data/actions.py has its rules, and the first column of each line names it and the tagger.
+
+A file is a JSON array of objects. A dialogue is their key `dialogue` (--field), with an utterance
+on each line, `Anna: Hi!`; or there are lists `utt` and `speaker`, as in MediaSum.
+"""
+
+import argparse
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from xlbench import errors, files, names, progress
+from xlbench.data import actions, readers
+from xlbench.errors import UserError
+
+if TYPE_CHECKING:
+    from xlbench.inference.labeller import Tagger
+
+_AT_ONCE = 4096  # Sentences.
+_NEEDED = ('VERB', 'NOUN')
+
+
+class Sentence(NamedTuple):
+    """A sentence of a dialogue.
+
+    Attributes:
+      number: of the sentence in its file, from 0.
+      speaker: who says it, '' if nobody knows.
+      tokens: of it.
+    """
+
+    number: int
+    speaker: str
+    tokens: list[str]
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first."""
+    flags = _parser().parse_args(argv[1:])
+    for path in flags.files:
+        if not os.path.isfile(path):
+            raise UserError(f'there is no file {path}')
+    names.check_source(flags.tagger, '--tagger')
+    from xlbench.inference import load  # Behind all checks: it imports jax, which takes seconds.
+    from xlbench.inference.labeller import Tagger
+
+    tagger = load.load(flags.tagger, batch_size=flags.batch_size)
+    if not isinstance(tagger, Tagger):
+        raise UserError(f'--tagger={flags.tagger} is no tagger; train one with objective tagging')
+    if lacking := [tag for tag in _NEEDED if tag not in tagger.labels]:
+        raise UserError(
+            f'--tagger={flags.tagger} has no tag {", ".join(lacking)}; triples need the universal '
+            'tags of parts of speech (UPOS), as of the task fewshot_udpos_en_en'
+        )
+    for path in flags.files:
+        target = f'{path.removesuffix(".gz").removesuffix(".json")}.triples.tsv'
+        sentences, triples = write(path, target, tagger, flags)
+        print(f'{target}: {triples:,} triples of {sentences:,} sentences', flush=True)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = errors.ArgumentParser('python -m xlbench.triples', __doc__)
+    add = parser.add_argument
+    add('files', nargs='+', metavar='FILE', help='dialogues, as JSON')
+    add('--tagger', required=True, metavar='WORKDIR', help='a run, or an exported folder')
+    add('--field', default='dialogue', help='key of the dialogues')
+    add('--batch_size', type=int, default=32, help='sentences that the tagger reads at once')
+    return parser
+
+
+def write(
+    path: str, target: str, tagger: 'Tagger', flags: argparse.Namespace
+) -> tuple[int, int]:
+    """Writes the triples of one file; returns how many sentences it has, and how many triples."""
+    maker = f'xlbench.triples, tagger {flags.tagger}'
+    count = written = 0
+    with files.replacing(target) as file, progress.Progress('tagged', unit='sentences') as bar:
+        sentences = _sentences(path, flags.field)
+        while chunk := list(itertools.islice(sentences, _AT_ONCE)):
+            tagged = tagger.tag([sentence.tokens for sentence in chunk])
+            for sentence, answer in zip(chunk, tagged, strict=True):
+                for triple in actions.extract(sentence.tokens, answer.tags, sentence.speaker):
+                    line = actions.line(
+                        maker, sentence.number, sentence.tokens, answer.tags, triple
+                    )
+                    file.write(line.encode())
+                    written += 1
+            count += len(chunk)
+            bar.add(len(chunk))
+    return count, written
+
+
+def _sentences(path: str, field: str) -> Iterator[Sentence]:
+    """The sentences of all dialogues of a file; UserError for what is none."""
+    number = 0
+    for item in readers.json_items(path):
+        if isinstance(item, readers.BadRecord):
+            raise UserError(str(item))
+        place, value = item
+        for speaker, text in _turns(path, place, value, field):
+            for tokens in actions.sentences(text):
+                yield Sentence(number, speaker, tokens)
+                number += 1
+
+
+def _turns(path: str, place: int, value: object, field: str) -> Iterator[tuple[str, str]]:
+    """Who says what in a dialogue. Example: 'Anna: Hi!' -> ('Anna', 'Hi!')"""
+    if not isinstance(value, dict):
+        raise UserError(f'{path}: object {place} is no object with a dialogue')
+    said, speakers = value.get('utt'), value.get('speaker')
+    if field not in value and isinstance(said, list) and isinstance(speakers, list):
+        lines = [f'{who}: {text}' for who, text in zip(speakers, said, strict=False)]
+    elif isinstance(value.get(field), str):
+        lines = value[field].splitlines()
+    else:
+        raise UserError(
+            f'{path}: object {place} has no text {field!r}, nor lists utt and speaker; name the '
+            'key of its dialogue with --field'
+        )
+    for line in lines:
+        speaker, mark, text = line.partition(': ')
+        # 'ANN, HOST' is Ann.
+        yield (speaker.partition(',')[0], text) if mark else ('', line)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))
