@@ -30,11 +30,11 @@ def phrases(text, speaker=''):
     for at, token in enumerate(tokens[:-1]):
         if token.lower() in ('have', 'has', 'had') and tokens[at + 1] in ('to', 'a', 'the'):
             tags[at] = 'VERB'
-    return [
-        (t.name or ' '.join(tokens[slice(*t.subject)]),)
-        + tuple(' '.join(tokens[slice(*span)]) for span in (t.relation, t.object))
-        for t in actions.extract(tokens, tags, speaker)
-    ]
+    triples = []
+    for triple in actions.extract(tokens, tags, speaker):
+        subject, *others = (' '.join(tokens[slice(*span)]) for span in triple[:3])
+        triples.append((triple.name or subject, *others))
+    return triples
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,9 @@ def test_lines_are_read_again_and_masked(tmp_path):
     triples = actions.extract(tokens, tags.split(), 'Ben')
     path = tmp_path / 'x.triples.tsv'
     path.write_text(''.join(actions.line('ours', 0, tokens, tags.split(), t) for t in triples))
-    assert path.read_text().startswith('ours\t0\tBen\twill send\tthe old file tonight\t2\t3\t3\t5\t')
+    columns = path.read_text().split('\t')
+    assert columns[:5] == ['ours', '0', 'Ben', 'will send', 'the old file tonight']
+    assert columns[5:11] == ['2', '3', '3', '5', '5', '9']
     records = list(readers.read_triples(str(path)))
     assert [r['subject'] for r in records] == ['Ben', 'Ben']
     turn = 'Ben: sure, i will send the old file tonight, as i said it all week.'
@@ -80,5 +82,6 @@ def test_lines_are_read_again_and_masked(tmp_path):
 
 
 def test_sentences_of_an_utterance():
-    assert actions.sentences("I can't. Ask Mr.Ben!") == [['I', "can't", '.'], ['Ask', 'Mr.Ben', '!']]
+    two = [['I', "can't", '.'], ['Ask', 'Mr.Ben', '!']]
+    assert actions.sentences("I can't. Ask Mr.Ben!") == two
     assert actions.sentences(' ') == []
