@@ -121,7 +121,7 @@ class Form:
     def _is_translated(self, column: int) -> bool:
         return self.name == 'text' or str(column + 1) in self._fields
 
-    def _checked(self, path: str, number: int, content: Any) -> Record:
+    def _checked(self, path: str, number: int, content: readers.Json) -> Record:
         place = f'{path}: object {number}' if self.name == 'json' else f'{path}:{number}'
         try:
             if self.name == 'json' and not isinstance(content, dict):
