@@ -59,22 +59,15 @@ def build(
 def multiply(patterns: Sequence[str], factor: float) -> optax.GradientTransformation:
     """Multiplies the updates of the parameters whose whole names some pattern matches.
 
-    Raises:
-      UserError: when it sees the parameters, if a pattern matches none of them.
+    Its update raises UserError for a pattern that matches none of them.
     """
 
-    def init(params: Params) -> optax.EmptyState:
-        trainable_mask(params, patterns, "the optimizer's faster")
-        return optax.EmptyState()
-
-    def update(
-        updates: Params, state: optax.EmptyState, params: Params | None = None
-    ) -> tuple[Params, optax.EmptyState]:
+    def update(updates: Params, params: Params | None) -> Params:
         del params
-        mask = trainable_mask(updates, patterns, "the optimizer's faster")
-        return jax.tree.map(lambda x, is_one: x * factor if is_one else x, updates, mask), state
+        mask = trainable_mask(updates, patterns, 'config.stages.NAME.optimizer.faster')
+        return jax.tree.map(lambda x, is_one: x * factor if is_one else x, updates, mask)
 
-    return optax.GradientTransformation(init, update)
+    return optax.stateless(update)
 
 
 def count_warmup_steps(warmup_steps: float, num_steps: int) -> int:
