@@ -248,6 +248,7 @@ _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
 _VENV = '.venv/bin/python -m '
 _MTG = 'python -m xlbench.train --config=configs/mtg_mt5.py'
 _CLIDSUM = 'python -m xlbench.train --config=configs/clidsum_mbart.py'
+_MDIALBART = 'python -m xlbench.train --config=configs/clidsum_mdialbart.py'
 _MRS = 'python -m xlbench.train --config=configs/mrs_retriever.py'
 _SWEEP = 'python -m xlbench.fewshot --config=configs/fewshot.py'
 _FINETUNE = 'python -m xlbench.train --config=configs/finetune.py'
@@ -372,6 +373,17 @@ PLAN: dict[str, Step] = {
         CLIDSUM_SHORT,
         prints='clidsum_mediasum424kpseudo_en_de, then clidsum_xmediasum40k_en_de',
         leaves='RUNS/semi/DONE',
+    ),
+    f'{_MDIALBART} --workdir=RUNS/mdialbart': Step(
+        skip='prepares noise for minutes; the next one has two of its tasks'
+    ),
+    f'{_MDIALBART}:pretraining=mds+mt,target=de --workdir=RUNS/mds_mt': Step(
+        f'{steps(4, 4)} {_SCORE_FEW}',
+        prints='batches of 16 rows x (192 inputs + 192 targets)',
+        leaves='RUNS/mds_mt/DONE',
+    ),
+    'python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos': Step(
+        skip='needs a trained tagger; tests/inference/labeller_test.py runs it with one'
     ),
     f'{_CLIDSUM} --workdir=RUNS/clidsum': Step(
         CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'
