@@ -31,7 +31,7 @@ xmediasum40k; semi has the second alone), source (en), target, official (no, yes
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
-from xlbench.benchmarks import CLIDSUM, Scenario, parse_task
+from xlbench.benchmarks import CLIDSUM, Scenario
 from xlbench.config import recipes
 from xlbench.errors import UserError
 
@@ -90,9 +90,7 @@ def paper(scenario: Scenario, official: bool = False) -> ConfigDict:
     c.mesh.update(data=1, fsdp=1, tensor=-1)
     batch_size, lengths = 4, dict(inputs=1024, targets=128)
     c.batches = recipes.unpacked(batch_size, lengths, length_buckets=4, equal_rows=True)
-    tasks = [parse_task(name).task for name in scenario.train]
-    # A curriculum's parts do not share a batch.
-    epoch = sum(-(-CLIDSUM.split_sizes[task]['train'] // batch_size) for task in tasks)
+    epoch = recipes.epoch_steps(scenario, batch_size)
     steps, warmup = 20 * epoch, 500
     optimizer = dict(name='adam', learning_rate=5e-6, schedule='linear', warmup_steps=warmup)
     if official:  # krystalan/ClidSum, run_XMediaSum40k.py: 20,000 examples, whatever there are.

@@ -31,7 +31,7 @@ NEEDS = {
 NEEDS_OF = {
     'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh', 'semi': 'target=de'},
     'translation': {'cross': 'target=zh'},
-    'clidsum_summariser': {'mono': 'corpus=xmediasum40k,model=mbart'},
+    'clidsum_summariser': dict.fromkeys(('mono', 'semi'), 'corpus=xmediasum40k,model=mbart'),
     'clidsum_mdialbart': {'cross': 'target=zh', 'semi': 'target=de'},
 }
 
@@ -220,6 +220,9 @@ def test_summarisers_have_the_paper_s_settings(model):
         assert (config.batches.batch_size, stage.optimizer.learning_rate) == (rows, rate)
         assert abs(steps - 20 * number / rows) <= 20
         assert stage.mixture == f'clidsum_{corpus}{"views" * (model == "mvbart")}_en_en'
+    if model != 'mvbart':
+        config = load('clidsum_summariser', f'large,model={model},corpus={corpus},scenario=semi')
+        assert abs(config.stages.train.num_steps - 20 * (423_596 + number) / rows) <= 40
     check_model(load('clidsum_summariser', f'sample,model={model}'), 4_000)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from ml_collections import ConfigDict
 
 from xlbench import errors
-from xlbench.benchmarks import RATES, Scenario
+from xlbench.benchmarks import RATES, Scenario, get, parse_task
 from xlbench.config.flags import variant
 from xlbench.files import Block, Setting
 
@@ -88,6 +88,22 @@ def dual_encoder(**fields: Setting) -> dict[str, Setting]:
     """The fields of one encoder for both sides, whose vectors are means of length 1."""
     unit = dict(shared=True, pooling='mean', projection_dim=0, normalize=True, has_pooler=False)
     return dict(family='dual_encoder') | unit | fields
+
+
+def epoch_steps(scenario: Scenario, batch_size: int) -> int:
+    """The steps of an epoch of the official data, in batches without packing.
+
+    Each task is rounded up by itself, as the parts of a curriculum do not share a batch.
+
+    Args:
+      scenario: whose tasks are trained on.
+      batch_size: rows of a batch.
+    """
+    sizes = []
+    for name in map(parse_task, scenario.train):
+        benchmark = get(name.benchmark)
+        sizes.append(benchmark.official_size(name.task, scenario.split, name.source))
+    return sum(-(-size // batch_size) for size in sizes)
 
 
 def unpacked(
