@@ -75,13 +75,13 @@ def sample(scenario: Scenario) -> ConfigDict:
 
 
 def small(scenario: Scenario) -> ConfigDict:
-    """Three layers a side: what ten thousand pairs suffice for."""
-    layers = dict(num_encoder_layers=3, num_decoder_layers=3)
-    sizes = dict(emb_dim=256, num_heads=4, head_dim=64, mlp_dim=1024)
-    c = translator(scenario, 'transformer_base', 4000, dropout_rate=0.3, **layers, **sizes)
+    """Two layers a side: what ten thousand pairs suffice for."""
+    sizes = dict(emb_dim=128, num_heads=4, head_dim=32, mlp_dim=512)
+    layers = dict(num_encoder_layers=2, num_decoder_layers=2)
+    c = translator(scenario, 'transformer_base', 3000, dropout_rate=0.1, **layers, **sizes)
     lengths = dict(inputs=128, targets=128)
-    c.batches = dict(batch_size=16, lengths=lengths, packing=True, length_buckets=1)
-    c.stages = dict(train=scenario.stage(2500, recipes.adamw(2e-3, 0.1)))
+    c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
+    c.stages = dict(train=scenario.stage(4500, recipes.adamw(3e-3, 0.1, b2=0.98)))
     test = dict(decode=True, num_examples=0, decoding=dict(method='beam', num_beams=5))
     both = dict(batch_size=64, lengths=lengths)
     recipes.evaluate(c, scenario, 250, recipes.LOSS, test=test, **both)

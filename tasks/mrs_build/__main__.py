@@ -42,8 +42,9 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import benchmarks, errors
+from xlbench.data import identification
 from xlbench.errors import UserError
-from xlbench.tasks.mrs_build import build, plugins, stats
+from xlbench.tasks.mrs_build import build, stats
 from xlbench.tasks.mrs_build.options import Options
 
 
@@ -56,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
             raise UserError(f'there is no file {path}')
     for name in ('translations', 'mapping'):
         args[name] = _by_language(name, args[name], args['languages'])
-    args['language_model'] = args['language_model'] or plugins.bundled_model()
+    args['language_model'] = args['language_model'] or identification.bundled_model()
     args['work'] = args['work'] or os.path.join(args['output'], 'mrs_build')
     try:
         counted = build.build(Options(**args), redo)

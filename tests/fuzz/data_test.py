@@ -84,6 +84,12 @@ INTERVIEWS = [
     {'id': f'NPR-{i}', 'summary': text(i), 'utt': [text(2), text(3)], 'speaker': ['Ann', 'Ben']}
     for i in range(3)
 ]
+UNITS = ''.join(
+    f'<tu><note>x</note><tuv xml:lang="de-AT"><seg>{text(i)}<ph>1</ph> &amp; mehr</seg></tuv>'
+    f'<tuv lang="zh"><seg>{text(i + 1)}</seg></tuv></tu>\n'
+    for i in range(4)
+).replace('\x0c', ' ')
+TMX = f'<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header/><body>{UNITS}</body></tmx>'
 KEYS = ('text', 'label')
 TABLE = pyarrow.table({'text': [text(i) for i in range(5)], 'label': ['a', 'b'] * 2 + ['a']})
 
@@ -116,6 +122,8 @@ CORPORA = {
         lines(('id', 'src'), ('1', text(1)), ('2', text(2))),
         lambda path: readers.read_tsv(path, ['src'], header=True),
     ),
+    'memory.tmx': (TMX.encode(), lambda path: readers.read_tmx(path, 'de', 'zh')),
+    'utf16.tmx': (TMX.encode('utf-16'), lambda path: readers.read_tmx(path, 'de', 'zh')),
     'squad.json': (json.dumps(SQUAD).encode(), readers.read_squad),
     'pairs.tsv': (
         lines((text(1), text(2), '1', '2'), (text(3), text(4), '', '')),

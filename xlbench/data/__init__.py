@@ -6,6 +6,7 @@
   rows          JSONL, CSV and Parquet of any origin
   bitext        parallel texts, cleaned
   chinese       where Chinese words end
+  identification  which language a text is in
   lexicon       what a word becomes in another language, learnt from parallel texts
   conllu        CoNLL and CoNLL-U
   labelled      records of labelled texts
@@ -41,6 +42,7 @@ __all__ = [
     'curriculum',
     'download',
     'features',
+    'identification',
     'labelled',
     'lexicon',
     'mixing',

@@ -1,4 +1,4 @@
-"""Says where the benchmarks' corpora are, downloads those that a machine may, and checks them.
+r"""Finds the benchmarks' corpora, downloads those that a machine may, checks them; cleans texts.
 
   python -m xlbench.data list                       every corpus; what of it is in the data root
   python -m xlbench.data list mrs                   one of them: address, licence, how to get it
@@ -6,12 +6,17 @@
   python -m xlbench.data verify xquad --root=data   reads all of it: checksums, records, counts
   python -m xlbench.data statistics clidsum_xsamsum_en_de --root=data     lengths, turns, speakers
   python -m xlbench.data statistics chats.jsonl --inputs=dialogue --targets=summary --lang=en
+  python -m xlbench.data clean --source_lang=en --target_lang=de --output=train.tsv \
+      memory.tmx pairs.tsv.gz news.en,news.de       pairs of texts: normalised, filtered, each once
 
 Statistics are tables 1 and 2 of arXiv:2202.05599 of any tasks that read a text and write one, or of
 files of one's own: JSONL, JSON, CSV, TSV or Parquet, with --inputs and --targets, the keys or
 columns, and --lang or --source_lang and --target_lang. --splits=train,test takes some splits of
 tasks, by default all that are there. With --vocabulary, tokens are counted as well. --format=csv
 prints more decimals than Markdown does.
+
+`clean` reads TMX, tables with TABs (pairs.tsv:2,1 has the source text in its second column) and two
+files whose lines belong together, all of them also packed (.gz). It says what each rule dropped.
 """
 
 import argparse
@@ -21,7 +26,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from xlbench import benchmarks, errors
-from xlbench.data import download, readers, statistics, tokenizers
+from xlbench.data import bitext, download, readers, statistics, tokenizers
 from xlbench.data.corpora import CORPORA, Corpus
 from xlbench.data.statistics import Langs, Statistics
 
@@ -35,6 +40,8 @@ _WAYS = {
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first; 1 if `verify` misses something."""
     flags = _parser().parse_args(list(argv[1:]))
+    if flags.command == 'clean':
+        return _clean(flags)
     root = flags.root or os.environ.get('XLBENCH_DATA') or 'data'
     if flags.command == 'list':
         for line in _details(_corpus(flags.corpus), root) if flags.corpus else _list(root):
@@ -59,8 +66,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = errors.ArgumentParser('python -m xlbench.data', __doc__)
-    metavar = 'list|get|verify|statistics'
+    metavar = 'list|get|verify|statistics|clean'
     commands = parser.add_subparsers(dest='command', required=True, metavar=metavar)
+    _add_clean(commands, parser.prog)
     for name in ('list', 'get', 'verify'):
         command = commands.add_parser(name, prog=f'{parser.prog} {name}', description=__doc__)
         command.add_argument('corpus', nargs='?' if name == 'list' else None, metavar='CORPUS')
@@ -88,6 +96,57 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument('--vocabulary', default='', help='whose tokens are counted, such as mt5')
     command.add_argument('--format', choices=('markdown', 'csv'), default='markdown')
     return parser
+
+
+def _add_clean(commands: argparse._SubParsersAction, program: str) -> None:
+    add = commands.add_parser('clean', prog=f'{program} clean', description=__doc__).add_argument
+    add('inputs', nargs='+', metavar='INPUT', help='FILE.tmx, FILE.tsv, FILE.tsv:2,1 or FILE,FILE')
+    add('--source_lang', metavar='CODE', required=True, help='ISO code, such as en')
+    add('--target_lang', metavar='CODE', required=True, help='ISO code, such as de')
+    add('--output', metavar='FILE', required=True, help='source, TAB, target on each line')
+    words, ratio = bitext.Rules.max_length, bitext.Rules.max_ratio
+    add(
+        '--max_length',
+        metavar='N',
+        type=int,
+        default=words,
+        help=f'words of a text at most (default: {words})',
+    )
+    add(
+        '--max_ratio',
+        metavar='N',
+        type=float,
+        default=ratio,
+        help=f'of the lengths of both texts, with five words added to each (default: {ratio})',
+    )
+    add(
+        '--any_language',
+        action='store_true',
+        help='do not ask fastText whether each text is in its language',
+    )
+    add('--workers', metavar='N', type=int, default=1, help='processes (default: 1)')
+
+
+def _clean(flags: argparse.Namespace) -> int:
+    if flags.workers < 1:
+        raise errors.UserError(f'--workers is {flags.workers}; give 1 or more')
+    rules = bitext.Rules(
+        flags.source_lang,
+        flags.target_lang,
+        flags.max_length,
+        flags.max_ratio,
+        identify=not flags.any_language,
+    )
+    inputs = [bitext.Input.parse(text) for text in flags.inputs]
+    try:
+        report = bitext.clean(inputs, flags.output, rules, flags.workers)
+    except KeyboardInterrupt:
+        print(f'error: stopped by Ctrl-C; {flags.output} is not written', file=sys.stderr)
+        return 130
+    for line in report.lines():
+        print(line)
+    print(f'-> {flags.output}, and {flags.output}.about.json')
+    return 0
 
 
 def _corpus(name: str) -> Corpus:

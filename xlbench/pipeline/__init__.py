@@ -7,8 +7,9 @@ serves every model and every copy of the data.
 
 `register_text_task`, `register_classification_task` and `register_tagging_task` add a task for
 files of your own, `register_dialogue_tasks` and `register_summarisation_tasks` those of a file of
-dialogues; put the call in tasks/<first word of the name>.py, in the current folder or in the one
-that XLBENCH_TASKS names. That may also be a file, such as a registry that was written for T5X.
+dialogues, `register_translation_tasks` those of parallel texts; put the call in
+tasks/<first word of the name>.py, in the current folder or in the one that XLBENCH_TASKS names.
+That may also be a file, such as a registry that was written for T5X.
 """
 
 import contextlib
@@ -99,11 +100,13 @@ from xlbench.pipeline.summaries import (
 )
 from xlbench.pipeline.translations import (
     add_translation_task,
+    register_translation_tasks,
 )
 from xlbench.pipeline.user_files import (
     DialogueFiles,
     Files,
     Hub,
+    ParallelFiles,
     Read,
     Shots,
 )
@@ -124,6 +127,7 @@ __all__ = [
     'LabelsOfData',
     'Metric',
     'Mixture',
+    'ParallelFiles',
     'Read',
     'RecordSource',
     'Shots',
@@ -154,6 +158,7 @@ __all__ = [
     'register_summarisation_tasks',
     'register_tagging_task',
     'register_text_task',
+    'register_translation_tasks',
     'reply_metrics',
     'retrieval_features',
     'retrieval_preprocessors',

@@ -18,6 +18,7 @@ from xlbench.pipeline.user_files import (
     DialogueFiles,
     Files,
     Hub,
+    ParallelFiles,
     Shots,
     is_files,
     is_texts,
@@ -38,6 +39,10 @@ _KINDS: dict[object, tuple[Callable[[object], bool], str]] = {
         "texts by name, such as {'inputs': 'text', 'targets': 'headline'}",
     ),
     Files: (lambda value: is_files(value, str | Hub), PLACES),
+    ParallelFiles: (
+        lambda value: is_files(value, str | Hub, pairs=True),
+        f"{PLACES}, or two paths, such as {{'train': ('news/train.en', 'news/train.de')}}",
+    ),
     DialogueFiles: (lambda value: is_files(value, str), PLACES),
     Sequence[Metric]: (
         lambda value: isinstance(value, list | tuple) and all(map(callable, value)),
@@ -60,10 +65,7 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
             raise errors.UserError(f'{register.__name__}: {error}') from None
         given = bound.arguments
         if isinstance(given['files'], Mapping):  # A pathlib.Path is a path, too.
-            given['files'] = {
-                split: os.fspath(place) if isinstance(place, os.PathLike) else place
-                for split, place in given['files'].items()
-            }
+            given['files'] = {split: _as_text(place) for split, place in given['files'].items()}
         name = given['name']
         if not isinstance(name, str) or not re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.]*', name):
             raise errors.UserError(
@@ -82,6 +84,13 @@ def declares(register: Callable[Parameters, Result]) -> Callable[Parameters, Res
         return register(*bound.args, **bound.kwargs)
 
     return checked
+
+
+def _as_text(place: object) -> object:
+    """A path as text, and so those of a pair."""
+    if isinstance(place, list | tuple) and not isinstance(place, Hub):
+        return type(place)(_as_text(path) for path in place)
+    return os.fspath(place) if isinstance(place, os.PathLike) else place
 
 
 def check_new(name: str, files: Files, layout: rows.Layout) -> None:

@@ -1,13 +1,22 @@
 """Tasks of parallel texts: a text in one language, its translation in another."""
 
-from collections.abc import Sequence
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 
 import seqio
 
+from xlbench import errors
+from xlbench.data import readers, rows
 from xlbench.pipeline.binding import text_features
+from xlbench.pipeline.declared import check_new, declares
 from xlbench.pipeline.preprocessors import text_preprocessors
 from xlbench.pipeline.registration import add_task
 from xlbench.pipeline.scoring import Metric, translation_metrics
+from xlbench.pipeline.sources import RecordSource, below_root
+from xlbench.pipeline.user_files import Hub, ParallelFiles, is_pair, read_rows
+
+TMX = ('.tmx', '.tmx.gz')  # What the names of translation memories end in.
 
 
 def add_translation_task(
@@ -31,3 +40,150 @@ def add_translation_task(
     metrics = translation_metrics(target_lang) if metrics is None else metrics
     steps = text_preprocessors('{inputs}', '{targets}', target_lang, (), source_lang)
     return add_task(name, source, steps, text_features(), metrics, headline, default)
+
+
+@declares
+def register_translation_tasks(
+    name: str,
+    source_lang: str,
+    target_lang: str,
+    *,
+    files: ParallelFiles,
+    fields: Mapping[str, str] | None = None,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    separator: str | None = None,
+    quotes: bool | None = None,
+    metrics: Sequence[Metric] | None = None,
+    headline: str | None = None,
+) -> list[seqio.Task]:
+    """Adds <name>_translation_<source>_<target>, and the same in the other direction.
+
+    Args:
+      name: without _; the name of the file it stands in.
+      source_lang, target_lang: ISO codes.
+      files: split -> two paths, of files whose lines belong together, the source language first; or
+        a path of pairs: .tmx (TMX), .tsv, .csv, .jsonl and what else `register_text_task` reads.
+        Each may be packed (.gz).
+      fields: language -> JSON key or column of its texts; by default the languages themselves.
+      format, columns, separator: as for `register_text_task`, of neither TMX nor two files.
+      quotes: likewise; by default they mean something in .csv alone, because corpora of parallel
+        texts are written without.
+      metrics: metric functions; by default BLEU, TER and chrF, for the target language.
+      headline: the score that stands for the tasks in tables and config.best; see `headline`.
+
+    Example, tasks/subtitles.py:
+      from xlbench import pipeline
+
+      pipeline.register_translation_tasks(
+          'subtitles',
+          'en',
+          'de',
+          files={
+              'train': ('subtitles/train.en.gz', 'subtitles/train.de.gz'),
+              'test': 'subtitles/test.tmx',
+          },
+      )
+    """
+    if '_' in name:
+        raise errors.UserError(f'{name!r} has a _, where the name of a benchmark ends; take it out')
+    if source_lang == target_lang:
+        raise errors.UserError(f'{name}: both languages are {source_lang!r}; name two')
+    langs = source_lang, target_lang
+    keys = {lang: lang for lang in langs} if fields is None else dict(fields)
+    if set(keys) != set(langs):
+        raise errors.UserError(
+            f'{name}: fields has {", ".join(keys)}; it names the columns of {" and ".join(langs)}'
+        )
+    layout = rows.Layout(format, columns, separator)
+    texts = _Texts(name, files, langs, keys, layout, quotes)
+    tasks = []
+    for source, target in (langs, langs[::-1]):
+        task = f'{name}_translation_{source}_{target}'
+        tables = {s: p for s, p in files.items() if not is_pair(p) and not _is_tmx(p)}
+        check_new(task, tables, layout)
+        tasks.append(
+            add_translation_task(task, texts.source(source), source, target, metrics, headline)
+        )
+    return tasks
+
+
+def _is_tmx(place: str | Hub) -> bool:
+    return isinstance(place, str) and place.endswith(TMX)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Texts:
+    """Files of parallel texts; see `register_translation_tasks`."""
+
+    name: str
+    files: ParallelFiles
+    langs: tuple[str, str]
+    keys: Mapping[str, str]
+    layout: rows.Layout
+    quotes: bool | None
+
+    def source(self, lang: str) -> RecordSource:
+        """The pairs with the texts of one language as inputs."""
+        sides = ('inputs', 'targets') if lang == self.langs[0] else ('targets', 'inputs')
+        other = self.langs[lang == self.langs[0]]
+        return RecordSource(
+            functools.partial(self._records, sides),
+            self._patterns,
+            tuple(self.files),
+            ('inputs', 'targets'),
+            source_lang=lang,
+            target_lang=other,
+            count=self._count,
+        )
+
+    def _patterns(self, split: str) -> list[str]:
+        place = self.files[split]
+        if isinstance(place, Hub):
+            return place.paths()
+        return list(place) if is_pair(place) else [rows.in_folder(below_root(place))]
+
+    def _records(
+        self, sides: tuple[str, str], split: str, *paths: str
+    ) -> Iterator[readers.Item]:
+        if is_pair(self.files[split]):
+            if len(paths) != 2:
+                raise errors.UserError(
+                    f'{self.name}: split {split!r} has {len(paths)} files, {", ".join(paths)}; '
+                    'name two whose lines belong together'
+                )
+            yield from readers.read_parallel(*paths, *([side] for side in sides))
+            return
+        for path in paths:
+            yield from self._tmx(sides, path) if path.endswith(TMX) else self._rows(sides, path)
+
+    def _tmx(self, sides: tuple[str, str], path: str) -> Iterator[readers.Item]:
+        for item in readers.read_tmx(path, *self.langs):
+            if isinstance(item, dict):
+                yield dict(zip(sides, (item['source'], item['target']), strict=True))
+            else:
+                yield item
+
+    def _rows(self, sides: tuple[str, str], path: str) -> Iterator[readers.Item]:
+        keys = [self.keys[lang] for lang in self.langs]
+
+        def record_of(row: rows.Values) -> readers.Record:
+            return {side: rows.text(row[k], k) for side, k in zip(sides, keys, strict=True)}
+
+        return read_rows(keys, self._layout_of(path), record_of)(path)
+
+    def _layout_of(self, path: str) -> rows.Layout:
+        quotes = self.quotes
+        if quotes is None:
+            quotes = self.layout.format_of(path) == 'csv'
+        return dataclasses.replace(self.layout, quotes=quotes)
+
+    def _count(self, split: str, *paths: str) -> int:
+        if is_pair(self.files[split]):
+            return readers.count_lines(paths[0])
+        return sum(
+            sum(isinstance(item, dict) for item in readers.read_tmx(path, *self.langs))
+            if path.endswith(TMX)
+            else rows.count(path, self._layout_of(path))
+            for path in paths
+        )

@@ -65,19 +65,28 @@ Files = Mapping[str, str | Hub]  # Split -> a path, a pattern or a folder, or a 
 DialogueFiles = dict[str, str]  # Split -> a path or a pattern.
 
 
+# Split -> one of those, or the paths of two files whose lines belong together.
+ParallelFiles = Mapping[str, str | Hub | Sequence[str]]
+
+
+def is_pair(place: object) -> bool:
+    """Whether it is two paths."""
+    return is_texts(place) and len(place) == 2
+
+
 def is_texts(value: object) -> bool:
     """Whether it is a list of texts."""
     # A text is a sequence of texts, too; a set has another order in each process.
     return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
 
 
-def is_files(value: object, places: type | types.UnionType) -> bool:
-    """Whether it is a path, or a path for each split."""
+def is_files(value: object, places: type | types.UnionType, pairs: bool = False) -> bool:
+    """Whether it is a place for each split; with `pairs` also two paths for one."""
     named = isinstance(value, Mapping) and bool(value)
     return named and all(
         isinstance(split, str)
         and re.fullmatch(r'[A-Za-z0-9][A-Za-z0-9_.+-]*', split)
-        and isinstance(place, places)
+        and (isinstance(place, places) or (pairs and is_pair(place)))
         for split, place in value.items()
     )
 

@@ -1,8 +1,15 @@
 """Parallel texts: written in one way, and without what is no translation.
 
-  texts   one text: its characters, its letters alone
+  texts     one text: its characters, its letters alone, its length
+  rules     which pairs are dropped
+  seen      which pairs were there before
+  cleaning  from files to one file
+
+`python -m xlbench.data clean` is the command.
 """
 
-from xlbench.data.bitext.texts import letters
+from xlbench.data.bitext.cleaning import Input, Report, clean
+from xlbench.data.bitext.rules import RULES, Rules
+from xlbench.data.bitext.texts import letters, normalized
 
-__all__ = ['letters']
+__all__ = ['RULES', 'Input', 'Report', 'Rules', 'clean', 'letters', 'normalized']

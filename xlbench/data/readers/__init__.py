@@ -64,6 +64,9 @@ from xlbench.data.readers.text_lines import (
     raw_lines,
     read_whole,
 )
+from xlbench.data.readers.tmx import (
+    read_tmx,
+)
 from xlbench.data.readers.triples import (
     read_triples,
 )
@@ -101,6 +104,7 @@ __all__ = [
     'read_responses',
     'read_split_ids',
     'read_squad',
+    'read_tmx',
     'read_translations',
     'read_triples',
     'read_tsv',
