@@ -123,7 +123,6 @@ CORPORA = {
         lambda path: readers.read_tsv(path, ['src'], header=True),
     ),
     'memory.tmx': (TMX.encode(), lambda path: readers.read_tmx(path, 'de', 'zh')),
-    'utf16.tmx': (TMX.encode('utf-16'), lambda path: readers.read_tmx(path, 'de', 'zh')),
     'squad.json': (json.dumps(SQUAD).encode(), readers.read_squad),
     'pairs.tsv': (
         lines((text(1), text(2), '1', '2'), (text(3), text(4), '', '')),
