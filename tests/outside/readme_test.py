@@ -89,6 +89,14 @@ def official_mtg(newcomer: Newcomer) -> None:
     _heads(newcomer, 'mtg', ('*.src', '*.trg'), 40)
 
 
+def official_chats(newcomer: Newcomer) -> None:
+    """The official chats of ClidSum in small."""
+    for split in ('train', 'val', 'test'):
+        path = f'clidsum/XSAMSum/{split}.json'
+        chats = json.loads((newcomer.home / 'data/sample' / path).read_bytes())[:20]
+        newcomer.write(f'data/{path}', json.dumps(chats))
+
+
 def official_mrs(newcomer: Newcomer) -> None:
     """The official files of MRS in small."""
     _heads(newcomer, 'mrs', ('*.tsv*', '*.txt'), 60)
@@ -387,6 +395,11 @@ PLAN: dict[str, Step] = {
     ),
     f'{_CLIDSUM} --workdir=RUNS/clidsum': Step(
         CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'
+    ),
+    'python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=mvbart '
+    '--workdir=RUNS/mvbart': Step(CLIDSUM_SHORT, leaves='RUNS/mvbart/DONE'),
+    'python -m xlbench.segment data/clidsum/XSAMSum/*.json': Step(
+        prepare=official_chats, leaves='data/clidsum/XSAMSum/test.views.jsonl'
     ),
     f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
         REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'

@@ -340,3 +340,18 @@ def test_unknown_names(options, message):
     with pytest.raises(UserError) as error:
         optimizers.build(**options, num_steps=3)
     assert message in str(error.value)
+
+
+def test_some_parameters_learn_faster():
+    params = {'a': {'kernel': jnp.ones((2, 3))}, 'b': {'kernel': jnp.full((2, 3), 0.5)}}
+    gradients = jax.tree.map(lambda x: 0.1 * x, params)
+
+    def updates(**options):
+        tx, _ = optimizers.build('adamw', num_steps=10, learning_rate=1e-2, **options)
+        return tx.update(gradients, tx.init(params), params)[0]
+
+    plain, faster = updates(), updates(faster=('b/.*',), faster_by=1000.0)
+    np.testing.assert_array_equal(faster['a']['kernel'], plain['a']['kernel'])
+    np.testing.assert_allclose(faster['b']['kernel'], 1000 * plain['b']['kernel'], rtol=1e-6)
+    with pytest.raises(UserError, match=r"optimizer\.faster 'c/\.\*'"):
+        updates(faster=('c/.*',))
