@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 
+import encoder_folders
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -240,6 +241,12 @@ def own_data(newcomer: Newcomer) -> None:
         newcomer.write(f'data/meetings/{split}.jsonl', lines)
 
 
+def own_encoder(newcomer: Newcomer) -> None:
+    """A small encoder of random weights, as a user would have a public one."""
+    (newcomer.home / 'models').mkdir(exist_ok=True)
+    encoder_folders.write(newcomer.home / 'models' / 'my-encoder', max_positions=128)
+
+
 def treebank(newcomer: Newcomer) -> None:
     """Published buckets, and a training set to draw others from."""
     sample = newcomer.home / 'data' / 'sample' / 'fewshot'
@@ -345,6 +352,12 @@ PLAN: dict[str, Step] = {
         f'{_TINY} --config.data.vocabulary=google/mt5-base --dry_run',
         hub('google/mt5-base', 'mt5', 'mt5'),
         prints='news_title_de',
+    ),
+    f'{_FINETUNE}:encoder,objective=tagging,mixture=reviews_places_en '
+    '--config.model.from=models/my-encoder --workdir=RUNS/places': Step(
+        f'{steps(4)} --config.batches.batch_size=4'.replace('stage1', 'train'),
+        prepare=own_encoder,
+        prints='rows occur in the training data',
     ),
     f'{_FINETUNE}:tiny,objective=generation,mixture=news_title_de': Step(
         '--config.stages.train.num_steps=4 --workdir=RUNS/news', leaves='RUNS/news/DONE'
