@@ -43,9 +43,9 @@ def tiny(scenario: Scenario) -> ConfigDict:
     lengths = dict(inputs=512, targets=96)
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
     optimizer = dict(name='adafactor', schedule='linear', learning_rate=1e-2, warmup_steps=0.05)
-    c.stages = dict(train=scenario.stage(500, optimizer))
+    c.stages = dict(train=scenario.stage(450, optimizer))
     both = dict(batch_size=50, lengths=lengths)
-    recipes.evaluate(c, scenario, 100, recipes.LOSS, test=dict(decode=True), **both)
+    recipes.evaluate(c, scenario, 150, recipes.LOSS, test=dict(decode=True), **both)
     c.baselines = recipes.SUMMARY_BASELINES
     return c
 

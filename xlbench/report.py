@@ -3,7 +3,7 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
   python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
                            [--format=markdown,csv,latex,html] [--split=test]
                            [--significance=t-test|bootstrap|randomization] [--against=STEP]
-                           [--intervals]
+                           [--scores=NAME,NAME] [--intervals]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
 --output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
@@ -18,7 +18,8 @@ whose test scores are those of that stage's best checkpoint.
 --significance adds a table of the main score's differences between every two runs, or with
 --against between each run and the same run at another step or stage, and says which of them are
 significant: by a paired t-test over examples, or, for BLEU and chrF too, by paired bootstrap or
-approximate randomization. The p-values are corrected for the number of comparisons.
+approximate randomization. --scores=rouge_1,bleu compares these scores in place of the main one, a
+table for each. The p-values of a table are corrected for the number of its comparisons.
 
 The tables of reply suggestion have a row a language and a column a training setting, as the paper's
 (arXiv:2106.02017): there the ten monolingual runs of one model are one column, and a cell that no
@@ -140,13 +141,16 @@ def main(argv: Sequence[str]) -> int:
     sections = sections_lib.sections(runs, args.step, args.split)
     if args.against and not args.significance:
         raise errors.UserError('--against needs --significance: t-test, bootstrap or randomization')
+    if args.scores and not args.significance:
+        raise errors.UserError('--scores needs --significance: t-test, bootstrap or randomization')
     if args.intervals:
         sections = [section.with_intervals() for section in sections]
     if args.significance:
         from xlbench.reporting import comparisons  # It loads scipy, which nothing else here needs.
 
         earlier = sections_lib.sections(runs, args.against, args.split) if args.against else []
-        sections = comparisons.beside(sections, args.significance, earlier, args.against)
+        scores = [name for name in args.scores.split(',') if name]
+        sections = comparisons.beside(sections, args.significance, earlier, args.against, scores)
     if args.output:
         for path in write(sections, args.output, formats):
             print(f'wrote {path}')
@@ -165,6 +169,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--intervals', action='store_true', help='of means over seeds')
     tests = ('t-test', 'bootstrap', 'randomization')
     parser.add_argument('--significance', choices=tests, help='of differences between runs')
+    parser.add_argument('--scores', default='', help='what is compared; default: the main score')
     parser.add_argument('--against', default='', help='compare each run with itself at this step')
     return parser.parse_args(argv)
 

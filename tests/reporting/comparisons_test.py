@@ -33,7 +33,7 @@ def write(path, quality, seed=0, score='rouge_l', steps=(10,), name=''):
             corpus, rows = metrics.score(suite, targets, [[text] for text in texts])
             folder = path / 'eval' / str(step) / 'test' / task
             record = json.loads((folder / 'metrics.json').read_text())
-            record['scores'] = {score: corpus[score]}
+            record['scores'] = dict(corpus)
             record['signatures'] = {type(suite).__name__: suite.signature}
             (folder / 'metrics.json').write_text(json.dumps(record))
             lines = [
@@ -49,7 +49,7 @@ def table(*paths, test='t-test', step='last', against=''):
     runs = [results.read_run(path) for path in paths]
     (section,) = sections_lib.sections(runs, step)
     other = sections_lib.sections(runs, against)[0] if against else None
-    return comparisons.table(section, test, other, against)
+    return comparisons.table(section, section.scores[0], test, other, against)
 
 
 def test_runs_are_compared(tmp_path):
@@ -67,6 +67,19 @@ def test_runs_are_compared(tmp_path):
     twin = write(tmp_path / 'twin', 0.6, seed=2)
     made = table(poor, twin)
     assert '0 of 5 differences' in made.notes[0]
+
+
+def test_any_scores_are_compared(tmp_path, capsys):
+    folders = [str(write(tmp_path / f'run{i}', q, seed=i)) for i, q in enumerate((0.9, 0.6))]
+    assert report.main([*folders, '--significance=t-test', '--scores=rouge_1,rouge_2']) == 0
+    printed = capsys.readouterr().out
+    titles = [line for line in printed.splitlines() if line.startswith('### Differences')]
+    assert titles == ['### Differences of rouge_1', '### Differences of rouge_2']
+    assert printed.count('5 of 5 differences are significant') == 2
+    with pytest.raises(UserError, match=r"unknown score in --scores 'rouge_3'; .*rouge_1"):
+        report.main([*folders, '--significance=t-test', '--scores=rouge_3'])
+    with pytest.raises(UserError, match='--scores needs --significance'):
+        report.main([*folders, '--scores=rouge_1'])
 
 
 def test_identical_runs_and_seeds(tmp_path):

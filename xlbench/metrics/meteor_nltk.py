@@ -12,7 +12,7 @@ import os
 import pathlib
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from xlbench import errors
 from xlbench.metrics import pairs
@@ -27,7 +27,7 @@ _LEXNAMES = 45  # Files of WordNet's lexicographers, lexnames(5WN); scores do no
 
 
 @dataclasses.dataclass(frozen=True)
-class MeteorNltk:
+class MeteorNltk(pairs.MeanOfTexts):
     """nltk.translate.meteor_score of words between white space, 0 to 100; the mean over texts.
 
     A target may be several references; the one with the best score counts.
@@ -40,8 +40,6 @@ class MeteorNltk:
     alpha: float = 0.9
     beta: float = 3.0
     gamma: float = 0.5
-
-    several_references: ClassVar[bool] = True
 
     @property
     def signature(self) -> str:
@@ -58,17 +56,11 @@ class MeteorNltk:
             f'wordnet-base wordnet-sense-index; or name its folder in {VARIABLE}'
         ]
 
-    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
-        """The mean over the texts."""
-        return pairs.mean(self.per_example(targets, predictions))
-
     def per_example(
         self, targets: pairs.Targets, predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """The score of each text."""
-        rows = pairs.check_references(targets, predictions)
-        if lines := self.missing():
-            raise errors.UserError(lines[0])
+        rows = pairs.references_for(self, targets, predictions)
         from nltk.translate.meteor_score import meteor_score  # It loads for a second.
 
         wordnet = _wordnet()

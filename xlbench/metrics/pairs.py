@@ -1,11 +1,47 @@
 """What every metric checks about its two lists, and the mean it takes."""
 
 from collections.abc import Collection, Sequence
+from typing import ClassVar, Protocol
 
 from xlbench import errors
 from xlbench.metrics.contract import Target
 
 Targets = Sequence[Target]
+Scores = dict[str, float]
+
+
+class MeanOfTexts:
+    """A metric whose score of a corpus is the mean over its texts."""
+
+    several_references: ClassVar[bool] = True
+
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
+        """The scores of each text."""
+        raise NotImplementedError
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
+        """The mean of every score over the texts."""
+        return mean(self.per_example(targets, predictions))
+
+
+class CorpusAndTexts:
+    """A metric that scores a corpus and its texts at once."""
+
+    several_references: ClassVar[bool] = True
+
+    def with_examples(
+        self, targets: Targets, predictions: Sequence[str]
+    ) -> tuple[Scores, list[Scores]]:
+        """The scores of the corpus, and those of each text."""
+        raise NotImplementedError
+
+    def per_example(self, targets: Targets, predictions: Sequence[str]) -> list[Scores]:
+        """The scores of each text."""
+        return self.with_examples(targets, predictions)[1]
+
+    def __call__(self, targets: Targets, predictions: Sequence[str]) -> Scores:
+        """The scores of the corpus."""
+        return self.with_examples(targets, predictions)[0]
 
 
 def check(targets: Sequence[str], predictions: Sequence[str]) -> None:
@@ -40,6 +76,24 @@ def check_references(
         if not row:
             raise errors.UserError(f'targets[{i}] has no reference; one or more are needed')
         check(row, [''] * len(row))
+    return rows
+
+
+class Needing(Protocol):
+    """A metric that needs models or tables."""
+
+    def missing(self) -> list[str]:
+        """What this machine lacks, a line each, with what to type."""
+        ...
+
+
+def references_for(
+    metric: Needing, targets: Targets, predictions: Sequence[str]
+) -> list[list[str]]:
+    """Checks as `check_references` does; UserError, too, if what a metric needs is not here."""
+    rows = check_references(targets, predictions)
+    if lines := metric.missing():
+        raise errors.UserError(lines[0])
     return rows
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
+from xlbench import errors
 from xlbench.metrics.bleu import TOKENIZERS
 from xlbench.reporting import predictions, significance
 from xlbench.reporting.predictions import Prediction
@@ -55,37 +56,58 @@ class _Texts:
 
 
 def beside(
-    sections: Sequence[Section], test: str, earlier: Sequence[Section] = (), label: str = ''
+    sections: Sequence[Section],
+    test: str,
+    earlier: Sequence[Section] = (),
+    label: str = '',
+    scores: Sequence[str] = (),
 ) -> list[Section]:
-    """The sections, each with the table of its differences.
+    """The sections, each with a table of differences for each score that is compared.
 
     Args:
         sections: What is shown.
         test: One of `significance.TESTS`.
         earlier: The same runs at another step, to compare each run with itself.
         label: Of that step.
+        scores: What is compared; none: of each section the main score.
+
+    Raises:
+        UserError: No section has one of the scores.
     """
+    known = dict.fromkeys(score for section in sections for score in scores_of(section))
+    for score in scores:
+        if score not in known:
+            raise errors.unknown('score in --scores', score, known)
     by_title = {section.title: section for section in earlier}
-    return [
-        dataclasses.replace(
-            section,
-            besides=(*section.besides, table(section, test, by_title.get(section.title), label)),
-        )
-        for section in sections
-    ]
+    compared = []
+    for section in sections:
+        chosen = [s for s in scores if s in scores_of(section)] if scores else section.scores[:1]
+        before = by_title.get(section.title)
+        made = (table(section, score, test, before, label) for score in chosen)
+        compared.append(dataclasses.replace(section, besides=(*section.besides, *made)))
+    return compared
 
 
-def table(section: Section, test: str, other: Section | None = None, label: str = '') -> Table:
-    """The differences of the main score between the runs of a section.
+def scores_of(section: Section) -> list[str]:
+    """The scores that runs of a section have, those of its tables first."""
+    runs = [system for system in section.systems if system.kind == 'run']
+    scored = [values for run in runs for of_seed in run.scores for values in of_seed.values()]
+    return list(dict.fromkeys([*section.scores, *(name for values in scored for name in values)]))
+
+
+def table(
+    section: Section, score: str, test: str, other: Section | None = None, label: str = ''
+) -> Table:
+    """The differences of a score between the runs of a section.
 
     Args:
         section: What is shown.
+        score: What is compared.
         test: One of `significance.TESTS`.
         other: The same runs at another step, to compare each run with itself; else every two runs
             are compared.
         label: Of that step.
     """
-    score = section.scores[0]
     runs = [system for system in section.systems if system.kind == 'run']
     if other is None:
         pairs = [

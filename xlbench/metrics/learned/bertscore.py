@@ -13,7 +13,7 @@ import math
 import pathlib
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Prf(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class BertScore:
+class BertScore(pairs.CorpusAndTexts):
     """BERTScore, 0 to 100 where it is not rescaled: precision, recall and F1, means over texts.
 
     A target may be several references; the best precision, recall and F1 count, each for itself.
@@ -86,8 +86,6 @@ class BertScore:
     baseline: str = ''
     lowercase: bool = False
     batch_size: int = 64
-
-    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
         if not self.lang and not self.model:
@@ -139,20 +137,10 @@ class BertScore:
                 )
         return lines
 
-    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
-        """Means over the texts; of F1 too, which is not computed from those of the others."""
-        return self.with_examples(targets, predictions)[0]
-
-    def per_example(
-        self, targets: pairs.Targets, predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
-        """Precision, recall and F1 of each text."""
-        return self.with_examples(targets, predictions)[1]
-
     def with_examples(
         self, targets: pairs.Targets, predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
-        """The means, and the scores of each text."""
+        """Means over the texts and those of each; no F1 is computed from other means."""
         values = self.values(targets, predictions)
         rows = [
             {'bertscore': 100 * f1, 'bertscore_precision': 100 * p, 'bertscore_recall': 100 * r}
@@ -162,9 +150,7 @@ class BertScore:
 
     def values(self, targets: pairs.Targets, predictions: Sequence[str]) -> Prf:
         """Precision, recall and F1 of each text, as the package returns them."""
-        rows = pairs.check_references(targets, predictions)
-        if lines := self.missing():
-            raise errors.UserError(lines[0])
+        rows = pairs.references_for(self, targets, predictions)
         encoder = _encoder(str(weights.folder(self._model)), self._layer)
         owners = [i for i, row in enumerate(rows) for _ in row]
         references = encoder.ids(self._texts([text for row in rows for text in row]))

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import xlbench
 from xlbench import errors
@@ -35,7 +35,7 @@ _PUBLISHED = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Bleurt:
+class Bleurt(pairs.MeanOfTexts):
     """BLEURT as its checkpoints give it: most are near 0 to 1, and no number is out of bounds.
 
     It is not multiplied by 100, unlike the other scores.
@@ -46,8 +46,6 @@ class Bleurt:
     """
 
     checkpoint: str = 'BLEURT-20'
-
-    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
         if not self.checkpoint:
@@ -71,17 +69,11 @@ class Bleurt:
             ]
         return weights.missing('BLEURT', self.checkpoint)
 
-    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
-        """The mean over the texts."""
-        return pairs.mean(self.per_example(targets, predictions))
-
     def per_example(
         self, targets: pairs.Targets, predictions: Sequence[str]
     ) -> list[dict[str, float]]:
         """BLEURT of each text; with several references, the highest."""
-        rows = pairs.check_references(targets, predictions)
-        if lines := self.missing():
-            raise errors.UserError(lines[0])
+        rows = pairs.references_for(self, targets, predictions)
         model = _regressor(str(weights.folder(self.checkpoint)))
         asked = [
             (reference, prediction)

@@ -9,7 +9,6 @@ import functools
 import importlib.metadata
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from xlbench import errors
 from xlbench.metrics import pairs
@@ -22,7 +21,7 @@ _IN_ID = {'norm': 'norm', 'norm_nopunct': 'norm_nopunct', 'lower': 'lc_only', 'r
 
 
 @dataclasses.dataclass(frozen=True)
-class Meteor:
+class Meteor(pairs.CorpusAndTexts):
     """METEOR 1.5, 0 to 100, of the corpus: its statistics are added up, and no mean is taken.
 
     The score is called `meteor` where everything is as the tool has it for the language. With other
@@ -55,8 +54,6 @@ class Meteor:
     characters: bool = False
     paraphrases: str = ''
     function_words: str = ''
-
-    several_references: ClassVar[bool] = True
 
     def __post_init__(self):
         for name in ('modules', 'parameters', 'weights'):
@@ -145,20 +142,10 @@ class Meteor:
             )
         return lines
 
-    def __call__(self, targets: pairs.Targets, predictions: Sequence[str]) -> dict[str, float]:
-        """METEOR of the corpus: not the mean over examples."""
-        return self.with_examples(targets, predictions)[0]
-
-    def per_example(
-        self, targets: pairs.Targets, predictions: Sequence[str]
-    ) -> list[dict[str, float]]:
-        """METEOR of each text."""
-        return self.with_examples(targets, predictions)[1]
-
     def with_examples(
         self, targets: pairs.Targets, predictions: Sequence[str]
     ) -> tuple[dict[str, float], list[dict[str, float]]]:
-        """METEOR of the corpus and of each text."""
+        """METEOR of the corpus, which is not the mean over texts, and of each text."""
         statistics = self.statistics(targets, predictions)
         name, setting = self.score_name, self._setting
         total = functools.reduce(Statistics.plus, statistics, Statistics.nothing())
@@ -167,9 +154,7 @@ class Meteor:
 
     def statistics(self, targets: pairs.Targets, predictions: Sequence[str]) -> list[Statistics]:
         """What each text's score is made of, with the reference that gives the highest."""
-        rows = pairs.check_references(targets, predictions)
-        if lines := self.missing():
-            raise errors.UserError(lines[0])
+        rows = pairs.references_for(self, targets, predictions)
         words = functools.cache(self._words)
         predicted = [words(text) for text in predictions]
         references = [[words(text) for text in row] for row in rows]
