@@ -48,7 +48,7 @@ def test_spec_of_rouge():
         ({'metric': 'xlbench.metrics.rouge'}, 'does not exist'),
         ({'metric': 'xlbench.metrics.rouge:sanitize'}, 'is not a metric'),
         ({'metric': 'xlbench.metrics.rouge:Tokenizer'}, 'is not a metric'),
-        ({'metric': 'xlbench.metrics.segmenters:tempfile'}, 'is not a metric'),
+        ({'metric': 'xlbench.metrics.rouge:regex'}, 'is not a metric'),
         ({'metric': 'xlbench.metrics.bleu:SacreBleu', 'kwargs': {'tok': 'zh'}}, 'tok'),
         ({'metric': 'xlbench.metrics.bleu:SacreBleu', 'kwargs': [1]}, 'arguments'),
         ({'metric': 3}, 'not a metric'),

@@ -414,6 +414,12 @@ PLAN: dict[str, Step] = {
     'python -m xlbench.segment data/clidsum/XSAMSum/*.json': Step(
         prepare=official_chats, leaves='data/clidsum/XSAMSum/test.views.jsonl'
     ),
+    'python -m xlbench.data statistics clidsum_xsamsum_en_de clidsum_xsamsum_en_zh '
+    '--root=data/sample': Step(prints='| clidsum_xsamsum_en_zh test |'),
+    'python -m xlbench.data get convsumx --root=data': Step(skip='needs a connection'),
+    'python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx': Step(
+        skip='the published files are needed; tests/tasks/convsumx_test.py reads made-up ones'
+    ),
     f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
         REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
     ),
