@@ -147,6 +147,10 @@ def test_each_pass_reads_the_next_draw_of_each_example(tasks, tmp_path):
     both = window_ids([noisy, plain], 3, rates=[1, 2], window=36, packing=False, batch_size=4)
     numbers = [number - 1000 for ids in both for number in ids if number < 2000]
     assert len(numbers) == 36 and len(set(numbers)) == 36
+    options = dict(each_task=True, window=24, packing=False, batch_size=4)
+    for number, ids in enumerate(window_ids([noisy, plain], 4, rates=[1, 2], **options)):
+        assert sorted(ids)[:12] == [1000 + 3 * i + number % 3 for i in range(12)]
+        assert len(ids) == 24
 
 
 def test_a_manifest_with_impossible_draws_is_no_preparation(tmp_path):

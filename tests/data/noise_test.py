@@ -74,3 +74,22 @@ def test_seed_epoch_and_number_decide_alone(change):
     text = '\n'.join(f'A: {i}' for i in range(30))
     same = [noise.permute(text, noise.generator(0, 0, 0)) for _ in range(2)]
     assert same[0] == same[1] != noise.permute(text, noise.generator(*change))
+
+
+def test_about_15_percent_of_the_tokens_are_masked_and_each_as_often():
+    """Where all tokens are of actions; an utterance of fewer than four has no room for a mask."""
+    shares, places = [], collections.Counter()
+    for length in range(4, 64):
+        words = [f'w{"x" * n}' for n in range(length)]
+        spans = [(at, at + 1) for at in range(length)]
+        for number in range(40):
+            text = noise.infill_spans(
+                f'Anna: {" ".join(words)}', [spans], noise.generator(3, number, length)
+            )
+            masked = [at for at, word in enumerate(text.split()[1:]) if word == noise.MASK]
+            assert len(masked) == noise.budget(length)
+            shares.append(len(masked) / length)
+            if length == 40:
+                places.update(masked)
+    assert sum(shares) / len(shares) == pytest.approx(noise.SHARE, abs=0.01)
+    assert places.total() == 40 * 6 and len(places) > 30 and max(places.values()) < 16
