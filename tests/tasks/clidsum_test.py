@@ -7,6 +7,7 @@ import mtg_files
 import numpy as np
 import pytest
 import seqio
+import tokenizer_files
 
 from xlbench import benchmarks, errors, pipeline
 from xlbench.benchmarks import CLIDSUM
@@ -370,3 +371,42 @@ def test_the_paper():
     assert CLIDSUM.is_official('xsamsum', 'test', 819)
     assert not CLIDSUM.is_official('xmediasum40k', 'test', 819)
     assert CLIDSUM.is_official('mediasum424kpseudo', 'train', 423_596)
+
+
+def test_the_golden_strings(golden, tmp_path):
+    """Of fine-tuning, with the ids around them, and of two tasks of pre-training."""
+    vocabulary = f'{tokenizer_files.write(tmp_path / "mbart", "mbart50")}+[summarize]'
+    (fine,) = golden('clidsum/finetune_strings')
+    (pre,) = golden('clidsum/pretraining_task_strings')
+    given = pre['inputs']
+    others = {'summary_de': given['translated_summary'], 'summary_zh': given['translated_summary']}
+    records_of = [
+        {key: fine['inputs'][key] for key in ('dialogue', 'summary_de', 'summary_zh')},
+        {key: given[key] for key in ('dialogue', 'summary')} | others,
+    ]
+    write(tmp_path, 'XMediaSum40k', 'train', [{'summary': 'x'} | record for record in records_of])
+    with pipeline.bound(vocabulary, str(tmp_path)):
+        for lang in ('de', 'zh'):
+            tuned, _ = records(f'clidsum_xmediasum40ksummarize_en_{lang}')
+            assert tuned['inputs'] == fine['expected']['encoder_text']
+            assert tuned['targets'] == fine['expected'][f'target_text_{lang}']
+        plain, _ = records('clidsum_xmediasum40k_en_de')
+        assert plain['inputs'] == fine['expected']['encoder_text_of_mbart50']
+        expected = pre['expected']['monolingual_dialogue_summarisation']
+        _, summarised = records('clidsum_xmediasum40ksummarize_en_en')
+        mark, _, text = expected['input'].partition(' ')
+        assert summarised['inputs'] == f'{mark} {text.lower()}'
+        assert summarised['targets'] == expected['target'].lower()
+        expected = pre['expected']['machine_translation']
+        _, translated = records('clidsum_xmediasum40ksummary_en_zh')
+        assert translated['inputs'] == expected['input'].lower()
+        assert translated['targets'] == expected['target']
+        task = pipeline.get('clidsum_xmediasum40ksummarize_en_de')
+        example = next(iter(task.get_dataset(None, 'train', shuffle=False)))
+        chosen = pipeline.tokenizer()
+        inputs, targets = (example[name].numpy().tolist() for name in ('inputs', 'targets'))
+        english, german = chosen.prefix_ids('en', 'de')
+    assert (inputs[0], inputs[-1]) == (english[0], chosen.eos_id)
+    assert (targets[0], targets[-1]) == (german[0], chosen.eos_id)
+    assert inputs.count(chosen.num_pieces - 1) == 1  # [summarize]
+    assert chosen.num_pieces - 1 in inputs[1:3]
