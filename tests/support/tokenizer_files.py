@@ -164,19 +164,19 @@ def _wordpiece(lowercase: bool) -> list[str]:
     return sorted(tokenizer.get_vocab(), key=tokenizer.token_to_id)
 
 
-def _write_byte_bpe(folder: pathlib.Path) -> None:
-    """vocab.json and merges.txt, as BART and RoBERTa have them."""
+def _write_byte_bpe(folder: pathlib.Path, first: tuple[str, ...], last: str) -> None:
+    """vocab.json and merges.txt, with special tokens before and behind the pieces."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=900,
-        special_tokens=['<s>', '<pad>', '</s>', '<unk>'],
+        special_tokens=list(first),
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator([f' {text}' for text in SENTENCES.values()], trainer)
-    tokenizer.add_special_tokens(['<mask>'])
+    tokenizer.add_special_tokens([last])
     model = json.loads(tokenizer.to_str())['model']
-    vocab = model['vocab'] | {'<mask>': len(model['vocab'])}
+    vocab = model['vocab'] | {last: len(model['vocab'])}
     (folder / 'vocab.json').write_text(json.dumps(vocab, ensure_ascii=False))
     merges = [pair if isinstance(pair, str) else ' '.join(pair) for pair in model['merges']]
     (folder / 'merges.txt').write_text('\n'.join(['#version: 0.2', *merges]) + '\n')
@@ -201,7 +201,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
     Args:
         folder: made if it is not there.
         family: t5, mt5, pegasus, mbart50, xlm-roberta, bert-cased, bert-uncased, bart, roberta,
-            marian (bilingual) or marian-multilingual.
+            gpt2, marian (bilingual) or marian-multilingual.
         normalizer: of SentencePiece models.
         config: content of tokenizer_config.json beside the class.
         files: further JSON files, `added_tokens={...}`.
@@ -221,6 +221,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         'bert-uncased': ('bert', 'BertTokenizer'),
         'bart': ('bart', 'BartTokenizer'),
         'roberta': ('roberta', 'RobertaTokenizer'),
+        'gpt2': ('gpt2', 'GPT2Tokenizer'),
         'marian': ('marian', 'MarianTokenizer'),
         'marian-multilingual': ('marian', 'MarianTokenizer'),
     }[family]
@@ -244,8 +245,10 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         codes = ('deu', 'fra', 'cmn_Hans', 'es') if family == 'marian-multilingual' else ()
         _write_marian(folder, codes, normalizer)
         options |= {'source_lang': 'eng', 'target_lang': 'mul'}
+    elif family == 'gpt2':
+        _write_byte_bpe(folder, (), '<|endoftext|>')
     else:
-        _write_byte_bpe(folder)
+        _write_byte_bpe(folder, ('<s>', '<pad>', '</s>', '<unk>'), '<mask>')
     files = {
         'config': {'model_type': model_type},
         'tokenizer_config': options | (config or {}),
@@ -258,7 +261,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
 
 FAMILIES = (
     't5', 'mt5', 'pegasus', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased', 'bart',
-    'roberta', 'marian', 'marian-multilingual',
+    'roberta', 'gpt2', 'marian', 'marian-multilingual',
 )  # fmt: skip
 
 

@@ -5,6 +5,8 @@
   answers           examples and answers to them
   answering         what all models that answer have in common
   generator         texts to texts
+  language_model    and losses of their tokens, of a model without an encoder
+  dialogue_annotator  dialogues with marks of keywords, redundancy and topics
   retriever         messages to responses of a set
   response_vectors  the vectors of response sets
   labeller          texts to labels or tags
@@ -19,11 +21,13 @@ __all__ = [
     'answer_lines',
     'answering',
     'answers',
+    'dialogue_annotator',
     'exported',
     'exporting',
     'generator',
     'importing',
     'labeller',
+    'language_model',
     'load',
     'loading',
     'reranking',

@@ -7,6 +7,7 @@ from xlbench.errors import UserError
 from xlbench.inference import loading
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import KINDS, Classifier, Tagger
+from xlbench.inference.language_model import LanguageModel
 from xlbench.inference.retriever import Retriever
 from xlbench.parallel import partitioning
 
@@ -34,7 +35,7 @@ def load(
 
     Returns:
       A Retriever for a run whose objective is retrieval, a Classifier for classification, a Tagger
-      for tagging, otherwise a Model.
+      for tagging, otherwise a Model; one without an encoder is a LanguageModel.
 
     Raises:
       UserError: there is no such model, or it cannot be run like this.
@@ -66,4 +67,5 @@ def load(
             raise UserError(f'{name} is for retrievers, and {spec} {does}; leave it out')
     if kind := KINDS.get(opened.objective.view):
         return kind(spec, opened, devices, **sizes)
-    return Model(spec, opened, devices, **sizes)
+    kind = LanguageModel if opened.model.decoder_only else Model
+    return kind(spec, opened, devices, **sizes)

@@ -301,4 +301,7 @@ def max_inputs(model: nn.Module) -> int | None:
 
 
 def _input_limit(model: nn.Module) -> int:
-    return min(MAX_INPUT_LENGTH, max_inputs(model) or MAX_INPUT_LENGTH)
+    most = max_inputs(model) or MAX_INPUT_LENGTH
+    # Where answers are the rest of the text, they need positions, too.
+    shared = isinstance(model, Generator) and model.decoder_only
+    return min(MAX_INPUT_LENGTH, most // 2 if shared else most)

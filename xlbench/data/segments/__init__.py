@@ -1,4 +1,4 @@
-"""Dialogues cut into segments, the views of a summariser that reads several; no jax.
+"""Dialogues cut into segments and marked, as summarisers read them; no jax.
 
 MV-BART (arXiv:2010.01672, github.com/SALT-NLP/Multi-View-Seq2Seq) reads a dialogue twice: cut into
 topics, and cut into the stages that conversations go through. Both come from a vector for each
@@ -8,8 +8,11 @@ utterance, 'Anna: Hi!', of any encoder of sentences; its authors take Sentence-B
   model = fit_stages(initial_stages(vectors), vectors).model
   stages = [model.stages(dialogue) for dialogue in vectors]
   text = with_segments(['Anna: Hi!', 'Ben: Hello.'], stages[0])
+
+BART(D_ALL) reads marks in a dialogue: see marks.py.
 """
 
+from xlbench.data.segments import marks
 from xlbench.data.segments.files import (
     Views,
     read_views,
@@ -39,6 +42,7 @@ __all__ = [
     'fit_stages',
     'initial_stages',
     'joined_views',
+    'marks',
     'official_topic_segments',
     'parted_views',
     'rank_matrix',

@@ -82,8 +82,8 @@ class HuggingFaceTokenizer(Tokenizer):
         roles = {
             'pad': (('pad_token',), ('<pad>', '[PAD]', '<|endoftext|>')),
             'eos': (('eos_token', 'sep_token'), ('</s>', '[SEP]', '<|endoftext|>')),
-            'bos': (('bos_token', 'cls_token'), ('<s>', '[CLS]')),
-            'unk': (('unk_token',), ('<unk>', '[UNK]')),
+            'bos': (('bos_token', 'cls_token'), ('<s>', '[CLS]', '<|endoftext|>')),
+            'unk': (('unk_token',), ('<unk>', '[UNK]', '<|endoftext|>')),
         }
         special: dict[str, int] = {}
         for role, (keys, usual) in roles.items():

@@ -1,0 +1,187 @@
+"""The marks of BART(D_ALL): keywords, redundant utterances, topics, by what a model expects.
+
+Feng et al. 2021 (aclanthology.org/2021.acl-long.117, github.com/xcfcode/PLM_annotator) let DialoGPT
+read a dialogue. Words that it does not expect are keywords, an utterance that it does not expect as
+a whole begins a topic, and one that changes what it knows of the dialogue by nothing is redundant.
+This file holds the rules; xlbench/inference/dialogue_annotator.py asks the model.
+
+An utterance of the result reads `Anna : See you at eight`: words are parted by spaces.
+"""
+
+import dataclasses
+import re
+import string
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from xlbench.data.segments.texts import MARK
+from xlbench.errors import UserError
+
+KEYWORDS, REDUNDANT, TOPIC = '#KEY#', '[RD]', '[TS]'
+_WORD = re.compile(r"\w+(?:[.'’-]\w+)*|[^\w\s]")
+_SPEAKER = re.compile(r'\s*([^:]*?)\s*:(?=\s|$)')
+
+
+@dataclasses.dataclass(frozen=True)
+class Utterance:
+    """What one speaker says at a time.
+
+    Attributes:
+      speaker: who; '' where nobody is named.
+      words: that are said.
+      losses: of the words in nats, see `word_losses`; none in the first utterance, and none for the
+        last words of one that is longer than the model reads.
+    """
+
+    speaker: str
+    words: tuple[str, ...]
+    losses: tuple[float, ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """The mean of the losses, 0 where there is none."""
+        return sum(self.losses) / max(len(self.losses), 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How many marks there are; the defaults are those for chats (SAMSum).
+
+    For meetings (AMI) the authors take 0.04, 0.95 and 0.05.
+
+    Attributes:
+      keywords: share of the words that become keywords.
+      redundancy: least cosine of two states between which nothing new was said.
+      topics: share of the utterances that begin a topic.
+      official: does as the authors' code, in which a share of less than one word selects all words.
+    """
+
+    keywords: float = 0.15
+    redundancy: float = 0.99
+    topics: float = 0.15
+    official: bool = False
+
+    def __post_init__(self):
+        for name, least in (('keywords', 0.0), ('topics', 0.0), ('redundancy', -1.0)):
+            if not least <= getattr(self, name) <= 1:
+                raise UserError(f'{name} is {getattr(self, name)}; {least:g} to 1 is allowed')
+
+
+def utterances_of(dialogue: str) -> list[Utterance]:
+    """The lines of a dialogue, without empty ones.
+
+    Example: 'Anna: Hi, Ben!' -> Utterance('Anna', ('Hi', ',', 'Ben', '!'))
+    """
+    utterances = []
+    for line in dialogue.splitlines():
+        name = _SPEAKER.match(line)
+        text = line[name.end() :] if name else line
+        if line.strip():
+            words = tuple(_WORD.findall(text))
+            utterances.append(Utterance(' '.join(name[1].split()) if name else '', words))
+    return utterances
+
+
+def word_losses(piece_losses: Sequence[float], piece_counts: Sequence[int]) -> tuple[float, ...]:
+    """The mean loss of each word's pieces, for the words whose pieces are all there.
+
+    Args:
+      piece_losses: nats of the pieces of an utterance, in order.
+      piece_counts: of each word.
+
+    Example: [2, 4, 1.5], [2, 1] -> (3.0, 1.5)
+    """
+    losses, start = [], 0
+    for count in piece_counts:
+        pieces = piece_losses[start : start + count]
+        if len(pieces) < count or not count:
+            break
+        losses.append(float(sum(pieces)) / count)
+        start += count
+    return tuple(losses)
+
+
+def keywords(utterances: Sequence[Utterance], settings: Settings) -> list[str]:
+    """The names of the speakers, the words of the first utterance, the words least expected.
+
+    The last are chosen among all words but the first of each utterance, and stand in the order of
+    the text. Punctuation is left out. Of equal losses the later one counts as larger.
+    """
+    names = list(dict.fromkeys(u.speaker for u in utterances if u.speaker))
+    first = [word for u in utterances[:1] for word in u.words if word not in names]
+    scored = [
+        pair
+        for utterance in utterances[1:]
+        for pair in list(zip(utterance.losses, utterance.words, strict=False))[1:]
+    ]
+    count = int(len(scored) * settings.keywords)
+    if settings.official and not count:
+        count = len(scored)
+    ordered = sorted(range(len(scored)), key=lambda i: scored[i][0])
+    chosen = sorted(ordered[len(scored) - count :])
+    said = [*first, *(scored[i][1] for i in chosen)]
+    return [word for word in (*names, *said) if word not in string.punctuation]
+
+
+def topic_starts(utterances: Sequence[Utterance], settings: Settings) -> list[int]:
+    """The utterances that begin a topic, those of the largest loss first; never the first two."""
+    count = int(len(utterances) * settings.topics)
+    later = range(2, len(utterances))
+    return sorted(later, key=lambda i: utterances[i].loss, reverse=True)[:count]
+
+
+def similarities(states: np.ndarray) -> list[list[float]]:
+    """Cosines of the states [utterances, features] of a dialogue.
+
+    Returns:
+      A list for each utterance but the first, the last one's first: its cosines with all before it.
+    """
+    states = states.astype(np.float64)
+    states = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
+    cosines = states @ states.T
+    return [cosines[i, :i].tolist() for i in range(len(states) - 1, 0, -1)]
+
+
+def redundant(cosines: Sequence[Sequence[float]], settings: Settings) -> list[int]:
+    """The utterances that add nothing, ascending.
+
+    From each utterance, the last first, those before it are looked at, the nearest first. As long
+    as its state is like theirs, what was said in between is redundant.
+
+    Args:
+      cosines: see `similarities`.
+      settings: see there.
+    """
+    marked = set()
+    for row in cosines:
+        for before in range(len(row) - 1, -1, -1):
+            if row[before] < settings.redundancy:
+                break
+            marked.add(before + 1)
+    return sorted(marked)
+
+
+def marked_text(
+    utterances: Sequence[Utterance],
+    key_words: Sequence[str] | None = None,
+    topics: Collection[int] = (),
+    unneeded: Collection[int] = (),
+) -> str:
+    """A dialogue on one line, with its marks.
+
+    Args:
+      utterances: of the dialogue.
+      key_words: that stand behind it; None: there is no mark for them.
+      topics: the utterances before which a topic begins.
+      unneeded: those that are redundant.
+
+    Example: 'Anna : Hi | Ben : Hello | [TS] | Anna : [RD] Bye #KEY# Anna Ben Hi'
+    """
+    parts = []
+    for i, utterance in enumerate(utterances):
+        name = [utterance.speaker, ':'] if utterance.speaker else []
+        parts += [TOPIC] if i in topics else []
+        parts.append(' '.join([*name, *([REDUNDANT] if i in unneeded else []), *utterance.words]))
+    text = f'{MARK} '.join(parts)
+    return text if key_words is None else ' '.join([text, KEYWORDS, *key_words])

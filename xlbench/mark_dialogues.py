@@ -1,0 +1,201 @@
+r"""Marks dialogues for BART(D_ALL): keywords, redundant utterances, and where topics begin.
+
+  python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large \
+      --input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json
+
+A model that has read dialogues says what it does not expect (Feng et al. 2021,
+aclanthology.org/2021.acl-long.117); xlbench/data/segments/marks.py has the rules. The model is any
+GPT-2 or DialoGPT that xlbench.predict takes. A dialogue becomes one line:
+
+  Anna : Hi , Ben ! | Ben : Hello | [TS] | Anna : [RD] Bye #KEY# Anna Ben Hi
+
+The input is a JSON array or JSONL of objects, packed (.gz) or not; the dialogue is a text with a
+line for each utterance ('Anna: Hi, Ben!'), or a list of turns. All else in an object stays as it
+is, and the output has the form of its name, .json or .jsonl. So a summariser trains on it as on the
+original: here with --config.data.root=marked, and in general as on a task of
+pipeline.register_summarisation_tasks.
+
+The defaults are those for chats. For meetings the authors take
+--keywords=0.04 --redundancy=0.95 --topics=0.05. --official also does what their code does by
+mistake: where the share of a short dialogue is less than one word, all its words become keywords.
+
+The output appears when it is whole. OUTPUT.part has what is done so far, and the same command goes
+on from there.
+"""
+
+import argparse
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from xlbench import errors, files, locks
+from xlbench.commands import BATCH_SIZE
+from xlbench.errors import UserError
+from xlbench.files import Json
+from xlbench.progress import Progress
+
+MARKS = ('keywords', 'redundancy', 'topics')
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command line, without the program's name."""
+    args = _parse(argv)
+    if os.path.lexists(args.output):
+        raise UserError(f'{args.output} exists already; name another --output, or remove it')
+    os.makedirs(os.path.dirname(os.path.abspath(args.output)), exist_ok=True)
+    with locks.file(args.output):
+        count = _mark(args)
+    print(f'wrote {args.output}: {count:,} dialogues', flush=True)
+
+
+def _mark(args: argparse.Namespace) -> int:
+    """Marks what is not marked yet, and writes the output; returns how many dialogues there are."""
+    from xlbench.data.segments import marks  # These load for a second; a slip need not wait.
+    from xlbench.inference.dialogue_annotator import DialogueAnnotator
+    from xlbench.inference.language_model import LanguageModel
+    from xlbench.inference.load import load
+
+    settings = marks.Settings(
+        keywords=args.keywords,
+        redundancy=args.redundancy,
+        topics=args.topics,
+        official=args.official,
+    )
+    total = sum(1 for _ in _dialogues(args))  # And whatever is wrong with the file is said now.
+    if not total:
+        raise UserError(f'{args.input} has no dialogues')
+    model = load(args.model, batch_size=args.batch_size, dtype=args.dtype)
+    if not isinstance(model, LanguageModel):
+        raise UserError(
+            f'--model={args.model} has an encoder, or writes no texts; name a GPT-2, such as '
+            'microsoft/DialoGPT-large'
+        )
+    annotator = DialogueAnnotator(model, settings, args.marks)
+    part = f'{args.output}.part'
+    made_by = _digest(args, model.digest())
+    done = _done(part, made_by)
+    with Progress('marked', total, 'dialogues') as progress, open(part, 'ab') as file:
+        if not done:
+            file.truncate(0)
+            _append(file, made_by)
+            done = 1
+        progress.skip(done - 1)
+        rest = itertools.islice(_dialogues(args), done - 1, None)
+        for text in annotator.annotate(rest):
+            _append(file, text)
+            progress.add()
+        os.fsync(file.fileno())
+    _write(args, part)
+    os.remove(part)
+    return total
+
+
+def _append(file: IO[bytes], text: str) -> None:
+    file.write(json.dumps(text, ensure_ascii=False).encode() + b'\n')
+    file.flush()
+
+
+def _digest(args: argparse.Namespace, model: str) -> str:
+    """A text that differs where the marks of a dialogue may."""
+    from xlbench.data import outputs
+
+    asked = [getattr(args, name) for name in ('field', 'speaker', 'text', 'keywords', 'redundancy')]
+    asked += [args.topics, args.official, args.dtype, sorted(args.marks)]
+    whole = json.dumps([model, outputs.sha256(args.input), asked])
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def _done(part: str, made_by: str) -> int:
+    """How many whole lines there are of the same job, its name included; cuts what follows them."""
+    if not os.path.isfile(part):
+        return 0
+    count = end = 0
+    with open(part, 'rb+') as file:
+        for line in file:
+            if not line.endswith(b'\n'):
+                break
+            if not count and line != f'{json.dumps(made_by)}\n'.encode():
+                return 0
+            count, end = count + 1, end + len(line)
+        file.truncate(end)
+    return count
+
+
+def _objects(path: str) -> Iterator[tuple[int, dict[str, Json]]]:
+    """The objects of a file with their numbers, from 1; UserError for what is none."""
+    from xlbench.data import readers
+
+    array = path.removesuffix('.gz').endswith('.json')
+    for item in (readers.json_items if array else readers.json_lines)(path):
+        if isinstance(item, readers.BadRecord):
+            raise UserError(str(item))
+        number, value = item
+        if not isinstance(value, dict):
+            raise UserError(f'{path}: object {number}: {readers.kind_of(value)}, not an object')
+        yield number, value
+
+
+def _dialogues(args: argparse.Namespace) -> Iterator[str]:
+    from xlbench.data import readers, rows
+
+    for number, value in _objects(args.input):
+        try:
+            readers.check_keys(value, (args.field,))
+            yield rows.dialogue(value[args.field], args.field, args.speaker, args.text)
+        except ValueError as error:
+            raise UserError(f'{args.input}: object {number}: {error}') from None
+
+
+def _write(args: argparse.Namespace, part: str) -> None:
+    """Writes the objects of the input with the dialogues of `part`."""
+    array = args.output.removesuffix('.gz').endswith('.json')
+    before, between, after = ('[\n', ',\n', '\n]\n') if array else ('', '\n', '\n')
+    with open(part, 'rb') as texts, files.replacing(args.output) as file:
+        next(texts)  # What made them.
+        is_packed = args.output.endswith('.gz')
+        packed = gzip.GzipFile('', 'wb', fileobj=file, mtime=0) if is_packed else file
+        packed.write(before.encode())
+        for number, value in _objects(args.input):
+            marked = value | {args.field: files.parse_json(next(texts), str, part)}
+            lead = between if number > 1 else ''
+            packed.write(f'{lead}{json.dumps(marked, ensure_ascii=False)}'.encode())
+        packed.write(after.encode())
+        if packed is not file:
+            packed.close()
+
+
+def _marks(text: str) -> tuple[str, ...]:
+    chosen = tuple(filter(None, text.split(',')))
+    for name in chosen:
+        if name not in MARKS:
+            raise errors.unknown('kind of marks in --marks', name, MARKS)
+    return chosen
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.mark_dialogues', __doc__)
+    parser.add_argument('--model', required=True, help='workdir, folder or hub name')
+    parser.add_argument('--input', required=True, help='JSON array or JSONL')
+    parser.add_argument('--output', required=True, help='a file that does not exist yet')
+    parser.add_argument('--field', default='dialogue', help='key of the dialogue')
+    parser.add_argument('--speaker', default='speaker', help='key of a turn that is an object')
+    parser.add_argument('--text', default='text', help='likewise')
+    parser.add_argument(
+        '--marks', type=_marks, default=MARKS, help='which of keywords,redundancy,topics; all'
+    )
+    parser.add_argument('--keywords', type=float, default=0.15, help='share of the words')
+    parser.add_argument('--redundancy', type=float, default=0.99, help='least cosine')
+    parser.add_argument('--topics', type=float, default=0.15, help='share of the utterances')
+    parser.add_argument('--official', action='store_true', help='see above')
+    parser.add_argument('--batch_size', type=int, default=BATCH_SIZE, help='texts at a time')
+    parser.add_argument('--dtype', default='', choices=('', 'float32', 'bfloat16'))
+    return parser.parse_args(argv)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))
