@@ -192,10 +192,10 @@ def test_losses_of_given_texts_and_states(dialogpt):
     losses = reader.token_losses(['Good day', 'Hi', 'Yes'], ['Hello', 'a longer answer', 'No'])
     ids = [reader.tokenizer.encode(text).tolist() for text in ('Hi', 'a longer answer')]
     text = jnp.array([[*ids[0], 900, *ids[1], 900]])  # DialoGPT answers a text that has ended.
-    logits = model.apply({'params': params}, text, method=lambda m, x: m.logits(m.states(x)))
+    states = jax.jit(lambda p, x: model.apply({'params': p}, x, method='states'))(params, text)
+    logits = model.apply({'params': params}, states, method='logits')
     nats = -jax.nn.log_softmax(logits[0, :-1])[jnp.arange(text.shape[1] - 1), text[0, 1:]]
     np.testing.assert_allclose(losses[1], nats[len(ids[0]) :], atol=1e-4)
-    states = model.apply({'params': params}, text, method='states')
     places = np.array([len(ids[0]), text.shape[1] - 1])
     (found,) = reader.states_of_ids([np.array(text[0])], [places])
     np.testing.assert_allclose(found, states[0, places], atol=1e-4)

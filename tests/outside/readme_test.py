@@ -175,6 +175,13 @@ def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
     return fill
 
 
+def chats(newcomer: Newcomer) -> None:
+    """DialoGPT in small, and two chats in the official form."""
+    hub('microsoft/DialoGPT-large', 'gpt2', 'gpt2')(newcomer)
+    chat = {'dialogue': 'Anna: Hi!\r\nBen: Hello, who is this?', 'summary': 'Anna greets Ben.'}
+    newcomer.write('data/clidsum/XSAMSum/train.json', json.dumps([chat, chat]))
+
+
 def texts(newcomer: Newcomer) -> None:
     """Articles, as lines and as JSON."""
     lines = ['Rome is an old city. <answer> Rome', 'The bridge is closed. <answer> bridge']
@@ -361,6 +368,15 @@ PLAN: dict[str, Step] = {
     ),
     f'{_FINETUNE}:tiny,objective=generation,mixture=news_title_de': Step(
         '--config.stages.train.num_steps=4 --workdir=RUNS/news', leaves='RUNS/news/DONE'
+    ),
+    f'{_FINETUNE}:gpt2,mixture=news_title_de': Step(
+        f'{_TINY} --config.data.vocabulary=openai-community/gpt2 --dry_run',
+        hub('openai-community/gpt2', 'gpt2', 'gpt2'),
+        prints='news_title_de',
+    ),
+    'python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large '
+    '--input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json': Step(
+        prepare=chats, leaves='marked/clidsum/XSAMSum/train.json'
     ),
     # Corpora.
     'python -m xlbench.data list': Step(prints='xquad'),
