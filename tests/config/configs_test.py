@@ -228,7 +228,8 @@ def test_summarisers_have_the_paper_s_settings(model):
 
 @pytest.mark.parametrize('objective', documented('finetune', 'objective'))
 def test_any_task_is_trained_for_each_objective(objective):
-    sizes = ['tiny', 'mt5_small'] if objective == 'generation' else ['tiny', 'mbert', 'xlmr_large']
+    writers = {'generation': ['tiny', 'mt5_small'], 'language_model': ['tiny', 'gpt2']}
+    sizes = writers.get(objective, ['tiny', 'mbert', 'xlmr_large'])
     for size in sizes:
         config = load('finetune', f'{size},mixture=news_x,objective={objective}')
         runs.check_config(config)
