@@ -44,7 +44,7 @@ def tiny(scenario: Scenario) -> ConfigDict:
     c.batches = dict(batch_size=8, lengths=lengths, packing=True, length_buckets=1)
     optimizer = dict(name='adafactor', schedule='linear', learning_rate=1e-2, warmup_steps=0.05)
     c.stages = dict(train=scenario.stage(450, optimizer))
-    both = dict(batch_size=50, lengths=lengths)
+    both = dict(batch_size=64, lengths=lengths)
     recipes.evaluate(c, scenario, 150, recipes.LOSS, test=dict(decode=True), **both)
     c.baselines = recipes.SUMMARY_BASELINES
     return c

@@ -30,6 +30,7 @@ NEEDS = {
 }  # fmt: skip
 NEEDS_OF = {
     'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh', 'semi': 'target=de'},
+    'convsumx': {'mono': '', 'cross': 'target=zh'},
     'translation': {'cross': 'target=zh'},
     'clidsum_summariser': dict.fromkeys(('mono', 'semi'), 'corpus=xmediasum40k,model=mbart'),
     'clidsum_mdialbart': {'cross': 'target=zh', 'semi': 'target=de'},
@@ -113,6 +114,7 @@ def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
         'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
         'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
         'clidsum': benchmarks.CLIDSUM, 'translation': benchmarks.TRANSLATION,
+        'convsumx': benchmarks.CONVSUMX,
     }[name.partition('_')[0]]  # fmt: skip
     accepted = {}
     for size, scenario, task, source, target in itertools.product(
