@@ -154,20 +154,17 @@ class TrainBatches:
             counts = task_rows.window_sizes(options.window, self._examples, self._layout)
             self.window = sum(counts)
             self._rates = [count / self.window for count in counts]
-            stream = task_rows.Streams(self._prepared, counts, seed)
-            tasks = list(zip(self._rates, sizes, strict=True))
-            return mixing.EvenWindows(stream, self.window, tasks), task_rows.plan
-        together = max(map(len, parts)) if parts else len(self._prepared)
-        groups = together if options.one_task else 1
-        self.window = mixing.window_size(options.window, sample, self._layout, sum(sizes), groups)
-        plan = packing_lib.plan_groups if options.one_task else packing_lib.plan_mixed
-        if parts:
-            rows, size = self._layout.rows[-1], self.window
-            windows = curriculum_lib.Curriculum(
-                self._prepared, parts, size=size, rows=rows, seed=seed
-            )
-            return windows, plan
-        stream = mixing.Stream(self._prepared, self._rates, seed)
+            stream, plan = task_rows.Streams(self._prepared, counts, seed), task_rows.plan
+        else:
+            together = max(map(len, parts)) if parts else len(sizes)
+            groups = together if options.one_task else 1
+            total, layout = sum(sizes), self._layout
+            self.window = mixing.window_size(options.window, sample, layout, total, groups)
+            plan = packing_lib.plan_groups if options.one_task else packing_lib.plan_mixed
+            if parts:
+                shape = dict(size=self.window, rows=layout.rows[-1], seed=seed)
+                return curriculum_lib.Curriculum(self._prepared, parts, **shape), plan
+            stream = mixing.Stream(self._prepared, self._rates, seed)
         tasks = list(zip(self._rates, sizes, strict=True))
         return mixing.EvenWindows(stream, self.window, tasks), plan
 
