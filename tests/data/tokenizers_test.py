@@ -808,6 +808,14 @@ def test_a_further_token_is_what_transformers_adds(folder_of, tmp_path, family):
     assert copied.sha256 == ours.sha256 and copied.num_pieces == ours.num_pieces
     assert reference(str(tmp_path / 'vocabulary')).convert_tokens_to_ids('[summarize]') == new
     assert tokenizers.load(f'{folder}+[summarize]+[other]', '').num_pieces == new + 2
+    # As transformers writes a folder itself, with all tokens in tokenizer_config.json.
+    saved = tmp_path / 'saved'
+    reference(folder).save_pretrained(saved)
+    again = tokenizers.load(f'{saved}+[summarize]', '')
+    assert again.encode('[summarize] Anna').tolist() == ours.encode('[summarize] Anna').tolist()
+    tokenizers.copy_files(f'{saved}+[summarize]', '', tmp_path / 'other')
+    there = tokenizers.load(str(tmp_path / 'other' / 'vocabulary'), '')
+    assert there.num_pieces == ours.num_pieces and there.sha256 == again.sha256
 
 
 def test_what_no_token_can_be_added_to(root, folder_of):

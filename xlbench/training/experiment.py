@@ -73,7 +73,7 @@ def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:
     return {
         'manifests': {name: task.sha256 for name, task in ordered.items()},
         'contents': {name: task.content for name, task in ordered.items()},
-        'examples': {name: len(task) for name, task in ordered.items()},
+        'examples': {name: task.pass_size for name, task in ordered.items()},
         'data': 'sample' if is_sample(data) else 'files',
     }
 
