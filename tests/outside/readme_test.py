@@ -479,12 +479,10 @@ PLAN: dict[str, Step] = {
         '--num_examples=8', leaves='data/xsamsumde/dev.about.json'
     ),
     f'{_FINETUNE}:tiny,objective=generation,mixture=xsamsumde_summary_de_de '
-    '--workdir=RUNS/summariser_de': Step(
-        '--config.stages.train.num_steps=4', leaves='RUNS/summariser_de/DONE'
-    ),
+    '--workdir=RUNS/summariser_de': Step('--dry_run', prints='xsamsumde_summary_de_de'),
     'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
     '--task=clidsum_xsamsum_en_de --workdir=RUNS/trans_sum': Step(
-        '--num_examples=8', prints='rouge_1', leaves='RUNS/trans_sum/config.json'
+        skip='needs the training of the line before; tests/chains/chain_test.py has this order'
     ),
     # Few-shot transfer.
     f'{_SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
