@@ -170,6 +170,8 @@ def _check_names(args: argparse.Namespace) -> None:
         from xlbench.metrics import fitted_rating
 
         fitted_rating.load(args.fitted_rating)
+    if args.bertscore_model and 'bertscore' not in args.metrics.split(','):
+        raise UserError('--bertscore_model is of bertscore; name that in --metrics, too')
     if args.metrics:
         from xlbench.metrics import named  # It loads for half a second.
 
@@ -308,7 +310,11 @@ def _suite(args: argparse.Namespace, asked: _Asked) -> 'metrics.Suite':
         specs = [
             {'metric': name, 'kwargs': {}} if ':' in name else named.spec(name, asked.lang)
             for name in names
+            if name != 'bertscore' or not args.bertscore_model
         ]
+        if args.bertscore_model:
+            model, layer = args.bertscore_model, args.bertscore_layer
+            specs.append(metrics.to_spec(metrics.BertScore(asked.lang or '', model, layer)))
     else:
         specs = asked.specs
     if args.fitted_rating:
@@ -371,6 +377,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         '--format', default='', choices=('', *outputs.FORMATS), help="default: by the file's name"
     )
+    parser.add_argument(
+        '--bertscore_model', default='', help="an encoder's folder or hub name, for bertscore"
+    )
+    parser.add_argument('--bertscore_layer', type=int, default=-1, help='of that model, such as 9')
     parser.add_argument('--fitted_rating', default='', help='file of xlbench.annotate fit, besides')
     parser.add_argument('--field', default='', help='of JSONL predictions')
     parser.add_argument('--id_field', default='id', help="of JSONL; '' takes the order of lines")

@@ -8,6 +8,7 @@ import re
 import shutil
 import unicodedata
 
+import encoder_folders
 import numpy as np
 import pytest
 import tiny_replies
@@ -17,7 +18,7 @@ from flax import traverse_util
 from xlbench import config as config_lib, convert, predict, runs
 from xlbench.data import tokenizers
 from xlbench.errors import UserError
-from xlbench.huggingface import checkpoint as hf_checkpoint
+from xlbench.huggingface import checkpoint as hf_checkpoint, sentence_files
 from xlbench.inference import exported
 from xlbench.training import checkpoints
 
@@ -279,6 +280,10 @@ def test_sentence_encoders(tmp_path, replies_root, shared):
     relevance = ours.relevance(messages, replies)
     np.testing.assert_allclose(again.relevance(messages, replies), relevance, rtol=1e-6)
     sides = ('', '') if shared else ('left', 'right')
+    for side in sides:  # As sentence-transformers has them.
+        about = sentence_files.read(folder / side)
+        cfg = ours._opened.model.config
+        assert (about.pooling, about.normalize) == (cfg.pooling, cfg.normalize)
     tokenizer = tokenizers.load('sample', str(replies_root))
     for side, texts in zip(sides, (messages, replies), strict=True):
         found = auto_tokenizer(folder / side)(texts).input_ids
@@ -297,6 +302,19 @@ def test_sentence_encoders(tmp_path, replies_root, shared):
     np.testing.assert_allclose(
         scale * np.einsum('nd,nd->n', *vectors), relevance, rtol=1e-4, atol=1e-5
     )
+
+
+def test_a_folder_of_sentence_transformers_is_a_retriever(tmp_path):
+    """Its prompts stand before messages and replies, as whoever wrote it trained it."""
+    folder = encoder_folders.make_sentences(encoder_folders.write(tmp_path / 'encoder'))
+    (tmp_path / 'replies.txt').write_text('Um drei.\nIm Garten.\nGern!\n')
+    model = predict.load(folder, responses=str(tmp_path / 'replies.txt'), batch_size=8)
+    cfg = model._opened.model.config
+    assert (cfg.left_prompt, cfg.right_prompt) == ('query: ', 'passage: ')
+    assert cfg.left_prefix and cfg.right_prefix and cfg.left_prefix != cfg.right_prefix
+    assert {s.text for s in model.suggest(['Wo ist Anna?'], count=3)[0]} == {
+        'Um drei.', 'Im Garten.', 'Gern!',
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,14 @@ def _needs_of_parameters(
     config: ConfigDict, axes: Mapping[str, int], model: TransformerConfig
 ) -> Iterator[Need]:
     count = least_parameters(model)
+    # Of a table of which some rows are trained, the least is that none is.
+    table = model.vocab_size * model.emb_dim
+    moved = count - (table if config.get('embedding_rows') == 'occurring' else 0)
     held = axes.get('fsdp', 1) * axes.get('tensor', 1)
     state = 0 if config.lora.get('rank') or tuple(config.trainable) != ('.*',) else _state(config)
     yield Need(
         f'a model of {quantity(count)} parameters with its optimizer state',
-        count * (4 + state) / held,
+        (4 * count + state * moved) / held,
         'take a smaller size (config.model), or more devices (config.mesh.fsdp)',
     )
     rank, layers = config.lora.get('rank', 0), num_layers(model)
