@@ -7,6 +7,7 @@ run has its reason beside it (`skip`); a command that is not in PLAN fails the t
 """
 
 import dataclasses
+import gzip
 import json
 import re
 import shutil
@@ -220,6 +221,22 @@ def labellers(newcomer: Newcomer) -> None:
     newcomer.write('test.conll', 'Paul\t_\nlives\t_\n\nHere\t_\n')
 
 
+def parallel_corpora(newcomer: Newcomer) -> None:
+    """Corpora in the forms that WMT's are in, and the test sets."""
+    pairs = [(f'The house of Ann has {i} doors.', f'Das Haus hat {i} Türen.') for i in range(60)]
+    table = ''.join(f'{de}\t{en}\n' for en, de in pairs[:20])
+    unit = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>'
+    memory = ''.join(unit.format(*pair) for pair in pairs[20:40])
+    packed = {'europarl.tsv.gz': table, 'rapid.tmx.gz': f'<tmx><body>{memory}</body></tmx>'}
+    for name, text in packed.items():
+        (newcomer.home / name).write_bytes(gzip.compress(text.encode()))
+    for side, lang in enumerate(('en', 'de')):
+        newcomer.write(f'news.{lang}', ''.join(f'{pair[side]}\n' for pair in pairs[40:]))
+    for split in ('validation', 'test'):
+        lines = ''.join(f'{en}\t{de}\n' for en, de in pairs[:8])
+        newcomer.write(f'data/translation/wmt20/en-de/{split}.tsv', lines)
+
+
 def own_data(newcomer: Newcomer) -> None:
     """The files of a user's own that the README's task files read."""
     names = ['Anna', 'Bernd', 'Clara', 'Dirk', 'Emma', 'Frank', 'Greta', 'Hans']
@@ -246,6 +263,11 @@ def own_data(newcomer: Newcomer) -> None:
         ]
         lines = ''.join(json.dumps(meeting) + '\n' for meeting in meetings)
         newcomer.write(f'data/meetings/{split}.jsonl', lines)
+    for lang, verb in (('en', 'walks'), ('de', 'geht')):
+        lines = ''.join(f'{name} {verb}.\n' for name in names).encode()
+        path = newcomer.home / f'data/subtitles/train.{lang}.gz'
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(lines))
 
 
 def own_encoder(newcomer: Newcomer) -> None:
@@ -271,6 +293,7 @@ _VENV = '.venv/bin/python -m '
 _MTG = 'python -m xlbench.train --config=configs/mtg_mt5.py'
 _CLIDSUM = 'python -m xlbench.train --config=configs/clidsum_mbart.py'
 _MDIALBART = 'python -m xlbench.train --config=configs/clidsum_mdialbart.py'
+_TRANSLATION = 'python -m xlbench.train --config=configs/translation.py'
 _MRS = 'python -m xlbench.train --config=configs/mrs_retriever.py'
 _SWEEP = 'python -m xlbench.fewshot --config=configs/fewshot.py'
 _FINETUNE = 'python -m xlbench.train --config=configs/finetune.py'
@@ -443,6 +466,14 @@ PLAN: dict[str, Step] = {
         REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
     ),
     'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
+    # Translators.
+    f'{_TRANSLATION} --workdir=RUNS/translation': Step(
+        CLIDSUM_SHORT, prints='word_by_word', leaves='RUNS/translation/DONE'
+    ),
+    'python -m xlbench.data clean --source_lang=en --target_lang=de --workers=2 '
+    '--output=data/translation/wmt20/en-de/train.tsv europarl.tsv.gz:2,1 rapid.tmx.gz '
+    'news.en,news.de': Step(prepare=parallel_corpora, prints='60 pairs read, 60 kept'),
+    f'{_TRANSLATION}:base,target=de': Step('--dry_run', prints='translation_wmt20_en_de'),
     # Machine translation.
     'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
     "--input='data/mrs/train/en/*.tsv*' --format=tsv --field=1,2 --failed=drop "
@@ -576,7 +607,14 @@ GROUPS = (
         'Machine translation',
         'Many devices, many machines',
     ),
-    ('Corpora', 'Summaries of dialogues: ClidSum', 'Replies: MRS', 'Few-shot transfer', 'Chains'),
+    (
+        'Corpora',
+        'Summaries of dialogues: ClidSum',
+        'Translators from parallel texts',
+        'Replies: MRS',
+        'Few-shot transfer',
+        'Chains',
+    ),
     ('Your own tasks, metrics and models',),
 )
 
@@ -610,7 +648,8 @@ def test_the_commands_work(headings: Sequence[str], tmp_path):
     if (newcomer.home / 'RUNS' / 'news').exists():
         names = (
             'news_lead_de,reviews_stars_en:test,reviews_places_en:test,chat_retrieval_de_de:test,'
-            'meetings_summary_en_de:test,meetings_translation_en_de:test'
+            'meetings_summary_en_de:test,meetings_translation_en_de:test,'
+            'subtitles_translation_en_de'
         )
         newcomer.run(
             f'python -m xlbench.prepare --mixture={names} --split=train '

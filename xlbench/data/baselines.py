@@ -108,7 +108,8 @@ _BASELINES = {
     'word_by_word': word_by_word,
 }
 NAMES = tuple(_BASELINES)
-_LEARNING = ('most_frequent', 'nearest_input', 'word_by_word')
+# Those that need training examples.
+LEARNING = ('most_frequent', 'nearest_input', 'word_by_word')
 
 
 def predict(
@@ -128,7 +129,7 @@ def predict(
     """
     if name not in _BASELINES:
         raise errors.unknown('baseline', name, NAMES)
-    if not train_pairs and name in _LEARNING:
+    if not train_pairs and name in LEARNING:
         raise errors.UserError(f'baseline {name!r} needs training examples, got none')
     return _BASELINES[name](train_pairs, inputs, count) if inputs else []
 

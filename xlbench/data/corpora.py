@@ -166,6 +166,22 @@ CORPORA = {
             ],
         ),
         Corpus(
+            'wmt20',
+            'translation',
+            'parallel texts of English with German and Chinese, and news to test translators',
+            'https://www.statmt.org/wmt20/translation-task.html',
+            'one for each corpus, stated at that address',
+            by_hand='download the parallel corpora of that page; python -m xlbench.data clean '
+            'makes translation/wmt20/en-de/train.tsv of them. The package sacrebleu has the test '
+            'sets: sacrebleu --test-set=wmt20 --language-pair=en-de --echo src ref writes what '
+            'belongs into test.tsv, and --test-set=wmt19 what belongs into validation.tsv',
+            tasks=[
+                f'translation_wmt20_en_{lang}:{split}'
+                for lang in ('de', 'zh')
+                for split in ('train', 'validation', 'test')
+            ],
+        ),
+        Corpus(
             'mrs',
             'mrs',
             'messages and replies in ten languages',

@@ -28,7 +28,7 @@ def score(
     """
     records = task.read(range(len(task)) if examples is None else examples)
     pairs = _pairs(task, records)
-    learns = names and train_task is not None
+    learns = train_task is not None and any(name in baselines.LEARNING for name in names)
     train_pairs = _pairs(train_task, train_task.read(range(len(train_task)))) if learns else []
     process = postprocess.Postprocess(task)
     suite = metrics.Suite(task.name, task.manifest.get('metrics'))
