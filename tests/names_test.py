@@ -202,7 +202,10 @@ def test_a_signature_that_is_read_is_the_one_that_is_imported(module, name):
     [
         (
             'xlbench.training.objectives', '',
-            ['classification', 'generation', 'language_model', 'retrieval', 'tagging'],
+            [
+                'classification', 'generation', 'language_model', 'multi_view', 'retrieval',
+                'tagging',
+            ],
         ),
         ('xlbench.evaluators', 'Evaluator', ['generation', 'labels', 'retrieval']),
     ],

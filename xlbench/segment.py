@@ -25,6 +25,7 @@ import io
 import os
 import sys
 import zipfile
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -131,7 +132,7 @@ def read_vectors(path: str, digest: str) -> np.ndarray | None:
     try:
         with np.load(path, allow_pickle=False) as stored:
             return stored['vectors'] if str(stored['digest']) == digest else None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
 
 

@@ -26,6 +26,7 @@ from xlbench.data import (
     prepared,
     readers,
     rows,
+    segments,
     tokenizers,
 )
 from xlbench.data.corpora import Archive
@@ -111,6 +112,13 @@ def read_rows(path: str, **layout):
     return rows.read(path, KEYS, rows.Layout(**layout))
 
 
+def read_views(path: str):
+    for views in segments.read_views(path):
+        if isinstance(views, segments.Views):
+            views = {'labels': ' '.join(map(str, [*views.topics, *views.stages, '.']))}
+        yield views
+
+
 CSV = ''.join(f'"{text(i)}, ""so""",{"ab"[i % 2]}\n' for i in range(4))
 # Name of the file: (whole content, reader).
 CORPORA = {
@@ -149,6 +157,10 @@ CORPORA = {
         lines(('f', '0', 'I', 'send', 'it', *'0112231', 'I send it', 'PRP VBP', 'I', 'send', 'it'))
         * 2,
         readers.read_triples,
+    ),
+    'views.jsonl': (
+        json_lines(*({'topics': [1, 1, 2], 'stages': [0, i, 3]} for i in range(3))),
+        read_views,
     ),
     'rows.csv': (f'text,label\n{CSV}'.encode(), read_rows),
     'rows.jsonl': (json_lines(*({'text': text(i), 'label': i} for i in range(4))), read_rows),

@@ -161,7 +161,7 @@ def evaluate(
       test: options of the final evaluation alone.
       **both: options of both.
     """
-    if c.objective.name in ('generation', 'language_model'):
+    if c.objective.name in ('generation', 'language_model', 'multi_view'):
         dev = dict(decode=False) | dict(dev or {})
     c.evals = scenario.evals(every, dev=dev, test=test, **both)
     c.best.update(score=best, mode='min' if best.endswith('/loss') else 'max')

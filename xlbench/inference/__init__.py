@@ -10,6 +10,7 @@
   retriever         messages to responses of a set
   response_vectors  the vectors of response sets
   labeller          texts to labels or tags
+  sentence_encoder  texts to vectors
   reranking         combines the answers of several models
   answer_lines      the lines that `xlbench.predict` reads and writes
   importing         writes a workdir from a Hugging Face checkpoint
@@ -33,4 +34,5 @@ __all__ = [
     'reranking',
     'response_vectors',
     'retriever',
+    'sentence_encoder',
 ]
