@@ -37,8 +37,10 @@ system and several seeds, each with a workdir of its own, are a row of means. A 
 other tasks of the system, such as other target languages.
 
 The task's data is that of the first run in the chain, of --like=WORKDIR, or of --root and
---vocabulary. --num_examples=N takes the first so many. With --target_lang=LANG the chain writes
-another language than the task's targets are in; nothing is scored then.
+--vocabulary. --num_examples=N takes the first so many. --input_task names another task with the
+same examples, whose inputs are read, such as clidsum_xsamsumviews_en_en where the first stage is an
+MV-BART. With --target_lang=LANG the chain writes another language than the task's targets are in;
+nothing is scored then.
 
 From Python, without a task:
 
@@ -52,7 +54,7 @@ import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xlbench import benchmarks, errors, locks, score
@@ -74,18 +76,12 @@ def main(argv: Sequence[str]) -> int:
     named = _named(args)
     if all(named):  # What cannot be is said before the task is prepared.
         stages_lib.plan(stages, *named)
-    task = score.open_task(
-        args.task, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
-    )
+    task = _open(args, args.task)
     source, target = (_lang(args, task, side) for side in ('source', 'target'))
     chain = stages_lib.plan(stages, source, target)
     from xlbench.chains import running
 
-    examples = outputs.prepared_references(task).first(args.num_examples)
-    rows = [
-        running.Row(number, [text])
-        for number, text in zip(examples.ids, outputs.unmarked(task, examples.inputs), strict=True)
-    ]
+    rows = [running.Row(number, [text]) for number, text in _inputs(args, task)]
     opened = running.Chain(chain, args.cache)
     with locks.folder(args.workdir, wait=_say):
         scored.check(args.workdir, args.system, args.seed)
@@ -134,6 +130,26 @@ def _lang(args: argparse.Namespace, task: prepared.Prepared, side: str) -> str:
     return lang
 
 
+def _open(args: argparse.Namespace, name: str) -> prepared.Prepared:
+    """A task, prepared."""
+    return score.open_task(
+        name, args.split, like=args.like, root=args.root, vocabulary=args.vocabulary
+    )
+
+
+def _inputs(args: argparse.Namespace, task: prepared.Prepared) -> Iterator[tuple[str, str]]:
+    """The id and the text of each example that the first stage reads."""
+    examples = outputs.prepared_references(task).first(args.num_examples)
+    other = _open(args, args.input_task) if args.input_task else task
+    inputs = outputs.prepared_references(other).first(args.num_examples)
+    if inputs.ids != examples.ids:
+        raise UserError(
+            f'{inputs.name} and {examples.name} do not have the same ids in the same order; name '
+            'an --input_task with the examples of the task'
+        )
+    return zip(inputs.ids, outputs.unmarked(other, inputs.inputs), strict=True)
+
+
 def _score(args: argparse.Namespace, output: pathlib.Path, notes: 'Sequence[About]') -> None:
     """Scores what the last stage wrote, as xlbench.score does it."""
     flags = ['task', 'split', 'workdir', 'system', 'seed', 'like', 'root', 'vocabulary']
@@ -154,6 +170,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.chain', __doc__)
     parser.add_argument('stages', nargs='+', metavar='STAGE', help='a model, or translate:ENGINE')
     parser.add_argument('--task', required=True, help='whose inputs are read')
+    parser.add_argument('--input_task', default='', help='whose inputs are read in place of those')
     parser.add_argument('--split', default='test', help='of the task (default: %(default)s)')
     parser.add_argument('--workdir', required=True, help='of the outputs and the scores')
     parser.add_argument('--system', default='', help='its name in reports')

@@ -1,6 +1,7 @@
 """Chains: both orders, what is done again and what is not, and everything that cannot be."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ from shouting import asked
 
 from xlbench import chain, errors, predict, report
 from xlbench.chains import running, stages
+from xlbench.data import outputs
 from xlbench.reporting import results
 from xlbench.translation import memory
 
@@ -191,6 +193,26 @@ def test_names_and_languages_of_stages():
     chain = ['translate:apertium --target_lang=en', 'RUNS/replies', 'translate:apertium']
     planned = stages.plan([stages.parse(text) for text in chain], 'de', 'de')
     assert [stage.source + stage.target for stage in planned] == ['deen', 'enen', 'ende']
+
+
+def test_inputs_of_another_task(root, tmp_path, program, capfd, monkeypatch):
+    """The same examples in another form, such as the views of a dialogue."""
+    other = tiny.TITLES[0]
+    flags = [f'translate:{program}', f'--input_task={other}']
+    assert run(tmp_path, root, *flags, '--num_examples=7') == 0
+    texts = [text.removeprefix('<en> ') for text, _ in tiny.examples(other, 'test')[:7]]
+    assert rows(tmp_path, 0) == texts
+    target = tiny.examples(TASK, 'test')[0][1]
+    lines = (tmp_path / 'out' / 'eval' / '0' / 'test' / TASK / 'predictions.jsonl').read_text()
+    assert json.loads(lines.splitlines()[0])['target'] == target
+    read = outputs.prepared_references
+    monkeypatch.setattr(
+        outputs,
+        'prepared_references',
+        lambda task: dataclasses.replace(read(task), ids=[f'{task.name}{i}' for i in range(COUNT)]),
+    )
+    assert run(tmp_path, root, *flags) == 2
+    assert 'do not have the same ids in the same order' in capfd.readouterr().err
 
 
 def test_a_language_without_references_is_not_scored(root, tmp_path, program, capfd):

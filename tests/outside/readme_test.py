@@ -509,8 +509,10 @@ PLAN: dict[str, Step] = {
     f'{_TRANS_SUM} --split=validation --like=RUNS/clidsum --output=data/xsamsumde/dev.jsonl': Step(
         '--num_examples=8', leaves='data/xsamsumde/dev.about.json'
     ),
-    f'{_FINETUNE}:tiny,objective=generation,mixture=xsamsumde_summary_de_de '
-    '--workdir=RUNS/summariser_de': Step('--dry_run', prints='xsamsumde_summary_de_de'),
+    'python -m xlbench.train --workdir=RUNS/summariser_de --config=configs/finetune.py:tiny,'
+    'objective=generation,mixture=xsamsumde_summary_de_de,steps=400,batch_size=16': Step(
+        '--dry_run', prints='xsamsumde_summary_de_de'
+    ),
     'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
     '--task=clidsum_xsamsum_en_de --workdir=RUNS/trans_sum': Step(
         skip='needs the training of the line before; tests/chains/chain_test.py has this order'
