@@ -1,5 +1,6 @@
 """Outputs of any system, scored from files: as the official tools do it, and beside runs."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ import workdir_files
 
 from xlbench import metrics, report, score
 from xlbench.benchmarks import MRS
-from xlbench.data import postprocess, prepared
+from xlbench.data import outputs, postprocess, prepared
 from xlbench.errors import UserError
 from xlbench.reporting import results, screen, sections as sections_lib
 
@@ -93,6 +94,25 @@ def test_several_references_as_the_official_tools_have_them(texts, tmp_path, cap
     found, _ = result(tmp_path / 'some', 'some')
     assert found['scores'] == {'bleu': pytest.approx(bleu.score, abs=1e-9)}
     assert 'nrefs:var' in found['signatures']['SacreBleu']
+
+
+def test_outputs_that_are_published_packed(tmp_path, capsys):
+    """A backslash before a quote is a backslash: lines are no JSON."""
+    for name, texts in (('out', ['er sagt \\"ja\\" .', 'nein']), ('gold', ['er sagt ja .', 'ja'])):
+        (tmp_path / f'{name}.txt.gz').write_bytes(gzip.compress('\n'.join([*texts, '']).encode()))
+    files = [str(tmp_path / 'out.txt.gz'), f'--references={tmp_path}/gold.txt.gz', '--lang=de']
+    assert outputs.read_outputs(files[0]).n_best[0] == ['er sagt \\"ja\\" .']
+    assert 'rouge_1                  50.00' in run(capsys, *files, '--metrics=multilingual_rouge')
+
+
+def test_official_outputs(dev_data):
+    for name, quotes in (('de', 572), ('de_da', 25), ('zh', 0), ('zh_da', 0)):
+        path = dev_data / 'clidsum_outputs' / f'mdialbart_{name}.txt.gz'
+        read = outputs.read_outputs(str(path))
+        texts = [text for (text,) in read.n_best]
+        assert len(texts) == 10_000 and all(texts)
+        assert texts == gzip.decompress(path.read_bytes()).decode().split('\n')[:-1]
+        assert sum('\\"' in text for text in texts) == quotes
 
 
 def test_one_reference_is_what_an_evaluation_has(texts, tmp_path, capsys):
