@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from workdir_files import write_workdir
+from workdir_files import write_result, write_workdir
 
 from xlbench import report
 from xlbench.benchmarks import CLIDSUM
@@ -109,6 +109,14 @@ def test_tables_5_and_7_have_a_row_for_each_combination(tmp_path):
         'both (+AcI+MT) †', 'later (+AcI+MT) †',
     ]  # fmt: skip
     assert 'order (+UP) †' in rows(made['Table 3'], 'End-to-end')
+
+
+def test_tasks_of_ones_own_have_no_column(tmp_path):
+    path = workdir(tmp_path / 'mbart', corpus='xsamsum')
+    write_result(path / 'eval/10/test', 'clidsum_mine', {'rouge_1': 50.0})
+    _, made = pages(path)
+    groups = {column.group for column in made['Table 3'].columns}
+    assert groups == {'xsamsum en-de', 'xsamsum en-zh'}
 
 
 @pytest.mark.parametrize('data', ['sample', 'files'])

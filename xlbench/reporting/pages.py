@@ -92,7 +92,7 @@ def _columns(section: Section, page: Page) -> list[Column]:
     """A column for each pair of languages of the page's tasks that was scored."""
     columns = {}
     for column in section.columns:
-        if len(column.tasks) == 1:
+        if len(column.tasks) == 1 and column.tasks[0] in section.benchmark.task_names():
             parts = benchmarks.parse_task(_paper_task(section, column.tasks[0]))
             if parts.task in page.tasks and parts.source != parts.target:
                 name = '_'.join(parts)
@@ -191,6 +191,8 @@ def _is_augmented(system: System) -> bool:
 
 def _paper_task(section: Section, name: str) -> str:
     """The SeqIO task that the paper has scores of, of one with the same texts."""
+    if name not in section.benchmark.task_names():  # A user's own that begins with its name.
+        return name
     parts = benchmarks.parse_task(name)
     return '_'.join(parts._replace(task=section.benchmark.paper_tasks.get(parts.task, parts.task)))
 
