@@ -142,7 +142,7 @@ def saved(family: str, rows: int = 40) -> tuple[Any, dict[str, Any]]:
     return model.config, traverse_util.unflatten_dict(flat, sep='/')
 
 
-FAMILIES = ('mt5', 'bart', 'marian', 'bert', 'encoder_decoder', 'sequence_classifier')
+FAMILIES = ('mt5', 'bart', 'marian', 'gpt2', 'bert', 'encoder_decoder', 'sequence_classifier')
 
 
 def test_configs(tmp_path):

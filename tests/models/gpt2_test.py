@@ -207,7 +207,7 @@ def test_config_json_both_ways():
         ({'scale_attn_by_inverse_layer_idx': True}, 'supported: False'),
         ({'embd_pdrop': 0.2}, 'supported: 0.2, as resid_pdrop|embd_pdrop is 0.2; supported: 0.0'),
         ({'n_head': 5}, 'n_embd is 32; supported: multiples of n_head, 5'),
-        ({'activation_function': 'mish'}, "activation_function is .*mish.*; supported: gelu_new"),
+        ({'activation_function': 'mish'}, 'activation_function is .*mish.*; supported: relu, gelu'),
         ({'n_layer': None}, "config.json lacks 'n_layer'"),
     ):
         with pytest.raises(errors.UserError, match=message):

@@ -212,6 +212,15 @@ def tiny_retriever(**overrides):
     return models.build('dual_encoder', **fields | overrides)
 
 
+def tiny_language_model(**overrides):
+    """A GPT-2 of two layers, 128 ids."""
+    fields = dict(
+        vocab_size=128, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32, num_layers=2,
+        max_positions=64, dropout_rate=0.0, attention_dropout_rate=0.0,
+    )  # fmt: skip
+    return models.build('gpt2', 'sample', **fields | overrides)
+
+
 def pair_batches(count: int, num_rows: int = 32, seed: int = 0) -> list[dict[str, np.ndarray]]:
     """Batches of made-up messages and replies: some replies are equal, the fifth row is empty."""
     rng = np.random.default_rng(seed)
@@ -260,8 +269,9 @@ class Training:
         **options,
     ):
         self.mesh = mesh
-        retrieves = (objective or {}).get('name') == 'retrieval'
-        self.model = (tiny_retriever if retrieves else tiny_model)(**model or {})
+        kinds = {'retrieval': tiny_retriever, 'language_model': tiny_language_model}
+        kind = kinds.get((objective or {}).get('name'), tiny_model)
+        self.model = kind(**model or {})
         self.objective = objectives.build(**objective or {})
         shapes, self.shardings = train_step.params_like(self.model, self.objective, mesh)
         self.mask = optimizers.trainable_mask(shapes, trainable)

@@ -8,8 +8,9 @@ ignored.
 
 from collections.abc import Mapping
 
-from xlbench.errors import UserError, shortened
+from xlbench.errors import UserError
 from xlbench.files import Json
+from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
 from xlbench.models.bart import VARIANTS, BartConfig
 from xlbench.models.transformer import Fields
@@ -69,15 +70,6 @@ def names(family: str, config: BartConfig) -> dict[str, Entry]:
     return table
 
 
-# Name in config.json -> in models.dense.ACTIVATIONS; of several names the first is written.
-_ACTIVATIONS = {
-    'relu': 'relu',
-    'gelu': 'gelu',
-    'gelu_new': 'gelu_tanh',
-    'swish': 'swish',
-    'silu': 'swish',
-    'tanh': 'tanh',
-}
 # Our field -> the keys of config.json with the same meaning; where they are two, they must agree.
 _KEYS = {
     'vocab_size': ('vocab_size',),
@@ -123,39 +115,10 @@ def from_config(config: Mapping[str, Json]) -> Fields:
     """
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
     family = config['model_type']
-    for keys in _KEYS.values():
-        for key in keys:
-            if key not in config:
-                raise UserError(f'config.json lacks {key!r}, which a {family} model needs')
-            _expect(config, key, config[keys[0]], f', as {keys[0]} is')
-    for key, value in _FIXED.items():
-        _expect(config, key, value)
-    _expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
-    activation = config['activation_function']
-    if activation not in _ACTIVATIONS:
-        raise UserError(
-            f'config.json: activation_function is {shortened(activation)}; supported: '
-            f'{", ".join(_ACTIVATIONS)}'
-        )
-    fields = {ours: config[keys[0]] for ours, keys in _KEYS.items()}
-    if fields['emb_dim'] % fields['num_heads']:
-        raise UserError(
-            f'config.json: d_model is {fields["emb_dim"]}; supported: multiples of '
-            f'encoder_attention_heads, {fields["num_heads"]}'
-        )
-    return {
-        'family': family,
-        'head_dim': fields['emb_dim'] // fields['num_heads'],
-        'activation': _ACTIVATIONS[activation],
-        **VARIANTS[family],
-        **fields,
-    }
-
-
-def _expect(config: Mapping[str, Json], key: str, value: Json, why: str = '') -> None:
-    if config.get(key, value) != value:
-        given = shortened(config[key])
-        raise UserError(f'config.json: {key} is {given}; supported: {value}{why}')
+    kind = f'a {family} model'
+    fields = config_keys.fields_of(config, _KEYS, _FIXED, kind)
+    config_keys.expect(config, 'decoder_vocab_size', config['vocab_size'], ', as vocab_size is')
+    return {'family': family, **VARIANTS[family], **fields}
 
 
 def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
@@ -177,13 +140,12 @@ def to_config(family: str, config: BartConfig, ids: Special) -> dict[str, Json]:
         'pegasus': 'PegasusForConditionalGeneration',
         'marian': 'MarianMTModel',
     }[family]
-    activation = next(key for key, ours in _ACTIVATIONS.items() if ours == config.activation)
     return {
         'architectures': [architecture],
         'model_type': family,
         'is_encoder_decoder': True,
         **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
-        'activation_function': activation,
+        'activation_function': config_keys.activation_key(config.activation),
         'tie_word_embeddings': True,
         'pad_token_id': ids['pad_id'],
         'bos_token_id': ids.get('bos_id'),

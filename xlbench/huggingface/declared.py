@@ -27,7 +27,7 @@ class Config(msgspec.Struct):
 
     model_type: str | None = None
     architectures: list[str] | None = None
-    # Sizes, as T5, BART and BERT call them.
+    # Sizes, as T5, BART, BERT and GPT-2 call them.
     vocab_size: Rows = None
     decoder_vocab_size: Rows = None
     d_model: Size = None
@@ -48,6 +48,11 @@ class Config(msgspec.Struct):
     decoder_layers: Layers = None
     max_position_embeddings: Positions = None
     type_vocab_size: Size = None
+    n_embd: Size = None
+    n_inner: Size = None
+    n_head: Size = None
+    n_layer: Layers = None
+    n_positions: Positions = None
     relative_attention_num_buckets: Annotated[int, msgspec.Meta(ge=4, le=1 << 16)] | None = None
     relative_attention_max_distance: Positions = None
     # Rates and forms.
@@ -57,6 +62,9 @@ class Config(msgspec.Struct):
     activation_dropout: Rate = None
     hidden_dropout_prob: Rate = None
     attention_probs_dropout_prob: Rate = None
+    resid_pdrop: Rate = None
+    embd_pdrop: Rate = None
+    attn_pdrop: Rate = None
     classifier_dropout: Rate = None
     init_std: Annotated[float, msgspec.Meta(gt=0, le=100)] | None = None
     initializer_range: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
@@ -69,6 +77,7 @@ class Config(msgspec.Struct):
     tie_word_embeddings: bool | None = None
     tie_encoder_decoder: bool | None = None
     scale_decoder_outputs: bool | None = None
+    task_specific_params: dict[str, msgspec.Raw] | None = None
     # Ids and labels.
     pad_token_id: Token = None
     bos_token_id: Token = None

@@ -6,8 +6,9 @@ one of them, side by side in `out`; ours are stacked.
 
 from collections.abc import Mapping
 
-from xlbench.errors import UserError, shortened
+from xlbench.errors import UserError
 from xlbench.files import Json
+from xlbench.huggingface import config_keys
 from xlbench.huggingface.mapping import Entry, Special, norm
 from xlbench.models.gpt2 import Gpt2Config
 from xlbench.models.transformer import Fields
@@ -55,16 +56,6 @@ def names(family: str, config: Gpt2Config) -> dict[str, Entry]:
     return table
 
 
-# Name in config.json -> in models.dense.ACTIVATIONS; of several names the first is written.
-_ACTIVATIONS = {
-    'gelu_new': 'gelu_tanh',
-    'gelu_pytorch_tanh': 'gelu_tanh',
-    'gelu': 'gelu',
-    'relu': 'relu',
-    'silu': 'swish',
-    'swish': 'swish',
-    'tanh': 'tanh',
-}
 # Our field -> the keys of config.json with the same meaning; where they are two, they must agree.
 _KEYS = {
     'vocab_size': ('vocab_size',),
@@ -103,38 +94,9 @@ def from_config(config: Mapping[str, Json]) -> Fields:
       UserError: a key that is missing, or a value that this model does not have.
     """
     config = _DEFAULTS | {key: value for key, value in config.items() if value is not None}
-    for keys in _KEYS.values():
-        for key in keys:
-            if key not in config:
-                raise UserError(f'config.json lacks {key!r}, which a GPT-2 needs')
-            _expect(config, key, config[keys[0]], f', as {keys[0]} is')
-    for key, value in _FIXED.items():
-        _expect(config, key, value)
-    activation = config['activation_function']
-    if activation not in _ACTIVATIONS:
-        raise UserError(
-            f'config.json: activation_function is {shortened(activation)}; supported: '
-            f'{", ".join(_ACTIVATIONS)}'
-        )
-    fields = {ours: config[keys[0]] for ours, keys in _KEYS.items()}
-    if fields['emb_dim'] % fields['num_heads']:
-        raise UserError(
-            f'config.json: n_embd is {fields["emb_dim"]}; supported: multiples of n_head, '
-            f'{fields["num_heads"]}'
-        )
-    return {
-        'family': 'gpt2',
-        'head_dim': fields['emb_dim'] // fields['num_heads'],
-        'mlp_dim': config.get('n_inner', 4 * fields['emb_dim']),
-        'activation': _ACTIVATIONS[activation],
-        **fields,
-    }
-
-
-def _expect(config: Mapping[str, Json], key: str, value: Json, why: str = '') -> None:
-    if config.get(key, value) != value:
-        given = shortened(config[key])
-        raise UserError(f'config.json: {key} is {given}; supported: {value}{why}')
+    fields = config_keys.fields_of(config, _KEYS, _FIXED, 'a GPT-2')
+    inner = config.get('n_inner', 4 * fields['emb_dim'])
+    return {'family': 'gpt2', 'mlp_dim': inner, **fields}
 
 
 def to_config(family: str, config: Gpt2Config, ids: Special) -> dict[str, Json]:
@@ -148,14 +110,13 @@ def to_config(family: str, config: Gpt2Config, ids: Special) -> dict[str, Json]:
             f'a {family} model with head_dim={config.head_dim} cannot be written for transformers, '
             f'where it is {config.emb_dim / config.num_heads:g}'
         )
-    activation = next(key for key, ours in _ACTIVATIONS.items() if ours == config.activation)
     end = ids.get('eos_id')
     return {
         'architectures': ['GPT2LMHeadModel'],
         'model_type': family,
         **{key: getattr(config, ours) for ours, keys in _KEYS.items() for key in keys},
         'n_inner': config.mlp_dim,
-        'activation_function': activation,
+        'activation_function': config_keys.activation_key(config.activation),
         'tie_word_embeddings': True,
         'pad_token_id': ids.get('pad_id'),
         'bos_token_id': end if ids.get('bos_id') is None else ids['bos_id'],

@@ -43,7 +43,14 @@ class LanguageModel(Model):
         whole = dict(batch_size=self.batch_size, max_length=self.max_positions)
         self._whole_texts = LengthBatches(mesh, **whole)
 
-    def token_losses(self, texts: Sequence[str], answers: Sequence[str]) -> list[np.ndarray]:
+    def token_losses(
+        self,
+        texts: Sequence[str],
+        answers: Sequence[str],
+        *,
+        target_lang: str | None = None,
+        source_lang: str | None = None,
+    ) -> list[np.ndarray]:
         """The loss of each token of each answer in nats, that of the end of text last.
 
         The perplexity of an answer is exp(mean of its losses). Its tokens are those of
@@ -52,20 +59,24 @@ class LanguageModel(Model):
         Args:
           texts: that are given; each is read as by `generate`.
           answers: one for each text.
+          target_lang, source_lang: ISO codes, as for `generate`.
 
         Raises:
-          UserError: there are not as many answers as texts.
+          UserError: there are not as many answers as texts, or a language is missing or unknown.
         """
         for values in (texts, answers):
             check_list(values, 'token_losses')
         if len(texts) != len(answers):
             raise UserError(f'{len(answers)} answers to {len(texts)} texts; each text has one')
-        end = [self.tokenizer.eos_id]
-        inputs = self._inputs([Example(text) for text in texts])
+        end, before_answer = [self.tokenizer.eos_id], self.mark(source_lang, target_lang).target
+        inputs = self._inputs([Example(text, source_lang, target_lang) for text in texts])
         ids = self.tokenizer.encode_batch(answers, target=True) if answers else []
         return self.losses_of_ids(
             [
-                {'inputs': before, 'targets': np.append(answer, end).astype(np.int32)}
+                {
+                    'inputs': before,
+                    'targets': np.concatenate([before_answer, answer, end]).astype(np.int32),
+                }
                 for before, answer in zip(inputs, ids, strict=True)
             ]
         )

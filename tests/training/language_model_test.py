@@ -1,0 +1,62 @@
+"""A decoder alone is trained, scored, exported and asked as the other families are."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+import tiny
+
+from xlbench import convert, errors, predict, train
+from xlbench.parallel import partitioning
+
+GPT2 = dict(
+    family='gpt2', size='sample', vocab_size=0, emb_dim=16, num_heads=2, head_dim=8, mlp_dim=32,
+    num_layers=1, max_positions=64, dropout_rate=0.1, dtype='float32',
+)  # fmt: skip
+
+
+def test_losses_and_gradients_are_the_same_on_many_devices(tiny_root):
+    batches = tiny.packed_batches(tiny_root, 1, view='language_model')
+    assert batches[0]['decoder_segment_ids'].max() > 1
+    objective = dict(name='language_model', loss_on='everything')
+    one = tiny.Training(partitioning.make_mesh(devices=jax.devices()[:1]), objective=objective)
+    mesh = partitioning.make_mesh(data=1, fsdp=2, sequence=2, tensor=2)
+    many = tiny.Training(mesh, objective=objective).run(batches)
+    one.run(batches)
+    np.testing.assert_allclose(one.losses(), many.losses(), rtol=1e-5)
+    for name in ('weight', 'tokens', 'examples', 'positions', 'accuracy'):
+        assert one.metrics[0][name] == many.metrics[0][name], name
+    weights = [batches[0][f'{side}_loss_weights'].sum() for side in ('decoder', 'prompt')]
+    assert one.metrics[0]['weight'] == sum(weights)
+    left, right = one.gradients, many.gradients
+    for name in left:
+        floor = 1e-4 * max(np.abs(left[name]).max(), 1e-3)
+        np.testing.assert_allclose(left[name], right[name], rtol=1e-4, atol=floor, err_msg=name)
+
+
+def test_a_run_is_scored_and_its_folder_gives_the_same_answers(tiny_root, tmp_path):
+    config = tiny.brief_config(tiny_root, lora__rank=2)
+    config.model = GPT2
+    config.objective = dict(name='language_model', loss_on='everything')
+    del config.evals['dev']
+    config.best.score = ''
+    file = tiny.write_config(tmp_path / 'config.py', config)
+    train.main(['train', f'--config={file}', f'--workdir={tmp_path}/run'])
+    (metrics,) = (tmp_path / 'run' / 'eval').rglob(f'{tiny.QUESTIONS[0]}/metrics.json')
+    scores = json.loads(metrics.read_text())['scores']
+    assert scores['perplexity'] == pytest.approx(np.exp(scores['loss']))
+    assert {'rouge_1', 'rouge_l'} <= set(scores)
+    convert.main(['convert', f'{tmp_path}/run', f'{tmp_path}/exported'])
+    assert 'AutoModelForCausalLM' in (tmp_path / 'exported' / 'README.md').read_text()
+    run, exported = (predict.load(f'{tmp_path}/{name}') for name in ('run', 'exported'))
+    texts, asked = ['old bridge', 'the river'], dict(target_lang='de', num_beams=2, max_length=6)
+    assert run.generate(texts, **asked) == exported.generate(texts, **asked)
+    answers = ['alte', 'der Fluss']
+    of_both = (model.token_losses(texts, answers, target_lang='de') for model in (run, exported))
+    for ours, theirs in zip(*of_both, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    config.objective = dict(name='generation')
+    file = tiny.write_config(tmp_path / 'config.py', config)
+    with pytest.raises(errors.UserError, match='language_model trains a gpt2'):
+        train.main(['train', f'--config={file}', f'--workdir={tmp_path}/other'])
