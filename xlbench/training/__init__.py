@@ -4,6 +4,8 @@
   losses       sums of losses over arrays
   train_step   one optimizer step, compiled once
   optimizers   optimizers, schedules, and which parameters move
+  rows         trains some rows of a token table alone
+  occurring    those that the data has
   checkpoints  what a run saves and resumes from
   init_from    parameters from other runs and public checkpoints
   memory       refuses sizes that cannot fit
@@ -25,6 +27,8 @@ __all__ = [
     'messages',
     'nonfinite',
     'objectives',
+    'occurring',
     'optimizers',
+    'rows',
     'train_step',
 ]
