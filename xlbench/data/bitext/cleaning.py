@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import gzip
 import itertools
 import json
@@ -127,10 +128,9 @@ def clean(
             pass
     if any(_same(path, output) for source in inputs for path in source.paths):
         raise UserError(f'{output} is one of the inputs; name another --output')
-    os.makedirs(os.path.dirname(output) or '.', exist_ok=True)
     report, seen = Report(), Seen()
     with (
-        locks.file(output, wait=print),
+        locks.file(output, wait=functools.partial(print, flush=True)),
         files.replacing(output) as file,
         Pool(workers) as pool,
         Progress('cleaned', unit='pairs') as progress,
