@@ -22,6 +22,7 @@ each short dialogue; by default every dialogue has the whole window.
 import argparse
 import hashlib
 import io
+import itertools
 import os
 import sys
 import zipfile
@@ -45,11 +46,11 @@ def main(argv: Sequence[str]) -> int:
         flat = segments.word_vectors([dialogue for corpus in corpora for dialogue in corpus])
     else:
         flat = _encoded(args, corpora)
-    views = segments.views_of(flat, official_window=args.topics == 'official')
-    start = 0
-    for path, corpus in zip(args.files, corpora, strict=True):
-        part, target = views[start : start + len(corpus)], segments.views_path(path)
-        start += len(corpus)
+    rest = iter(flat)
+    splits = [list(itertools.islice(rest, len(corpus))) for corpus in corpora]
+    views = segments.views_of(splits, official_window=args.topics == 'official')
+    for path, part in zip(args.files, views, strict=True):
+        target = segments.views_path(path)
         with locks.file(target):
             segments.write_views(target, part)
         counts = [[len(set(labels)) for labels in one] for one in part]  # [dialogues, kinds]

@@ -147,11 +147,12 @@ def _write_views(
     Few words and few dialogues suffice to tell the stages of made-up ones apart.
     """
     dialogues = [segments.utterances(x['dialogue']) for part in splits.values() for x in part]
-    vectors = segments.word_vectors(dialogues, size=200)
-    views = iter(segments.views_of(vectors, iterations=10, most_fitted=500))
-    for split, examples in splits.items():
+    vectors = iter(segments.word_vectors(dialogues, size=200))
+    parts = [list(itertools.islice(vectors, len(examples))) for examples in splits.values()]
+    views = segments.views_of(parts, iterations=10, most_fitted=500)
+    for split, part in zip(splits, views, strict=True):
         path = os.path.join(folder, name, f'{split}.json')
-        segments.write_views(segments.views_path(path), itertools.islice(views, len(examples)))
+        segments.write_views(segments.views_path(path), part)
 
 
 def _write_json(folder: str, name: str, file: str, content: Json) -> None:

@@ -56,6 +56,20 @@ def test_topics_begin_where_the_words_change():
     np.testing.assert_array_equal(silent, np.zeros((4, 4)))
 
 
+def test_the_official_window_shrinks_within_a_split():
+    rng = np.random.default_rng(1)
+    long = [rng.normal(size=(14, 3)) for _ in range(4)]
+    splits = [[rng.normal(size=(3, 3)), *long], [*long, np.zeros((0, 3))]]
+    narrow = [segments.topic_segments(vectors, window=3) for vectors in long]
+    whole = [segments.topic_segments(vectors) for vectors in long]
+    assert narrow != whole
+    for official, first in ((False, whole), (True, narrow)):
+        views = segments.views_of(splits, official_window=official)
+        assert [one.topics for one in views[0][1:]] == first
+        assert [one.topics for one in views[1]] == [*whole, []]
+        assert views[1][-1].stages == [] and views[1][0].stages[0] == 0
+
+
 def model_of(given, prefix=''):
     return segments.StageModel(
         np.array(given['startprob']),

@@ -26,34 +26,40 @@ class Views(NamedTuple):
 
 
 def views_of(
-    dialogues: Sequence[np.ndarray],
+    splits: Sequence[Sequence[np.ndarray]],
     *,
     official_window: bool = False,
     iterations: int = 50,
     most_fitted: int | None = None,
-) -> list[Views]:
+) -> list[list[Views]]:
     """Cuts dialogues into topics by C99, and into the stages of one model of all of them.
 
     Args:
-      dialogues: of each, [utterances, dimensions]; one without utterances has no segments.
-      official_window: see `official_topic_segments`.
+      splits: of each dialogue of each split, [utterances, dimensions]; one without utterances has
+        no segments.
+      official_window: see `official_topic_segments`; each split begins with the whole window.
       iterations: of Baum-Welch, at most.
       most_fitted: so many dialogues, the first ones, decide the model of stages; None: all.
 
     Raises:
       UserError: no dialogue is long enough to tell stages apart.
     """
-    spoken = [vectors for vectors in dialogues if len(vectors)]
+    spoken = [vectors for dialogues in splits for vectors in dialogues if len(vectors)]
     fitted = spoken[:most_fitted]
     model = stages.fit_stages(stages.initial_stages(fitted), fitted, iterations).model
-    if official_window:
-        cut = topics.official_topic_segments(dialogues)
-    else:
-        cut = map(topics.topic_segments, dialogues)
-    return [
-        Views(labels, model.stages(vectors) if len(vectors) else [])
-        for labels, vectors in zip(cut, dialogues, strict=True)
-    ]
+    views = []
+    for dialogues in splits:
+        if official_window:
+            cut = topics.official_topic_segments(dialogues)
+        else:
+            cut = map(topics.topic_segments, dialogues)
+        views.append(
+            [
+                Views(labels, model.stages(vectors) if len(vectors) else [])
+                for labels, vectors in zip(cut, dialogues, strict=True)
+            ]
+        )
+    return views
 
 
 def views_path(path: str) -> str:
