@@ -12,6 +12,7 @@ import zipfile
 from typing import Any
 
 import bin_files
+import encoder_folders
 import numpy as np
 import pytest
 import safetensors
@@ -24,7 +25,14 @@ from sentencepiece import sentencepiece_model_pb2
 
 from xlbench import convert, models
 from xlbench.data import tokenizers
-from xlbench.huggingface import checkpoint, hub, sentencepiece_json, sentencepiece_models, tensors
+from xlbench.huggingface import (
+    checkpoint,
+    hub,
+    sentence_files,
+    sentencepiece_json,
+    sentencepiece_models,
+    tensors,
+)
 from xlbench.inference import exported, loading
 from xlbench.parallel import partitioning
 
@@ -233,6 +241,25 @@ def test_tokenizer_json(tmp_path):
                 use(tokenizers.load(str(path), ''))
             if case.accepted:
                 library.Tokenizer.from_file(str(path))
+
+
+def test_folders_of_sentence_transformers(tmp_path):
+    """modules.json, pooling and prompts, in both of their forms; the encoder is not opened."""
+    whole = {}
+    for name, pooling in (('old', {}), ('new', {'pooling_mode': 'mean', 'include_prompt': True})):
+        whole[name] = tmp_path / name
+        whole[name].mkdir()
+        (whole[name] / 'config.json').write_text('{}')
+        encoder_folders.make_sentences(str(whole[name]), **pooling)
+    with cases.reader('folders of sentence-transformers', 60) as reader:
+        for seed in reader.seeds:
+            rng = random.Random(seed)
+            name, folder = rng.choice(list(whole)), tmp_path / 'harmed'
+            mutate.restore(whole[name], folder)
+            said = mutate.folder(folder, rng, lambda name: True)
+            with reader.case(seed, f'{name}: {said}'):
+                if about := sentence_files.read(folder):
+                    assert about.encoder.resolve().is_relative_to(folder.resolve())
 
 
 def small(text: str) -> bytes:
