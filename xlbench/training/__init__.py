@@ -3,6 +3,8 @@
   objectives   what is learned: batches in, loss and predictions out
   losses       sums of losses over arrays
   train_step   one optimizer step, compiled once
+  rows         of a token table, the rows that a step trains
+  occurring    which rows those are in a run
   optimizers   optimizers, schedules, and which parameters move
   rows         trains some rows of a token table alone
   occurring    those that the data has
