@@ -7,7 +7,7 @@ import pytest
 
 from xlbench import benchmarks, errors, pipeline
 from xlbench.benchmarks import TRANSLATION
-from xlbench.data import bitext, readers
+from xlbench.data import bitext, readers, tokenizers
 from xlbench.tasks import translation
 from xlbench.tasks.samples import talks, translation as sample
 
@@ -112,7 +112,9 @@ def test_the_sample_is_in_the_official_form(root, monkeypatch):
         assert list(map(len, splits)) == list(sample.SPLITS.values())
         sources = [source for split in splits for source, _ in split]
         assert len(set(sources)) == len(sources)
-    assert os.path.getsize(root / sample.VOCABULARY) > 10_000
+    vocabulary = tokenizers.load('sample_translation', str(root))
+    chinese = '安娜，本（都）来。好！'
+    assert vocabulary.decode(vocabulary.encode(chinese)) == chinese  # Full-width marks stay.
 
 
 def test_real_files(dev_data, root):

@@ -71,8 +71,10 @@ def _make(
             if share == 1 or zlib.crc32(text.encode()) % share == 0
         )
     symbols = [*(f'<{lang}>' for lang in sorted(langs)), pipeline.ANSWER_SEPARATOR.strip()]
+    # BPE is for texts that stay as they are, as in arXiv:1508.07909.
+    normalization = 'identity' if model_type == 'bpe' else 'nmt_nfkc'
     model = tokenizers.train_sentencepiece(
-        lines, size=size, symbols=symbols, model_type=model_type
+        lines, size=size, symbols=symbols, model_type=model_type, normalization=normalization
     )
     files.write(path, model)
     print(f'a vocabulary of at most {size} pieces from {len(lines):,} texts -> {path}')

@@ -85,7 +85,12 @@ def with_symbols(model: bytes, symbols: Sequence[str]) -> bytes:
 
 
 def train_sentencepiece(
-    lines: Iterable[str], *, size: int, symbols: Sequence[str] = (), model_type: str = 'unigram'
+    lines: Iterable[str],
+    *,
+    size: int,
+    symbols: Sequence[str] = (),
+    model_type: str = 'unigram',
+    normalization: str = 'nmt_nfkc',
 ) -> bytes:
     """Trains a SentencePiece model with T5's special ids; the same lines give the same bytes.
 
@@ -94,6 +99,8 @@ def train_sentencepiece(
       size: pieces at most; bytes spell what they cannot, in any script.
       symbols: words that are one piece each, such as '<de>'.
       model_type: 'unigram' or 'bpe'.
+      normalization: SentencePiece's rule; 'nmt_nfkc' makes full-width commas those of ASCII, and
+        'identity' changes nothing, so that Chinese is written as people write it.
 
     Returns:
       The content of a `.model` file.
@@ -110,6 +117,7 @@ def train_sentencepiece(
             sentence_iterator=iter(lines),
             model_writer=model,
             model_type=model_type,
+            normalization_rule_name=normalization,
             vocab_size=size,
             hard_vocab_limit=False,
             byte_fallback=True,
