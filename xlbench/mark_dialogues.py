@@ -35,11 +35,10 @@ from typing import IO
 
 from xlbench import errors, files, locks
 from xlbench.commands import BATCH_SIZE
+from xlbench.data.segments.marks import KINDS, Settings
 from xlbench.errors import UserError
 from xlbench.files import Json
 from xlbench.progress import Progress
-
-MARKS = ('keywords', 'redundancy', 'topics')
 
 
 def main(argv: Sequence[str]) -> None:
@@ -55,12 +54,12 @@ def main(argv: Sequence[str]) -> None:
 
 def _mark(args: argparse.Namespace) -> int:
     """Marks what is not marked yet, and writes the output; returns how many dialogues there are."""
-    from xlbench.data.segments import marks  # These load for a second; a slip need not wait.
+    # These load for a second; a slip need not wait.
     from xlbench.inference.dialogue_annotator import DialogueAnnotator
     from xlbench.inference.language_model import LanguageModel
     from xlbench.inference.load import load
 
-    settings = marks.Settings(
+    settings = Settings(
         keywords=args.keywords,
         redundancy=args.redundancy,
         topics=args.topics,
@@ -172,8 +171,8 @@ def _write(args: argparse.Namespace, part: str) -> None:
 def _marks(text: str) -> tuple[str, ...]:
     chosen = tuple(filter(None, text.split(',')))
     for name in chosen:
-        if name not in MARKS:
-            raise errors.unknown('kind of marks in --marks', name, MARKS)
+        if name not in KINDS:
+            raise errors.unknown('kind of marks in --marks', name, KINDS)
     return chosen
 
 
@@ -186,7 +185,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--speaker', default='speaker', help='key of a turn that is an object')
     parser.add_argument('--text', default='text', help='likewise')
     parser.add_argument(
-        '--marks', type=_marks, default=MARKS, help='which of keywords,redundancy,topics; all'
+        '--marks', type=_marks, default=KINDS, help='which of keywords,redundancy,topics; all'
     )
     parser.add_argument('--keywords', type=float, default=0.15, help='share of the words')
     parser.add_argument('--redundancy', type=float, default=0.99, help='least cosine')

@@ -8,11 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from xlbench.data.segments import marks as marks_lib
-from xlbench.data.segments.marks import Settings, Utterance
+from xlbench.data.segments.marks import KINDS, Settings, Utterance
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
 
-MARKS = ('keywords', 'redundancy', 'topics')
 _CHUNK = 32  # Dialogues that are sorted by length together.
 
 
@@ -45,17 +44,17 @@ class DialogueAnnotator:
     Args:
       reader: the model.
       settings: how many marks there are.
-      kinds: which of MARKS.
+      kinds: which of KINDS.
 
     Raises:
       UserError: there is no such kind.
     """
 
     def __init__(
-        self, reader: Reader, settings: Settings | None = None, kinds: Collection[str] = MARKS
+        self, reader: Reader, settings: Settings | None = None, kinds: Collection[str] = KINDS
     ):
-        if strange := [kind for kind in kinds if kind not in MARKS]:
-            raise UserError(f'there are no marks of {strange[0]!r}; allowed: {", ".join(MARKS)}')
+        if strange := [kind for kind in kinds if kind not in KINDS]:
+            raise UserError(f'there are no marks of {strange[0]!r}; allowed: {", ".join(KINDS)}')
         self._reader, self._settings, self._kinds = reader, settings or Settings(), kinds
 
     def annotate(self, dialogues: Iterable[str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ import numpy as np
 from xlbench.data.segments.texts import MARK
 from xlbench.errors import UserError
 
+KINDS = ('keywords', 'redundancy', 'topics')
 KEYWORDS, REDUNDANT, TOPIC = '#KEY#', '[RD]', '[TS]'
 _WORD = re.compile(r"\w+(?:[.'’-]\w+)*|[^\w\s]")
 _SPEAKER = re.compile(r'\s*([^:]*?)\s*:(?=\s|$)')
