@@ -6,8 +6,6 @@
   rows         of a token table, the rows that a step trains
   occurring    which rows those are in a run
   optimizers   optimizers, schedules, and which parameters move
-  rows         trains some rows of a token table alone
-  occurring    those that the data has
   checkpoints  what a run saves and resumes from
   init_from    parameters from other runs and public checkpoints
   memory       refuses sizes that cannot fit
