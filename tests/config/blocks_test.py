@@ -61,6 +61,6 @@ def test_defaults_are_those_of_the_blocks():
     config = blocks.defaults()
     assert config.mesh.to_dict() == dataclasses.asdict(blocks.Mesh())
     assert config.checkpoints.to_dict() == {'every': 1000, 'keep': 2}
-    assert {key: config[key] for key in dataclasses.asdict(blocks.Run())} == dataclasses.asdict(
-        blocks.Run()
-    )
+    run = dataclasses.asdict(blocks.Run())
+    del run['embedding_rows']  # Configs of older runs do not have it.
+    assert {key: config[key] for key in run} == run and 'embedding_rows' not in config
