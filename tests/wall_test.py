@@ -18,7 +18,7 @@ BEYOND_THE_WALL = (
     'xlbench.pipeline',
     *(
         f'xlbench.preparation.{name}'
-        for name in ('beam', 'examples', 'jobs', 'mixtures', 'planning', 'vocabulary')
+        for name in ('beam', 'examples', 'jobs', 'measuring', 'mixtures', 'planning', 'vocabulary')
     ),
 )
 WITHOUT_JAX = (
