@@ -8,6 +8,7 @@ import itertools
 import pathlib
 import re
 
+import encoder_folders
 import jax
 import ml_collections
 import pytest
@@ -21,6 +22,7 @@ from xlbench.training import objectives, optimizers, train_step
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
 SWEEPS = ('fewshot', 'fewshot_any')  # Of xlbench.fewshot; all others are of xlbench.train.
+ENCODER: dict[str, str] = {}  # Its `folder`.
 FILES = sorted({path.stem for path in FOLDER.glob('*.py')} - {'__init__', *SWEEPS})
 BENCHMARKS = [name for name in FILES if name != 'finetune']  # That one takes any task.
 # What a scenario cannot do without.
@@ -72,10 +74,19 @@ def whole(name: str, size: str) -> str:
     return f'{size},mixture=news_x' + (',objective=tagging' if encoder else '')
 
 
+@pytest.fixture(scope='module', autouse=True)
+def encoder(tmp_path_factory):
+    """The folder that the size `encoder` of a config takes its model from."""
+    ENCODER['folder'] = encoder_folders.write(tmp_path_factory.mktemp('encoders') / 'encoder')
+
+
 def load(name: str, variant: str, *extra: str):
     """The config as the command line gives it."""
     argv = ['train', f'--config={FOLDER / name}.py:{variant}', *extra]
-    return config_lib.parse_flags(argv, doc='')[0]
+    if variant.partition(',')[0] == 'encoder':
+        key = 'source.model.from' if name in SWEEPS else 'model.from'
+        argv.append(f'--config.{key}={ENCODER["folder"]}')
+    return config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)[0]
 
 
 def test_the_documentation_was_read():
@@ -188,7 +199,8 @@ def test_a_file_without_variant_is_its_first_size(name):
 )
 def test_models_have_shapes_shardings_and_optimizers(name, size):
     """Nothing is computed, so that xxl needs no memory either."""
-    check_model(load(name, whole(name, size)), 4_000 if size in ('sample', 'tiny') else 250_100)
+    pieces = {'sample': 4_000, 'tiny': 4_000, 'encoder': 700}.get(size, 250_100)
+    check_model(load(name, whole(name, size)), pieces)
 
 
 def check_model(config, vocabulary_size):
@@ -197,7 +209,8 @@ def check_model(config, vocabulary_size):
     model = runs.build_model(config.model, vocabulary_size, labels)
     objective = objectives.build(**config.objective)
     shapes, shardings = train_step.params_like(model, objective, mesh)
-    assert model.config.vocab_size % 128 == 0
+    # A folder's table is as large as it is.
+    assert model.config.vocab_size % 128 == 0 or config.model.vocab_size
     mask = optimizers.trainable_mask(shapes, tuple(config.trainable))
     trainable, _ = train_step.split_params(shapes, mask)
     assert trainable

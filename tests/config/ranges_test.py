@@ -131,7 +131,8 @@ HUGE = {
     'log_every', 'lora.alpha', 'mesh.data', 'mesh.fsdp', 'mesh.replica', 'mesh.sequence',
     'mesh.tensor', 'model.init_std', 'model.scale', 'nonfinite.skip', 'objective.scale',
     'objective.z_loss', 'stages.optimizer.clip_norm', 'stages.optimizer.clipping_threshold',
-    'stages.optimizer.decay_steps', 'stages.optimizer.eps', 'stages.optimizer.learning_rate',
+    'stages.optimizer.decay_steps', 'stages.optimizer.eps', 'stages.optimizer.faster_by',
+    'stages.optimizer.learning_rate',
     'stages.optimizer.min_dim_size_to_factor', 'stages.optimizer.weight_decay',
 }  # fmt: skip
 BELOW_ZERO = {

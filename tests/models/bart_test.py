@@ -427,7 +427,7 @@ def test_a_sequence_beyond_the_learned_positions_is_one_plain_error():
         ({'share_encoder_decoder_embeddings': False}, 'embeddings is False; supported: True'),
         ({'decoder_vocab_size': 7}, 'decoder_vocab_size is 7; supported: 58101, as vocab_size is'),
         ({'tie_word_embeddings': False}, 'tie_word_embeddings is False; supported: True'),
-        ({'activation_function': 'mish'}, "is 'mish'; supported: relu, gelu, gelu_new, swish"),
+        ({'activation_function': 'mish'}, "is 'mish'; supported: relu, gelu, gelu_new, gelu_py"),
         ({'encoder_layerdrop': 0.1}, 'encoder_layerdrop is 0.1; supported: 0.0'),
         ({'d_model': 130}, 'd_model is 130; supported: multiples of encoder_attention_heads, 4'),
         ({'d_model': None}, "config.json lacks 'd_model', which a marian model needs"),

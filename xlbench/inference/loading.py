@@ -221,9 +221,10 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     notes = exported.Notes.read(folder)
     sentences = None if notes else sentence_files.read(folder)
     place = sentences.encoder if sentences else folder
+    source = hf_checkpoint.open(str(place), notes and notes.model)
     tokenizer = tokenizers.load(str(place), '')
-    pair = _of_sentences(sentences, tokenizer) if sentences else notes and notes.model
-    source = hf_checkpoint.open(str(place), pair)
+    if sentences:
+        source = hf_checkpoint.open(str(place), _of_sentences(sentences, tokenizer))
     model = models.build(**{**source.model, **fields})
     trained = {family: name for name, family in names.FAMILIES.items()}
     kind = {'name': trained.get(source.family, 'generation')}
