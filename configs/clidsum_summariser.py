@@ -3,9 +3,8 @@ r"""Summarisers within English on ClidSum (arXiv:2202.05599): the first half of 
   python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=t5
 
 trains a small model of that family on the embedded sample corpus, in minutes on two CPU cores,
-without any download. Positions of BART, mBART and MV-BART are learned, and 1,200 steps are too few
-for that: MV-BART writes sentences of the right form and has a ROUGE-1 of 44.5 there, but it does
-not copy names yet, and nearest_input has 61.4.
+without any download. For MV-BART 1,200 steps are too few: it writes sentences of the right form and
+has a ROUGE-1 of 44.5 there, but it does not copy names yet, and nearest_input has 61.4.
 
 The size `large` has the public checkpoint, the settings of appendix A.3 and the official files
 below `data`:
