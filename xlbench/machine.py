@@ -1,7 +1,9 @@
-"""Limits of this machine; needs Python alone, as xlbench.doctor runs where packages are missing."""
+"""This machine and its limits; needs Python alone, as xlbench.doctor runs without packages."""
 
 import os
 import pathlib
+import platform
+import sys
 from collections.abc import Iterator
 
 # What TensorFlow or jax, ArrayRecord and Orbax need before they do anything. With less they do not
@@ -23,6 +25,37 @@ def memory() -> int | None:
     except (AttributeError, OSError, ValueError):
         return None
     return min([total, *_cgroup_limits(), *_limits('RLIMIT_AS', 'RLIMIT_DATA')])
+
+
+def processor() -> str:
+    """The name of the processor; '' where the machine does not say.
+
+    Example: 'AMD EPYC 7B13'
+    """
+    try:
+        lines = pathlib.Path('/proc/cpuinfo').read_text(encoding='utf-8', errors='replace')
+    except OSError:
+        return platform.processor()
+    named = (line.partition(':') for line in lines.splitlines())
+    return next((name.strip() for key, _, name in named if key.strip() == 'model name'), '')
+
+
+def cores() -> int:
+    """Counts the processor cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # Linux alone has it.
+        return os.cpu_count() or 1
+
+
+def peak_memory() -> int | None:
+    """Bytes of memory that this process has had in use at most, or None where that is not known."""
+    try:
+        import resource
+    except ImportError:  # No Unix.
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == 'darwin' else peak * 1024  # The others count in KiB.
 
 
 def _cgroup_limits() -> Iterator[int]:

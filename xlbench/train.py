@@ -23,9 +23,9 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, files, locks, runs
+from xlbench import config as config_lib, dry_run, files, locks, runs, sessions
 from xlbench.evaluators import baselines
-from xlbench.parallel import cluster
+from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.reporting import screen
@@ -65,7 +65,11 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
         return
     first = jax.process_index() == 0
-    with locks.folder(workdir, active=first), Interruption() as interruption:
+    with (
+        locks.folder(workdir, active=first),
+        sessions.recorded(workdir, active=first) as session,
+        Interruption() as interruption,
+    ):
         # 2. What the config's blocks build: mesh, data, model, objective, evaluators.
         begun = config_lib.check_workdir(workdir, config)
         experiment = runs.build(config, workdir if begun else '')
@@ -81,6 +85,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
             facts = runs.facts(config, experiment) | (source.facts if source else {})
             config_lib.claim_workdir(workdir, config, facts)
             runs.copy_inputs(config, experiment, workdir)
+        session.begin(partitioning.describe(experiment.mesh), jax.process_count())
         with (
             Watch(workdir) as watch,
             contextlib.closing(

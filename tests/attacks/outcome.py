@@ -1,8 +1,8 @@
 """What a command leaves behind, in a form in which two of its runs can be compared, and leftovers.
 
-What depends on the clock is left out: log.txt, TensorBoard's files, seconds and rates. Of a
-checkpoint the progress and the checksums of its arrays are compared, not the bytes of its files,
-which Orbax writes in another order each time.
+What depends on the clock is left out: log.txt, sessions.jsonl, TensorBoard's files, seconds and
+rates. Of a checkpoint the progress and the checksums of its arrays are compared, not the bytes of
+its files, which Orbax writes in another order each time.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ import children
 
 # Written by the clock; and the commit, which may move on during a long attack.
 _TIMED = ('tokens_per_second', 'examples_per_second', 'input_wait', 'mfu', 'seconds', 'time', 'git')
-# A run says in it how it went, and a disturbed one went in another way.
-_LOG = 'log.txt'
+# A run says in them how it went, and a disturbed one went in another way.
+_HISTORY = ('log.txt', 'sessions.jsonl')
 
 
 def content(folder: pathlib.Path) -> dict[str, Any]:
@@ -25,7 +25,8 @@ def content(folder: pathlib.Path) -> dict[str, Any]:
     for path in sorted(folder.rglob('*')):
         place = path.relative_to(folder)
         names = place.parts
-        if path.is_dir() or place.name == _LOG or 'tensorboard' in names or _is_lock(place.name):
+        timed = place.name in _HISTORY or 'tensorboard' in names
+        if path.is_dir() or timed or _is_lock(place.name):
             continue
         if 'checkpoints' in names:
             step = names[: names.index('checkpoints') + 2]

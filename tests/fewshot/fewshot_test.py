@@ -17,7 +17,16 @@ import pytest
 import tiny
 import tiny_labels
 
-from xlbench import config as config_lib, errors, evaluate, locks, metrics, predict, runs
+from xlbench import (
+    config as config_lib,
+    errors,
+    evaluate,
+    locks,
+    metrics,
+    predict,
+    runs,
+    sessions,
+)
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import __main__ as fewshot, command_lines, results, source as source_lib, sweep
@@ -235,6 +244,8 @@ def test_it_says_what_it_does(run):
     about = json.loads((workdir / 'config.json').read_text())
     assert about['labels'] == tiny_labels.LABELS[view] and about['data'] == 'sample'
     assert len(json.loads((workdir / 'plan.json').read_text())) == groups
+    whole, source = (sessions.read(folder)[0] for folder in (workdir, workdir / 'source'))
+    assert whole.wall_seconds > source.wall_seconds > 0 and whole.devices == about['devices']
 
 
 def test_a_finished_sweep_prints_its_tables_and_changes_nothing(run, root, capsys):

@@ -17,7 +17,7 @@ import pytest
 import tiny
 from ml_collections import ConfigDict
 
-from xlbench import errors, train
+from xlbench import errors, sessions, train
 from xlbench.reporting import screen
 from xlbench.training import checkpoints, loop
 
@@ -229,6 +229,7 @@ def test_patience_ends_a_stage_and_its_best_checkpoint_is_used(tiny_root, tmp_pa
     [end], said = lives(tmp_path, ['eval:9'], config, workdir)
     assert said == [] and end['code'] == -signal.SIGKILL
     train.train(config, str(workdir))
+    assert len(sessions.read(workdir)) == 2
     assert [step for step, _, _ in tiny.rows(workdir)] == [1, 2, 3, 8, 9, 10]
     log = (workdir / 'log.txt').read_text()
     assert 'stage stage1 ends before step 4: the score no longer improves' in log

@@ -22,7 +22,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, locks, names, runs, train
+from xlbench import config as config_lib, dry_run, locks, names, runs, sessions, train
 from xlbench.errors import UserError
 from xlbench.fewshot import report, results, workdir as workdir_lib
 from xlbench.fewshot.runner import Runner, open_corpora, survey
@@ -116,7 +116,11 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         )
     source_workdir = config.source_workdir or os.path.join(workdir, 'source')
     trained = source_config(config)
-    with locks.folder(workdir), Interruption() as interruption:
+    with (
+        locks.folder(workdir),
+        sessions.recorded(workdir) as session,
+        Interruption() as interruption,
+    ):
         workdir_lib.check_workdir(workdir, config)  # It may have been begun since.
         print(f'{config.task}: reads the data of {len(adapt.languages)} languages', flush=True)
         data = open_data(config, adapt)
@@ -126,6 +130,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         corpora = open_corpora(config, adapt, journal, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
         workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
+        session.begin(partitioning.describe(mesh))
         if not config.source_workdir and not (pathlib.Path(source_workdir) / 'DONE').exists():
             train.train(config.source, source_workdir, joined)
         with contextlib.closing(

@@ -1,0 +1,169 @@
+"""The cost of a run: how long processes worked for it, and on which machine, in sessions.jsonl.
+
+A session is one process from its start to its end; a run that was interrupted and went on has
+several. A workdir's config.json says what the run is, and its sessions change nothing in it.
+
+  {"began": "2026-01-05T10:00:00Z", "wall_seconds": 1234.5, "processor_seconds": 2345.6, ...}
+"""
+
+import contextlib
+import datetime
+import os
+import pathlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from xlbench import errors, files, foreign, limits, machine
+
+FILE = 'sessions.jsonl'
+# A session that is killed loses the time since it was last written down.
+_EVERY = 60.0  # Seconds.
+
+
+class Session(msgspec.Struct):
+    """One process that worked for a run.
+
+    Attributes:
+        began: When, in UTC.
+        wall_seconds: From its start to its end, or to when it was last heard of.
+        processor_seconds: Of all cores, with the processes that it started and waited for; of a
+            run of several processes those of the first one.
+        processor: The processor's name; '' where the machine does not say.
+        cores: That the process may use.
+        memory_bytes: That the process may use; None where that is not known.
+        peak_bytes: Most memory that the process has had in use; None where that is not known.
+        devices: That the arrays are on, in words.
+        processes: Of the run.
+        command: What was typed: the program and its arguments.
+    """
+
+    began: str
+    wall_seconds: float
+    processor_seconds: float
+    processor: str = ''
+    cores: int = 0
+    memory_bytes: int | None = None
+    peak_bytes: int | None = None
+    devices: str = ''
+    processes: int = 1
+    command: list[str] = []
+
+
+class Recorder:
+    """Writes down the session of this process; see `recorded`."""
+
+    def __init__(self, workdir: str | os.PathLike, active: bool):
+        self._active = active
+        self._begun, self._devices, self._processes = False, '', 1
+        self._folder = pathlib.Path(workdir)
+        now = datetime.datetime.now(datetime.UTC)
+        self._began = now.isoformat(timespec='seconds').replace('+00:00', 'Z')
+        self._wall, self._processor = time.monotonic(), _processor_seconds()
+        self._before: bytes | None = None
+        self._writing = threading.Lock()
+
+    def session(self) -> Session:
+        """What there is to say of the session now."""
+        return Session(
+            began=self._began,
+            wall_seconds=round(time.monotonic() - self._wall, 1),
+            processor_seconds=round(_processor_seconds() - self._processor, 1),
+            processor=machine.processor(),
+            cores=machine.cores(),
+            memory_bytes=machine.memory(),
+            peak_bytes=machine.peak_memory(),
+            devices=self._devices,
+            processes=self._processes,
+            command=list(sys.argv),
+        )
+
+    def begin(self, devices: str, processes: int = 1) -> None:
+        """Writes the session for the first time, now that the workdir is this run's own.
+
+        Args:
+          devices: see `Session`.
+          processes: likewise.
+
+        Raises:
+          OSError, UserError: see `write`.
+        """
+        self._begun, self._devices, self._processes = True, devices, processes
+        self.write()
+
+    def write(self) -> None:
+        """Writes the session behind those that were before it, once it has begun.
+
+        Raises:
+          UserError: the file is a link that leads out of the workdir, or no file.
+          OSError: it cannot be written.
+        """
+        with self._writing:
+            if not (self._active and self._begun):  # The folder may be another run's.
+                return
+            path = self._folder / FILE
+            if self._before is None:
+                there = foreign.file(self._folder, FILE)
+                self._before = limits.read_bytes(there, limits.CONFIG_BYTES) if there else b''
+                if self._before and not self._before.endswith(b'\n'):
+                    self._before += b'\n'
+            files.write(path, self._before + msgspec.json.encode(self.session()) + b'\n')
+
+
+@contextlib.contextmanager
+def recorded(workdir: str | os.PathLike, *, active: bool = True) -> Iterator[Recorder]:
+    """Records the session in a `with` block, however that ends; its time begins here.
+
+    Args:
+        workdir: Of the run; whoever calls this holds its lock.
+        active: False writes nothing, as in all processes of a run but the first.
+    """
+    recorder = Recorder(workdir, active)
+    if not active:
+        yield recorder
+        return
+    ended = threading.Event()
+
+    def write_again() -> None:
+        while not ended.wait(_EVERY):
+            with contextlib.suppress(OSError, errors.UserError):  # The end of the block says it.
+                recorder.write()
+
+    writer = threading.Thread(target=write_again, name='sessions', daemon=True)
+    writer.start()
+    try:
+        yield recorder
+    except BaseException:
+        with contextlib.suppress(OSError, errors.UserError):  # What went wrong first matters.
+            recorder.write()
+        raise
+    else:
+        recorder.write()
+    finally:
+        ended.set()
+        writer.join()
+
+
+def read(workdir: str | os.PathLike) -> list[Session]:
+    """Reads the sessions of a workdir; none of one that was made before they were recorded.
+
+    Raises:
+        UserError: sessions.jsonl is a link that leads out of the workdir, or holds something else.
+    """
+    path = foreign.file(workdir, FILE)
+    if not path:
+        return []
+    lines = limits.read_bytes(path, limits.CONFIG_BYTES).splitlines()
+    return [
+        files.parse_json(line, Session, f'{path}:{number}') for number, line in enumerate(lines, 1)
+    ]
+
+
+def _processor_seconds() -> float:
+    """Of this process since it began, and of those that it waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
