@@ -79,6 +79,14 @@ def test_a_last_line_without_an_end_counts(tmp_path):
         assert readers.count_lines(write(tmp_path / 'x', text)) == count
 
 
+def test_a_field_may_be_empty_where_that_is_asked_for(tmp_path):
+    lines = [{'a': '', 'b': 'c'}, {'a': ' ', 'b': 'c'}, {'a': 'd', 'b': ''}]
+    path = write(tmp_path / 'x', ''.join(json.dumps(line) + '\n' for line in lines))
+    found = list(readers.read_jsonl(path, {'inputs': 'a', 'targets': 'b'}, ['inputs']))
+    assert found[0] == {'inputs': '', 'targets': 'c'}
+    assert [(bad.line, bad.reason) for bad in found[1:]] == [(2, 'a is empty'), (3, 'b is empty')]
+
+
 def test_byte_order_mark_and_gzip(tmp_path):
     path = tmp_path / 'x.jsonl.gz'
     path.write_bytes(gzip.compress(b'\xef\xbb\xbf{"a": "b"}\n'))

@@ -7,6 +7,7 @@ import mtg_files
 import numpy as np
 import pytest
 import seqio
+import task_records
 import tokenizer_files
 
 from xlbench import benchmarks, errors, pipeline
@@ -104,17 +105,6 @@ def made(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def root(made):
-    with pipeline.bound('sample', str(made)):
-        yield made
-
-
-def records(name, split='train'):
-    source = pipeline.get(name).source
-    return list(source._read(split, *source.paths(split)))
-
-
 @pytest.mark.parametrize(
     ('name', 'inputs', 'targets'),
     [
@@ -128,7 +118,7 @@ def records(name, split='train'):
 )
 def test_what_is_read_and_written(root, name, inputs, targets):
     """The texts of the official code, for a model without its special token."""
-    first, *others = records(f'clidsum_{name}')
+    first, *others = task_records.read(f'clidsum_{name}')
     assert first == {'id': '1', 'inputs': inputs, 'targets': targets}
     assert [record['id'] for record in others] == ['2', '3', '4', '5']
     example = next(iter(pipeline.get(f'clidsum_{name}').get_dataset(None, 'test', shuffle=False)))
@@ -169,7 +159,7 @@ def test_every_task_and_mixture(root):
 )
 def test_mediasum424k_is_what_the_list_of_ids_leaves(root, name, inputs, targets):
     """NPR-1, the second of six, is in XMediaSum40k; `id` is the place among all of them."""
-    made_now = records(f'clidsum_mediasum424k{name}')
+    made_now = task_records.read(f'clidsum_mediasum424k{name}')
     pairs = [item for item in made_now if isinstance(item, dict)]
     assert pairs[0] == {'id': '1', 'inputs': inputs, 'targets': targets}
     assert [p['id'] for p in pairs if '.' not in p['id']] == ['1', '3', '4', '5', '6']
@@ -184,14 +174,14 @@ def test_pseudo_data_without_a_translation(root, tmp_path):
     lines = [*good, {'id': 'NPR-2', 'summary': ''}]
     folder = write_mediasum(tmp_path, 4, ('NPR-1', 'NPR-3'), lines)
     with pipeline.bound(None, str(tmp_path)):
-        made_now = records(name)
+        made_now = task_records.read(name)
         assert pipeline.get(name).source.num_input_examples('train') == 1
         assert [item['targets'] for item in made_now if isinstance(item, dict)] == ['gut.']
         reasons = [item.reason for item in made_now if isinstance(item, readers.LeftOut)]
         assert reasons.count('whose summary is not translated') == 1
         path = folder / 'summaries.de.jsonl'
         path.write_text('{"id": "NPR-0"}\n{"id": 3, "summary": "x"}\n[]\n')
-        bad = [item for item in records(name) if isinstance(item, readers.BadRecord)]
+        bad = [item for item in task_records.read(name) if isinstance(item, readers.BadRecord)]
         assert [item.line for item in bad] == [1, 2, 3] and "no key 'summary'" in bad[0].reason
         path.unlink()
         made_by = (
@@ -199,13 +189,13 @@ def test_pseudo_data_without_a_translation(root, tmp_path):
             rf'--target_lang=de --input={folder}/news_dialogue\.json .*--output={path}$'
         )
         with pytest.raises(errors.UserError, match=made_by) as caught:
-            records(name)
+            task_records.read(name)
         assert '\n' not in str(caught.value)
 
 
 def test_views_are_two_inputs_of_one_example(root):
     task = pipeline.get('clidsum_xsamsumviews_en_en')
-    first, *_ = records(task.name)
+    first, *_ = task_records.read(task.name)
     views = ' | anna: hi! ben: hello.\t | anna: hi! | ben: hello.'
     assert first == {'id': '1', 'inputs': views, 'targets': 'anna greets ben.'}
     (example,) = task.get_dataset(None, 'test', shuffle=False).take(1)
@@ -225,10 +215,10 @@ def test_views_of_other_dialogues_are_named(root, tmp_path):
     path = write(tmp_path, 'XSAMSum', 'train', chats(3))
     with pipeline.bound(None, str(tmp_path)):
         with pytest.raises(errors.UserError, match=r'train\.views\.jsonl .*xlbench\.segment'):
-            records('clidsum_xsamsumviews_en_en')
+            task_records.read('clidsum_xsamsumviews_en_en')
         broken = '{"topics": [1, "x"], "stages": [0, 2]}\n{"topics": [1], "stages": [0]}\n'
         path.with_suffix('.views.jsonl').write_text(broken)
-        bad = records('clidsum_xsamsumviews_en_en')
+        bad = task_records.read('clidsum_xsamsumviews_en_en')
     assert 'no lists of numbers' in bad[0].reason
     assert [record.line for record in bad] == [1, 2, 3]
     assert 'not of object 2' in bad[1].reason and 'xlbench.segment' in bad[2].reason
@@ -237,12 +227,12 @@ def test_views_of_other_dialogues_are_named(root, tmp_path):
 def test_noise_is_drawn_anew_and_alike_each_time(root):
     for kind, noisy in (('permutation', 'ben: hello.\r\nanna: hi!'), ('infilling', None)):
         name = f'clidsum_xsamsum{kind}_en_en'
-        made_now = records(name)
-        assert made_now == records(name) and len(made_now) == 5 * 5
+        made_now = task_records.read(name)
+        assert made_now == task_records.read(name) and len(made_now) == 5 * 5
         assert [r['id'] for r in made_now[:6]] == ['1', '1.1', '1.2', '1.3', '1.4', '2']
         assert {r['targets'] for r in made_now[:5]} == {'anna: hi!\r\nben: hello.'}
         assert {r['inputs'] for r in made_now[:5]} == {noisy or 'anna: hi!\r\nben: hello.'}
-        assert [r['id'] for r in records(name, 'test')] == ['1', '2']
+        assert [r['id'] for r in task_records.read(name, 'test')] == ['1', '2']
     # Six tokens have room for one of a mask: two words are too long.
     masked = {r['inputs'].split('\n')[0] for r in made_now[5:10]}
     either = {'tom: <mask> brings the old bridge 0?', 'tom: who <mask> the old bridge 0?'}
@@ -253,10 +243,10 @@ def test_triples_that_are_none_are_named(root, tmp_path):
     path = write(tmp_path, 'XSAMSum', 'train', chats(2))
     with pipeline.bound(None, str(tmp_path)):
         with pytest.raises(errors.UserError, match=r'train\.triples\.tsv .*-format reverb'):
-            records('clidsum_xsamsuminfilling_en_en')
+            task_records.read('clidsum_xsamsuminfilling_en_en')
         broken = '1.0\tHe\tis\tgood\n' + TRIPLES.replace('\t0\t', '\tx\t', 1)
         path.with_suffix('.triples.tsv').write_text(broken + TRIPLES)
-        bad = [r for r in records('clidsum_xsamsuminfilling_en_en') if not isinstance(r, dict)]
+        bad = task_records.bad('clidsum_xsamsuminfilling_en_en')
     assert [record.line for record in bad] == [1, 2]
     assert '4 TAB-separated columns instead of 17' in bad[0].reason
     assert "column 2 is 'x', not a whole number" in bad[1].reason
@@ -280,7 +270,7 @@ def test_packed_files_and_missing_ones(root, tmp_path):
     path.with_suffix('.json.gz').write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
     with pipeline.bound(None, str(tmp_path)):
-        assert len(records('clidsum_xsamsum_en_zh')) == 4
+        assert len(task_records.read('clidsum_xsamsum_en_zh')) == 4
         with pytest.raises(errors.UserError, match=r'no file .*XSAMSum/val.json .*krystalan'):
             pipeline.get('clidsum_xsamsum_en_zh').source.paths('validation')
 
@@ -310,7 +300,7 @@ def test_what_lies_in_a_data_root_is_checked(made, capsys):
 def test_what_is_wrong_is_said_with_its_place(root, tmp_path, content, line, reason):
     write(tmp_path, 'XSAMSum', 'train', content)
     with pipeline.bound(None, str(tmp_path)):
-        bad = [r for r in records('clidsum_xsamsum_en_de') if isinstance(r, readers.BadRecord)]
+        bad = task_records.bad('clidsum_xsamsum_en_de')
     assert len(bad) == 1 and bad[0].line == line and reason in bad[0].reason
 
 
@@ -387,18 +377,18 @@ def test_the_golden_strings(golden, tmp_path):
     write(tmp_path, 'XMediaSum40k', 'train', [{'summary': 'x'} | record for record in records_of])
     with pipeline.bound(vocabulary, str(tmp_path)):
         for lang in ('de', 'zh'):
-            tuned, _ = records(f'clidsum_xmediasum40ksummarize_en_{lang}')
+            tuned, _ = task_records.read(f'clidsum_xmediasum40ksummarize_en_{lang}')
             assert tuned['inputs'] == fine['expected']['encoder_text']
             assert tuned['targets'] == fine['expected'][f'target_text_{lang}']
-        plain, _ = records('clidsum_xmediasum40k_en_de')
+        plain, _ = task_records.read('clidsum_xmediasum40k_en_de')
         assert plain['inputs'] == fine['expected']['encoder_text_of_mbart50']
         expected = pre['expected']['monolingual_dialogue_summarisation']
-        _, summarised = records('clidsum_xmediasum40ksummarize_en_en')
+        _, summarised = task_records.read('clidsum_xmediasum40ksummarize_en_en')
         mark, _, text = expected['input'].partition(' ')
         assert summarised['inputs'] == f'{mark} {text.lower()}'
         assert summarised['targets'] == expected['target'].lower()
         expected = pre['expected']['machine_translation']
-        _, translated = records('clidsum_xmediasum40ksummary_en_zh')
+        _, translated = task_records.read('clidsum_xmediasum40ksummary_en_zh')
         assert translated['inputs'] == expected['input'].lower()
         assert translated['targets'] == expected['target']
         task = pipeline.get('clidsum_xmediasum40ksummarize_en_de')

@@ -6,10 +6,11 @@ import json
 import mtg_files
 import pytest
 import seqio
+import task_records
 
 from xlbench import benchmarks, errors, metrics, pipeline, score
 from xlbench.benchmarks import CONVSUMX, DIALOGSUM
-from xlbench.data import __main__ as data_main, postprocess, prepared, readers
+from xlbench.data import __main__ as data_main, postprocess, prepared
 from xlbench.evaluators import baselines
 from xlbench.preparation import mixtures
 
@@ -72,17 +73,6 @@ def made(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def root(made):
-    with pipeline.bound('sample', str(made)):
-        yield made
-
-
-def records(name, split):
-    source = pipeline.get(name).source
-    return list(source._read(split, *source.paths(split)))
-
-
 @pytest.mark.parametrize(
     ('name', 'split', 'expected'),
     [
@@ -104,7 +94,7 @@ def records(name, split):
     ],
 )  # fmt: skip
 def test_what_is_read_and_written(root, name, split, expected):
-    first, *others = records(name, split)
+    first, *others = task_records.read(name, split)
     assert first == expected
     source = pipeline.get(name).source
     assert source.num_input_examples(split) == 1 + len(others)
@@ -131,7 +121,7 @@ def test_packed_files_and_missing_ones(root, tmp_path):
     path.with_suffix('.jsonl.gz').write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
     with pipeline.bound(None, str(tmp_path)):
-        assert len(records('convsumx_qmsumx_en_zh', 'validation')) == 1
+        assert len(task_records.read('convsumx_qmsumx_en_zh', 'validation')) == 1
         with pytest.raises(errors.UserError, match=r'no file .*qmsumx.train.jsonl.*cylnlp/convsum'):
             pipeline.get('convsumx_qmsumx_en_zh').source.paths('train')
         with pytest.raises(errors.UserError, match=r'no file .*dialogsum.test.jsonl.*DialogSum_Da'):
@@ -164,7 +154,7 @@ def test_what_is_wrong_is_said_with_its_place(
     for other, known in FILES.items():
         write(tmp_path, other, objects if other == path else known)
     with pipeline.bound(None, str(tmp_path)):
-        bad = [r for r in records(name, split) if isinstance(r, readers.BadRecord)]
+        bad = task_records.bad(name, split)
     assert len(bad) == 1 and bad[0].line == line and reason in bad[0].reason
 
 
@@ -251,7 +241,7 @@ def test_real_files(dev_data):
             ('dialogsum_topic_en_en', {'validation': 500, 'test': 500, 'hidden': 100}),
         ):
             for split, size in sizes.items():
-                rows = records(name, split)
+                rows = task_records.read(name, split)
                 assert len(rows) == size and all(isinstance(row, dict) for row in rows)
                 if (name, split) == ('dialogsum_summary_en_en', 'test'):
                     assert {len(json.loads(row['references'])) for row in rows} == {3}

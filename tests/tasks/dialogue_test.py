@@ -9,6 +9,7 @@ import dialogue_files
 import mtg_files
 import pytest
 import seqio
+import task_records
 
 from xlbench import errors, pipeline
 from xlbench.benchmarks import XDAILYDIALOG, XPERSONA, task_files
@@ -26,13 +27,6 @@ def made(tmp_path_factory):
     dialogue_files.write_xpersona(folder)
     mtg_files.write_vocabulary(folder)
     return folder
-
-
-@pytest.fixture
-def root(made):
-    pipeline.use_vocabulary('sample', str(made))
-    yield made
-    pipeline.use_root(None)
 
 
 def examples(name, split):
@@ -249,16 +243,17 @@ def test_real_files(dev_data, tmp_path, root):
     pipeline.use_root(str(tmp_path))
     sizes = {'train': 6386, 'validation': 7030, 'test': 6720}
     for lang in XDAILYDIALOG.languages:
-        source = pipeline.get(f'xdailydialog_retrieval_{lang}_{lang}').source
+        name = f'xdailydialog_retrieval_{lang}_{lang}'
+        source = pipeline.get(name).source
         for split, size in sizes.items():
-            found = list(source._read(split, *source.paths(split)))
+            found = task_records.read(name, split)
             assert len(found) == size
             left_out = size - source.num_input_examples(split)
             # Some dialogues of training are also in the held-out files.
             assert left_out == 0 if split == 'train' else 120 < left_out < 210
     for lang, size in (('en', 7316), ('fr', 3884), ('it', 2176), ('ja', 4300)):
-        source = pipeline.get(f'xpersona_retrieval_{lang}_{lang}').source
-        found = [r for split in SPLITS for r in source._read(split, *source.paths(split))]
+        name = f'xpersona_retrieval_{lang}_{lang}'
+        found = [record for split in SPLITS for record in task_records.read(name, split)]
         assert len(found) == size
         left_out = [record.reason for record in found if not isinstance(record, dict)]
         silent = [reason for reason in left_out if pipeline.SILENCE in reason]

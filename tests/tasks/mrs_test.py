@@ -7,6 +7,7 @@ import mtg_files
 import pytest
 import reply_files
 import seqio
+import task_records
 import tokenizer_files
 
 from xlbench import errors, pipeline
@@ -24,13 +25,6 @@ def made(tmp_path_factory):
     reply_files.write_mrs(folder, SIZES)
     mtg_files.write_vocabulary(folder)
     return folder
-
-
-@pytest.fixture
-def root(made):
-    pipeline.use_vocabulary('sample', str(made))
-    yield made
-    pipeline.use_root(None)
 
 
 @pytest.fixture
@@ -242,8 +236,7 @@ def test_missing_files(own_root):
 def test_an_unreadable_record_is_told_from_a_missing_one(own_root):
     file = own_root / 'mrs/valid/de/part0.tsv'
     file.write_bytes(b'gut\tja\t\t\n\xff\tnein\t\t\n')
-    source = pipeline.get('mrs_retrieval_de_de').source
-    found = list(source._read('validation', *source.paths('validation')))
+    found = task_records.read('mrs_retrieval_de_de', 'validation')
     assert found[0] == pipeline.PAIR | {'message': 'gut', 'reply': 'ja'}
     assert found[1] == readers.BadRecord(str(file), 2, 'not UTF-8: byte 0xff at byte 0')
 

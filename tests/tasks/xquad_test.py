@@ -7,6 +7,7 @@ import os
 import mtg_files
 import pytest
 import seqio
+import task_records
 
 from xlbench import pipeline
 from xlbench.benchmarks import XQUAD
@@ -98,8 +99,7 @@ def test_a_question_without_its_translation(root, tmp_path):
     content['data'][1]['paragraphs'][0]['qas'].pop()
     path.write_text(json.dumps(content))
     pipeline.use_root(str(tmp_path))
-    source = pipeline.get('xquad_qg_en_de').source
-    found = list(source._read('train', *source.paths('train')))
+    found = task_records.read('xquad_qg_en_de')
     bad = [record for record in found if isinstance(record, readers.BadRecord)]
     assert len(found) == 12
     assert len(bad) == 1

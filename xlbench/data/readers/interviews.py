@@ -8,8 +8,8 @@ from xlbench.data.readers.json_records import (
     check_keys,
     items,
     json_document,
-    json_lines,
     kind_of,
+    read_jsonl,
     text_field,
 )
 from xlbench.data.readers.records import BadRecord, Item, LeftOut, Record
@@ -84,18 +84,10 @@ def read_translations(path: str) -> Iterator[Record | BadRecord]:
     Example: {"id": "NPR-1", "summary": "Eine Pflanze."} ->
       {'id': 'NPR-1', 'summary': 'Eine Pflanze.'}
     """
-    for line in json_lines(path):
-        if isinstance(line, BadRecord):
-            yield line
-            continue
-        number, value = line
-        try:
-            check_keys(value, ('id', 'summary'))
-            texts = {'id': text_field(value['id'], 'id')}
-            if value['summary'] != '':
-                yield texts | {'summary': text_field(value['summary'], 'summary')}
-        except ValueError as error:
-            yield BadRecord(path, number, str(error))
+    fields = {'id': 'id', 'summary': 'summary'}
+    for record in read_jsonl(path, fields, may_be_empty=['summary']):
+        if isinstance(record, BadRecord) or record['summary']:
+            yield record
 
 
 def _dialogue(interview: dict[str, Json]) -> str:

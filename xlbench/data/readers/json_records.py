@@ -1,7 +1,7 @@
 """JSON lines and documents as records."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from xlbench import errors, limits
 from xlbench.data.readers.records import BadRecord, Record
@@ -11,10 +11,18 @@ from xlbench.data.readers.text_lines import BOM, BROKEN, UTF16, broken, lines, o
 Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
 
 
-def text_field(value: Json, name: str) -> str:
-    """A JSON value that must be a text with something in it; ValueError says what it is."""
+def text_field(value: Json, name: str, *, may_be_empty: bool = False) -> str:
+    """A JSON value that must be a text with something in it; ValueError says what it is.
+
+    Args:
+      value: the JSON value.
+      name: of the field, for messages.
+      may_be_empty: whether '' is a text, too; one of spaces alone is none.
+    """
     if not isinstance(value, str):
         raise ValueError(f'{name} is {kind_of(value)}, not a text')
+    if may_be_empty and not value:
+        return value
     if not value.strip():
         raise ValueError(f'{name} is empty')
     try:
@@ -75,12 +83,15 @@ def check_keys(value: Mapping[str, Json], keys: Iterable[str]) -> None:
         raise ValueError(f'no key {missing[0]!r}; it has {there}')
 
 
-def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRecord]:
+def read_jsonl(
+    path: str, fields: Mapping[str, str], may_be_empty: Container[str] = ()
+) -> Iterator[Record | BadRecord]:
     """A JSON object on each line.
 
     Args:
       path: the file.
       fields: record field -> key of the object. Other keys are left out.
+      may_be_empty: the record fields whose text may be ''; any other empty one is a BadRecord.
 
     Example: {"src": "Der Zug hielt.", "tgt": "Halt"}, fields {'inputs': 'src', 'targets': 'tgt'} ->
       {'inputs': 'Der Zug hielt.', 'targets': 'Halt'}
@@ -92,7 +103,10 @@ def read_jsonl(path: str, fields: Mapping[str, str]) -> Iterator[Record | BadRec
         number, value = line
         try:
             check_keys(value, fields.values())
-            yield {name: text_field(value[key], key) for name, key in fields.items()}
+            yield {
+                name: text_field(value[key], key, may_be_empty=name in may_be_empty)
+                for name, key in fields.items()
+            }
         except ValueError as error:
             yield BadRecord(path, number, str(error))
 
