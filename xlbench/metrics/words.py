@@ -12,9 +12,13 @@ import importlib.metadata
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from xlbench.benchmarks import languages
 from xlbench.metrics import segmenters
+
+if TYPE_CHECKING:  # Loaded where a text needs it.
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 _CACHED_TEXTS = 2**15  # Of each tokenizer: the frequent responses of a response set, some 10 MB.
 _SEGMENTED = ('ja', 'my', 'th', 'zh')
@@ -89,8 +93,26 @@ def _segmented(lang: str) -> str | None:
 @functools.cache
 def _nltk() -> Callable[[str], list[str]]:
     """nltk.word_tokenize(text, 'english'), for which NLTK itself would download the model."""
-    import punkt  # The tables of NLTK's punkt_tab, as a package.
     from nltk.tokenize.destructive import NLTKWordTokenizer
+
+    sentences, words = _punkt(), NLTKWordTokenizer()
+    return lambda text: [
+        word for sentence in sentences.tokenize(text) for word in words.tokenize(sentence)
+    ]
+
+
+def english_sentences(text: str) -> list[str]:
+    """The sentences of an English text, without the spaces between them.
+
+    Example: 'Mr. Fox ran. Why?' -> ['Mr. Fox ran.', 'Why?']
+    """
+    return _punkt().tokenize(text)
+
+
+@functools.cache
+def _punkt() -> 'PunktSentenceTokenizer':
+    """NLTK's English sentence splitter, with the tables of its punkt_tab."""
+    import punkt  # The tables of NLTK's punkt_tab, as a package.
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
     model = punkt.load_model('english')
@@ -99,10 +121,7 @@ def _nltk() -> Callable[[str], list[str]]:
     parameters.collocations = set(model.collocations)
     parameters.sent_starters = set(model.sent_starters)
     parameters.ortho_context = _Zeros(model.ortho_context)
-    sentences, words = PunktSentenceTokenizer(parameters), NLTKWordTokenizer()
-    return lambda text: [
-        word for sentence in sentences.tokenize(text) for word in words.tokenize(sentence)
-    ]
+    return PunktSentenceTokenizer(parameters)
 
 
 def generic(text: str) -> str:

@@ -1,0 +1,109 @@
+"""Texts translated and translated back, and how much of each comes back (arXiv:2108.07140, 3.3).
+
+The paper filters by "the n-gram overlap ratio between the original English text and the
+back-translated one" and gives no formula. Here it is the share of the original's n-grams that come
+back, each at most as often as it is there, by default of single words:
+
+  overlap('The cat sat on the mat.', 'The cat sat on the rug.') -> 6/7
+
+Tokens are runs of Unicode's word characters and single other characters but spaces, in lower case.
+"""
+
+import collections
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from xlbench.metrics import words
+from xlbench.translation.engines import Failure
+from xlbench.translation.jobs import Job
+
+UNITS = ('text', 'sentence')
+_TOKEN = re.compile(r'\w+|[^\w\s]')
+
+
+class Matches(NamedTuple):
+    """How many n-grams two texts have, and have in common.
+
+    Attributes:
+      common: of the original that come back, each at most as often as in either text.
+      original: of the original text.
+      back: of the text that came back.
+    """
+
+    common: int
+    original: int
+    back: int
+
+
+class RoundTrip(NamedTuple):
+    """A text and what became of it.
+
+    Attributes:
+      translation: in the other language.
+      back: the translation translated back; '' if nobody asked for it.
+    """
+
+    translation: str
+    back: str
+
+
+def matches(original: str, back: str, n: int = 1) -> Matches:
+    """Counts the n-grams of a text and of what came back of it.
+
+    Args:
+      original: the text.
+      back: its back-translation.
+      n: tokens of an n-gram.
+
+    Example: 'the the the dog', 'the dog the dog dog' -> Matches(common=3, original=4, back=5)
+    """
+    first, second = _ngrams(original, n), _ngrams(back, n)
+    return Matches((first & second).total(), first.total(), second.total())
+
+
+def overlap(original: str, back: str, n: int = 1) -> float:
+    """The share of the original's n-grams that come back, 0 to 1; 0 where it has none."""
+    counts = matches(original, back, n)
+    return counts.common / counts.original if counts.original else 0.0
+
+
+def round_trips(
+    there: Job, back: Job | None, texts: Sequence[str], unit: str = 'text'
+) -> Iterator[RoundTrip | Failure]:
+    """Translates texts and, if asked to, translates them back.
+
+    Args:
+      there: translates from English.
+      back: translates to English; None translates nothing back.
+      texts: in English.
+      unit: of UNITS: what is translated by itself. Sentences of a translation go back one by one as
+        they came, and a space joins them.
+
+    Yields:
+      For each text, in order, what became of it, or why a piece of it was not translated.
+    """
+    pieces = [words.english_sentences(text) if unit == 'sentence' else [text] for text in texts]
+    forward = list(there.run(piece for of_text in pieces for piece in of_text))
+    # An engine never sees a failure; its place stays empty, and is filled with the failure again.
+    returned = _returned(back, forward)
+    place = 0
+    for of_text in pieces:
+        end = place + len(of_text)
+        failures = [x for x in forward[place:end] + returned[place:end] if isinstance(x, Failure)]
+        if failures:
+            yield failures[0]
+        else:
+            yield RoundTrip(' '.join(forward[place:end]), ' '.join(returned[place:end]).strip())
+        place = end
+
+
+def _returned(back: Job | None, forward: Sequence[str | Failure]) -> list[str | Failure]:
+    if back is None:
+        return [''] * len(forward)
+    return list(back.run('' if isinstance(text, Failure) else text for text in forward))
+
+
+def _ngrams(text: str, n: int) -> collections.Counter[tuple[str, ...]]:
+    tokens = _TOKEN.findall(text.lower())
+    return collections.Counter(zip(*(tokens[i:] for i in range(n)), strict=False))
