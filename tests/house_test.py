@@ -7,6 +7,7 @@ import inspect
 import pathlib
 import re
 
+import pages
 import pytest
 
 from tests import house
@@ -79,7 +80,7 @@ def test_every_public_name_is_used():
     """What no other module, task, config or test mentions is nobody's."""
     texts = [path.read_text() for path in MODULES.values()]
     texts += [path.read_text() for path in (PROJECT / 'tests').rglob('*.py')]
-    texts.append((PROJECT / 'README.md').read_text())
+    texts += [path.read_text() for path in pages.FILES.values()]
     mentioned = re.findall(r'\w+', '\n'.join(texts))
     counts = collections.Counter(mentioned)
     for package, ending in (('training.objectives', ''), ('evaluators', 'Evaluator')):

@@ -1,9 +1,10 @@
-"""What the README says works: each of its commands and Python blocks, run by a newcomer.
+"""What the documentation says works: its commands and Python blocks, run by a newcomer.
 
 The commands run as they are written, in a fresh clone and an empty folder beside it, with relative
 paths. What takes minutes, or what the machine cannot have, is made small by flags behind the
 command (`flags`), or by files of the right form that are there before (`prepare`). Whatever is not
-run has its reason beside it (`skip`); a command that is not in PLAN fails the test.
+run has its reason beside it (`skip`). A command without a line in PLAN fails the test, and so does
+a page or heading with commands that is in none of GROUPS.
 """
 
 import dataclasses
@@ -11,16 +12,17 @@ import gzip
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import encoder_folders
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import judging
+import pages
 import pytest
 import tokenizer_files
-from newcomer import PROJECT, Newcomer
+from newcomer import Newcomer
 
 from xlbench import models
 from xlbench.data import tokenizers
@@ -28,8 +30,6 @@ from xlbench.huggingface import checkpoint
 from xlbench.judgement import studies
 
 pytestmark = pytest.mark.outside
-
-README = (PROJECT / 'README.md').read_text(encoding='utf-8')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,7 +238,7 @@ def parallel_corpora(newcomer: Newcomer) -> None:
 
 
 def own_data(newcomer: Newcomer) -> None:
-    """The files of a user's own that the README's task files read."""
+    """The files of a user's own that the task files of the pages read."""
     names = ['Anna', 'Bernd', 'Clara', 'Dirk', 'Emma', 'Frank', 'Greta', 'Hans']
     for i, split in enumerate(('train', 'dev', 'test')):
         rows = [
@@ -284,7 +284,7 @@ def treebank(newcomer: Newcomer) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# The README's commands, by heading.
+# The commands, by page.
 
 _CI = 'what .ci/run does'
 _RENTED = 'needs machines that are rented'
@@ -302,352 +302,354 @@ _TRANS_SUM = (
     'python -m xlbench.translate --engine=RUNS/translator --source_lang=en --target_lang=de '
     '--input_task=clidsum_xsamsum_en_de'
 )
-PLAN: dict[str, Step] = {
-    'make train': Step(skip=_CI),
-    'make test': Step(skip=_CI),
-    'python3 -m venv .venv': Step(skip=_CI),
-    f'{_VENV}pip install uv==0.13.8': Step(skip=_CI),
-    f'{_VENV}uv pip install --require-hashes --requirement requirements.lock': Step(skip=_CI),
-    f'{_VENV}uv pip install --no-deps --editable .': Step(skip=_CI),
-    f'{_VENV}ruff check . && .venv/bin/lint-imports': Step(skip=_CI),
-    f'{_VENV}pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile '
-    '--no-loadscope-reorder -m "not outside"': Step(skip=_CI),
-    f'{_VENV}xlbench.train --config=configs/mtg_mt5.py': Step(
-        skip='runs below, with --workdir=RUNS/mtg'
-    ),
-    # MTG.
-    f'{_MTG} --workdir=RUNS/mtg': Step(MTG_SHORT, prints='nearest_input', leaves='RUNS/mtg/DONE'),
-    'python -m xlbench.report RUNS/mtg --output=report': Step(leaves='report/report.html'),
-    'python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de': Step(prints='on 1 tasks'),
-    'python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg '
-    '--workdir=RUNS/other_system': Step(prepare=answers, leaves='RUNS/other_system/config.json'),
-    'python -m xlbench.score answers.txt --references=ref1.txt,ref2.txt --lang=de '
-    '--metrics=sacrebleu,chrf': Step(prints='bleu'),
-    'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
-    '--metrics=ter,chrf++,meteor_exact_stem': Step(prints='meteor_exact_stem_no_tables'),
-    'python -m xlbench.report RUNS/mtg RUNS/other_system --significance=bootstrap': Step(
-        prints='Differences of rouge'
-    ),
-    'python -m xlbench.report RUNS/mtg --significance=t-test --against=stage1': Step(
-        prints='mtg minus stage1'
-    ),
-    'python -m xlbench.annotate make RUNS/mtg RUNS/other_system --tasks=mtg_qg_de_de '
-    '--judges=anna,ben --output=study': Step(leaves='study/pages/ben.html'),
-    'python -m xlbench.annotate score study/key.json answers-*.json --output=study/scores': Step(
-        prepare=judged, prints='Krippendorff', leaves='study/scores/ratings.jsonl'
-    ),
-    'python -m xlbench.annotate fit study/scores/ratings.jsonl --output=rating.json': Step(
-        prints='spearman', leaves='rating.json'
-    ),
-    'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
-    '--fitted_rating=rating.json': Step(prints='fitted_on'),
-    f'{_MTG}:base': Step(f'{MTG_FRESH} --dry_run', official_mtg, prints='mtg_tg_fr_fr'),
-    f'{_MTG}:base,scenario=mono,task=qg,source=de': Step(MTG_FRESH, prints='nearest_input'),
-    f'{_MTG}:base,scenario=cross,task=qg,source=en': Step(
-        f'{MTG_FRESH} --dry_run', prints='mtg_qg_en_de'
-    ),
-    f'{_MTG}:base,scenario=zero_shot,task=tg': Step(
-        f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
-    ),
-    f'{_MTG}:base --config.init_from=google/mt5-base@main': Step(
-        f'{MTG_TINY} --dry_run',
-        hub('google/mt5-base', 'mt5', 'mt5'),
-        prints='google/mt5-base',
-    ),
-    f'{_MTG} --config.init_from=RUNS/mtg': Step(f'{MTG_SHORT} --dry_run', prints='RUNS/mtg'),
-    "python -m xlbench.convert facebook/mbart-large-50 RUNS/mbart --extra_tokens='[summarize]'": (
-        Step(
+PLAN: dict[str, dict[str, Step]] = {
+    'README.md': {
+        'make train': Step(skip=_CI),
+        'make test': Step(skip=_CI),
+    },
+    'start.md': {
+        'python3 -m venv .venv': Step(skip=_CI),
+        f'{_VENV}pip install uv==0.13.8': Step(skip=_CI),
+        f'{_VENV}uv pip install --require-hashes --requirement requirements.lock': Step(skip=_CI),
+        f'{_VENV}uv pip install --no-deps --editable .': Step(skip=_CI),
+        f'{_VENV}xlbench.train --config=configs/mtg_mt5.py': Step(
+            skip='runs below, with --workdir=RUNS/mtg'
+        ),
+        f'{_VENV}ruff check . && .venv/bin/lint-imports': Step(skip=_CI),
+        f'{_VENV}pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile '
+        '--no-loadscope-reorder -m "not outside"': Step(skip=_CI),
+        f'{_MTG} --workdir=RUNS/mtg': Step(
+            MTG_SHORT, prints='nearest_input', leaves='RUNS/mtg/DONE'
+        ),
+        'python -m xlbench.report RUNS/mtg --output=report': Step(leaves='report/report.html'),
+        'python -m xlbench.evaluate --workdir=RUNS/mtg --tasks=mtg_qg_en_de': Step(
+            prints='on 1 tasks'
+        ),
+    },
+    'reports.md': {
+        'python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg '
+        '--workdir=RUNS/other_system': Step(
+            prepare=answers, leaves='RUNS/other_system/config.json'
+        ),
+        'python -m xlbench.score answers.txt --references=ref1.txt,ref2.txt --lang=de '
+        '--metrics=sacrebleu,chrf': Step(prints='bleu'),
+        'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
+        '--metrics=ter,chrf++,meteor_exact_stem': Step(prints='meteor_exact_stem_no_tables'),
+        'python -m xlbench.report RUNS/mtg RUNS/other_system --significance=bootstrap': Step(
+            prints='Differences of rouge'
+        ),
+        'python -m xlbench.report RUNS/mtg --significance=t-test --against=stage1': Step(
+            prints='mtg minus stage1'
+        ),
+        'python -m xlbench.annotate make RUNS/mtg RUNS/other_system --tasks=mtg_qg_de_de '
+        '--judges=anna,ben --output=study': Step(leaves='study/pages/ben.html'),
+        'python -m xlbench.annotate score study/key.json answers-*.json '
+        '--output=study/scores': Step(
+            prepare=judged, prints='Krippendorff', leaves='study/scores/ratings.jsonl'
+        ),
+        'python -m xlbench.annotate fit study/scores/ratings.jsonl --output=rating.json': Step(
+            prints='spearman', leaves='rating.json'
+        ),
+        'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
+        '--fitted_rating=rating.json': Step(prints='fitted_on'),
+    },
+    'data.md': {
+        'python -m xlbench.data list': Step(prints='xquad'),
+        'python -m xlbench.data list mrs': Step(prints='https://github.com/zhangmozhi/mrs'),
+        'python -m xlbench.data get xquad --root=data': Step(
+            skip='needs a connection; tests/data/corpora_test.py downloads from a local server'
+        ),
+        'python -m xlbench.data verify xquad --root=data': Step(
+            skip='the published files are needed; tests/data/corpora_test.py verifies made-up ones'
+        ),
+    },
+    'mtg.md': {
+        f'{_MTG}:base': Step(f'{MTG_FRESH} --dry_run', official_mtg, prints='mtg_tg_fr_fr'),
+        f'{_MTG}:base,scenario=mono,task=qg,source=de': Step(MTG_FRESH, prints='nearest_input'),
+        f'{_MTG}:base,scenario=cross,task=qg,source=en': Step(
+            f'{MTG_FRESH} --dry_run', prints='mtg_qg_en_de'
+        ),
+        f'{_MTG}:base,scenario=zero_shot,task=tg': Step(
+            f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
+        ),
+        'python -m xlbench.prepare --root=data --mixture=xquad_multi_qg --split=train '
+        '--new_vocabulary=data/xquad/xquad.model --vocabulary_size=8000': Step(
+            '--vocabulary_size=400', xquad, leaves='data/xquad/xquad.model'
+        ),
+        'python -m xlbench.train --config=configs/xquad_mt5.py:sample,scenario=multi': Step(
+            steps(4), prints='nearest_input'
+        ),
+    },
+    'mrs.md': {
+        f'{_MRS} --workdir=RUNS/replies': Step(
+            REPLIES_SHORT, prints='nearest_input', leaves='RUNS/replies/DONE'
+        ),
+        f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
+            REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
+        ),
+        f'{_MRS}:mbert,scenario=zero_shot --workdir=RUNS/zero_shot': Step(
+            REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
+        ),
+        'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
+        'python tests/speed/dual_encoder.py --torch_python=TORCH_ENV/bin/python': Step(
+            skip=_ELSEWHERE
+        ),
+        'python tests/speed/search.py --faiss_python=FAISS_ENV/bin/python': Step(skip=_ELSEWHERE),
+    },
+    'fewshot.md': {
+        f'{_SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
+        f'{_SWEEP}:mbert,task=panx --workdir=RUNS/panx': Step(
+            skip='needs mBERT and the official files; its blocks are those of the sample'
+        ),
+        'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
+            leaves='RUNS/fewshot_report/report.md'
+        ),
+        'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
+        'languages=de+fr --workdir=RUNS/mood': Step(
+            skip='needs mBERT; tests/training/finetune_test.py sweeps over a task of its own'
+        ),
+        'python -m xlbench.buckets check data/fewshot/buckets': Step(
+            prepare=treebank, prints='udpos'
+        ),
+        'python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 '
+        '--output=data/fewshot/buckets train-de.tsv': Step(
+            skip='the folder of the line before holds them; tests/data/buckets_test.py draws them'
+        ),
+        'python tests/speed/fewshot.py --torch_python=TORCH_ENV/bin/python '
+        '--method=fc_pooler': Step(skip=_ELSEWHERE),
+    },
+    'clidsum.md': {
+        f'{_CLIDSUM} --workdir=RUNS/clidsum': Step(
+            CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'
+        ),
+        f'{_CLIDSUM}:sample,corpus=xmediasum40ksummary,target=de --workdir=RUNS/en_de': Step(
+            CLIDSUM_SHORT, leaves='RUNS/en_de/DONE'
+        ),
+        'python -m xlbench.translate --engine=RUNS/en_de --source_lang=en --target_lang=de '
+        '--lower --input=data/sample/clidsum/MediaSum424k/news_dialogue.json --field=summary '
+        '--keep=id --output=data/sample/clidsum/MediaSum424k/summaries.de.jsonl': Step(
+            '--max_length=4', interviews, prints='40 texts: 0 known, 40 translated'
+        ),
+        f'{_CLIDSUM}:sample,scenario=semi,target=de --workdir=RUNS/semi': Step(
+            CLIDSUM_SHORT,
+            prints='clidsum_mediasum424kpseudo_en_de, then clidsum_xmediasum40k_en_de',
+            leaves='RUNS/semi/DONE',
+        ),
+        f'{_MDIALBART} --workdir=RUNS/mdialbart': Step(
+            skip='prepares noise for minutes; the next one has two of its tasks'
+        ),
+        f'{_MDIALBART}:pretraining=mds+mt,target=de --workdir=RUNS/mds_mt': Step(
+            f'{steps(4, 4)} {_SCORE_FEW}',
+            prints='batches of 16 rows x (192 inputs + 192 targets)',
+            leaves='RUNS/mds_mt/DONE',
+        ),
+        'python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos': Step(
+            skip='needs a trained tagger; tests/inference/labeller_test.py runs it with one'
+        ),
+        'python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=mvbart '
+        '--workdir=RUNS/mvbart': Step(CLIDSUM_SHORT, leaves='RUNS/mvbart/DONE'),
+        'python -m xlbench.segment data/clidsum/XSAMSum/*.json': Step(
+            prepare=official_chats, leaves='data/clidsum/XSAMSum/test.views.jsonl'
+        ),
+        'python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large '
+        '--input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json': Step(
+            prepare=chats, leaves='marked/clidsum/XSAMSum/train.json'
+        ),
+        'python -m xlbench.data statistics clidsum_xsamsum_en_de clidsum_xsamsum_en_zh '
+        '--root=data/sample': Step(prints='| clidsum_xsamsum_en_zh test |'),
+        'python -m xlbench.data get convsumx --root=data': Step(skip='needs a connection'),
+        'python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx': Step(
+            skip='the published files are needed; tests/tasks/convsumx_test.py reads made-up ones'
+        ),
+    },
+    'translation.md': {
+        f'{_TRANSLATION} --workdir=RUNS/translation': Step(
+            CLIDSUM_SHORT, prints='word_by_word', leaves='RUNS/translation/DONE'
+        ),
+        'python -m xlbench.data clean --source_lang=en --target_lang=de --workers=2 '
+        '--output=data/translation/wmt20/en-de/train.tsv europarl.tsv.gz:2,1 rapid.tmx.gz '
+        'news.en,news.de': Step(prepare=parallel_corpora, prints='60 pairs read, 60 kept'),
+        f'{_TRANSLATION}:base,target=de': Step('--dry_run', prints='translation_wmt20_en_de'),
+        'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
+        "--input='data/mrs/train/en/*.tsv*' --format=tsv --field=1,2 --failed=drop "
+        '--output=data/mrs/mt_train/es/en.tsv': Step(
+            prepare=apertium, leaves='data/mrs/mt_train/es/en.about.json'
+        ),
+        f'{_MRS}:mbert,scenario=mt,source=es --workdir=RUNS/mt_es': Step(
+            REPLIES_TINY, leaves='RUNS/mt_es/DONE'
+        ),
+        'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
+        '--input=RUNS/mtg --input_task=mtg_qg_en_en --output=questions.es.jsonl '
+        '--task=mtg_qg_es_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated': Step(
+            '--num_examples=8', leaves='RUNS/generated_then_translated/config.json'
+        ),
+        'python -m xlbench.report RUNS/mtg RUNS/generated_then_translated': Step(
+            prints='generated_then_translated'
+        ),
+        f'{_CLIDSUM}:sample,scenario=mono --workdir=RUNS/summariser': Step(
+            CLIDSUM_SHORT, leaves='RUNS/summariser/DONE'
+        ),
+        f'{_CLIDSUM}:sample,corpus=xsamsumsummary,target=de --workdir=RUNS/translator': Step(
+            CLIDSUM_SHORT, leaves='RUNS/translator/DONE'
+        ),
+        'python -m xlbench.chain RUNS/summariser translate:RUNS/translator '
+        '--task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans': Step(
+            '--num_examples=8', prints='rouge_1', leaves='RUNS/sum_trans/config.json'
+        ),
+        'python -m xlbench.report RUNS/clidsum RUNS/sum_trans': Step(
+            prints='summariser + translator'
+        ),
+        f'{_TRANS_SUM} --split=train --like=RUNS/clidsum --output=data/xsamsumde/train.jsonl': Step(
+            '--num_examples=40', leaves='data/xsamsumde/train.about.json'
+        ),
+        f'{_TRANS_SUM} --split=validation --like=RUNS/clidsum '
+        '--output=data/xsamsumde/dev.jsonl': Step(
+            '--num_examples=8', leaves='data/xsamsumde/dev.about.json'
+        ),
+        'python -m xlbench.train --workdir=RUNS/summariser_de --config=configs/finetune.py:tiny,'
+        'objective=generation,mixture=xsamsumde_summary_de_de,steps=400,batch_size=16': Step(
+            '--dry_run', prints='xsamsumde_summary_de_de'
+        ),
+        'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
+        '--task=clidsum_xsamsum_en_de --workdir=RUNS/trans_sum': Step(
+            skip='needs the training of the line before; tests/chains/chain_test.py has this order'
+        ),
+    },
+    'checkpoints.md': {
+        f'{_MTG}:base --config.init_from=google/mt5-base@main': Step(
+            f'{MTG_TINY} --dry_run',
+            hub('google/mt5-base', 'mt5', 'mt5'),
+            prints='google/mt5-base',
+        ),
+        f'{_MTG} --config.init_from=RUNS/mtg': Step(f'{MTG_SHORT} --dry_run', prints='RUNS/mtg'),
+        'python -m xlbench.convert facebook/mbart-large-50 RUNS/mbart '
+        "--extra_tokens='[summarize]'": Step(
             '',
             hub('facebook/mbart-large-50', 'mbart', 'mbart50'),
             leaves='RUNS/mbart/config.json',
-        )
-    ),
-    'python -m xlbench.convert RUNS/mtg exported/mtg --dtype=bfloat16': Step(
-        leaves='exported/mtg/model.safetensors'
-    ),
-    f'{_PREDICT}/mtg --target_lang=de < articles.txt > titles.txt': Step(
-        prepare=texts, leaves='titles.txt'
-    ),
-    f'{_PREDICT}/mtg --input=articles.jsonl --field=text --output=titles.jsonl --target_lang=de '
-    '--num_beams=5 --num_return=3 --scores': Step(leaves='titles.jsonl'),
-    'python -m xlbench.predict Helsinki-NLP/opus-mt-en-de < english.txt': Step(
-        prepare=hub('Helsinki-NLP/opus-mt-en-de', 'marian', 'marian'), prints='1 texts'
-    ),
-    f'{_PREDICT}/xnli --input=pairs.jsonl --field=premise,hypothesis --scores': Step(
-        prepare=labellers, prints='"score"'
-    ),
-    f'{_PREDICT}/ner --input=test.conll --output=tagged.conll': Step(leaves='tagged.conll'),
-    # Own tasks.
-    f'{_FINETUNE}:mt5_base,mixture=news_title_de': Step(
-        f'{_TINY} --config.data.vocabulary=google/mt5-base --dry_run',
-        hub('google/mt5-base', 'mt5', 'mt5'),
-        prints='news_title_de',
-    ),
-    f'{_FINETUNE}:encoder,objective=tagging,mixture=reviews_places_en '
-    '--config.model.from=models/my-encoder --workdir=RUNS/places': Step(
-        f'{steps(4)} --config.batches.batch_size=4'.replace('stage1', 'train'),
-        prepare=own_encoder,
-        prints='rows occur in the training data',
-    ),
-    f'{_FINETUNE}:tiny,objective=generation,mixture=news_title_de': Step(
-        '--config.stages.train.num_steps=4 --workdir=RUNS/news', leaves='RUNS/news/DONE'
-    ),
-    f'{_FINETUNE}:gpt2,mixture=news_title_de': Step(
-        f'{_TINY} --config.data.vocabulary=openai-community/gpt2 --dry_run',
-        hub('openai-community/gpt2', 'gpt2', 'gpt2'),
-        prints='news_title_de',
-    ),
-    'python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large '
-    '--input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json': Step(
-        prepare=chats, leaves='marked/clidsum/XSAMSum/train.json'
-    ),
-    # Corpora.
-    'python -m xlbench.data list': Step(prints='xquad'),
-    'python -m xlbench.data list mrs': Step(prints='https://github.com/zhangmozhi/mrs'),
-    'python -m xlbench.data get xquad --root=data': Step(
-        skip='needs a connection; tests/data/corpora_test.py downloads from a local server'
-    ),
-    'python -m xlbench.data verify xquad --root=data': Step(
-        skip='the published files are needed; tests/data/corpora_test.py verifies made-up ones'
-    ),
-    'python -m xlbench.prepare --root=data --mixture=xquad_multi_qg --split=train '
-    '--new_vocabulary=data/xquad/xquad.model --vocabulary_size=8000': Step(
-        '--vocabulary_size=400', xquad, leaves='data/xquad/xquad.model'
-    ),
-    'python -m xlbench.train --config=configs/xquad_mt5.py:sample,scenario=multi': Step(
-        steps(4), prints='nearest_input'
-    ),
-    # MRS.
-    f'{_MRS} --workdir=RUNS/replies': Step(
-        REPLIES_SHORT, prints='nearest_input', leaves='RUNS/replies/DONE'
-    ),
-    f'{_CLIDSUM}:sample,corpus=xmediasum40ksummary,target=de --workdir=RUNS/en_de': Step(
-        CLIDSUM_SHORT, leaves='RUNS/en_de/DONE'
-    ),
-    'python -m xlbench.translate --engine=RUNS/en_de --source_lang=en --target_lang=de '
-    '--lower --input=data/sample/clidsum/MediaSum424k/news_dialogue.json --field=summary '
-    '--keep=id --output=data/sample/clidsum/MediaSum424k/summaries.de.jsonl': Step(
-        '--max_length=4', interviews, prints='40 texts: 0 known, 40 translated'
-    ),
-    f'{_CLIDSUM}:sample,scenario=semi,target=de --workdir=RUNS/semi': Step(
-        CLIDSUM_SHORT,
-        prints='clidsum_mediasum424kpseudo_en_de, then clidsum_xmediasum40k_en_de',
-        leaves='RUNS/semi/DONE',
-    ),
-    f'{_MDIALBART} --workdir=RUNS/mdialbart': Step(
-        skip='prepares noise for minutes; the next one has two of its tasks'
-    ),
-    f'{_MDIALBART}:pretraining=mds+mt,target=de --workdir=RUNS/mds_mt': Step(
-        f'{steps(4, 4)} {_SCORE_FEW}',
-        prints='batches of 16 rows x (192 inputs + 192 targets)',
-        leaves='RUNS/mds_mt/DONE',
-    ),
-    'python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos': Step(
-        skip='needs a trained tagger; tests/inference/labeller_test.py runs it with one'
-    ),
-    f'{_CLIDSUM} --workdir=RUNS/clidsum': Step(
-        CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'
-    ),
-    'python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=mvbart '
-    '--workdir=RUNS/mvbart': Step(CLIDSUM_SHORT, leaves='RUNS/mvbart/DONE'),
-    'python -m xlbench.segment data/clidsum/XSAMSum/*.json': Step(
-        prepare=official_chats, leaves='data/clidsum/XSAMSum/test.views.jsonl'
-    ),
-    'python -m xlbench.data statistics clidsum_xsamsum_en_de clidsum_xsamsum_en_zh '
-    '--root=data/sample': Step(prints='| clidsum_xsamsum_en_zh test |'),
-    'python -m xlbench.data get convsumx --root=data': Step(skip='needs a connection'),
-    'python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx': Step(
-        skip='the published files are needed; tests/tasks/convsumx_test.py reads made-up ones'
-    ),
-    f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
-        REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
-    ),
-    f'{_MRS}:mbert,scenario=zero_shot --workdir=RUNS/zero_shot': Step(
-        REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
-    ),
-    'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
-    # Translators.
-    f'{_TRANSLATION} --workdir=RUNS/translation': Step(
-        CLIDSUM_SHORT, prints='word_by_word', leaves='RUNS/translation/DONE'
-    ),
-    'python -m xlbench.data clean --source_lang=en --target_lang=de --workers=2 '
-    '--output=data/translation/wmt20/en-de/train.tsv europarl.tsv.gz:2,1 rapid.tmx.gz '
-    'news.en,news.de': Step(prepare=parallel_corpora, prints='60 pairs read, 60 kept'),
-    f'{_TRANSLATION}:base,target=de': Step('--dry_run', prints='translation_wmt20_en_de'),
-    # Machine translation.
-    'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
-    "--input='data/mrs/train/en/*.tsv*' --format=tsv --field=1,2 --failed=drop "
-    '--output=data/mrs/mt_train/es/en.tsv': Step(
-        prepare=apertium, leaves='data/mrs/mt_train/es/en.about.json'
-    ),
-    f'{_MRS}:mbert,scenario=mt,source=es --workdir=RUNS/mt_es': Step(
-        REPLIES_TINY, leaves='RUNS/mt_es/DONE'
-    ),
-    'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
-    '--input=RUNS/mtg --input_task=mtg_qg_en_en --output=questions.es.jsonl '
-    '--task=mtg_qg_es_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated': Step(
-        '--num_examples=8', leaves='RUNS/generated_then_translated/config.json'
-    ),
-    'python -m xlbench.report RUNS/mtg RUNS/generated_then_translated': Step(
-        prints='generated_then_translated'
-    ),
-    # Chains.
-    f'{_CLIDSUM}:sample,scenario=mono --workdir=RUNS/summariser': Step(
-        CLIDSUM_SHORT, leaves='RUNS/summariser/DONE'
-    ),
-    f'{_CLIDSUM}:sample,corpus=xsamsumsummary,target=de --workdir=RUNS/translator': Step(
-        CLIDSUM_SHORT, leaves='RUNS/translator/DONE'
-    ),
-    'python -m xlbench.chain RUNS/summariser translate:RUNS/translator '
-    '--task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans': Step(
-        '--num_examples=8', prints='rouge_1', leaves='RUNS/sum_trans/config.json'
-    ),
-    'python -m xlbench.report RUNS/clidsum RUNS/sum_trans': Step(prints='summariser + translator'),
-    f'{_TRANS_SUM} --split=train --like=RUNS/clidsum --output=data/xsamsumde/train.jsonl': Step(
-        '--num_examples=40', leaves='data/xsamsumde/train.about.json'
-    ),
-    f'{_TRANS_SUM} --split=validation --like=RUNS/clidsum --output=data/xsamsumde/dev.jsonl': Step(
-        '--num_examples=8', leaves='data/xsamsumde/dev.about.json'
-    ),
-    'python -m xlbench.train --workdir=RUNS/summariser_de --config=configs/finetune.py:tiny,'
-    'objective=generation,mixture=xsamsumde_summary_de_de,steps=400,batch_size=16': Step(
-        '--dry_run', prints='xsamsumde_summary_de_de'
-    ),
-    'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
-    '--task=clidsum_xsamsum_en_de --workdir=RUNS/trans_sum': Step(
-        skip='needs the training of the line before; tests/chains/chain_test.py has this order'
-    ),
-    # Few-shot transfer.
-    f'{_SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
-    f'{_SWEEP}:mbert,task=panx --workdir=RUNS/panx': Step(
-        skip='needs mBERT and the official files; its blocks are those of the sample'
-    ),
-    'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
-    'languages=de+fr --workdir=RUNS/mood': Step(
-        skip='needs mBERT; tests/training/finetune_test.py sweeps over a task of its own'
-    ),
-    'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
-        leaves='RUNS/fewshot_report/report.md'
-    ),
-    'python -m xlbench.buckets check data/fewshot/buckets': Step(prepare=treebank, prints='udpos'),
-    'python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 '
-    '--output=data/fewshot/buckets train-de.tsv': Step(
-        skip='the folder of the line before holds them; tests/data/buckets_test.py draws them'
-    ),
-    # Many devices.
-    f'{_MTG.replace("train", "plan")} --topology=cpu:8 --config.mesh.fsdp=2': Step(
-        f'{_TINY}', prints='all-gather'
-    ),
-    'python -m xlbench.plan --config=configs/mtg_mt5.py:base --topology=h100:1': Step(
-        prints='stage1: 11h'
-    ),
-    'python -m xlbench.plan --config=configs/mtg_mbart.py:large_v5e_4x4 --topology=v5e:4x4': Step(
-        skip="needs pip install -e '.[tpu]', and minutes"
-    ),
-    'launch/local.sh 2 --config=configs/mtg_mt5.py': Step(
-        skip='needs .venv in the clone; tests/parallel/launch_test.py runs the script'
-    ),
-    'sbatch --nodes=2 --gpus-per-node=8 launch/slurm.sbatch --config=configs/mtg_mt5.py:base '
-    '--workdir=RUNS/qg': Step(skip=_RENTED),
-    'NAME=xl ZONE=... TYPE=... launch/tpu_vm.sh --config=configs/mtg_mt5.py:base': Step(
-        skip=_RENTED
-    ),
-    'MODULE=xlbench.evaluate launch/local.sh 2 --workdir=RUNS/mtg': Step(
-        skip='needs .venv in the clone; tests/parallel/launch_test.py runs the script'
-    ),
-    f"{_VENV}uv pip install --editable '.[beam]'": Step(skip='would change this environment'),
-    'python -m xlbench.prepare --beam --mixture=mrs_multi --root=/mnt/data -- '
-    '--runner=FlinkRunner --flink_master=HOST:8081': Step(skip=_RENTED),
-    **{
-        f'python tests/speed/{line}': Step(skip=_ELSEWHERE)
-        for line in (
-            'dual_encoder.py --torch_python=TORCH_ENV/bin/python',
-            'search.py --faiss_python=FAISS_ENV/bin/python',
-            'fewshot.py --torch_python=TORCH_ENV/bin/python --method=fc_pooler',
-            'beam_search.py --torch_python=TORCH_ENV/bin/python --vocab_size=250112',
-        )
+        ),
+        'python -m xlbench.convert RUNS/mtg exported/mtg --dtype=bfloat16': Step(
+            leaves='exported/mtg/model.safetensors'
+        ),
+    },
+    'inference.md': {
+        f'{_PREDICT}/mtg --target_lang=de < articles.txt > titles.txt': Step(
+            prepare=texts, leaves='titles.txt'
+        ),
+        f'{_PREDICT}/mtg --input=articles.jsonl --field=text --output=titles.jsonl '
+        '--target_lang=de --num_beams=5 --num_return=3 --scores': Step(leaves='titles.jsonl'),
+        'python -m xlbench.predict Helsinki-NLP/opus-mt-en-de < english.txt': Step(
+            prepare=hub('Helsinki-NLP/opus-mt-en-de', 'marian', 'marian'), prints='1 texts'
+        ),
+        f'{_PREDICT}/xnli --input=pairs.jsonl --field=premise,hypothesis --scores': Step(
+            prepare=labellers, prints='"score"'
+        ),
+        f'{_PREDICT}/ner --input=test.conll --output=tagged.conll': Step(leaves='tagged.conll'),
+        'python tests/speed/beam_search.py --torch_python=TORCH_ENV/bin/python '
+        '--vocab_size=250112': Step(skip=_ELSEWHERE),
+    },
+    'your_own.md': {
+        f'{_FINETUNE}:mt5_base,mixture=news_title_de': Step(
+            f'{_TINY} --config.data.vocabulary=google/mt5-base --dry_run',
+            hub('google/mt5-base', 'mt5', 'mt5'),
+            prints='news_title_de',
+        ),
+        f'{_FINETUNE}:tiny,objective=generation,mixture=news_title_de': Step(
+            '--config.stages.train.num_steps=4 --workdir=RUNS/news', leaves='RUNS/news/DONE'
+        ),
+        f'{_FINETUNE}:gpt2,mixture=news_title_de': Step(
+            f'{_TINY} --config.data.vocabulary=openai-community/gpt2 --dry_run',
+            hub('openai-community/gpt2', 'gpt2', 'gpt2'),
+            prints='news_title_de',
+        ),
+        f'{_FINETUNE}:encoder,objective=tagging,mixture=reviews_places_en '
+        '--config.model.from=models/my-encoder --workdir=RUNS/places': Step(
+            f'{steps(4)} --config.batches.batch_size=4'.replace('stage1', 'train'),
+            prepare=own_encoder,
+            prints='rows occur in the training data',
+        ),
+    },
+    'devices.md': {
+        f'{_MTG.replace("train", "plan")} --topology=cpu:8 --config.mesh.fsdp=2': Step(
+            f'{_TINY}', prints='all-gather'
+        ),
+        'python -m xlbench.plan --config=configs/mtg_mbart.py:large_v5e_4x4 '
+        '--topology=v5e:4x4': Step(skip="needs pip install -e '.[tpu]', and minutes"),
+        'python -m xlbench.plan --config=configs/mtg_mt5.py:base --topology=h100:1': Step(
+            prints='stage1: 11h'
+        ),
+        'launch/local.sh 2 --config=configs/mtg_mt5.py': Step(
+            skip='needs .venv in the clone; tests/parallel/launch_test.py runs the script'
+        ),
+        'sbatch --nodes=2 --gpus-per-node=8 launch/slurm.sbatch --config=configs/mtg_mt5.py:base '
+        '--workdir=RUNS/qg': Step(skip=_RENTED),
+        'NAME=xl ZONE=... TYPE=... launch/tpu_vm.sh --config=configs/mtg_mt5.py:base': Step(
+            skip=_RENTED
+        ),
+        'MODULE=xlbench.evaluate launch/local.sh 2 --workdir=RUNS/mtg': Step(
+            skip='needs .venv in the clone; tests/parallel/launch_test.py runs the script'
+        ),
+        f"{_VENV}uv pip install --editable '.[beam]'": Step(skip='would change this environment'),
+        'python -m xlbench.prepare --beam --mixture=mrs_multi --root=/mnt/data -- '
+        '--runner=FlinkRunner --flink_master=HOST:8081': Step(skip=_RENTED),
     },
 }
 
 
-def fences(language: str) -> Iterator[tuple[str, str]]:
-    """(heading, text) of each block of a language."""
-    heading = ''
-    for part in re.split(r'^(## .*)$', README, flags=re.MULTILINE):
-        if part.startswith('## '):
-            heading = part[3:].strip()
-        for match in re.finditer(rf'^```{language}\n(.*?)^```$', part, re.DOTALL | re.MULTILINE):
-            yield heading, match[1]
+def test_every_command_has_a_plan():
+    written = {page: [] for page in PLAN}
+    for block in pages.blocks('sh'):
+        written.setdefault(block.page, []).extend(block.commands)
+    for page, commands in written.items():
+        assert len(commands) == len(set(commands)), page
+        assert set(commands) == set(PLAN.get(page, {})), page
+    assert all(s.skip or s.prints or s.leaves for plan in PLAN.values() for s in plan.values())
 
 
-def commands(text: str) -> list[str]:
-    """The commands of a block: comments and line continuations are gone."""
-    text = re.sub(r'\\\n\s*', '', text)
-    lines = (re.sub(r'(^|\s+)# .*$', '', line).strip() for line in text.splitlines())
-    return [line for line in lines if line]
-
-
-COMMANDS = [(heading, command) for heading, text in fences('sh') for command in commands(text)]
-
-
-def test_every_command_of_the_readme_has_a_plan():
-    written = [command for _, command in COMMANDS]
-    assert len(written) == len(set(written))
-    assert set(written) == set(PLAN)
-    assert all(step.skip or step.prints or step.leaves for step in PLAN.values())
-
-
-# One newcomer follows the headings of a group, one after another.
+# One newcomer follows the places of a group, one after another.
 GROUPS = (
     (
-        'Two commands',
-        'What you see',
-        'Human judgement',
-        'The official MTG',
-        'Public checkpoints, both ways',
-        'Texts from a model',
-        'Machine translation',
-        'Many devices, many machines',
+        'README.md',
+        'start.md',
+        'reports.md',
+        'mtg.md',
+        'checkpoints.md',
+        'inference.md',
+        'translation.md#Machine translation',
+        'devices.md',
     ),
     (
-        'Corpora',
-        'Summaries of dialogues: ClidSum',
-        'Translators from parallel texts',
-        'Replies: MRS',
-        'Few-shot transfer',
-        'Chains',
+        'data.md',
+        'clidsum.md',
+        'translation.md#Translators from parallel texts',
+        'mrs.md',
+        'fewshot.md',
+        'translation.md#Chains',
     ),
-    ('Your own tasks, metrics and models',),
+    ('your_own.md',),
 )
 
 
-@pytest.mark.parametrize('headings', GROUPS, ids=lambda headings: headings[-1].split()[0])
-def test_the_commands_work(headings: Sequence[str], tmp_path):
+@pytest.mark.parametrize('places', GROUPS, ids=lambda places: places[-1])
+def test_the_commands_work(places: Sequence[str], tmp_path):
     newcomer = Newcomer(tmp_path)
-    programs = {heading: [] for heading in headings}
-    for heading, text in fences('python'):
-        if match := re.match(r'# (tasks/\w+\.py)\n', text):
+    programs = {place: [] for place in places}
+    for block in pages.blocks('python'):
+        if match := re.match(r'# (tasks/\w+\.py)\n', block.text):
             own_data(newcomer)
             before = newcomer.home / match[1]
-            newcomer.write(match[1], (before.read_text() if before.exists() else '') + text)
-        elif heading in headings:
-            programs[heading].append(text)
-    for heading, command in COMMANDS:
-        step = PLAN[command]
-        if heading not in headings or step.skip:
-            continue
-        if step.prepare:
-            step.prepare(newcomer)
-        head, redirect, target = command.partition(' < ')
-        printed = newcomer.run(
-            f'{head} {step.flags}{redirect}{target}', HF_HOME=str(newcomer.home / 'hub')
-        )
-        assert step.prints in printed, f'{command} printed\n{printed}'
-        assert not step.leaves or (newcomer.home / step.leaves).exists(), printed
-    for program in filter(None, programs.values()):  # The blocks under a heading are one program.
+            newcomer.write(match[1], (before.read_text() if before.exists() else '') + block.text)
+        else:
+            for place in filter(block.is_at, places):
+                programs[place].append(block.text)
+    for place in places:
+        for block in filter(lambda block: block.is_at(place), pages.blocks('sh')):
+            for command in block.commands:
+                follow(newcomer, command, PLAN[block.page][command])
+    for program in filter(None, programs.values()):  # The blocks of a place are one program.
         newcomer.write('block.py', '\n'.join(program))
         newcomer.run('python block.py')
-    if (newcomer.home / 'RUNS' / 'news').exists():
+    if 'your_own.md' in places:
         names = (
             'news_lead_de,reviews_stars_en:test,reviews_places_en:test,chat_retrieval_de_de:test,'
             'meetings_summary_en_de:test,meetings_translation_en_de:test,'
@@ -659,6 +661,21 @@ def test_the_commands_work(headings: Sequence[str], tmp_path):
         )
 
 
-def test_every_heading_with_commands_is_followed():
-    followed = {heading for headings in GROUPS for heading in headings}
-    assert {heading for heading, _ in COMMANDS} == followed
+def follow(newcomer: Newcomer, command: str, step: Step) -> None:
+    """Runs a command as its step says."""
+    if step.skip:
+        return
+    if step.prepare:
+        step.prepare(newcomer)
+    head, redirect, target = command.partition(' < ')
+    printed = newcomer.run(
+        f'{head} {step.flags}{redirect}{target}', HF_HOME=str(newcomer.home / 'hub')
+    )
+    assert step.prints in printed, f'{command} printed\n{printed}'
+    assert not step.leaves or (newcomer.home / step.leaves).exists(), printed
+
+
+def test_every_command_and_program_is_followed_once():
+    places = [place for group in GROUPS for place in group]
+    for block in (*pages.blocks('sh'), *pages.blocks('python')):
+        assert sum(map(block.is_at, places)) == 1, (block.page, block.heading)

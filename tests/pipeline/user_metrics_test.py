@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ import textwrap
 
 import jax
 import mtg_files
+import pages
 import pytest
 import tiny
 import tiny_labels
@@ -26,7 +26,6 @@ from xlbench.metrics import specs
 from xlbench.parallel import partitioning
 from xlbench.training import objectives
 
-README = pathlib.Path(__file__).parents[2] / 'README.md'
 PLAIN = """
     import dataclasses
     import os
@@ -435,14 +434,14 @@ def test_different_metrics_of_one_score_are_refused_before_the_run(tiny_root, ta
             generation(tiny_root, with_metrics(task, *pair))
 
 
-# The README.
+# The documentation.
 
 
 @pytest.mark.outside
-def test_the_example_of_the_readme(folder):
+def test_the_example_of_the_documentation(folder):
     """Its blocks as they stand, prepared with SeqIO, and scored by a process without TensorFlow."""
-    blocks = re.findall(r'```python\n(# tasks/news.*?)```', README.read_text(), re.S)
-    for block in blocks:
+    blocks = [block.text for block in pages.blocks('python') if block.page == 'your_own.md']
+    for block in (text for text in blocks if text.startswith('# tasks/news')):
         write(folder / block.split()[1], block)
     assert sorted(os.listdir('tasks')) == ['news.py', 'news_metrics.py']
     (folder / 'data' / 'news').mkdir(parents=True)
