@@ -7,6 +7,7 @@
   notes     what has to be said beside the numbers
   predictions  the texts behind a result
   pages     tables in the form of a benchmark's paper
+  command_lines  the command that made a workdir, for a reader
   best      which systems are best in a column
   layout    which rows and columns the tables of a section have
   tables    a table: cells of numbers under grouped columns
@@ -22,6 +23,7 @@
 
 __all__ = [
     'best',
+    'command_lines',
     'comparisons',
     'html',
     'latex',

@@ -151,9 +151,8 @@ class Run:
 
     @functools.cached_property
     def config_hash(self) -> str:
-        """Hash of the config without its seed: equal for runs that differ in the seed only."""
-        text = json.dumps(_without_seed(self.config), sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """See `config_hash`."""
+        return config_hash(self.config)
 
     @functools.cached_property
     def scenario(self) -> benchmarks.Scenario | None:
@@ -246,6 +245,12 @@ class Run:
         # An evaluation that decodes nothing has the loss alone.
         values = [r.scores.get(score, -r.scores.get('loss', math.inf)) for r in results.values()]
         return len(values), (sum(values) / len(values) if values else -math.inf)
+
+
+def config_hash(config: Mapping[str, Json]) -> str:
+    """Hashes a config without its seed: equal for runs that differ in the seed only."""
+    text = json.dumps(_without_seed(config), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_run(workdir: str | pathlib.Path) -> Run:

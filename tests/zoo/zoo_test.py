@@ -1,0 +1,188 @@
+"""The model zoo's page: what it says of runs, seeds, systems, sweeps and exported folders."""
+
+import json
+import re
+
+import pytest
+import tiny_sweep
+import workdir_files
+from tiny_sweep import group, zero_shot
+
+from xlbench import sessions
+from xlbench.errors import UserError
+from xlbench.reporting import command_lines
+from xlbench.reporting.results import read_run
+from xlbench.reporting.scored import claim, write
+from xlbench.zoo import __main__ as zoo
+
+CODE = '/home/anna/code'
+HARDWARE = dict(
+    processor='A Processor', cores=2, memory_bytes=8 << 30, peak_bytes=3 << 29, devices='data 1'
+)
+
+
+def argv(workdir, *more):
+    typed = [f'--config={CODE}/configs/mtg_mt5.py:base', f'--workdir=/home/anna/{workdir}']
+    return [f'{CODE}/xlbench/train.py', *typed, *more]
+
+
+def session(seconds, **fields):
+    facts = {'began': '2026-01-05T10:00:00Z', 'wall_seconds': seconds, **HARDWARE}
+    return json.dumps(facts | {'processor_seconds': 2 * seconds, **fields}) + '\n'
+
+
+def write_run(path, rouge, seed=0, seconds=(60,), **info):
+    """A workdir that was begun at a path of somebody's machine."""
+    facts = {'argv': argv(f'RUNS/{path.name}', f'--config.seed={seed}'), 'cwd': '/home/anna'}
+    workdir_files.write_workdir(path, lambda *_: rouge, seed=seed, info={**facts, **info}.items())
+    (path / sessions.FILE).write_text(''.join(map(session, seconds)))
+    return path
+
+
+def page(*folders, capsys):
+    zoo.main(list(map(str, folders)))
+    return capsys.readouterr().out
+
+
+def cells(text, start):
+    line = next(line for line in text.splitlines() if line.startswith(f'| {start} |'))
+    return [cell.strip() for cell in line.strip('|').split('|')][1:]
+
+
+def test_seeds_become_mean_and_spread(tmp_path, capsys):
+    runs = [write_run(tmp_path / f'qg{i}', 40.0 + 2 * i, i, (60 + 20 * i,)) for i in range(2)]
+    text = page(*runs, capsys=capsys)
+    assert cells(text, 'qg0 (2 seeds)')[-1] == '**41.0 ±1.4**'
+    assert cells(text, 'nearest_input')[-1] == '30.0'
+    assert cells(text, 'seeds') == ['0, 1']
+    assert cells(text, 'wall time') == ['1m10s ±14.1s each of 2 runs, 2m20s in all']
+    assert cells(text, 'processor time') == ['2m20s ±28.3s each of 2 runs, 4m40s in all']
+    assert cells(text, 'hardware') == ['A Processor, 2 cores, 8 GiB; data 1']
+    assert cells(text, 'peak memory') == ['1.5 GiB'] and cells(text, 'dtype') == ['float32']
+    assert 'SAMPLE DATA' in text and r'rouge\|lang:{de,en,fr,zh}\|v1' in text
+    for seed in range(2):
+        typed = f'--workdir=RUNS/qg{seed} --config.seed={seed}'
+        assert f'\npython -m xlbench.train --config=configs/mtg_mt5.py:base {typed}\n' in text
+    assert 'mtg_qg_de_de/test aaaaaaaaaaaa' in text and 'abc123' in text
+    assert cells(text, 'configs/mtg_mt5.py:base')[0] == 'rouge_l qg avg 41.0 ±1.4'
+    assert '/home' not in text and str(tmp_path) not in text
+    assert text == page(*runs, capsys=capsys)
+
+
+def test_a_run_that_was_resumed_and_one_of_an_earlier_version(tmp_path, capsys):
+    write_run(tmp_path / 'one', 30.0, seconds=(100, 40))
+    text = page(tmp_path / 'one', capsys=capsys)
+    assert cells(text, 'wall time') == ['2m20s, 1 interruption']
+    assert cells(text, 'processor time') == ['4m40s']
+    (tmp_path / 'one' / sessions.FILE).unlink()
+    text = page(tmp_path / 'one', capsys=capsys)
+    assert cells(text, 'wall time') == ['not recorded'] and 'processor time' not in text
+    write_run(tmp_path / 'two', 30.0, seed=1)
+    text = page(tmp_path / 'one', tmp_path / 'two', capsys=capsys)
+    assert cells(text, 'wall time') == ['not recorded of one']
+
+
+def test_the_command_of_every_session_once(tmp_path, capsys):
+    write_run(tmp_path / 'run', 30.0)
+    later = [session(9, command=argv('RUNS/run', '--config.mesh.data=2'))] * 2
+    (tmp_path / 'run' / sessions.FILE).write_text(''.join(later))
+    text = page(tmp_path / 'run', capsys=capsys)
+    assert text.count('python -m xlbench.train') == 1 and '--config.mesh.data=2\n' in text
+
+
+def test_a_system_that_a_chain_has_made(tmp_path, capsys):
+    for seed, rouge in enumerate((20.0, 24.0)):
+        folder, who = tmp_path / f'chain{seed}', dict(system='sum + trans', seed=seed)
+        folder.mkdir()
+        claim(folder, **who)
+        facts = dict(
+            step=0, num_examples=5, scores={'rouge_l': rouge}, signatures={'Rouge': 'rouge|v1'},
+            data='files', manifest='b' * 64, headline='rouge_l', decoding={'method': 'chain'},
+        )  # fmt: skip
+        write(folder, 'mtg_qg_de_de', 'test', facts, [], origin={'file': 'x'}, **who)
+    text = page(tmp_path / 'chain0', tmp_path / 'chain1', capsys=capsys)
+    assert '\n## sum + trans\n' in text
+    assert cells(text, 'sum + trans')[0] == 'rouge_l qg de 22.0 ±2.8'
+    assert cells(text, 'seeds') == ['0, 1']
+
+
+def write_sweep(path, seed, scores):
+    rows = [zero_shot('de', 40.0 + seed), *group('de', 1, scores, seed=seed)]
+    adapt = {'buckets': 2, 'dev': 'validation', 'lengths': {'inputs': 32}, 'seeds': [seed]}
+    config = {
+        'task': 'udpos', 'adapt': adapt, 'source_workdir': '',
+        'source': {'seed': seed, 'data': {'root': '/home/anna/data', 'vocabulary': 'none'}},
+    }  # fmt: skip
+    typed = [f'{CODE}/xlbench/fewshot/__main__.py', '--config=configs/fewshot.py:ud']
+    tiny_sweep.write(path, rows, config=config, argv=typed, dtype='float32', git='abc123')
+    (path / sessions.FILE).write_text(session(30))
+    return path
+
+
+def test_sweeps_of_several_seeds(tmp_path, capsys):
+    one = write_sweep(tmp_path / 'one', 1, (50.0, 54.0))
+    two = write_sweep(tmp_path / 'two', 2, (56.0, 60.0))
+    text = page(one, capsys=capsys)
+    assert '\npython -m xlbench.fewshot --config=configs/fewshot.py:ud\n' in text
+    assert cells(text, 'de') == ['41.00', '52.00 ±2.83']
+    assert 'over buckets' in text and 'average:micro' in text
+    name = 'configs/fewshot.py:ud'
+    assert cells(text, name)[0] == 'chunk_f1, mean over languages, K=0: 41.0, K=1: 52.0'
+    text = page(one, two, capsys=capsys)
+    assert cells(text, 'de') == ['41.50 ±0.71', '55.00 ±4.24']
+    assert 'over 2 sweeps' in text and cells(text, 'seeds') == ['1, 2']
+    assert cells(text, 'adaptations') == ['4']
+    assert cells(text, name)[0] == 'chunk_f1, mean over languages, K=0: 41.5 ±0.7, K=1: 55.0 ±4.2'
+    assert '/home' not in text
+
+
+def test_the_card_of_an_exported_folder_stands_at_its_run(tmp_path, capsys):
+    run, folder = write_run(tmp_path / 'run', 30.0), tmp_path / 'exported'
+    folder.mkdir()
+    card = '---\nlanguage: de\n---\n# exported\n\nUsed so:\n\n```sh\n# in this folder\n```\n'
+    (folder / 'README.md').write_text(card)
+    about = {'run': {'config': read_run(run).config_hash, 'seed': 0, 'step': 10}}
+    (folder / 'xlbench.json').write_text(json.dumps(about))
+    text = page(run, folder, capsys=capsys)
+    assert '### Model card of the exported folder exported\n\n> ```yaml\n> language: de\n' in text
+    assert '\n> #### exported\n' in text and '\n> # in this folder\n' in text
+    with pytest.raises(UserError, match='exported: no workdir is named that it was exported from'):
+        zoo.main([str(folder)])
+
+
+def test_no_other_file_is_written_over(tmp_path, capsys):
+    run = write_run(tmp_path / 'run', 30.0)
+    zoo.main([str(run), f'--output={tmp_path / "docs" / "zoo.md"}'])
+    text = (tmp_path / 'docs' / 'zoo.md').read_text()
+    zoo.main([str(run), f'--output={tmp_path / "docs" / "zoo.md"}'])
+    capsys.readouterr()
+    assert text == page(run, capsys=capsys) == (tmp_path / 'docs' / 'zoo.md').read_text()
+    (tmp_path / 'mine.md').write_text('# Mine\n')
+    with pytest.raises(UserError, match=r'mine\.md exists and is no page of xlbench\.zoo'):
+        zoo.main([str(run), f'--output={tmp_path / "mine.md"}'])
+    assert (tmp_path / 'mine.md').read_text() == '# Mine\n'
+    with pytest.raises(UserError, match=r'has no config\.json'):
+        zoo.main([str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    'words, cwd, expected',
+    [
+        ([], '', ''),
+        (['/a/xlbench/train.py', '--config=/a/configs/x.py'], '', 'train --config=configs/x.py'),
+        (['/xlbench/xlbench/train.py', '--x=/m/n/e5'], '', 'train --x=e5'),
+        (['/a/xlbench/zoo/__main__.py', '/a/RUNS/x'], '/a', 'zoo RUNS/x'),
+        (['/a/xlbench/chain.py', 'translate:/b/c --beam=5'], '', "chain 'translate:c --beam=5'"),
+        (['/a/xlbench/train.py', '--a=x/y', 'b/c'], '/', 'train --a=x/y b/c'),
+    ],
+)  # fmt: skip
+def test_command_lines_for_readers(words, cwd, expected):
+    typed = f'python -m xlbench.{expected}' if expected else ''
+    assert command_lines.command(words, cwd) == typed
+
+
+def test_no_places_but_addresses_and_shares():
+    text = 'see https://example.org/a/b, 3 tokens/s/step, and/or, and (/home/anna/x.txt)'
+    assert command_lines.without_places(text) == text.replace('/home/anna/', '')
+    assert command_lines.config_of(['/a/xlbench/train.py', '--config', 'c/x.py:y']) == 'c/x.py:y'
+    assert not re.search('home', command_lines.without_places("'/home/anna/'"))

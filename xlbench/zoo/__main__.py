@@ -1,0 +1,63 @@
+r"""Writes a model zoo: a page of Markdown on experiments, from their workdirs alone.
+
+  python -m xlbench.zoo RUNS/* [EXPORTED/* ...] --output=zoo.md
+
+A workdir is one of xlbench.train, xlbench.fewshot, xlbench.score or xlbench.chain. Each experiment
+has its command, wall and processor time, hardware, dtype, seeds, data with hashes, and its tables
+of scores with baselines, notes and signatures. Workdirs of one config that differ in the seed are
+one experiment, whose scores are means with standard deviations. Folders that xlbench.convert
+exported may be named, too: the model card of each stands below the experiment of its run.
+
+Without --output the page goes to the screen. With --output it is written into that file; a file
+that is no such page is left alone, and the command fails. The same workdirs give the same bytes.
+Of absolute paths the page has the last names only.
+"""
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from xlbench import errors, files, locks
+from xlbench.zoo import entries, page
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    parser = errors.ArgumentParser('python -m xlbench.zoo', __doc__)
+    parser.add_argument('folder', nargs='+', help='workdir, or folder that was exported from one')
+    parser.add_argument('--output', help='file of Markdown to write')
+    args: argparse.Namespace = parser.parse_args(argv)
+    text = page.markdown(entries.read(args.folder))
+    if not args.output:
+        print(text, end='')
+        return 0
+    output = pathlib.Path(args.output)
+    _refuse_foreign(output)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with locks.file(output):
+            files.remove_leftovers_of(output)
+            files.write(output, text)
+    except OSError as error:
+        raise errors.UserError(f'cannot write {output}: {error.strerror}') from None
+    print(f'wrote {output}')
+    return 0
+
+
+def _refuse_foreign(path: pathlib.Path) -> None:
+    """Raises unless the path is free or holds a page of ours."""
+    if not (path.exists() or path.is_symlink()):
+        return
+    start = ''
+    if path.is_file() and not path.is_symlink():
+        with path.open(encoding='utf-8', errors='replace') as file:
+            start = file.read(300)
+    if page.MARK not in start:
+        raise errors.UserError(
+            f'{path} exists and is no page of xlbench.zoo; move it away or choose another --output'
+        )
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""From workdirs to the experiments of a page: what was run, what it took, what it scores.
+
+Workdirs of one config that differ in the seed are one experiment. Nothing is computed but means and
+standard deviations over them; all else is what the workdirs say.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+import msgspec
+
+from xlbench import errors, files, foreign
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.reporting.results import Run, read_run
+from xlbench.zoo import runs as runs_lib, sweeps as sweeps_lib
+from xlbench.zoo.experiments import Entry
+
+_EXPORTED, _CARD = 'xlbench.json', 'README.md'
+
+
+class _Origin(msgspec.Struct):
+    """The note of an exported folder on the run that it is from."""
+
+    config: str = ''
+    seed: int | None = None
+
+
+class _Exported(msgspec.Struct):
+    """The part of xlbench.json that is read."""
+
+    run: _Origin = msgspec.field(default_factory=_Origin)
+
+
+def read(folders: Sequence[str]) -> list[Entry]:
+    """Reads workdirs, and folders that were exported from them, in any order.
+
+    Returns:
+        The experiments, in the order in which their first workdirs are named.
+
+    Raises:
+        UserError: a folder is neither, or was exported from a run that is not among them.
+    """
+    runs: dict[str, list[Run]] = {}
+    sweeps: dict[str, list[Sweep]] = {}
+    cards: dict[str, list[tuple[str, str]]] = {}
+    order: dict[str, None] = {}
+    for folder in dict.fromkeys(map(pathlib.Path, folders)):
+        if foreign.file(folder, _EXPORTED):
+            key, card = _read_exported(folder)
+            cards.setdefault(key, []).append(card)
+            continue
+        if foreign.file(folder, 'results.jsonl'):
+            sweep = Sweep.read(folder)
+            sweeps.setdefault(key := sweeps_lib.key(sweep), []).append(sweep)
+        else:
+            run = read_run(folder)
+            runs.setdefault(key := runs_lib.key(run), []).append(run)
+        order[key] = None
+    if lost := [name for key, of_run in cards.items() if key not in runs for name, _ in of_run]:
+        raise errors.UserError(
+            f'{", ".join(lost)}: no workdir is named that it was exported from; name that one, too'
+        )
+    made = []
+    for key in order:
+        entry = runs_lib.entry(runs[key]) if key in runs else sweeps_lib.entry(sweeps[key])
+        made.append(dataclasses.replace(entry, cards=tuple(cards.get(key, ()))))
+    return made
+
+
+def _read_exported(folder: pathlib.Path) -> tuple[str, tuple[str, str]]:
+    """The hash of the run's config, and the card with the folder's name."""
+    origin = files.read_json(folder / _EXPORTED, _Exported).run
+    card = foreign.file(folder, _CARD)
+    text = card.read_text(encoding='utf-8', errors='replace') if card else ''
+    return origin.config, (folder.resolve().name, text)
