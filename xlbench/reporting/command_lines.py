@@ -29,6 +29,7 @@ def command(argv: Sequence[str], cwd: str = '') -> str:
         return ''
     program, code = _program(argv[0])
     places = [place for place in (cwd, code) if os.path.isabs(place) and place != '/']
+    places.sort(key=len, reverse=True)  # One may lie in the other.
     arguments = [_seen_from(argument, places) for argument in argv[1:]]
     return ' '.join([program, *map(shlex.quote, arguments)])
 
