@@ -20,7 +20,7 @@ def example(inputs, targets) -> dict:
 
 def generation(rows, inputs: int, targets: int, conventions=IDS, **kwargs) -> dict:
     lengths = {'inputs': inputs, 'targets': targets}
-    return features.generation(rows, lengths=lengths, conventions=conventions, **kwargs)
+    return features.generation(rows, features.Layout(lengths, conventions, **kwargs))
 
 
 def test_a_packed_row_by_hand():
@@ -54,7 +54,7 @@ def test_two_views_of_a_text_by_hand():
 
     def made(rows, inputs, **kwargs):
         lengths = {'inputs': inputs, 'targets': 3}
-        return features.multi_view(rows, lengths=lengths, conventions=marked, **kwargs)
+        return features.multi_view(rows, features.Layout(lengths, marked, **kwargs))
 
     batch = made([[both], one, []], 10)
     expected = {
@@ -113,12 +113,8 @@ def test_the_passage_is_cut_and_the_answer_stays():
 
     marked = dataclasses.replace(IDS, answer_mark=(40, 41))
     rows = [[example(whole, [5, 40, 41, 6, 1]), example([40, 41, 3, 1], [2, 1])]]
-    packed = features.generation(
-        rows,
-        lengths={'inputs': 12, 'targets': 6},
-        limits={'inputs': 8, 'targets': 3},
-        conventions=marked,
-    )
+    lengths, limits = {'inputs': 12, 'targets': 6}, {'inputs': 8, 'targets': 3}
+    packed = features.generation(rows, features.Layout(lengths, marked, limits))
     expected = [90, 7, 8, 40, 41, 5, 6, 1, 40, 41, 3, 1]
     np.testing.assert_array_equal(packed['encoder_input_tokens'], [expected])
     np.testing.assert_array_equal(packed['decoder_target_tokens'], [[5, 40, 1, 2, 1, 0]])
@@ -213,7 +209,7 @@ def test_a_large_batch_is_built_in_milliseconds():
 
 def retrieval(rows, inputs: int, targets: int, **kwargs) -> dict:
     lengths = {'inputs': inputs, 'targets': targets}
-    return features.retrieval(rows, lengths=lengths, conventions=IDS, **kwargs)
+    return features.retrieval(rows, features.Layout(lengths, IDS, **kwargs))
 
 
 def test_pairs_by_hand():
@@ -262,7 +258,7 @@ def labelled(inputs, targets, piece_counts) -> dict:
 
 
 def label_features(view: str, rows, inputs: int, **kwargs) -> dict:
-    return features.VIEWS[view](rows, lengths={'inputs': inputs}, conventions=IDS, **kwargs)
+    return features.VIEWS[view](rows, features.Layout({'inputs': inputs}, IDS, **kwargs))
 
 
 def assert_features(batch, expected) -> None:

@@ -33,12 +33,9 @@ def opened(root, view, task='', lang='de', **changed):
 
 def made(view, rows, width):
     """The features of records, in ids of the vocabulary."""
-    return features.VIEWS[view](
-        rows,
-        lengths={'inputs': width},
-        limits={'inputs': LIMIT},
-        conventions=features.Conventions(0, tiny_labels.END, 0, 50),
-    )
+    conventions = features.Conventions(0, tiny_labels.END, 0, 50)
+    layout = features.Layout({'inputs': width}, conventions, {'inputs': LIMIT})
+    return features.VIEWS[view](rows, layout)
 
 
 def texts_of(corpus, where):

@@ -466,7 +466,7 @@ def test_a_passage_is_cut_as_in_training(model, monkeypatch):
     conventions = features.Conventions.of(manifest)
     limits = {'inputs': 32, 'targets': 1}
     trained = {'inputs': ids, 'targets': ids[-1:]}
-    batch = features.generation([trained], lengths=limits, conventions=conventions)
+    batch = features.generation([trained], features.Layout(limits, conventions))
     np.testing.assert_array_equal(batch['encoder_input_tokens'][0], row)
 
 

@@ -49,7 +49,7 @@ def examples(golden):
 
 def batch_of(rows, inputs=20, targets=14):
     lengths = {'inputs': inputs, 'targets': targets}
-    return features.language_model(rows, lengths=lengths, conventions=CONVENTIONS)
+    return features.language_model(rows, features.Layout(lengths, CONVENTIONS))
 
 
 def padded_left(batch):
@@ -155,11 +155,8 @@ def test_a_prompt_of_one_token_and_samples(params):
 def test_features_of_texts_that_go_on():
     rows = [[{'inputs': [5, 6, 1], 'targets': [8, 1]}, {'inputs': [], 'targets': [9, 1]}], []]
     rows = [[{k: np.array(v, np.int32) for k, v in e.items()} for e in row] for row in rows]
-    batch = features.language_model(
-        rows,
-        lengths={'inputs': 3, 'targets': 4},
-        conventions=features.Conventions(0, 1, 2, 10),
-    )
+    layout = features.Layout({'inputs': 3, 'targets': 4}, features.Conventions(0, 1, 2, 10))
+    batch = features.language_model(rows, layout)
     assert batch['encoder_input_tokens'].tolist() == [[5, 6, 0], [0, 0, 0]]
     assert batch['prompt_target_tokens'].tolist() == [[6, 1, 0], [0, 0, 0]]
     assert batch['prompt_loss_weights'].tolist() == [[1, 1, 0], [0, 0, 0]]

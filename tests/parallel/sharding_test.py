@@ -148,7 +148,7 @@ def test_predictions_and_row_losses_equal_those_of_one_device(tiny_root, sharded
     task = prepared.open_task(str(tiny_root), 'sample', tiny.QUESTIONS[0], 'test')
     rows = [[record] for record in task.read(range(13))] + [[], [], []]
     conventions = features.Conventions.of(task.manifest)
-    batch = features.generation(rows, lengths=tiny.LENGTHS, conventions=conventions)
+    batch = features.generation(rows, features.Layout(tiny.LENGTHS, conventions))
     params = jax.device_get(sharded.state.params)
     options = decoding.Options(max_length=8)
     found = []

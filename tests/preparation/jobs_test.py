@@ -157,7 +157,7 @@ def test_preparing_with_language_tokens(root, tmp_path):
     # The loss covers the language token: [lang] X eos, behind the start.
     conventions = features.Conventions.of(found.manifest)
     batch = features.generation(
-        [found[0]], lengths={'inputs': 99, 'targets': 99}, conventions=conventions
+        [found[0]], features.Layout({'inputs': 99, 'targets': 99}, conventions)
     )
     assert batch['decoder_input_tokens'][0, :2].tolist() == [2, tokenizer.forced_first('de')]
     assert batch['decoder_target_tokens'][0, 0] == tokenizer.forced_first('de')

@@ -237,7 +237,7 @@ def pair_batches(count: int, num_rows: int = 32, seed: int = 0) -> list[dict[str
             for _ in range(num_rows)
         ]
         rows[4] = []
-        found.append(features.retrieval(rows, lengths=LENGTHS, conventions=conventions))
+        found.append(features.retrieval(rows, features.Layout(LENGTHS, conventions)))
     return found
 
 

@@ -28,7 +28,7 @@ def examples(tiny_root):
 
 def build(task, rows, lengths):
     conventions = features.Conventions.of(task.manifest)
-    return features.generation(rows, lengths=lengths, conventions=conventions)
+    return features.generation(rows, features.Layout(lengths, conventions))
 
 
 @pytest.fixture(scope='module')
@@ -347,7 +347,7 @@ def label_rows(view: str) -> list[dict]:
 
 def label_batch(view: str, rows, width: int) -> dict[str, np.ndarray]:
     conventions = features.Conventions(0, 1, 0, 128)
-    return features.VIEWS[view](rows, lengths={'inputs': width}, conventions=conventions)
+    return features.VIEWS[view](rows, features.Layout({'inputs': width}, conventions))
 
 
 @functools.cache

@@ -65,7 +65,7 @@ def test_a_summariser_is_fine_tuned_from_a_public_folder(tmp_path, name):
     inputs = np.array([*views[0], *views[1]] if name == 'mvbart' else views[0], np.int32)
     rows = [{'inputs': inputs, 'targets': np.append(rng.integers(9, 99, 5), 2)} for _ in range(4)]
     batch = features.VIEWS[objective.view](
-        rows, lengths=dict(inputs=12, targets=8), conventions=CONVENTIONS
+        rows, features.Layout(dict(inputs=12, targets=8), CONVENTIONS)
     )
     losses = jax.jit(functools.partial(objective.row_losses, model))  # Without dropout.
     before = losses(state.params, batch)['loss'].sum()

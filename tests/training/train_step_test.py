@@ -210,7 +210,7 @@ def test_a_batch_of_padding_alone_changes_nothing(tiny_root):
     training = tiny.Training(partitioning.make_mesh(devices=jax.devices()[:1]))
     real = tiny.packed_batches(tiny_root, 1)
     conventions = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=128)
-    empty = features.generation([[]] * 8, lengths=tiny.LENGTHS, conventions=conventions)
+    empty = features.generation([[]] * 8, features.Layout(tiny.LENGTHS, conventions))
     assert {name: value.shape for name, value in empty.items()} == {
         name: value.shape for name, value in real[0].items()
     }

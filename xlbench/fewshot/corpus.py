@@ -186,12 +186,9 @@ class Corpus:
         longest = max(len(record['inputs']) for record in records)
         buckets = [each.get(number, []) for number in range(self.num_buckets(shots))]
         rows = [row for bucket in buckets for row in [*bucket, *[[]] * (most - len(bucket))]]
-        arrays = features.VIEWS[self._options.view](
-            rows,
-            lengths={'inputs': min(eval_sets.up_to(eval_sets.PLACES, longest), self._limit)},
-            limits={'inputs': self._limit},
-            conventions=self._conventions,
-        )
+        width = min(eval_sets.up_to(eval_sets.PLACES, longest), self._limit)
+        layout = features.Layout({'inputs': width}, self._conventions, {'inputs': self._limit})
+        arrays = features.VIEWS[self._options.view](rows, layout)
         arrays = {
             name: array.reshape(len(buckets), most, *array.shape[1:])
             for name, array in eval_sets.compacted(arrays, self._compact).items()

@@ -207,9 +207,11 @@ class Model(Answerer[Example, list[Prediction]]):
         end = {'targets': np.array([self._tokenizer.eos_id], np.int32)}
         return features.VIEWS[self._opened.objective.view](
             [*({**end, **example} for example in examples), *[[]] * (rows - len(examples))],
-            lengths={'inputs': inputs, 'targets': targets},
-            limits={'inputs': self.max_input_length, 'targets': targets},
-            conventions=self._conventions,
+            features.Layout(
+                lengths={'inputs': inputs, 'targets': targets},
+                conventions=self._conventions,
+                limits={'inputs': self.max_input_length, 'targets': targets},
+            ),
         )
 
     def _decode(self, arrays: dict[str, np.ndarray], options: decoding.Options) -> decoding.Decoded:

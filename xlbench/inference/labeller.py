@@ -87,11 +87,10 @@ class _Labeller(Answerer[Texts, Answer]):
         batches = []
         for places, rows, width in self._batches.cut(lengths):
             empty: list[list[features.Example]] = [[]] * (rows - len(places))
+            limits = {'inputs': self.max_input_length}
             arrays = features.VIEWS[self._opened.objective.view](
                 [*(encoded[i] for i in places), *empty],
-                lengths={'inputs': width},
-                limits={'inputs': self.max_input_length},
-                conventions=self._conventions,
+                features.Layout({'inputs': width}, self._conventions, limits),
             )
             probabilities = self._batches.run(self._probabilities, self._params, arrays)
             batches.append((places, probabilities))

@@ -101,7 +101,7 @@ def batch_like(
 ) -> dict[str, jax.ShapeDtypeStruct]:
     """The shapes of a batch, cut over the mesh: those of a batch without a single example."""
     conventions = features.Conventions(pad_id=0, eos_id=1, decoder_start_id=0, vocab_size=2)
-    empty = features.VIEWS[view]([[]] * rows, lengths=lengths, conventions=conventions)
+    empty = features.VIEWS[view]([[]] * rows, features.Layout(lengths, conventions))
     return {name: _row_array(mesh, value.shape, value.dtype) for name, value in empty.items()}
 
 

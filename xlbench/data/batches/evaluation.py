@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import grain
 import numpy as np
 
-from xlbench.data import mixing
+from xlbench.data import features, mixing
 from xlbench.data.batches import checks
 from xlbench.data.prepared import Prepared
 
@@ -97,9 +97,11 @@ class EvalBatches:
         records = iter(self._prepared.read(numbers[numbers >= 0]))
         batch = self._features(
             [[next(records)] if number >= 0 else [] for number in numbers],
-            lengths={'inputs': self._widths[index], 'targets': self._limits.targets},
-            limits=self._limits._asdict(),
-            conventions=self._conventions,
+            features.Layout(
+                lengths={'inputs': self._widths[index], 'targets': self._limits.targets},
+                conventions=self._conventions,
+                limits=self._limits._asdict(),
+            ),
         )
         return batch | {'example_index': numbers.copy()}
 

@@ -10,7 +10,13 @@ import grain
 import numpy as np
 
 from xlbench.config.blocks import Batches
-from xlbench.data import curriculum as curriculum_lib, mixing, packing as packing_lib, task_rows
+from xlbench.data import (
+    curriculum as curriculum_lib,
+    features,
+    mixing,
+    packing as packing_lib,
+    task_rows,
+)
 from xlbench.data.batches import checks
 from xlbench.data.packing import Shape
 from xlbench.data.prepared import Prepared
@@ -217,9 +223,11 @@ class TrainBatches:
         numbers = [window.examples[row].tolist() for row in rows]
         batch = self._features(
             self._examples.read(numbers),
-            lengths=planned.shape._asdict(),
-            limits=self._limits._asdict(),
-            conventions=self._conventions,
+            features.Layout(
+                lengths=planned.shape._asdict(),
+                conventions=self._conventions,
+                limits=self._limits._asdict(),
+            ),
         )
         if self._each_task:
             lengths = self._examples.lengths[window.examples]

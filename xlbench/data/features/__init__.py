@@ -16,6 +16,7 @@ from xlbench.data.features.trimming import (
 )
 from xlbench.data.features.views import (
     VIEWS,
+    Layout,
     View,
     classification,
     generation,
@@ -30,6 +31,7 @@ __all__ = [
     'VIEWS',
     'Conventions',
     'Example',
+    'Layout',
     'View',
     'classification',
     'generation',

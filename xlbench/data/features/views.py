@@ -26,20 +26,31 @@ from xlbench.data.features.trimming import (
 )
 
 
-def generation(
-    rows: Sequence[Row],
-    *,
-    lengths: Mapping[str, int],
-    conventions: Conventions,
-    limits: Mapping[str, int] | None = None,
-) -> dict[str, np.ndarray]:
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How wide the arrays of a batch are, and what their ids mean.
+
+    Attributes:
+      lengths: widths of the arrays, `inputs`, and `targets` where targets are texts.
+      conventions: ids of padding, of the end, of the start and of marks.
+      limits: what each example is trimmed to; default `lengths`.
+    """
+
+    lengths: Mapping[str, int]
+    conventions: Conventions
+    limits: Mapping[str, int] | None = None
+
+    def limit(self, name: str) -> int:
+        """The most tokens of an example's `inputs` or `targets`."""
+        return (self.limits or self.lengths)[name]
+
+
+def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     """The features of an encoder-decoder for one batch.
 
     Args:
       rows: each a list of examples, one example, or an empty list, which is a padding row.
-      lengths: widths of the arrays, `inputs` and `targets`.
-      conventions: ids of padding, end and start.
-      limits: what each example is trimmed to, see `trim_passage`; default `lengths`.
+      layout: of the arrays; `trim_passage` says how inputs are trimmed.
 
     Returns:
       encoder_input_tokens, encoder_segment_ids, encoder_positions: [batch, inputs] int32.
@@ -53,24 +64,18 @@ def generation(
       encoder_segment_ids    1 1 2 2 2 0     decoder_input_tokens   0 8 0 9
       encoder_positions      0 1 0 1 2 0     decoder_loss_weights   1 1 1 1
     """
-    features, _ = _both_sides(rows, lengths, conventions, limits)
+    features, _ = _both_sides(rows, layout)
     return features
 
 
-def language_model(
-    rows: Sequence[Row],
-    *,
-    lengths: Mapping[str, int],
-    conventions: Conventions,
-    limits: Mapping[str, int] | None = None,
-) -> dict[str, np.ndarray]:
+def language_model(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     """The features of a decoder-only model, whose targets go on where the inputs end.
 
     The last token of an example's inputs, which in most tasks is the end of a text, is the first
     decoder input; without inputs that is `conventions.decoder_start_id`.
 
     Args:
-      rows, lengths, conventions, limits: see `generation`.
+      rows, layout: see `generation`.
 
     Returns:
       What `generation` gives, of inputs without their last token, and
@@ -82,12 +87,12 @@ def language_model(
       prompt_target_tokens  6 1 0     decoder_target_tokens  8 1
       prompt_loss_weights   1 1 0     decoder_loss_weights   1 1
     """
-    features, inputs = _both_sides(rows, lengths, conventions, limits, continued=True)
+    features, inputs = _both_sides(rows, layout, continued=True)
     following = [part[1:] for part in inputs.parts]
-    place = Placement(following, inputs.counts, lengths['inputs'])
-    tokens = joined(following, 'inputs', conventions)
+    place = Placement(following, inputs.counts, layout.lengths['inputs'])
+    tokens = joined(following, 'inputs', layout.conventions)
     return features | {
-        'prompt_target_tokens': place.fill(tokens, conventions.pad_id),
+        'prompt_target_tokens': place.fill(tokens, layout.conventions.pad_id),
         'prompt_loss_weights': place.fill(np.float32(1), 0, np.float32),
     }
 
@@ -100,21 +105,16 @@ class _Inputs(NamedTuple):
 
 
 def _both_sides(
-    rows: Sequence[Row],
-    lengths: Mapping[str, int],
-    conventions: Conventions,
-    limits: Mapping[str, int] | None,
-    continued: bool = False,
+    rows: Sequence[Row], layout: Layout, continued: bool = False
 ) -> tuple[dict[str, np.ndarray], _Inputs]:
     """The features of `generation`; where targets are `continued`, of inputs without their last."""
-    limits = limits or lengths
+    lengths, conventions = layout.lengths, layout.conventions
     listed = [[row] if isinstance(row, Mapping) else row for row in rows]
     counts = np.array([len(row) for row in listed], np.int64)
     examples = [example for row in listed for example in row]
     eos_id, mark = conventions.eos_id, conventions.answer_mark
-    parts = [
-        trim_passage(example['inputs'], limits['inputs'], eos_id, mark) for example in examples
-    ]
+    most = layout.limit('inputs')
+    parts = [trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
     inputs = _Inputs(parts, counts)
     starts: int | list[int] = conventions.decoder_start_id
     if continued:
@@ -122,26 +122,19 @@ def _both_sides(
         parts = [part[:-1] for part in parts]
     encoder, place = encoder_arrays(parts, counts, lengths['inputs'], conventions)
     positions = {'encoder_positions': place.fill(place.positions, 0)}
-    targets = [trim(example['targets'], limits['targets'], eos_id) for example in examples]
+    most = layout.limit('targets')
+    targets = [trim(example['targets'], most, eos_id) for example in examples]
     decoder = decoder_arrays(targets, counts, lengths['targets'], conventions, starts)
     return encoder | positions | decoder, inputs
 
 
-def multi_view(
-    rows: Sequence[Row],
-    *,
-    lengths: Mapping[str, int],
-    conventions: Conventions,
-    limits: Mapping[str, int] | None = None,
-) -> dict[str, np.ndarray]:
+def multi_view(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     """The features of an encoder-decoder that reads two views of a text, for one batch.
 
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row. Its `inputs`
         are both views one behind the other, each with its end; one view is possible, too.
-      lengths: widths of the arrays, `inputs` and `targets`.
-      conventions: ids of padding, end and start, and of the marks of segments.
-      limits: what each example is trimmed to, a view to half of it; default `lengths`.
+      layout: of the arrays; a view is trimmed to half of the limit of `inputs`.
 
     Returns:
       The features of `generation`, with segment 1 for the first view and 2 for the second, whose
@@ -150,10 +143,10 @@ def multi_view(
     Example: inputs [40, 5, 1, 40, 5, 40, 6, 1] with the mark 40 ->
       encoder_segment_ids 1 1 1 2 2 2 2 2, encoder_marks 1 0 0 1 0 1 0 0
     """
-    limits = limits or lengths
+    lengths, conventions = layout.lengths, layout.conventions
     counts, examples = one_a_row(rows)
-    eos_id = conventions.eos_id
-    views = [trim_views(example['inputs'], limits['inputs'], eos_id) for example in examples]
+    eos_id, most = conventions.eos_id, layout.limit('inputs')
+    views = [trim_views(example['inputs'], most, eos_id) for example in examples]
     counts_of_views = counts.copy()
     counts_of_views[counts > 0] = [len(parts) for parts in views]
     parts = [part for both in views for part in both]
@@ -163,24 +156,17 @@ def multi_view(
         'encoder_positions': place.fill(place.positions, 0),
         'encoder_marks': (marks & (encoder['encoder_segment_ids'] > 0)).astype(np.int32),
     }
-    targets = [trim(example['targets'], limits['targets'], eos_id) for example in examples]
+    most = layout.limit('targets')
+    targets = [trim(example['targets'], most, eos_id) for example in examples]
     return encoder | more | decoder_arrays(targets, counts, lengths['targets'], conventions)
 
 
-def retrieval(
-    rows: Sequence[Row],
-    *,
-    lengths: Mapping[str, int],
-    conventions: Conventions,
-    limits: Mapping[str, int] | None = None,
-) -> dict[str, np.ndarray]:
+def retrieval(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     """The features of a dual encoder for one batch: messages left, their replies right.
 
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row.
-      lengths: widths of the arrays, `inputs` (messages) and `targets` (replies).
-      conventions: ids of padding and end.
-      limits: what each example is trimmed to; default `lengths`.
+      layout: of the arrays; `inputs` are messages, and `targets` replies.
 
     Returns:
       left_encoder_input_tokens, left_encoder_segment_ids: [batch, inputs] int32, and
@@ -190,12 +176,13 @@ def retrieval(
       n different replies some two share a key by chance with probability n^2 / 2^32.
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
-    limits = limits or lengths
+    conventions = layout.conventions
     counts, examples = one_a_row(rows)
     features: dict[str, np.ndarray] = {}
     for name, side in (('inputs', 'left'), ('targets', 'right')):
-        parts = [trim(example[name], limits[name], conventions.eos_id) for example in examples]
-        place = Placement(parts, counts, lengths[name])
+        most = layout.limit(name)
+        parts = [trim(example[name], most, conventions.eos_id) for example in examples]
+        place = Placement(parts, counts, layout.lengths[name])
         tokens = joined(parts, name, conventions)
         features[f'{side}_encoder_input_tokens'] = place.fill(tokens, conventions.pad_id)
         features[f'{side}_encoder_segment_ids'] = place.fill(place.segments, 0)
@@ -204,13 +191,7 @@ def retrieval(
     return features | {'reply_key': keys, 'row_weights': counts.astype(np.float32)}
 
 
-def classification(
-    rows: Sequence[Row],
-    *,
-    lengths: Mapping[str, int],
-    conventions: Conventions,
-    limits: Mapping[str, int] | None = None,
-) -> dict[str, np.ndarray]:
+def classification(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     """The features of a classifier of texts, or pairs of texts, for one batch.
 
     Of a pair that is too long, the longer text is cut (`trim_pair`).
@@ -218,9 +199,7 @@ def classification(
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row. `targets` is
         one label, and `piece_counts` are the ids of each text, without special ones.
-      lengths: widths of the arrays, `inputs`.
-      conventions: ids of padding and end.
-      limits: what each example is trimmed to; default `lengths`.
+      layout: of the arrays; the limit is that of a pair.
 
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
@@ -229,7 +208,7 @@ def classification(
       labels: [batch] int32, 0 for padding rows.
       row_weights: [batch] float32, 1 for examples and 0 for padding rows.
     """
-    limit = (limits or lengths)['inputs']
+    lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
     counts, examples = one_a_row(rows)
     parts = [
         trim_pair(example['inputs'], example['piece_counts'], limit, conventions.eos_id)
@@ -246,22 +225,13 @@ def classification(
     }
 
 
-def tagging(
-    rows: Sequence[Row],
-    *,
-    lengths: Mapping[str, int],
-    conventions: Conventions,
-    limits: Mapping[str, int] | None = None,
-) -> dict[str, np.ndarray]:
+def tagging(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
     """The features of a tagger for one batch: each word's tag stands at its last piece.
 
     Args:
       rows: each an example, a list of one, or an empty list, which is a padding row. `targets` are
         the tags of the words, and `piece_counts` the ids of each.
-      lengths: widths of the arrays, `inputs`.
-      conventions: ids of padding and end.
-      limits: what each example is trimmed to; default `lengths`. A word that loses its last piece
-        has no label.
+      layout: of the arrays; a word that loses its last piece to a limit has no label.
 
     Returns:
       encoder_input_tokens, encoder_segment_ids: [batch, inputs] int32; segment ids are 1 on tokens
@@ -271,7 +241,7 @@ def tagging(
 
     Example: pieces [1, 2], [CLS] 5 6 7 [SEP], tags [3, 4] -> labels 0 3 0 4 0, weights 0 1 0 1 0
     """
-    limit = (limits or lengths)['inputs']
+    lengths, conventions, limit = layout.lengths, layout.conventions, layout.limit('inputs')
     counts, examples = one_a_row(rows)
     parts = [trim(example['inputs'], limit, conventions.eos_id) for example in examples]
     labels = [np.zeros(len(part), np.int32) for part in parts]
@@ -301,23 +271,16 @@ class View:
       prepared: the view that a task is prepared for, where that is another one.
     """
 
-    make: Callable[..., dict[str, np.ndarray]]
+    make: Callable[[Sequence[Row], Layout], dict[str, np.ndarray]]
     sides: tuple[str, ...] = ('inputs',)
     packs: bool = False
     labels: str = ''
     sums_tasks: bool = False
     prepared: str = ''
 
-    def __call__(
-        self,
-        rows: Sequence[Row],
-        *,
-        lengths: Mapping[str, int],
-        conventions: Conventions,
-        limits: Mapping[str, int] | None = None,
-    ) -> dict[str, np.ndarray]:
+    def __call__(self, rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
         """The arrays of a batch; see `generation`."""
-        return self.make(rows, lengths=lengths, conventions=conventions, limits=limits)
+        return self.make(rows, layout)
 
 
 # What an objective says its batches are (`view`), and what a task is prepared for.

@@ -204,12 +204,10 @@ def compare(
     model = runs.build_model(block, vocabulary, test.manifest['labels'])
     encoder = bert.Bert(dataclasses.replace(model.config, matmul_dtype=None))
     rows = [*examples, *[[]] * (-len(examples) % BATCH_SIZE)]
+    conventions = features.Conventions.of(test.manifest)
+    layout = features.Layout({'inputs': sweep.max_tokens}, conventions)
     batches = [
-        features.classification(
-            rows[i : i + BATCH_SIZE],
-            lengths={'inputs': sweep.max_tokens},
-            conventions=features.Conventions.of(test.manifest),
-        )
+        features.classification(rows[i : i + BATCH_SIZE], layout)
         for i in range(0, len(rows), BATCH_SIZE)
     ]
     before, after = (
