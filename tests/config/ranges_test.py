@@ -199,7 +199,8 @@ def test_the_same_of_sweeps():
     taken = accepted(config, sweep.check_config, paths)
     assert not any(taken[name] for name in ('nan', 'inf', '-inf', '-1', 'text', 'none', 'nested'))
     assert taken['0'] == {
-        f'adapt.{key}' for key in ('batch_size', 'dev_examples', 'at_once', 'keep_params')
+        f'adapt.{key}'
+        for key in ('batch_size', 'dev_examples', 'test_examples', 'at_once', 'keep_params')
     }
 
 

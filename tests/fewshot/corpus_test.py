@@ -7,7 +7,7 @@ import tiny_labels
 from xlbench import errors
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import buckets, features, labelled
-from xlbench.fewshot import corpus as corpus_lib, runner, settings
+from xlbench.fewshot import corpus as corpus_lib, results, runner, settings
 from xlbench.metrics import tagging
 
 TASKS = {'classification': 'mldoc', 'tagging': 'udpos'}
@@ -354,6 +354,31 @@ def test_a_part_of_the_dev_set_can_be_enough(root, view):
 
 
 @views
+def test_a_part_of_the_test_set_can_be_enough(root, view):
+    whole, part = (opened(root, view, test_examples=number).test for number in (0, 9))
+    numbers = results.drawn(tiny_labels.SIZES['test'], 9)
+    assert part.num_examples == 9 == len(numbers) == opened(root, view, test_examples=9).test_size
+    assert sorted({*part.indices.tolist()} - {-1}) == numbers == sorted(numbers)
+    gold = whole.gold[np.isin(whole.indices, numbers)]
+    assert part.gold[part.take >= 0].tolist() == gold.tolist()
+
+
+def test_sentences_share_the_rows_of_a_set(root):
+    """Each is once, behind others with its own positions, and read where it stands."""
+    corpus = opened(root, 'tagging', batch_size=64)
+    [batch] = corpus.test.batches
+    segments, positions = batch['encoder_segment_ids'], batch['encoder_positions']
+    assert segments.max() > 1 and len(segments) < tiny_labels.SIZES['test']
+    records = [features.trim(r['inputs'], LIMIT, tiny_labels.END) for r in texts_of(corpus, 'test')]
+    for number, ids in enumerate(records):
+        [first] = corpus.test.take[(corpus.test.indices == number) & (corpus.test.words == 0)]
+        row, place = divmod(int(first), segments.shape[1])
+        here = segments[row] == segments[row, place]
+        assert corpus.token_ids[batch['encoder_input_tokens'][row, here]].tolist() == ids.tolist()
+        assert positions[row, here].tolist() == list(range(len(ids)))
+
+
+@views
 def test_shots_of_training_sets_take_nothing_from_the_dev_set(root, view):
     corpus = opened(root, view)
     shots = texts_of(corpus, 1)
@@ -380,8 +405,14 @@ def test_the_shots_of_others_as_dev_set(root, view):
         assert dev.num_examples == len(others) == len({*dev.indices} - {-1}) > 0
         alone = opened(root, view, dev='other_shots', shots=(number,))
         np.testing.assert_array_equal(alone.dev(number).gold, dev.gold)
-        tokens = [corpus.token_ids[batch['encoder_input_tokens']] for batch in dev.batches]
-        found = {tuple(row[row > 0]) for batch in tokens for row in batch} - {()}
+        found = {
+            tuple(corpus.token_ids[tokens[segments == number]])
+            for batch in dev.batches
+            for tokens, segments in zip(
+                batch['encoder_input_tokens'], batch['encoder_segment_ids'], strict=True
+            )
+            for number in range(1, segments.max(initial=0) + 1)
+        }
         cut = [features.trim(r['inputs'], LIMIT, tiny_labels.END) for r in others.values()]
         assert found == {tuple(ids) for ids in cut}
     assert len({*sizes}) == 2

@@ -23,10 +23,10 @@ import numpy as np
 
 from xlbench import errors
 from xlbench.benchmarks import topics
-from xlbench.data import features, packing, prepared
+from xlbench.data import features, prepared
 from xlbench.data.features import Example
 from xlbench.errors import UserError
-from xlbench.fewshot import eval_sets
+from xlbench.fewshot import eval_sets, results
 from xlbench.metrics import pairs
 
 DEV_SETS = ('validation', 'other_shots', 'none')
@@ -72,6 +72,7 @@ class Options:
         view: 'classification' or 'tagging', the objective's.
         dev_examples: Of larger dev sets so many examples are taken, the same ones whenever they
             are; 0 takes all.
+        test_examples: Likewise, of test sets.
     """
 
     shots: Sequence[int]
@@ -81,6 +82,7 @@ class Options:
     batch_size: int
     view: str
     dev_examples: int = 0
+    test_examples: int = 0
 
 
 class Corpus:
@@ -228,25 +230,20 @@ class Corpus:
                 f'{self.name}: the buckets of {shots} shots leave no example for dev '
                 f'{self._options.dev!r}; the dev sets are {", ".join(DEV_SETS)}'
             )
-        if 0 < self._options.dev_examples < len(records):
-            # Of all parts of a file, whose order often means something.
-            drawn = np.random.default_rng(0).permutation(len(records))[: self._options.dev_examples]
-            records, numbers = (
-                [records[i] for i in sorted(drawn)],
-                [numbers[i] for i in sorted(drawn)],
-            )
-        return records, numbers
+        drawn = results.drawn(len(records), self._options.dev_examples)
+        return [records[i] for i in drawn], [numbers[i] for i in drawn]
 
     @functools.cached_property
     def test(self) -> eval_sets.EvalSet:
-        """The whole test set."""
+        """The test set, or what is taken of it."""
         records = self._records['test']
-        return self._eval_set(records, range(len(records)))
+        drawn = results.drawn(len(records), self._options.test_examples)
+        return self._eval_set([records[i] for i in drawn], drawn)
 
     @property
     def test_size(self) -> int:
         """Examples of `test`, without making its arrays."""
-        return len(self._records['test'])
+        return len(results.drawn(len(self._records['test']), self._options.test_examples))
 
     def _check_buckets(self, split: prepared.Prepared) -> None:
         """Checks that every bucket asked for has examples, or is known to be empty."""
@@ -329,32 +326,17 @@ def pack_rows(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         arrays: Features of tagging, [buckets, examples, width].
 
     Returns:
-      The same features, [buckets, rows, width]; `encoder_segment_ids` number the examples of a row
-      from 1, and 'encoder_positions' count the tokens of each from 0.
+      The same features, [buckets, rows, width], as `eval_sets.side_by_side` makes them.
     """
     lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)  # [buckets, examples]
     width = arrays['encoder_segment_ids'].shape[-1]
-    plans = []
-    for of_bucket in lengths:
-        [real] = np.nonzero(of_bucket)
-        sizes = np.stack([of_bucket[real], np.ones_like(real)], axis=-1)
-        rows = packing.pack(sizes, [packing.Shape(width, width)]) if len(real) else []
-        plans.append([real[row] for row in rows])
-    shape = len(plans), max(map(len, plans)), width
-    packed = {name: np.zeros(shape, array.dtype) for name, array in arrays.items()}
-    packed['encoder_positions'] = np.zeros(shape, np.int32)
+    plans = [eval_sets.plan_rows(of_bucket, width) for of_bucket in lengths]
+    most = max(map(len, plans))
+    packed = []
     for bucket, rows in enumerate(plans):
-        for row, examples in enumerate(rows):
-            start = 0
-            for segment, example in enumerate(examples, 1):
-                size = lengths[bucket, example]
-                here = bucket, row, slice(start, start + size)
-                for name, array in arrays.items():
-                    packed[name][here] = array[bucket, example, :size]
-                packed['encoder_segment_ids'][here] = segment
-                packed['encoder_positions'][here] = np.arange(size)
-                start += size
-    return packed
+        of_bucket = {name: array[bucket] for name, array in arrays.items()}
+        packed.append(eval_sets.side_by_side(of_bucket, rows, most)[0])
+    return {name: np.stack([arrays[name] for arrays in packed]) for name in packed[0]}
 
 
 def _num_empty(split: prepared.Prepared) -> int:

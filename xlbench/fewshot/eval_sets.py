@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from xlbench.data import batches as batches_lib, features, prepared
+from xlbench.data import batches as batches_lib, features, packing, prepared
 from xlbench.metrics import tagging
 
 PLACES = 8  # Rows of a batch and places of a row come in multiples of it: few programs.
-# Widths that the batches of a set may have, and the least rows of one of several batches.
-_PARTS, _PART_ROWS = 4, 32
+_PARTS = 4  # Widths that the batches of a set of texts may have.
+# Sentences share rows of at least so many places: few are left empty, and attention, which sees all
+# places of a row, costs little beside the layers.
+_PACKED_WIDTH = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +74,7 @@ def build(
     batch_size: int,
     compact: np.ndarray,
 ) -> EvalSet:
-    """Batches of nearly equal sizes, the longest examples first.
+    """Batches of an EvalSet: of sentences in shared rows, or of texts in rows of their own.
 
     Args:
         examples: What to evaluate.
@@ -82,30 +84,119 @@ def build(
         batch_size: Most rows of a batch.
         compact: [vocabulary], the number that a token gets in place of its id.
     """
-    # Small sets are parted as well: short sentences need not be as wide as the longest one.
-    parts = min(_PARTS, len(examples) // _PART_ROWS)
+    of_words = features.VIEWS[view].labels == 'word'
+    make, columns = (_packed, _word_columns) if of_words else (_apart, _text_columns)
+    batches, starts = make(examples, view, limit, batch_size)
+    gold, take, indices, words = columns(examples, starts, numbers, limit).astype(np.int32)
+    made = tuple(compacted(batch, compact) for batch in batches)
+    return EvalSet(made, gold, take, indices, words, len(examples))
+
+
+def _apart(
+    examples: Records, view: str, limit: int, batch_size: int
+) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
+    """Batches of nearly equal sizes, the longest texts first.
+
+    Returns:
+        The batches, and [examples] where the prediction of each is, see `EvalSet.take`.
+    """
+    # Small sets are parted as well: short texts need not be as wide as the longest one.
+    parts = min(_PARTS, -(-len(examples) // PLACES))
     num_batches = max(-(-len(examples) // batch_size), parts)
     num_rows = up_to(PLACES, -(-len(examples) // num_batches))
+    longest = int(examples.lengths()[:, 0].max(initial=1))
     made = batches_lib.EvalBatches(
         examples,
         batch_size=min(num_rows, batch_size),
-        lengths={'inputs': limit, 'targets': limit},
+        lengths={'inputs': min(up_to(PLACES, longest), limit), 'targets': limit},
         view=view,
         widths=_PARTS,
     )
-    batches, before = [], 0
-    starts = np.zeros(len(examples), np.int64)  # Where the prediction of each begins.
-    for batch in map(made.build, range(len(made))):
+    batches = list(map(made.build, range(len(made))))
+    starts, before = np.zeros(len(examples), np.int64), 0
+    for batch in batches:
         index = batch.pop('example_index')
-        rows, width = batch['encoder_input_tokens'].shape
-        size = width if features.VIEWS[view].labels == 'word' else 1
         [filled] = np.nonzero(index >= 0)
-        starts[index[filled]] = before + size * filled
-        before += size * rows
-        batches.append(compacted(batch, compact))
-    columns = _word_columns if features.VIEWS[view].labels == 'word' else _text_columns
-    gold, take, indices, words = columns(examples, starts, numbers, limit).astype(np.int32)
-    return EvalSet(tuple(batches), gold, take, indices, words, len(examples))
+        starts[index[filled]] = before + filled
+        before += len(index)
+    return batches, starts
+
+
+def _packed(
+    examples: Records, view: str, limit: int, batch_size: int
+) -> tuple[list[dict[str, np.ndarray]], np.ndarray]:
+    """Batches of equally many rows, each with as many sentences as it holds.
+
+    Returns:
+        The batches, and [examples] where the predictions of each begin, see `EvalSet.take`.
+    """
+    lengths = np.minimum(examples.lengths()[:, 0], limit)
+    widest = max(int(lengths.max(initial=1)), min(int(lengths.sum()), _PACKED_WIDTH))
+    width = min(up_to(PLACES, widest), limit)
+    arrays = features.VIEWS[view](
+        [[record] for record in examples.records],
+        lengths={'inputs': width},
+        limits={'inputs': limit},
+        conventions=features.Conventions.of(examples.manifest),
+    )
+    rows = plan_rows(lengths, width)
+    num_batches = max(-(-len(rows) // batch_size), 1)
+    num_rows = -(-len(rows) // num_batches)
+    if num_rows > 8 * PLACES:  # Of few rows, those that were added would be many.
+        num_rows = min(up_to(PLACES, num_rows), batch_size)
+    packed, starts = side_by_side(arrays, rows, num_batches * num_rows)
+    batches = [
+        {name: array[i * num_rows : (i + 1) * num_rows] for name, array in packed.items()}
+        for i in range(num_batches)
+    ]
+    return batches, starts
+
+
+def plan_rows(lengths: np.ndarray, width: int) -> list[list[int]]:
+    """The examples of each row, as few rows as hold them; those of length 0 are in none.
+
+    Args:
+        lengths: [examples], tokens, `width` at most.
+        width: Of a row.
+    """
+    [real] = np.nonzero(lengths)
+    sizes = np.stack([lengths[real], np.ones_like(real)], axis=-1)
+    rows = packing.pack(sizes, [packing.Shape(width, width)]) if len(real) else []
+    return [real[row].tolist() for row in rows]
+
+
+def side_by_side(
+    arrays: Mapping[str, np.ndarray], rows: Sequence[Sequence[int]], num_rows: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Examples in rows that they share.
+
+    Args:
+        arrays: Features of tagging, [examples, width], an example in each row.
+        rows: The examples of each row, see `plan_rows`.
+        num_rows: Rows to make; those behind `rows` are empty.
+
+    Returns:
+        The same features [num_rows, width], where `encoder_segment_ids` number the examples of a
+        row from 1, and 'encoder_positions' count the tokens of each from 0; and [examples], where
+        each begins in the rows one after another.
+    """
+    lengths = np.count_nonzero(arrays['encoder_segment_ids'], axis=-1)
+    width = arrays['encoder_segment_ids'].shape[-1]
+    packed = {name: np.zeros((num_rows, width), array.dtype) for name, array in arrays.items()}
+    packed['encoder_positions'] = np.zeros((num_rows, width), np.int32)
+    starts = np.zeros(len(lengths), np.int64)
+    for row, of_row in enumerate(rows):
+        start = 0
+        for segment, example in enumerate(of_row, 1):
+            size = lengths[example]
+            here = row, slice(start, start + size)
+            for name, array in arrays.items():
+                packed[name][here] = array[example, :size]
+            packed['encoder_segment_ids'][here] = segment
+            packed['encoder_positions'][here] = np.arange(size)
+            starts[example] = row * width + start
+            start += size
+    return packed, starts
 
 
 def compacted(arrays: Mapping[str, np.ndarray], compact: np.ndarray) -> dict[str, np.ndarray]:

@@ -83,6 +83,7 @@ class FrozenEncoder:
             {'params': params},
             batch['encoder_input_tokens'],
             batch['encoder_segment_ids'],
+            batch.get('encoder_positions'),  # Of rows that hold several examples.
             **type_ids(self.model, batch),
             method='hidden',
         )

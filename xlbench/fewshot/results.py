@@ -205,6 +205,19 @@ def bucket_numbers(asked: int | Sequence[int]) -> range:
     return range(*ends) if min(ends) >= 0 else range(0)
 
 
+def drawn(size: int, most: int) -> Sequence[int]:
+    """The numbers of the examples that are taken of a set: `most`, the same ones always, rising.
+
+    Args:
+        size: Of the set.
+        most: How many; 0 or more than there are takes all.
+    """
+    if not 0 < most < size:
+        return range(size)
+    # Of all parts of a file, whose order often means something.
+    return sorted(np.random.default_rng(0).permutation(size)[:most].tolist())
+
+
 def write_csv(rows: Iterable[Row], path: str | pathlib.Path) -> None:
     """Writes rows as a tidy table, in the order given; the same rows give the same bytes."""
     columns = [name for name in _FIELDS if name != 'curve']

@@ -276,6 +276,7 @@ def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> corpus_lib.C
             batch_size=adapt.eval_batch_size,
             view='tagging' if topics.is_tagging(config.task) else 'classification',
             dev_examples=adapt.dev_examples,
+            test_examples=adapt.test_examples,
         ),
     )
 

@@ -38,6 +38,7 @@ class Adapt(Block):
       adam: b1, b2 and eps.
       dev: what adaptations are stopped by, see corpus.DEV_SETS.
       dev_examples: so many of a larger dev set; 0 takes all.
+      test_examples: so many of a larger test set, the same ones for all; 0 takes all.
       lengths: most tokens of 'inputs'.
       eval_batch_size: rows of a batch of dev and test sets.
       at_once: adaptations that run at once; 0 chooses as many as fit.
@@ -59,6 +60,7 @@ class Adapt(Block):
     adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
     dev: Literal['validation', 'other_shots', 'none'] = 'validation'
     dev_examples: Annotated[int, '0 or more'] = 0
+    test_examples: Annotated[int, '0 or more'] = 0
     lengths: Mapping[str, Annotated[int, '1 to 2**20']] = dataclasses.field(
         default_factory=lambda: dict(inputs=128)
     )

@@ -195,8 +195,9 @@ def compare(
     name = topics.task_name(task, language)
     test = sweep.prepare(name, 'test')
     gold = sweep.gold(task, language)
-    examples = test.read(numbers)
-    if len(test) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
+    predicted = sweep.test_numbers(len(test))
+    examples = test.read([predicted[i] for i in numbers if i < len(predicted)])
+    if len(predicted) != len(gold) or [e['targets'][0] for e in examples] != gold[numbers].tolist():
         raise UserError(f'the prepared test set {test.folder} is not that of the results')
     source = sweep.source_workdir
     vocabulary = test.manifest['vocabulary']['size']

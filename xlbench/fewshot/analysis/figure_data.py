@@ -170,7 +170,8 @@ def read_words(group: Adaptations) -> Words:
     """
     sweep, at = group.sweep, (group.task, group.language)
     gold, words, tags = sweep.gold(*at), [], []
-    for record in _records(group, 'test'):
+    test = _records(group, 'test')
+    for record in (test[i] for i in sweep.test_numbers(len(test))):
         # The first words of a sentence are those that fit; see eval_sets.EvalSet.
         fit = len(features.tag_places(record, sweep.max_tokens))
         texts = (record[f'{side}_pretokenized'].split(' ') for side in ('inputs', 'targets'))

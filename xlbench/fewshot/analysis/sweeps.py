@@ -33,6 +33,7 @@ class _Adapt(msgspec.Struct):
     buckets: int | list[int] = 0
     dev: str | None = None
     lengths: dict[str, int] = {}
+    test_examples: int = 0
 
     def asks_for(self, language: str, shots: int, method: str, start: str) -> bool:
         """Whether a group is among what is asked for."""
@@ -157,6 +158,10 @@ class Sweep:
     def max_tokens(self) -> int:
         """Most tokens of an input; longer ones were cut."""
         return self.about.config.adapt.lengths['inputs']
+
+    def test_numbers(self, size: int) -> Sequence[int]:
+        """The numbers of the examples that were predicted, of a prepared test set of that size."""
+        return results.drawn(size, self.about.config.adapt.test_examples)
 
     def buckets(self, language: str, shots: int, method: str, start: str) -> set[int]:
         """The numbers of the buckets that a group is to be adapted to."""
