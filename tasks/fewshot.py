@@ -115,19 +115,19 @@ def _tfds() -> str:
 
 def bucket_files(task: str, lang: str, shots: int) -> list[str]:
     """The files of the buckets of a language."""
-    return buckets.find(_bucket_place(task, lang, shots))
+    return buckets.find(bucket_place(task, lang, shots))
 
 
 def further_files(task: str, lang: str, split: str) -> list[str]:
     """Where the next bucket would be: if it comes, what was prepared without it is stale."""
-    place = _bucket_place(task, lang, shots(split)) if shots(split) else ''
+    place = bucket_place(task, lang, shots(split)) if shots(split) else ''
     if not os.path.isdir(place):
         return []
     name = 'train.tsv' if task in TAGS else 'sampled.json'
     return [os.path.join(place, f'{len(buckets.find(place))}-th', name)]
 
 
-def _bucket_place(task: str, lang: str, shots: int) -> str:
+def bucket_place(task: str, lang: str, shots: int) -> str:
     """The folder or file of a language's buckets, the first that is there."""
     folder = os.path.join(pipeline.root(), f'fewshot/buckets/{task}/{shots}-shots')
     names = [os.path.join(folder, name) for name in (lang, languages.get(lang).name)]

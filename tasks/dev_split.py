@@ -1,0 +1,175 @@
+r"""A small training set and test sets, made of dev sets in many languages.
+
+  python -m xlbench.tasks.dev_split --root=data --task=xnli,pawsx --output=data/dev_split
+
+XNLI's and PAWS-X's dev sets have the same pairs in every language and are quickly had; their
+English training sets are large. This cuts the pairs in two, all that share an English first text on
+one side: the English ones of one part, two thirds, become the training set, and those of the other
+part, in each language whose dev set is there, its test set. So no test pair is a translation of one
+that was trained on. Pairs of a language's published few shots are left out of its test set, and
+those that nobody translated; the files of few shots are copied. The folder is a data root like any
+other:
+
+  python -m xlbench.fewshot --config=configs/fewshot.py:encoder,task=xnli,languages=de+es+sw+zh \
+      --config.source.model.from=FOLDER --config.source.data.root=data/dev_split --workdir=RUNS/xnli
+
+Scores on it compare with each other, and with no published ones. The same files give the same cut.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from xlbench import errors, files as files_lib, pipeline
+from xlbench.benchmarks import FEWSHOT
+from xlbench.data import labelled, readers
+from xlbench.data.readers import Record
+from xlbench.tasks import fewshot
+
+TASKS = ('xnli', 'pawsx')
+TRAIN_SHARE = 2 / 3  # Of the English first texts.
+_UNTRANSLATED = 'NS'  # Both texts of such a pair of PAWS-X.
+
+
+def split(task: str, output: str | pathlib.Path) -> list[str]:
+    """Writes what the data root's dev sets and few shots of one task give.
+
+    Args:
+        task: One of TASKS.
+        output: A data root; what it has of the task is replaced.
+
+    Returns:
+        A line on each set that was written.
+
+    Raises:
+        UserError: there is no English dev set, or it is another one than few shots were drawn from.
+    """
+    if task not in TASKS:
+        raise errors.unknown('task with dev sets of the same pairs', task, TASKS)
+    pairs = {
+        lang: _dev_pairs(task, lang)
+        for lang in FEWSHOT.task_languages[task]
+        if any(readers.find(os.path.join(pipeline.root(), path)) for path in _dev_files(task, lang))
+    }
+    if FEWSHOT.pivot not in pairs:
+        raise errors.UserError(
+            f'{pipeline.root()} has no English dev set of {task}: the files that are looked for '
+            'are listed at the top of tasks/fewshot.py'
+        )
+    english = pairs[FEWSHOT.pivot]
+    trained = _trained_rows(english)
+    folder = pathlib.Path(output) / 'fewshot' / task
+    folder.mkdir(parents=True, exist_ok=True)
+    train = [record for row, record in english.items() if row in trained]
+    said = [_write(folder / f'train-{FEWSHOT.pivot}.tsv', train)]
+    for lang, records in pairs.items():
+        shots = _shot_rows(task, lang, records)
+        test = [
+            record
+            for row, record in records.items()
+            if row not in trained | shots and record['text_a'] != _UNTRANSLATED
+        ]
+        said.append(_write(folder / f'test-{lang}.tsv', test))
+        _copy_shots(task, lang, output)
+    return said
+
+
+def _dev_files(task: str, lang: str) -> list[str]:
+    return fewshot.files(task, lang, 'validation')
+
+
+def _dev_pairs(task: str, lang: str) -> dict[int, Record]:
+    """{row: pair} of a dev set."""
+    pairs = {}
+    for record in _records(task, lang, 'validation', _dev_files(task, lang)):
+        if record['uid'].startswith('tfds/'):
+            raise errors.UserError(
+                f'the dev set of {task} in {lang} is that of TensorFlow Datasets, which has lost '
+                'its order, so that nobody knows the few shots in it; take the official file, or '
+                "XTREME's"
+            )
+        pairs[labelled.Uid.parse(record['uid']).row(task)] = record
+    return pairs
+
+
+def _records(task: str, lang: str, split: str, paths: Sequence[str]) -> list[Record]:
+    """The records of a split; UserError for a line that is none."""
+    found = [path for name in paths for path in readers.find(os.path.join(pipeline.root(), name))]
+    records = []
+    for record in fewshot.read(task, lang, split, *found) if found else ():
+        if isinstance(record, readers.BadRecord):
+            raise errors.UserError(f'{record.path}:{record.line}: {record.reason}')
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+def _trained_rows(english: dict[int, Record]) -> set[int]:
+    """The rows of English pairs to train on."""
+    texts = list(dict.fromkeys(record['text_a'] for record in english.values()))
+    drawn = np.random.default_rng(0).permutation(len(texts))[: round(TRAIN_SHARE * len(texts))]
+    chosen = {texts[i] for i in drawn}
+    return {row for row, record in english.items() if record['text_a'] in chosen}
+
+
+def _shot_rows(task: str, lang: str, pairs: dict[int, Record]) -> set[int]:
+    """The rows of a language's few shots, of whatever K."""
+    rows = set()
+    for shots in FEWSHOT.shots(task):
+        for record in _records(task, lang, f'shots_{shots}', _shot_files(task, lang, shots)):
+            row = labelled.Uid.parse(record['uid']).row(task)
+            if row not in pairs:
+                raise errors.UserError(
+                    f'the dev set of {task} in {lang} has no row {row}, which a bucket of {shots} '
+                    'shots has; take the file that the buckets were drawn from'
+                )
+            rows.add(row)
+    return rows
+
+
+def _shot_files(task: str, lang: str, shots: int) -> list[str]:
+    """The files of a language's buckets; none where it has no shots."""
+    there = os.path.exists(fewshot.bucket_place(task, lang, shots))
+    return fewshot.bucket_files(task, lang, shots) if there else []
+
+
+def _write(path: pathlib.Path, pairs: Sequence[Record]) -> str:
+    """Writes pairs in XTREME's form; gives a line on them."""
+    lines = ('\t'.join((r['text_a'], r['text_b'], r['label'])) for r in pairs)
+    files_lib.write(path, ''.join(f'{line}\n' for line in lines))
+    return f'{path}: {len(pairs):,} pairs'
+
+
+def _copy_shots(task: str, lang: str, output: str | pathlib.Path) -> None:
+    """Copies the files of a language's few shots."""
+    for shots in FEWSHOT.shots(task):
+        for path in _shot_files(task, lang, shots):
+            place = pathlib.Path(output) / os.path.relpath(path, pipeline.root())
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command line, the program's name first."""
+    parser = errors.ArgumentParser('python -m xlbench.tasks.dev_split', __doc__)
+    parser.add_argument('--root', default=os.environ.get('XLBENCH_DATA', 'data'))
+    parser.add_argument('--task', required=True, help=f'with commas between: {", ".join(TASKS)}')
+    parser.add_argument('--output', required=True, help='the new data root, a folder of its own')
+    args: argparse.Namespace = parser.parse_args(argv[1:])
+    if os.path.realpath(args.output) == os.path.realpath(args.root):
+        raise errors.UserError(
+            f'--output={args.output} is the data root; give another folder, so that nobody takes '
+            'these sets for the official ones'
+        )
+    pipeline.use_root(args.root)
+    for task in args.task.split(','):
+        print('\n'.join(split(task, args.output)), flush=True)
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))
