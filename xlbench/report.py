@@ -4,6 +4,7 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
                            [--format=markdown,csv,latex,html] [--split=test]
                            [--significance=t-test|bootstrap|randomization] [--against=STEP]
                            [--scores=NAME,NAME] [--intervals]
+  python -m xlbench.report WORKDIR [WORKDIR ...] --table=7 --figure=4,5 [--output=FOLDER]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
 --output, report.md, report.csv, report.tex and report.html are written into that folder; a file of
@@ -21,6 +22,19 @@ significant: by a paired t-test over examples, or, for BLEU and chrF too, by pai
 approximate randomization. --scores=rouge_1,bleu compares these scores in place of the main one, a
 table for each. The p-values of a table are corrected for the number of its comparisons.
 
+--table=7 or --table=all gives the tables of the benchmark's paper with these numbers in place of
+the usual ones, and --figure=4 its figures: in place of the paper's systems ours, by the setting
+that a run follows and the model that it begins from. On the official data the paper's numbers
+stand beside ours. A place that no run fills is a '-', and named below the table. With --output,
+figures are files (SVG, PNG, PDF) and parts of report.html; their numbers are tables. A chain of
+xlbench.chain stands for generation with translation behind it (MTG's figure 6). Some need more:
+
+  --ratings=FILE,FILE        rated texts of xlbench.annotate score (MTG's tables 3, 5, 8 to 10,
+                             figures 2 and 7); --metrics=NAME,NAME are the scores compared to them
+  --fitted_rating=FILE       of xlbench.annotate fit: predicted for every text, and shown in place
+                             of the main score, as the paper shows its ensemble metric
+  --thresholds=FILE          CSV with a column threshold and one for each task (MTG's table 6)
+
 The tables of reply suggestion have a row a language and a column a training setting, as the paper's
 (arXiv:2106.02017): there the ten monolingual runs of one model are one column, and a cell that no
 run fills is '-'.
@@ -29,12 +43,15 @@ run fills is '-'.
 import argparse
 import dataclasses
 import pathlib
+import re
 import sys
 from collections.abc import Callable, Sequence
 
 from xlbench import benchmarks, errors, files, locks
 from xlbench.reporting import latex as latex_lib, layout, notes, render, sections as sections_lib
-from xlbench.reporting.results import read_run
+from xlbench.reporting.exhibits import making, output as output_lib, ratings as ratings_lib
+from xlbench.reporting.exhibits.judged import Fits
+from xlbench.reporting.results import Run, read_run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
 from xlbench.reporting.tables import Cell
@@ -55,7 +72,9 @@ def markdown(sections: Sequence[Section]) -> str:
         title, split = map(render.markdown_text, (section.title, section.split))
         parts.append(f'## {title}: {split} split')
         parts += [render.markdown_text(note) for note in section.notes]
-        parts += map(render.markdown, layout.tables(section))
+        for table in layout.tables(section):
+            parts.append(render.markdown(table))
+            parts += [output_lib.markdown(one) for one in section.figures if one.numbers is table]
         parts.append('### Provenance')
         for pick in section.picks:
             facts = notes.provenance(pick).items()
@@ -65,6 +84,8 @@ def markdown(sections: Sequence[Section]) -> str:
 
 def comma_separated(sections: Sequence[Section]) -> str:
     """Every number as one line: tidy, for other tools; also scores that the tables leave out."""
+    if not any(section.columns for section in sections):
+        return output_lib.comma_separated(sections)  # Of tables and figures of a paper.
     rows = []
     for section in sections:
         for system in section.systems:
@@ -121,9 +142,10 @@ def write(sections: Sequence[Section], output: str, formats: Sequence[str]) -> l
             for name, text in texts.items():
                 files.remove_leftovers_of(folder / name)
                 files.write(folder / name, text)
+            pictures = output_lib.write_figures(sections, folder)
     except OSError as error:
         raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
-    return [str(folder / name) for name in texts]
+    return [*(str(folder / name) for name in texts), *pictures]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -138,6 +160,17 @@ def main(argv: Sequence[str]) -> int:
     if len(formats) > 1 and not args.output:
         raise errors.UserError('several formats need --output=FOLDER; without it give one')
     runs = [read_run(folder) for folder in dict.fromkeys(args.workdir)]
+    sections = _of_paper(args, runs) if args.table or args.figure else _usual(args, runs)
+    if args.output:
+        for path in write(sections, args.output, formats):
+            print(f'wrote {path}')
+    else:
+        print(_FORMATS[formats[0]][1](sections), end='')
+    return 0
+
+
+def _usual(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
+    """All tables of the scores of runs."""
     sections = sections_lib.sections(runs, args.step, args.split)
     if args.against and not args.significance:
         raise errors.UserError('--against needs --significance: t-test, bootstrap or randomization')
@@ -151,12 +184,79 @@ def main(argv: Sequence[str]) -> int:
         earlier = sections_lib.sections(runs, args.against, args.split) if args.against else []
         scores = [name for name in args.scores.split(',') if name]
         sections = comparisons.beside(sections, args.significance, earlier, args.against, scores)
-    if args.output:
-        for path in write(sections, args.output, formats):
-            print(f'wrote {path}')
-    else:
-        print(_FORMATS[formats[0]][1](sections), end='')
-    return 0
+    return sections
+
+
+def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
+    """The tables and figures of papers that are asked for."""
+    if args.significance or args.intervals:
+        raise errors.UserError(
+            '--table and --figure have their own tests; leave --significance and --intervals away'
+        )
+    names = {task.partition('_')[0] for run in runs for _, task, _ in _scored(run)}
+    named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and b.exhibits]
+    if not named:
+        raise errors.UserError('the runs are of no benchmark whose paper has tables of such runs')
+    rated, fits = (_ratings(args.ratings, args.metrics)) if args.ratings else ((), None)
+    sections = []
+    for benchmark in named:
+        kinds = (('Table', args.table), ('Figure', args.figure))
+        chosen = [e for kind, numbers in kinds for e in making.chosen(benchmark, kind, numbers)]
+        material = making.Material(
+            benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.thresholds
+        )
+        sections.append(output_lib.section(material, chosen))
+    return sections
+
+
+def _ratings(paths: str, metrics: str) -> tuple[Sequence[ratings_lib.RatedText], Fits]:
+    """Texts with the ratings of judges, and what correlates with these."""
+    from xlbench.judgement import fitting  # It loads what scores texts.
+
+    files_of = [path for path in paths.split(',') if path]
+    rated, _ = ratings_lib.read_texts(files_of)
+    names = [name for name in metrics.split(',') if name] or list(fitting.METRICS)
+    return rated, fitting.correlations(fitting.read(files_of, names, ''), 0)
+
+
+def _scored(run: Run) -> list[tuple[int, str, str]]:
+    """The step, task and split of every result of a run."""
+    return [(step, *place) for step, places in run.evaluations.items() for place in places]
+
+
+def paper_table(benchmark: str, number: str, workdirs: Sequence[str], kind: str = 'Table') -> str:
+    """A table of a benchmark's paper from finished runs, set for a terminal.
+
+    Args:
+        benchmark: Name of the benchmark, such as mtg.
+        number: Of the table, or of the figure, of which this gives the numbers.
+        workdirs: Of runs; of few-shot transfer those of sweeps.
+        kind: 'Table' or 'Figure'.
+
+    Raises:
+        UserError: There is no such table, or a workdir has no results.
+    """
+    if benchmark == 'fewshot':
+        return _fewshot_table(number, workdirs)
+    of_it = benchmarks.get(benchmark)
+    material = making.Material(of_it, [read_run(folder) for folder in workdirs])
+    section = output_lib.section(material, making.chosen(of_it, kind, number))
+    return '\n\n'.join(render.screen(table) for table in section.besides)
+
+
+def _fewshot_table(number: str, workdirs: Sequence[str]) -> str:
+    from xlbench.fewshot.analysis import systems as systems_of, tables  # They load for a second.
+    from xlbench.fewshot.analysis.sweeps import Sweep
+
+    made = [
+        table
+        for system in systems_of.systems([Sweep.read(workdir) for workdir in workdirs])
+        for table in tables.all_tables(system)
+        if number in re.findall(r'\d+', table.title.rpartition('paper: table')[2])
+    ]
+    if not made:
+        raise errors.UserError(f'Table {number} of few-shot transfer is not made from sweeps')
+    return '\n\n'.join(map(render.screen, made))
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -171,6 +271,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--significance', choices=tests, help='of differences between runs')
     parser.add_argument('--scores', default='', help='what is compared; default: the main score')
     parser.add_argument('--against', default='', help='compare each run with itself at this step')
+    parser.add_argument('--table', default='', help="of the benchmark's paper: numbers, or all")
+    parser.add_argument('--figure', default='', help="of the benchmark's paper: numbers, or all")
+    parser.add_argument('--ratings', default='', help='files of rated texts, with commas')
+    parser.add_argument('--metrics', default='', help='that are compared to ratings')
+    parser.add_argument('--fitted_rating', default='', help='file that predicts ratings')
+    parser.add_argument('--thresholds', default='', help='CSV of sizes of rough data')
     return parser.parse_args(argv)
 
 
@@ -182,7 +288,8 @@ def _refuse_foreign(path: pathlib.Path) -> None:
     if path.is_file() and not path.is_symlink():
         with path.open(encoding='utf-8', errors='replace') as file:
             start = file.read(300)
-    if _MARK not in start and not start.startswith(','.join(_CSV_FIELDS[:10])):
+    heads = (','.join(_CSV_FIELDS[:10]), ','.join(output_lib.CSV_FIELDS))
+    if _MARK not in start and not start.startswith(heads):
         raise errors.UserError(
             f'{path} exists and is not a report of xlbench; move it away or choose another --output'
         )

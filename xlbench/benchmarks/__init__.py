@@ -19,11 +19,12 @@ from xlbench.benchmarks.benchmark import RATES, Benchmark, Scenario, TaskName
 from xlbench.benchmarks.clidsum import CLIDSUM, SummaryBenchmark
 from xlbench.benchmarks.convsumx import CONVSUMX
 from xlbench.benchmarks.dialogsum import DIALOGSUM
+from xlbench.benchmarks.exhibits import Exhibit
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, get, parse_mixture, parse_task
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG
-from xlbench.benchmarks.parallel import SCENARIOS, ParallelBenchmark
+from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, ParallelBenchmark
 from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.translation import TRANSLATION, TranslationBenchmark
 from xlbench.benchmarks.xdailydialog import XDAILYDIALOG
@@ -40,12 +41,14 @@ __all__ = [
     'MTG',
     'RATES',
     'SCENARIOS',
+    'SCENARIO_TITLES',
     'SETTING_TITLES',
     'TRANSLATION',
     'XDAILYDIALOG',
     'XPERSONA',
     'XQUAD',
     'Benchmark',
+    'Exhibit',
     'LabelBenchmark',
     'ParallelBenchmark',
     'ReplyBenchmark',

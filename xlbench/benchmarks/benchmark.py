@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from xlbench import errors
 from xlbench.benchmarks import paper
+from xlbench.benchmarks.exhibits import Exhibit
 from xlbench.benchmarks.pages import Page
 from xlbench.files import Block, Setting
 
@@ -108,6 +109,8 @@ class Benchmark:
         arxiv: Its arXiv identifier.
         pivot: The language that zero-shot transfer is trained in.
         paper_models: The systems in the paper's tables.
+        paper_checkpoints: What the paper's models began from: model -> a part of the name of its
+            checkpoint or family.
         fractions: The scores that the paper prints between 0 and 1; all are 0 to 100 in xlbench.
         split_sizes: Official number of examples, by task and split (of each language).
         scenario_names: What `scenario` takes.
@@ -116,6 +119,7 @@ class Benchmark:
         decimals: Of the scores in tables.
         paper_tasks: Tasks with the same texts as one that the paper has scores of -> that one.
         pages: Tables in the paper's own form.
+        exhibits: The paper's tables and figures that reports can be asked for by their numbers.
         paper_note: What has to be said where scores of the paper are shown.
         paper_gaps: What has to be said of scenarios that the paper has no scores of, by (name,
             whether it is narrowed to a source, whether to a target).
@@ -132,6 +136,7 @@ class Benchmark:
     arxiv: str
     pivot: str = 'en'
     paper_models: tuple[str, ...] = ()
+    paper_checkpoints: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
     fractions: tuple[str, ...] = ()
     split_sizes: Mapping[str, Mapping[str, int]] = dataclasses.field(
         hash=False, default_factory=dict
@@ -141,6 +146,7 @@ class Benchmark:
     decimals: int = 1
     paper_tasks: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
     pages: tuple[Page, ...] = ()
+    exhibits: tuple[Exhibit, ...] = ()
     paper_note: str = ''
     paper_gaps: Mapping[tuple[str, bool, bool], str] = dataclasses.field(
         hash=False, default_factory=dict

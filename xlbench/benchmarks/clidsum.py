@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from xlbench import errors
 from xlbench.benchmarks.benchmark import Benchmark, Scenario
+from xlbench.benchmarks.exhibits import Exhibit
 from xlbench.benchmarks.pages import (
     END_TO_END,
     SUM_TRANS,
@@ -248,6 +249,11 @@ CLIDSUM = SummaryBenchmark(
         Page('Table 3', 'paradigm', _GROUPS, _PRINTED),
         ablations('Table 5', (0, 1, 4), _PRINTED),
         ablations('Table 7', range(5), _PRINTED),
+    ),
+    exhibits=(
+        Exhibit('Table 3', 'Ways from a dialogue to a summary', 'page'),
+        Exhibit('Table 5', 'Tasks of pre-training, one and all', 'page'),
+        Exhibit('Table 7', 'Every combination of tasks of pre-training', 'page'),
     ),
     split_sizes={f'{corpus}{kind}': _SIZES[corpus] for corpus, kind in _TASKS},
     pairs={f'{corpus}{kind}': _KINDS[corpus][kind] for corpus, kind in _TASKS},

@@ -32,6 +32,17 @@ def printed_scores(
 
 
 @functools.cache
+def printed_rows(name: str) -> tuple[dict[str, str], ...]:
+    """The lines of a table of a paper, as texts, by the names of its columns.
+
+    Args:
+        name: Of its file, such as mtg_stages.
+    """
+    with (_FOLDER / f'{name}.csv').open(encoding='utf-8', newline='') as file:
+        return tuple(csv.DictReader(file))
+
+
+@functools.cache
 def printed_sizes(name: str) -> dict[tuple[str, str, str], int]:
     """By (task, language, split): examples, as the paper counts them."""
     with (_FOLDER / f'{name}_sizes.csv').open(encoding='utf-8', newline='') as file:

@@ -9,6 +9,16 @@ from xlbench.benchmarks.benchmark import Benchmark, Scenario
 # language than the source; only `cross` has seen such pairs in training.
 SCENARIOS = ('mono', 'mono_multitask', 'multi', 'multi_multitask', 'cross', 'zero_shot')
 
+# Their names in the tables of that paper.
+SCENARIO_TITLES = {
+    'mono': 'Mono',
+    'multi': 'Multi',
+    'mono_multitask': 'Mono-M',
+    'multi_multitask': 'Multi-M',
+    'cross': 'Cross',
+    'zero_shot': 'Zero',
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class ParallelBenchmark(Benchmark):
@@ -37,6 +47,24 @@ class ParallelBenchmark(Benchmark):
             for task in self.tasks
             for source in self._sources
             for target in self.languages
+        )
+
+    def pairs(self, name: str, sources: tuple[str, ...] = ()) -> tuple[tuple[str, str], ...]:
+        """The pairs of languages that a scenario evaluates, all its runs together.
+
+        Args:
+            name: One of `scenario_names`.
+            sources: Those to take; none: all.
+
+        Example: MTG.pairs('zero_shot') -> ('en', 'de'), ('en', 'fr'), ('en', 'es')
+        """
+        known = (self.pivot,) if name == 'zero_shot' else self._sources
+        crosses = name in ('cross', 'zero_shot')
+        return tuple(
+            (source, target)
+            for source in known
+            for target in self.languages
+            if (source != target) == crosses and (not sources or source in sources)
         )
 
     def _scenario(

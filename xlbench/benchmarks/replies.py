@@ -43,7 +43,6 @@ class ReplyBenchmark(MonolingualBenchmark):
         shares: Of them in each split.
         num_responses: Official size of each language's response set.
         num_mt_pairs: Official number of machine-translated pairs, of each language.
-        paper_checkpoints: What the paper's models were initialised with.
     """
 
     scenario_names: tuple[str, ...] = ('mono', 'zero_shot', 'multi')
@@ -54,7 +53,6 @@ class ReplyBenchmark(MonolingualBenchmark):
     shares: Mapping[str, float] = dataclasses.field(hash=False, default_factory=dict)
     num_responses: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
     num_mt_pairs: int = 0
-    paper_checkpoints: Mapping[str, str] = dataclasses.field(hash=False, default_factory=dict)
 
     def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
         """One setting, of one view (arXiv:2106.02017, section 3.2).

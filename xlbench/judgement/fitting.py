@@ -5,27 +5,25 @@ ratings that it has not seen is kept. Which texts the paper was fitted on is not
 what comes out of here has a name of its own.
 """
 
-import hashlib
 import importlib.metadata
 import math
 import random
 from collections.abc import Iterable, Sequence
-from typing import Annotated, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-import msgspec
 import numpy as np
 
-from xlbench import __version__, files
-from xlbench.data import readers
+from xlbench import __version__
 from xlbench.errors import UserError, printable
 from xlbench.metrics import fitted_rating, regressors
 from xlbench.metrics.fitted_rating import FORMAT, Fit
+from xlbench.reporting.exhibits.judged import Fits
+from xlbench.reporting.exhibits.ratings import MEAN, read_texts
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.statistics import Correlation, correlation
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
 METRICS = ('sacrebleu', 'multilingual_rouge', 'chrf', 'distinct')
-MEAN = 'mean'  # Of all aspects.
 NAMES = (
     'AdaBoost', 'Bagging', 'DecisionTree', 'ExtraTrees', 'GradientBoosting', 'KNeighbors',
     'LinearRegression', 'RandomForest', 'SVR',
@@ -33,19 +31,6 @@ NAMES = (
 _SHARE = 0.2  # Of the examples that choose a regressor, and as many that test it.
 _LEAST = 3  # Texts on which a correlation says anything at all.
 _NEIGHBORS = 5  # scikit-learn's default.
-
-
-class RatedText(msgspec.Struct):
-    """A line of ratings.jsonl."""
-
-    task: str
-    id: str
-    prediction: str
-    references: Annotated[list[str], msgspec.Meta(min_length=1)]
-    ratings: Annotated[dict[str, float], msgspec.Meta(min_length=1)]
-    lang: str = ''
-    study: str = ''
-    data: str = 'files'
 
 
 class Data(NamedTuple):
@@ -83,22 +68,7 @@ def read(paths: Sequence[str], metrics: Sequence[str], lang: str) -> Data:
     Raises:
         UserError: A line is no rated text, or lines differ in their aspects.
     """
-    texts: list[RatedText] = []
-    digest = hashlib.sha256()
-    for path in paths:
-        for number, line in enumerate(readers.lines(path), 1):
-            if isinstance(line, readers.BadRecord):
-                raise UserError(str(line))
-            text = files.parse_json(line, RatedText, f'{path}:{number}')
-            if texts and text.ratings.keys() != texts[0].ratings.keys():
-                raise UserError(f'{path}:{number}: it has other aspects than the first text')
-            text.lang = text.lang or lang
-            if not text.lang:
-                raise UserError(f'{path}:{number}: nothing says its language; set --lang=de')
-            texts.append(text)
-            digest.update(f'{line}\n'.encode())
-    if not texts:
-        raise UserError(f'{paths[0]} has no rated texts')
+    texts, sha256 = read_texts(paths, lang)
     features, rows = [], np.empty(0)
     langs = sorted({text.lang for text in texts})
     for code in langs:
@@ -120,7 +90,7 @@ def read(paths: Sequence[str], metrics: Sequence[str], lang: str) -> Data:
     )
     is_sample = any(text.data == 'sample' for text in texts)
     about = printable(f'SAMPLE DATA, {about}' if is_sample else about)
-    return Data(rows, ratings, groups, features, langs, about, digest.hexdigest(), is_sample)
+    return Data(rows, ratings, groups, features, langs, about, sha256, is_sample)
 
 
 def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit, list[Table]]:
@@ -144,8 +114,8 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
     train, choose, test = _split(data, seed)
     rows, best = [], {}
     for name, y in data.ratings.items():
-        best[name], row = _best(name, data.x, y, (train, choose), seed)
-        rows.append(row)
+        best[name], pearsons = _best(data.x, y, (train, choose), seed)
+        rows.append(_row(name, pearsons.values(), best[name][1]))
     regressor, _, model = best[target]
     if model is None:
         raise UserError(
@@ -175,6 +145,32 @@ def fit(data: Data, target: str, metrics: Sequence[str], seed: int) -> tuple[Fit
         (f'fitted_rating is {regressor}, fitted on the texts that fit.',),
     )
     return kept, [chosen, figure]
+
+
+def correlations(data: Data, seed: int) -> Fits:
+    """How regressors and scores correlate with the ratings of each target.
+
+    Args:
+        data: Rated texts.
+        seed: Of the split and the regressors.
+
+    Raises:
+        UserError: There are too few texts.
+    """
+    train, choose, test = _split(data, seed)
+    of_regressors: dict[str, dict[str, float]] = {}
+    of_scores: dict[str, dict[str, float]] = {}
+    for target, y in data.ratings.items():
+        (_, _, model), of_regressors[target] = _best(data.x, y, (train, choose), seed)
+        tested = {name: data.x[test, i] for i, name in enumerate(data.features)}
+        if model is not None:
+            tested['fitted_rating'] = model.predict(data.x[test])
+        of_scores[target] = {
+            name: correlation(values, y[test]).pearson for name, values in tested.items()
+        }
+        of_scores[target].setdefault('fitted_rating', math.nan)
+    notes = (*([SAMPLE_DATA] if data.is_sample else []), f'Fitted on {data.about}.')
+    return Fits(of_regressors, of_scores, notes)
 
 
 def _kept(
@@ -207,8 +203,8 @@ def _kept(
 
 
 def _best(
-    target: str, x: np.ndarray, y: np.ndarray, sides: tuple[list[int], list[int]], seed: int
-) -> tuple[tuple[str, float, regressors.Regressor | None], Row]:
+    x: np.ndarray, y: np.ndarray, sides: tuple[list[int], list[int]], seed: int
+) -> tuple[tuple[str, float, regressors.Regressor | None], dict[str, float]]:
     """The regressor that correlates best: its name, the correlation, itself; and those of all."""
     train, choose = sides
     models = {name: fitted(name, x[train], y[train], seed) for name in NAMES}
@@ -219,8 +215,7 @@ def _best(
     # NaN, where all predictions or all ratings are equal, is no choice.
     defined = {name: r for name, r in pearsons.items() if not math.isnan(r)}
     name = max(defined, key=defined.__getitem__, default='')
-    best = defined.get(name, math.nan)
-    return (name, best, models.get(name)), _row(target, pearsons.values(), best)
+    return (name, defined.get(name, math.nan), models.get(name)), pearsons
 
 
 def _row(name: str, correlations: Iterable[float], best: float = math.nan) -> Row:

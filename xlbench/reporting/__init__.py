@@ -10,6 +10,9 @@
   command_lines  the command that made a workdir, for a reader
   best      which systems are best in a column
   layout    which rows and columns the tables of a section have
+  exhibits  the tables and figures of a paper, by their numbers
+  figures   a figure: its numbers and how it is drawn
+  drawing   colours and fonts of figures, and their files
   tables    a table: cells of numbers under grouped columns
   render    a table for the screen, as Markdown or CSV
   lengths   how long the texts of data are
@@ -25,6 +28,9 @@ __all__ = [
     'best',
     'command_lines',
     'comparisons',
+    'drawing',
+    'exhibits',
+    'figures',
     'html',
     'latex',
     'layout',

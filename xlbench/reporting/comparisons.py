@@ -29,7 +29,7 @@ _LABELS = {'bleu': 'SacreBleu', 'chrf': 'ChrF', 'ter': 'Ter'}  # Score -> how la
 
 
 @dataclasses.dataclass(frozen=True)
-class _Texts:
+class Texts:
     """What all runs of a system wrote for one task.
 
     Attributes:
@@ -121,12 +121,12 @@ def table(
             for system in runs
             if system.name in before
         ]
-    read: dict[tuple[int, str], _Texts] = {}
+    read: dict[tuple[int, str], Texts] = {}
 
-    def texts(system: System, task: str) -> _Texts:
+    def texts(system: System, task: str) -> Texts:
         place = id(system), task
         if place not in read:
-            read[place] = _texts(system, task)
+            read[place] = texts_of(system, task)
         return read[place]
 
     rows = {
@@ -144,13 +144,14 @@ def table(
     return significance.table(title, section.columns, rows, test, section.decimals, notes)
 
 
-def _texts(system: System, task: str) -> _Texts:
+def texts_of(system: System, task: str) -> Texts:
+    """What all runs of a system wrote for one task."""
     results = [pick.results[task] for pick in system.picks if task in pick.results]
-    return _Texts(results, [predictions.of_result(result) for result in results])
+    return Texts(results, [predictions.of_result(result) for result in results])
 
 
 def _difference(
-    texts: Callable[[System, str], _Texts],
+    texts: Callable[[System, str], Texts],
     first: System,
     second: System,
     tasks: Sequence[str],
@@ -173,7 +174,7 @@ def _difference(
     return significance.of_means(*of_tasks, test) if len(counts) == 1 else None
 
 
-def _of_corpus(first: _Texts, second: _Texts, score: str, test: str) -> Difference | None:
+def _of_corpus(first: Texts, second: Texts, score: str, test: str) -> Difference | None:
     """Of a score of sacreBLEU, for one run of each system."""
     if test == 't-test' or len(first.rows) != 1 or len(second.rows) != 1:
         return None

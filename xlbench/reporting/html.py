@@ -56,6 +56,7 @@ def document(sections: Sequence[Section], mark: str) -> str:
         parts += [f'<p class="note">{_text(note)}</p>' for note in section.notes]
         for table in layout.tables(section):
             parts += [f'<h3>{_text(table.title)}</h3>', _table(table)]
+            parts += _pictures(section, table)
             parts += [f'<p class="signature">{_text(note)}</p>' for note in table.notes]
         parts += _plots(section)
         parts += _examples(section)
@@ -145,6 +146,12 @@ def _plots(section: Section) -> list[str]:
         }
         plots.append(plot(f'Evaluation: {score}, mean over tasks', label, lines))
     return [f'<figure>{svg}</figure>' for svg in plots if svg]
+
+
+def _pictures(section: Section, table: Table) -> list[str]:
+    """The figure that a table has the numbers of, if it is one."""
+    drawn = (figure for figure in section.figures if figure.numbers is table)
+    return [f'<figure>{figure.svg()}</figure>' for figure in drawn]
 
 
 def _examples(section: Section) -> list[str]:

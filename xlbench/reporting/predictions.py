@@ -58,4 +58,7 @@ def of_result(result: Result) -> dict[str, Prediction]:
         with foreign.open_regular(path) as file:
             for number, line in enumerate(file):
                 parse(line, f'{path}:{number + 1}', number, rows)
+    for score, values in result.added.items():
+        for key, value in values.items():
+            rows[key].scores[score] = value
     return rows

@@ -91,6 +91,7 @@ class Result:
         candidates: How many replies the own one was ranked among; 0 where nothing was ranked.
         headline: The score that stands for the task; '' if none was named.
         note: What has to be said beside the scores.
+        added: Scores of examples that predictions.jsonl lacks: score -> id -> value.
     """
 
     task: str
@@ -106,6 +107,7 @@ class Result:
     candidates: int = 0
     headline: str = ''
     note: str = ''
+    added: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
     @property
     def main_score(self) -> str:

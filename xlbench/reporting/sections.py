@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from xlbench import benchmarks
 from xlbench.reporting import notes as notes_lib, systems as systems_lib
+from xlbench.reporting.figures import Figure
 from xlbench.reporting.results import LOSSES, Run
 from xlbench.reporting.systems import Pick, System
 from xlbench.reporting.tables import Column, Table, clean
@@ -31,6 +32,7 @@ class Section:
         model: What the systems are settings of, where the section is about one model.
         benchmark: Of the tasks; None for those of a user's own.
         besides: Tables that follow those of the scores.
+        figures: Of a paper, whose numbers are among those tables.
     """
 
     title: str
@@ -48,6 +50,7 @@ class Section:
     model: str = ''
     benchmark: benchmarks.Benchmark | None = None
     besides: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
 
     @property
     def picks(self) -> tuple[Pick, ...]:

@@ -69,7 +69,7 @@ def table(
             p = corrected.get((name, i), math.nan)
             mark = '*' if p < statistics.LEVEL else ''
             cells.append(Cell(cell[0], None, decimals, '+', mark) if cell else Cell())
-            below.append(Cell(text=_p_text(p, cell)))
+            below.append(Cell(text=p_text(p, cell)))
         rows += [Row(name, 'difference', tuple(cells)), Row('p-value', 'p', tuple(below))]
     said = (
         f'{significant} of {count} differences are significant at {statistics.LEVEL} (*): '
@@ -78,8 +78,9 @@ def table(
     return Table(title, tuple(columns), tuple(rows), 'difference', (said, *notes))
 
 
-def _p_text(p: float, cell: Difference | None) -> str:
-    if cell is None:
+def p_text(p: float | None, difference: Difference | None) -> str:
+    """A p-value as a table has it. Examples: 0.0002 -> <0.001, no difference at all -> identical"""
+    if difference is None or p is None:
         return '-'
     if math.isnan(p):
         return 'identical'

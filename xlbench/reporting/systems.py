@@ -108,19 +108,37 @@ def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
     order = list(SETTING_TITLES.values())
     systems, notes = [], []
     for name in sorted(by_setting, key=lambda n: order.index(n) if n in order else len(order)):
-        columns = _share_columns(_seeds(by_setting[name]))
-        folders = _distinct_names([column[0][0] for column in columns])
-        for folder, column in zip(folders, columns, strict=True):
-            label = clean(f'{name} ({folder})' if len(columns) > 1 else name)
-            scores = tuple(
-                {t: s for pick in of_seed if pick for t, s in _scores(pick.results).items()}
-                for of_seed in itertools.zip_longest(*column)
-            )
-            members = tuple(pick for run in column for pick in run)
-            systems.append(System(label, 'run', scores, members, examples=_examples(members)))
-            if differing := _differing(column):
-                notes.append(f'The configs of the runs of {label} differ in {differing}.')
+        for system, runs_of in columns(name, by_setting[name]):
+            systems.append(system)
+            if differing := _differing(runs_of):
+                notes.append(f'The configs of the runs of {system.name} differ in {differing}.')
     return systems, notes
+
+
+def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]]]:
+    """Puts runs of one kind together, as long as they score different tasks.
+
+    Args:
+        name: Of the kind. Where the runs make up several systems, each has the folder of its first
+            run behind the name.
+        picks: The runs; those that differ in the seed only count as one.
+
+    Returns:
+        Systems, each with its runs and the seeds of each.
+    """
+    made = []
+    shared = _share_columns(_seeds(picks))
+    folders = _distinct_names([column[0][0] for column in shared])
+    for folder, column in zip(folders, shared, strict=True):
+        label = clean(f'{name} ({folder})' if len(shared) > 1 else name)
+        scores = tuple(
+            {t: s for pick in of_seed if pick for t, s in _scores(pick.results).items()}
+            for of_seed in itertools.zip_longest(*column)
+        )
+        members = tuple(pick for run in column for pick in run)
+        system = System(label, 'run', scores, members, examples=_examples(members))
+        made.append((system, column))
+    return made
 
 
 def baselines(split: str, picks: list[Pick]) -> list[System]:

@@ -4,7 +4,6 @@ import contextlib
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,20 +11,23 @@ from matplotlib.figure import Figure
 from xlbench import files
 from xlbench.fewshot.analysis.groups import Adaptations
 from xlbench.reporting import render
+from xlbench.reporting.drawing import BLACK, BLUE, ORANGE, SHADES, SHOTS, figure
+
+__all__ = [
+    'BLACK',
+    'BLUE',
+    'ORANGE',
+    'PANELS',
+    'SHADES',
+    'SHOTS',
+    'figure',
+    'grid',
+    'panels',
+    'title',
+    'write_csv',
+]
 
 PANELS = 6  # Languages that a figure with a panel for each has room for; its CSV has all.
-# Okabe and Ito's colours, which the colour-blind tell apart too.
-BLUE, ORANGE, BLACK = '#0072B2', '#E69F00', '#000000'
-SHOTS = ((BLUE, 'o'), (ORANGE, 's'), ('#009E73', '^'), ('#CC79A7', 'v'))  # Colour, marker.
-SHADES = 'cividis'  # Rising lightness, to the colour-blind as well (arXiv:1712.01662).
-_STYLE = {
-    'svg.fonttype': 'none',  # Text stays text: smaller, and it can be searched.
-    'text.parse_math': False,
-    'font.family': 'sans-serif',
-    'font.size': 9,
-    'axes.spines.top': False,
-    'axes.spines.right': False,
-}
 
 
 def title(group: Adaptations) -> str:
@@ -42,17 +44,6 @@ def panels(groups: Sequence[Adaptations]) -> tuple[list[Adaptations], str]:
     return chosen, (
         f' The {len(chosen)} languages that gain most of {len(groups)}; the CSV has all of them.'
     )
-
-
-@contextlib.contextmanager
-def figure(stem: pathlib.Path, width: float, height: float) -> Iterator[Figure]:
-    """An empty figure, in inches, that is written as SVG and PNG in the end."""
-    # The parts of an SVG have names; this makes them the same each time.
-    with matplotlib.rc_context(_STYLE | {'svg.hashsalt': stem.name}):
-        drawn = Figure(figsize=(width, height), layout='constrained')  # No pyplot: no state.
-        yield drawn
-        drawn.savefig(f'{stem}.svg', metadata={'Date': None, 'Creator': None})
-        drawn.savefig(f'{stem}.png', metadata={'Software': None}, dpi=160)
 
 
 @contextlib.contextmanager

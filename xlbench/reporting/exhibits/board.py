@@ -1,0 +1,208 @@
+"""Runs by the setting that they follow and the model that they begin from, as a paper has them.
+
+A system of a board is a setting and a model: a multilingual run, or the monolingual runs of one
+model in all languages together. Their baselines, and what the paper prints, are apart.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from xlbench import benchmarks, errors
+from xlbench.benchmarks import ParallelBenchmark
+from xlbench.reporting import sections as sections_lib, systems as systems_lib
+from xlbench.reporting.exhibits import ratings
+from xlbench.reporting.results import Result, Run
+from xlbench.reporting.systems import Pick, System
+from xlbench.reporting.tables import Cell
+
+RATING = 'fitted_rating'  # What stands for a text, where it is there.
+Key = tuple[str, str]  # A setting and a model.
+
+
+@dataclasses.dataclass(frozen=True)
+class Board:
+    """The systems of a benchmark, each under its setting and model.
+
+    Attributes:
+        benchmark: Of them.
+        systems: Those of runs.
+        chains: By model, of systems that generate in one language and translate; (place in the
+            order, system).
+        papers: Those of the paper, where its numbers may stand beside ours.
+        data: 'sample', 'official' or 'other'.
+        split: That was scored.
+        notes: What has to be said of the data and the runs, about the data first.
+        others: Systems and runs that follow no setting, by name.
+    """
+
+    benchmark: ParallelBenchmark
+    systems: Mapping[Key, System]
+    chains: Mapping[str, System]
+    papers: Mapping[Key, System]
+    data: str
+    split: str
+    notes: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_official(self) -> bool:
+        """Whether the paper's numbers may stand beside ours."""
+        return self.data == 'official' and self.split == 'test'
+
+    @property
+    def picks(self) -> tuple[Pick, ...]:
+        """The runs of all systems."""
+        return tuple(p for s in (*self.systems.values(), *self.chains.values()) for p in s.picks)
+
+    def models(self, scenarios: Sequence[str] = ()) -> tuple[str, ...]:
+        """The models that have a run in one of some settings, or that the paper has."""
+        ours = {m: None for (s, m) in self.systems if not scenarios or s in scenarios}
+        theirs = self.benchmark.paper_models
+        return (*theirs, *(model for model in ours if model not in theirs))
+
+    def tasks(self, scenario: str, task: str, sources: Sequence[str] = ()) -> tuple[str, ...]:
+        """The SeqIO tasks of a setting: one of the benchmark's tasks in all its languages."""
+        pairs = self.benchmark.pairs(scenario, tuple(sources))
+        return tuple(self.benchmark.task_name(task, *pair) for pair in pairs)
+
+    def cell(self, key: Key, tasks: Sequence[str], score: str, decimals: int = 1) -> Cell:
+        """The mean of a score over tasks and seeds; missing if one of the tasks was not scored."""
+        system = self.systems.get(key)
+        return system.cell(score, tasks, decimals) if system else Cell()
+
+    def paper_cell(self, key: Key, tasks: Sequence[str], score: str, decimals: int = 1) -> Cell:
+        """What the paper has in the same place."""
+        system = self.papers.get(key)
+        return system.cell(score, tasks, decimals) if system else Cell()
+
+    def scores(self) -> tuple[str, ...]:
+        """The scores that every result has, those that the benchmark shows first."""
+        of_results = [list(r.scores) for pick in self.picks for r in pick.results.values()]
+        shared = [s for s in (of_results or [[]])[0] if all(s in names for names in of_results)]
+        first = [score for score in self.benchmark.scores if score in shared]
+        return tuple(dict.fromkeys([*first, *shared]))
+
+    def main_score(self) -> str:
+        """The score that stands for a text: the fitted rating, else the benchmark's main one."""
+        return RATING if RATING in self.scores() else self.benchmark.scores[0]
+
+
+def read(
+    runs: Sequence[Run],
+    benchmark: ParallelBenchmark,
+    step: str | int = 'last',
+    split: str | None = None,
+    rating: str = '',
+) -> Board:
+    """Sorts runs of a benchmark by setting and model.
+
+    Args:
+        runs: Any number of runs, and of chains of models that were scored.
+        benchmark: Whose runs are taken.
+        step: 'last', 'best', the name of a stage, or a step.
+        split: By default the test split where it was scored.
+        rating: The file of a fitted rating, which is predicted for every text; '' for none.
+
+    Raises:
+        UserError: No run is of the benchmark, or they were scored on different splits.
+    """
+    sections = [
+        section
+        for section in sections_lib.sections(runs, step, split)
+        if section.benchmark is benchmark
+    ]
+    if not sections:
+        raise errors.UserError(f'none of the runs has results on tasks of {benchmark.name}')
+    if len(sections) > 1:
+        splits = ', '.join(section.split for section in sections)
+        raise errors.UserError(
+            f'the runs were scored on different splits ({splits}); choose one with --split'
+        )
+    (section,) = sections
+    groups: dict[Key, list[Pick]] = {}
+    chained: dict[str, list[Pick]] = {}
+    others = []
+    for pick in section.picks:
+        if rating:
+            pick = ratings.rated(pick, rating)
+        if first := _first_stage(pick):
+            chained.setdefault(_model_of_chain(benchmark, first, section.picks), []).append(pick)
+        elif (key := _key(benchmark, pick.run)) is None:
+            others.append(pick.run.system or str(pick.run.workdir))
+        else:
+            groups.setdefault(key, []).append(_inside(pick))
+    systems = {}
+    for (scenario, model), picks in groups.items():
+        for system, _ in systems_lib.columns(model, picks):
+            systems[scenario, system.name] = system
+    chains = {s.name: s for model, p in chained.items() for s, _ in systems_lib.columns(model, p)}
+    official = section.data == 'official' and section.split == 'test'
+    return Board(
+        benchmark,
+        systems,
+        chains,
+        _papers(benchmark) if official else {},
+        section.data,
+        section.split,
+        (section.notes[0], *([benchmark.paper_note] if official else [])),
+        tuple(dict.fromkeys(others)),
+    )
+
+
+def model_of(benchmark: benchmarks.Benchmark, run: Run) -> str:
+    """The model of a run as the paper calls it, else what its parameters come from.
+
+    Example: a run from google/mt5-base -> mT5
+    """
+    name = systems_lib.model_name(run)
+    for model, part in benchmark.paper_checkpoints.items():
+        if part in name.lower():
+            return model
+    return name
+
+
+def _key(benchmark: benchmarks.Benchmark, run: Run) -> Key | None:
+    scenario = run.scenario
+    if run.system or scenario is None or not scenario.mixture.startswith(f'{benchmark.name}_'):
+        return None
+    return scenario.name, model_of(benchmark, run)
+
+
+def _inside(pick: Pick) -> Pick:
+    """A run with the results of its own setting alone; it may have scored others besides."""
+    tasks = pick.run.scenario.evaluate
+    return dataclasses.replace(pick, results={t: r for t, r in pick.results.items() if t in tasks})
+
+
+def _first_stage(pick: Pick) -> str:
+    """The model that a chain begins with, if the run is one that ends with a translator."""
+    of_results: list[Result] = list(pick.results.values())
+    stages = ((of_results[0].decoding if of_results else None) or {}).get('stages')
+    names = [str(name).partition(' ')[2] for name in sorted(stages)] if stages else []
+    return names[0] if len(names) > 1 and names[-1].startswith('translate:') else ''
+
+
+def _model_of_chain(benchmark: benchmarks.Benchmark, first: str, picks: Sequence[Pick]) -> str:
+    """The model of a chain's first stage: that of the run whose workdir it names, else the name."""
+    place = first.partition('@')[0]
+    for pick in picks:
+        if pick.run.workdir.resolve().name == place.rstrip('/').rpartition('/')[2]:
+            return model_of(benchmark, pick.run)
+    known = (m for m, part in benchmark.paper_checkpoints.items() if part in first.lower())
+    return next(known, first)
+
+
+def _papers(benchmark: ParallelBenchmark) -> dict[Key, System]:
+    """The paper's systems; its ensemble metric stands where ours is a fitted rating."""
+    systems = {}
+    for scenario in benchmark.scenario_names:
+        for model in benchmark.paper_models:
+            scores = {}
+            for task in benchmark.tasks:
+                for source, target in benchmark.pairs(scenario):
+                    row = benchmark.paper_scores(model, scenario, task, source, target)
+                    if row:
+                        row = row | ({RATING: row['ensemble']} if 'ensemble' in row else {})
+                        scores[benchmark.task_name(task, source, target)] = row
+            systems[scenario, model] = System(f'{model} (paper)', 'paper', (scores,))
+    return systems

@@ -1,0 +1,307 @@
+"""The figures of scores: settings, matrices of languages, stages, translation, correlations.
+
+Each is made from a table of its numbers, which stands under it, and drawn when it is asked for.
+Models have their colours and hatches, or in matrices shades of one lightness scale, so that the
+colour-blind and readers of grey prints tell them apart.
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from xlbench.benchmarks import SCENARIO_TITLES, Exhibit
+from xlbench.reporting.exhibits import scores
+from xlbench.reporting.exhibits.board import Board
+from xlbench.reporting.figures import Figure
+from xlbench.reporting.tables import Cell, Column, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MIDDLE = 0.45  # Shades below this share of the scale are dark.
+
+
+class Bars(NamedTuple):
+    """A panel of bars.
+
+    Attributes:
+        title: Of the panel.
+        groups: Labels of the groups of bars, from left to right.
+        heights: Series -> a number for each group; NaN for none.
+        marks: Series -> what the paper has for each group; NaN for none.
+        labels: Group -> what stands above it, such as * for a significant difference.
+    """
+
+    title: str
+    groups: Sequence[str]
+    heights: Mapping[str, Sequence[float]]
+    marks: Mapping[str, Sequence[float]] = {}
+    labels: Mapping[str, str] = {}
+
+
+class Matrix(NamedTuple):
+    """A panel of a number for each pair of languages; rows are sources."""
+
+    title: str
+    languages: Sequence[str]
+    numbers: Sequence[Sequence[float]]
+
+
+def settings(board: Board, exhibit: Exhibit) -> Figure:
+    """Bars of each model in four settings, a panel a task: figure 3 of arXiv:2108.07140."""
+    score = board.main_score()
+    models = _models(board, exhibit.scenarios)
+    panels, rows = [], []
+    for task in board.benchmark.tasks:
+        heights, marks = {}, {}
+        for model in models:
+            places = [((s, model), board.tasks(s, task)) for s in exhibit.scenarios]
+            ours = [board.cell(*place, score, 2) for place in places]
+            theirs = [board.paper_cell(*place, score, 2) for place in places]
+            heights[model], marks[model] = map(_numbers, (ours, theirs))
+            rows += _table_rows(f'{task} {model}', ours, theirs)
+        titles = [SCENARIO_TITLES[s] for s in exhibit.scenarios]
+        panels.append(Bars(task.upper(), titles, heights, marks))
+    columns = [Column('', SCENARIO_TITLES[s]) for s in exhibit.scenarios]
+    said = (f'{score}, averaged over languages.', *scores.missing_runs(board, exhibit))
+    labels = ('setting', score)
+    return _bar_figure(board, exhibit, panels, columns, rows, labels, 3, said)
+
+
+def matrices(board: Board, exhibit: Exhibit) -> Figure:
+    """A matrix of languages for each task and model: figure 4."""
+    score = board.main_score()
+    languages = board.benchmark.languages
+    models = _models(board, exhibit.scenarios)
+    panels, rows = [], []
+    for task in board.benchmark.tasks:
+        for read, whose, kind in (
+            (board.cell, '', 'run'),
+            (board.paper_cell, ' (paper)', 'paper'),
+        ):
+            for model in models:
+                cells = [
+                    [
+                        read(
+                            ('mono' if source == target else 'cross', model),
+                            (board.benchmark.task_name(task, source, target),),
+                            score,
+                            2 if score not in board.benchmark.scores[:1] else 1,
+                        )
+                        for target in languages
+                    ]
+                    for source in languages
+                ]
+                if kind == 'paper' and all(cell.is_missing for row in cells for cell in row):
+                    continue
+                title = f'{task.upper()} {model}{whose}'
+                panels.append(Matrix(title, languages, [_numbers(row) for row in cells]))
+                for source, row in zip(languages, cells, strict=True):
+                    rows.append(Row(f'{task} {model}{whose} {source}', kind, tuple(row)))
+    columns = [Column('into', target) for target in languages]
+    said = (f'{score}. A row is the source language, a column the target.',)
+    table = _table(board, exhibit, columns, rows, (*said, *scores.missing_runs(board, exhibit)))
+    draw = functools.partial(_draw_matrices, _name(exhibit), panels, len(models), score)
+    return Figure(_name(exhibit), table, draw)
+
+
+def stage_bars(board: Board, exhibit: Exhibit, first: Board | None, names: Sequence[str]) -> Figure:
+    """Bars after the first stage and after the second, a panel a task and model: figure 5."""
+    score = board.main_score()
+    table = scores.stages(board, exhibit, first, names)
+    titles = [SCENARIO_TITLES[scenario] for scenario in exhibit.scenarios]
+    panels = []
+    made = scores.staged(board, exhibit, first, score) if first else {}
+    for (task, model), of_model in made.items():
+        heights = {name: _numbers([one[i] for one in of_model]) for i, name in enumerate(names)}
+        labels = dict(zip(titles, ('*' * one.is_significant for one in of_model), strict=True))
+        panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
+    across = max(1, len({model for _, model in made}))
+    draw = functools.partial(_draw_bars, _name(exhibit), panels, ('setting', score), across)
+    return Figure(_name(exhibit), table, draw)
+
+
+def translation(board: Board, exhibit: Exhibit) -> Figure:
+    """Cross-lingual models beside chains that translate what they generate: figure 6."""
+    score = board.main_score()
+    pairs = board.benchmark.pairs('cross', exhibit.sources)
+    ways = ('cross-lingual', 'generate, then translate')
+    titles = [f'{source}-{target}' for source, target in pairs]
+    panels, rows = [], []
+    for task in board.benchmark.tasks:
+        for model in dict.fromkeys((*_models(board, ('cross',)), *board.chains)):
+            tasks = [(board.benchmark.task_name(task, *pair),) for pair in pairs]
+            cross = [board.cell(('cross', model), one, score, 2) for one in tasks]
+            chain = board.chains.get(model)
+            chained = [chain.cell(score, one, 2) if chain else Cell() for one in tasks]
+            if all(cell.is_missing for cell in (*cross, *chained)):
+                continue
+            heights = dict(zip(ways, map(_numbers, (cross, chained)), strict=True))
+            panels.append(Bars(f'{task.upper()} {model}', titles, heights))
+            for way, cells in zip(ways, (cross, chained), strict=True):
+                rows.append(Row(f'{task} {model}, {way}', 'run', tuple(cells)))
+    columns = [Column('', title) for title in titles]
+    said = (f'{score}.', *([] if board.chains else ['There is no chain (xlbench.chain) yet.']))
+    across = max(1, len({panel.title.partition(' ')[2] for panel in panels}))
+    labels = ('languages', score)
+    return _bar_figure(board, exhibit, panels, columns, rows, labels, across, said)
+
+
+def correlations(exhibit: Exhibit, numbers: Table) -> Figure:
+    """Bars of how each score correlates with ratings: figures 2 and 7."""
+    groups = [column.label for column in numbers.columns]
+    heights = {row.name: _numbers(row.cells) for row in numbers.rows}
+    panels = [Bars('', groups, heights)]
+    labels = ('rating', 'Pearson correlation')
+    draw = functools.partial(_draw_bars, _name(exhibit), panels, labels, 1)
+    return Figure(_name(exhibit), numbers, draw)
+
+
+def _name(exhibit: Exhibit) -> str:
+    """Of the files. Example: Figure 4 -> figure4"""
+    return exhibit.name.lower().replace(' ', '')
+
+
+def _models(board: Board, scenarios: Sequence[str]) -> list[str]:
+    """The models that have a run in one of the settings, or a row of the paper."""
+    has = {model for scenario, model in (*board.systems, *board.papers) if scenario in scenarios}
+    return [model for model in board.models(scenarios) if model in has]
+
+
+def _numbers(cells: Sequence[Cell]) -> list[float]:
+    return [math.nan if cell.value is None else cell.value for cell in cells]
+
+
+def _table_rows(name: str, ours: Sequence[Cell], theirs: Sequence[Cell]) -> list[Row]:
+    rows = [Row(name, 'run', tuple(ours))]
+    if not all(cell.is_missing for cell in theirs):
+        rows.append(Row(f'{name} (paper)', 'paper', tuple(theirs)))
+    return rows
+
+
+def _table(
+    board: Board,
+    exhibit: Exhibit,
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    said: Sequence[str],
+) -> Table:
+    if all(row.is_missing for row in rows if row.kind == 'run'):
+        return Table(exhibit.name, missing=f'no run follows {" or ".join(exhibit.scenarios)}')
+    title = f'{exhibit.name}: {exhibit.title}'
+    return Table(title, tuple(columns), tuple(rows), 'task, model', (*board.notes, *said))
+
+
+def _bar_figure(
+    board: Board,
+    exhibit: Exhibit,
+    panels: Sequence[Bars],
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    labels: tuple[str, str],
+    across: int,
+    said: Sequence[str],
+) -> Figure:
+    """A figure of bars; `labels` are those of its axes, `across` the panels in a row."""
+    table = _table(board, exhibit, columns, rows, said)
+    draw = functools.partial(_draw_bars, _name(exhibit), panels, labels, across)
+    return Figure(_name(exhibit), table, draw)
+
+
+def _draw_bars(
+    name: str,
+    panels: Sequence[Bars],
+    labels: tuple[str, str],
+    across: int,
+    kinds: tuple[str, ...],
+) -> dict[str, bytes]:
+    """The files of a figure of bars, so many panels in a row."""
+    from xlbench.reporting import drawing  # It loads matplotlib, which tables do not need.
+
+    across = min(across, len(panels))
+    down = -(-len(panels) // across)
+    series = list(dict.fromkeys(s for panel in panels for s in panel.heights))
+    wide = max(len(panel.groups) for panel in panels) * max(len(series), 2)
+    with drawing.canvas(name, across * max(2.6, 0.19 * wide + 0.9), 2.3 * down + 0.5) as figure:
+        axes = [one for row in drawing.grid(figure, down, across) for one in row]
+        for one in axes[len(panels) :]:
+            one.remove()
+        for panel, one in zip(panels, axes, strict=False):
+            _draw_panel(one, panel, series)
+        figure.supxlabel(labels[0], fontsize='medium')
+        figure.supylabel(labels[1], fontsize='medium')
+        handles, names = axes[0].get_legend_handles_labels()
+        per_row = max(1, int(figure.get_size_inches()[0] / 1.3))
+        figure.legend(
+            handles, names, loc='outside lower center', ncols=min(len(names), per_row),
+            frameon=False,
+        )  # fmt: skip
+        return {kind: drawing.encoded(figure, kind) for kind in kinds}
+
+
+def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
+    from xlbench.reporting import drawing
+
+    width = 0.8 / max(len(series), 1)
+    for number, name in enumerate(series):
+        colour, hatch = drawing.BARS[number % len(drawing.BARS)]
+        offset = (number - (len(series) - 1) / 2) * width
+        places = [i + offset for i in range(len(panel.groups))]
+        heights = panel.heights.get(name) or [math.nan] * len(places)
+        # A space before the name: matplotlib hides labels that begin with an underscore.
+        axes.bar(
+            places, heights, width, label=f' {name}', color=colour, hatch=hatch,
+            edgecolor='white', linewidth=0.5,
+        )  # fmt: skip
+        marks = panel.marks.get(name) or []
+        if any(not math.isnan(mark) for mark in marks):
+            axes.plot(
+                places, marks, linestyle='none', marker='D', markersize=4,
+                markerfacecolor='white', markeredgecolor=drawing.BLACK,
+                label=' paper' if name == series[-1] else None,
+            )  # fmt: skip
+    for i, group in enumerate(panel.groups):
+        tops = [h[i] for h in panel.heights.values() if not math.isnan(h[i])]
+        if panel.labels.get(group) and tops:
+            axes.annotate(panel.labels[group], (i, max(tops)), ha='center', va='bottom')
+    if panel.title:
+        axes.set_title(panel.title, fontsize='medium')
+    axes.set_xticks(range(len(panel.groups)), panel.groups)
+    axes.tick_params(axis='x', labelsize='small')
+    axes.grid(axis='y', alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+def _draw_matrices(
+    name: str, panels: Sequence[Matrix], across: int, score: str, kinds: tuple[str, ...]
+) -> dict[str, bytes]:
+    """The files of a figure of matrices, a row for each task; all have one scale of shades."""
+    from xlbench.reporting import drawing
+
+    down = -(-len(panels) // across)
+    known = [x for panel in panels for row in panel.numbers for x in row if not math.isnan(x)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    size = 0.5 * len(panels[0].languages) + 0.55
+    with drawing.canvas(name, size * across + 1.0, (size + 0.25) * down) as figure:
+        axes = [one for row in drawing.grid(figure, down, across) for one in row]
+        for panel, one in zip(panels, axes, strict=False):
+            image = one.imshow(panel.numbers, cmap=drawing.SHADES, vmin=low, vmax=high)
+            for i, row in enumerate(panel.numbers):
+                for j, number in enumerate(row):
+                    share = (number - low) / (high - low) if high > low else 1.0
+                    text = '-' if math.isnan(number) else f'{number:.3g}'
+                    # On dark shades white, on light ones and on the paper black.
+                    colour = 'white' if share < _MIDDLE else 'black'
+                    one.text(j, i, text, ha='center', va='center', color=colour, fontsize='small')
+            one.set_title(panel.title, fontsize='medium')
+            one.set_xticks(range(len(panel.languages)), panel.languages)
+            one.set_yticks(range(len(panel.languages)), panel.languages)
+            one.tick_params(length=0)
+            one.spines[:].set_visible(False)
+        for one in axes[len(panels) :]:
+            one.remove()
+        figure.supxlabel('target language', fontsize='medium')
+        figure.supylabel('source language', fontsize='medium')
+        figure.colorbar(image, ax=axes[: len(panels)], label=score, shrink=0.6, aspect=30)
+        return {kind: drawing.encoded(figure, kind) for kind in kinds}
