@@ -1,0 +1,335 @@
+"""python -m xlbench.reproduce: what the papers' tables need, in which order, resumed, and shown."""
+
+import dataclasses
+import itertools
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+import workdir_files
+import yaml
+
+from xlbench import benchmarks, config as config_lib, names
+from xlbench.benchmarks.experiments import RECIPES
+from xlbench.errors import UserError
+from xlbench.reproduce import __main__ as reproduce, launching, listing, running, showing
+from xlbench.reproduce.state import State
+from xlbench.reproduce.steps import CONFIGURED, Settings, chosen, config_of, step_names, steps
+
+MTG, MRS, CLIDSUM, FEWSHOT = (RECIPES[name] for name in ('mtg', 'mrs', 'clidsum', 'fewshot'))
+
+
+def table_of(recipe, name):
+    return next(table for table in recipe.tables if table.name == name)
+
+
+def steps_of(recipe, name, settings, models=()):
+    return steps(recipe, chosen(recipe, [table_of(recipe, name)], models, settings.size), settings)
+
+
+# ------------------------------------------------------------------------------------ the recipes
+
+
+def test_the_papers_count_as_many_experiments():
+    """35 of each model of MTG (tables 11 to 19), 21 of MRS, six sweeps, 25 systems of ClidSum."""
+    whole = [table_of(MTG, f'table {number}') for number in range(11, 20)]
+    settings = Settings('RUNS', 'paper')
+    for model in ('M-BERT', 'XLM', 'mBART', 'mT5'):
+        named = chosen(MTG, whole, [model], 'paper')
+        assert len(named) == 35
+        # Zero-shot transfer is scored by the runs that are trained on the same English pairs.
+        assert len(steps(MTG, named, settings)) == 32
+    for number in (3, 5):
+        table = table_of(MRS, f'table {number}')
+        assert len(table.experiments) == 21
+        assert len(steps(MRS, table.experiments, settings)) == 20
+    sweeps = steps(FEWSHOT, table_of(FEWSHOT, 'table 1').experiments, settings)
+    assert [step.command.program for step in sweeps] == ['train', 'fewshot'] * 6
+    assert len(table_of(CLIDSUM, 'table 3').experiments) == 25
+    assert len(table_of(CLIDSUM, 'table 7').experiments) == 16
+
+
+@pytest.mark.parametrize(
+    ('name', 'size'), itertools.product(RECIPES, ('sample', 'paper'))
+)
+def test_every_config_resolves_and_what_is_needed_comes_before(name, size):
+    recipe = RECIPES[name]
+    settings = Settings('RUNS', size, root='' if size == 'sample' else 'elsewhere')
+    every = steps(recipe, recipe.experiments, settings)
+    seen, workdirs = set(), {}
+    for step in every:
+        assert set(step.needs) <= seen
+        seen.add(step.name)
+        assert not re.search(r'[{}]', ' '.join(step.arguments))
+        if step.command.program in CONFIGURED and not step.missing:
+            config = config_of(step.arguments)
+            assert names.is_sweep(config) == (step.command.program == 'fewshot')
+            assert workdirs.setdefault(step.folder, step.name) == step.name
+    # All that is listed is needed by a table, and all that a table has is listed.
+    shown = {name for table in recipe.tables for name in table.experiments + table.sampled}
+    assert shown == set(recipe.experiments)
+    made = {step.command.name for step in every}
+    assert made == {c.name for c in recipe.commands.values() if size in c.sizes}
+
+
+def test_runs_are_shown_in_scenarios_that_train_on_what_they_train_on():
+    settings = Settings('RUNS', 'paper')
+    for recipe in (MTG, MRS):
+        for experiment in recipe.experiments.values():
+            if not experiment.mixture:
+                continue
+            (step,) = [
+                one for one in steps(recipe, [experiment.name], settings)
+                if one.name in experiment.commands
+            ]  # fmt: skip
+            config = config_of(step.arguments)
+            scenario = benchmarks.parse_mixture(experiment.mixture)
+            for stage in config.stages.values():
+                assert benchmarks.parse_mixture(stage.mixture).train == scenario.train
+            assert set(scenario.evaluate) <= set(config.evals.test.tasks)
+
+
+def test_settings_become_flags():
+    settings = Settings(
+        'RUNS', seeds=(1, 2), root='data', steps=0.01, examples=8,
+        engines={'OPUS-MT': 'file:opus.{lang}.tsv'}, overrides=('--config.mesh.data=1',),
+    )  # fmt: skip
+    row = {step.name: step for step in steps(CLIDSUM, ['BART + OPUS-MT'], settings)}
+    train = row['bart-xsamsum-seed2']
+    config = config_of(train.arguments)
+    assert (config.seed, config.data.root, config.mesh.data) == (2, 'data', 1)
+    assert (config.stages.train.num_steps, config.evals.test.num_examples) == (12, 8)
+    assert train.folder == pathlib.Path('RUNS/bart-xsamsum-seed2')
+    chain = row['bart-opus_mt-xsamsum-de-seed2']
+    assert chain.needs == ('bart-xsamsum-seed2',)
+    assert chain.arguments == (
+        'RUNS/bart-xsamsum-seed2', 'translate:file:opus.de.tsv', '--task=clidsum_xsamsum_en_de',
+        '--system=BART + OPUS-MT', '--root=data', '--seed=2', '--num_examples=8',
+        '--workdir=RUNS/bart-opus_mt-seed2',
+    )  # fmt: skip
+    assert step_names(CLIDSUM, 'bart-opus_mt-xsamsum-de', settings)[0].endswith('-seed1')
+    # A translator is a tool: one for all seeds. A sweep has its own.
+    assert step_names(CLIDSUM, 'trans_wmt-de', settings) == ['trans_wmt-de']
+    sweep = steps(FEWSHOT, ['sweep-xnli'], settings)[-1]
+    assert config_of(sweep.arguments).adapt.seeds == (1, 2)
+    assert config_of(sweep.arguments).source_workdir == 'RUNS/source-xnli'
+    # What nobody has named cannot be run, and neither can what needs it.
+    lost = steps(CLIDSUM, ['BART + Google Trans.'], settings)
+    assert "--engine='Google Trans.=ENGINE'" in lost[-1].missing
+
+
+# ------------------------------------------------------------------------------------ the running
+
+
+class Pretended:
+    """Commands that end as `codes` says, 0 by default; a training leaves what it says of itself."""
+
+    def __init__(self, codes=()):
+        self.codes, self.started = dict(codes), []
+
+    def __call__(self, step, log):
+        self.started.append(step.name)
+        code = self.codes.get(step.name, 0)
+        if isinstance(code, list):
+            code = code.pop(0)
+        if isinstance(code, UserError):
+            raise code
+        log.write_text(f'training\nerror: {step.name} went wrong\n' if code else 'all is well\n')
+        if step.command.program in CONFIGURED:
+            step.folder.mkdir(parents=True, exist_ok=True)
+            about = {'config': config_lib.to_dict(config_of(step.arguments))}
+            (step.folder / 'config.json').write_text(json.dumps(about))
+            if not code:
+                (step.folder / 'DONE').write_text('1\n')
+        return code
+
+
+def run(every, workdir, pretended):
+    said = []
+    return running.run(every, State(str(workdir), every), said.append, pretended), said
+
+
+def test_what_fails_stops_only_what_needs_it_and_is_tried_again(tmp_path):
+    every = steps(CLIDSUM, ['BART + Trans-WMT', 'mBART'], Settings(str(tmp_path), 'paper'))
+    pretended = Pretended({'bart-xsamsum': 1})
+    gaps, said = run(every, tmp_path, pretended)
+    wrong = 'bart-xsamsum went wrong'
+    assert gaps == {
+        'bart-xsamsum': wrong,
+        'bart-trans_wmt-xsamsum-de': f'it needs bart-xsamsum: {wrong}',
+        'bart-trans_wmt-xsamsum-zh': f'it needs bart-xsamsum: {wrong}',
+    }
+    assert len(pretended.started) == len(every) - 2
+    assert f'1/{len(every)} bart-xsamsum: failed: {wrong}' in said
+    state = State(str(tmp_path), every)
+    (line,) = [x for x in listing.of_steps(every, state, '', 'paper') if 'bart-xsamsum ' in x]
+    assert f'failed: {wrong}' in line
+    again = Pretended()
+    assert run(every, tmp_path, again)[0] == {}
+    assert again.started == [
+        'bart-xsamsum', 'bart-trans_wmt-xsamsum-de', 'bart-trans_wmt-xsamsum-zh',
+    ]  # fmt: skip
+    assert run(every, tmp_path, last := Pretended())[0] == {} and not last.started
+
+
+def test_a_chain_is_made_again_where_its_models_are_others(tmp_path):
+    every = steps(CLIDSUM, ['BART + Trans-WMT'], Settings(str(tmp_path), 'paper'))
+    run(every, tmp_path, Pretended())
+    (tmp_path / 'trans_wmt-de' / 'DONE').write_text('2\n')
+    run(every, tmp_path, again := Pretended())
+    assert again.started == ['bart-trans_wmt-xsamsum-de', 'bart-trans_wmt-xmediasum40k-de']
+
+
+def test_told_to_end_twice_it_ends_with_the_same_and_runs_nothing_twice(tmp_path):
+    every = steps_of(MRS, 'table 3', Settings(str(tmp_path)))[:6]
+    told = running.Interrupted('SIGTERM')
+    started = []
+    for stopped in (every[1].name, every[4].name, ''):
+        pretended = Pretended({stopped: told, every[2].name: [75, 75, 0]})
+        if stopped:
+            with pytest.raises(running.Interrupted):
+                run(every, tmp_path, pretended)
+        else:
+            assert run(every, tmp_path, pretended)[0] == {}
+        started += pretended.started
+    a, b, c, d, e, f = (step.name for step in every)
+    # Code 75 asks to be started again.
+    assert started == [a, b, b, c, c, c, d, e, e, f]
+
+
+def test_a_run_of_another_config_is_refused_and_the_others_go_on(tmp_path):
+    models = ['mT5']
+    before = steps_of(MTG, 'table 12', Settings(str(tmp_path)), models)
+    run(before, tmp_path, Pretended())
+    (before[1].folder / 'config.json').unlink()
+    (before[1].folder / 'DONE').unlink()
+    now = steps_of(MTG, 'table 12', Settings(str(tmp_path), steps=0.5), models)
+    gaps, _ = run(now, tmp_path, pretended := Pretended())
+    assert pretended.started == ['mT5-multi-qg']
+    assert set(gaps) == {'mT5-multi-sg', 'mT5-multi-tg'}
+    assert 'stages.stage1.num_steps was 900, now 450' in gaps['mT5-multi-sg']
+
+
+def test_a_child_ends_with_its_line_and_holds_the_step(tmp_path):
+    (step,) = steps_of(MTG, 'table 14', Settings(str(tmp_path)), ['mT5'])
+    wrong = dataclasses.replace(step, arguments=('--config=nowhere.py',))
+    log = tmp_path / 'log'
+    assert running.start(wrong, log) == 2
+    assert log.read_text().startswith('$ python -m xlbench.train --config=nowhere.py\n')
+    assert running.last_line(log).startswith("unknown config file 'nowhere.py'")
+
+
+# ------------------------------------------------------------------------------------- a cluster
+
+
+def test_slurm_gets_an_array_for_each_level(tmp_path):
+    settings = Settings('RUNS/my runs', 'paper')
+    every = [s for s in steps(CLIDSUM, ['BART + Trans-WMT'], settings) if not s.missing]
+    paths = launching.write('slurm', every, tmp_path, 'clidsum 3', 'python -m again')
+    assert [path.name for path in paths] == ['level-1.sbatch', 'level-2.sbatch', 'submit.sh']
+    first, second, submit = (path.read_text() for path in paths)
+    assert re.findall(r'^#SBATCH --array=(.*)$', first + second, re.M) == ['0-3', '0-3']
+    for text in (first, second):
+        assert '#SBATCH --signal=B:TERM@90\n' in text and 'launch/slurm.sbatch' in text
+        subprocess.run(['bash', '-n'], input=text, text=True, check=True)
+    subprocess.run(['bash', '-n', paths[-1]], check=True)
+    assert 'afterany' in submit and 'python -m again' in submit
+    # As the job reads it: the second task of the second array.
+    told = second.replace(re.search(r'^source .*$', second, re.M)[0], 'printf "%s\\n" "$@"')
+    shown = subprocess.run(
+        ['bash'], input=told, env={'SLURM_ARRAY_TASK_ID': '1'}, text=True, capture_output=True,
+        check=True,
+    )  # fmt: skip
+    assert shown.stdout.splitlines() == list(launching.levels(every)[1][1].arguments)
+
+
+def test_kubernetes_gets_a_jobset_for_each_command(tmp_path):
+    every = steps(CLIDSUM, ['BART + Trans-WMT'], Settings('/runs/x', 'paper'))
+    paths = launching.write('jobset', every, tmp_path, 'clidsum 3', 'python -m again')
+    assert [path.name for path in paths] == ['level-1.yaml', 'level-2.yaml']
+    sets = [one for path in paths for one in yaml.safe_load_all(path.read_text())]
+    named = [one['metadata']['name'] for one in sets]
+    assert len(set(named)) == len(every) == 8
+    assert all(re.fullmatch('[a-z0-9-]{1,25}', name) for name in named)
+    (container,) = sets[-1]['spec']['replicatedJobs'][0]['template']['spec']['template']['spec'][
+        'containers'
+    ]
+    line = container['command'][-1]
+    assert 'python -m xlbench.chain /runs/x/bart-xmediasum40k translate:/runs/x/trans' in line
+    assert "'--system=BART + Trans-WMT'" in line and container['image'] == '${IMAGE}'
+
+
+# -------------------------------------------------------------------------------------- the table
+
+
+def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
+    tasks = [f'mtg_qg_en_{lang}' for lang in ('en', 'de', 'fr', 'es')]
+    folder = workdir_files.write_workdir(
+        tmp_path / 'mT5-zero_shot-qg', lambda step, task: 30.0 + len(task), tasks=tasks,
+        mixture='mtg_zero_shot_qg', info={'config': {
+            'seed': 0, 'stages': {'stage1': {'mixture': 'mtg_zero_shot_qg', 'num_steps': 10}},
+        }}.items(),
+    )  # fmt: skip
+    other = workdir_files.write_workdir(
+        tmp_path / 'mT5-mono-qg-de', lambda step, task: 20.0, tasks=['mtg_qg_de_de'],
+        mixture='mtg_mono_qg_de',
+    )  # fmt: skip
+    table = table_of(MTG, 'table 11')
+    made = {'mT5-mono-qg-en': [folder], 'mT5-mono-qg-de': [other]}
+    shown = showing.of_runs(MTG, table, made).tables[0]
+    assert [column.label for column in shown.columns] == ['en', 'de', 'avg']
+    (row,) = [row for row in shown.rows if row.kind == 'run']
+    assert (row.name, [str(cell) for cell in row.cells]) == ('mT5', ['42.0', '20.0', '31.0'])
+    shown = showing.of_runs(MTG, table_of(MTG, 'table 19'), {'mT5-zero_shot-qg': [folder]})
+    assert [column.label for column in shown.tables[0].columns][:3] == ['en-de', 'en-fr', 'en-es']
+
+
+def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(running, 'start', Pretended({'mT5-multi_multitask': 1}))
+    flags = ['mtg', '--table=14', f'--workdir={tmp_path}', '--models=mT5', '--steps=0.1']
+    assert reproduce.main(flags) == 1
+    text = capsys.readouterr().out
+    written = (tmp_path / 'reproduce/tables/mtg-table-14.md').read_text()
+    assert written + '\n' == text
+    assert 'mT5-multi_multitask lacks mT5-multi_multitask: mT5-multi_multitask went wrong' in text
+    assert 'Trained for 0.1 of the steps: the scores say nothing.' in text
+    assert reproduce.main(['mtg', '--table=1', f'--workdir={tmp_path}']) == 0
+    assert 'Not made here: it describes the corpora.' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ('flags', 'line'),
+    [
+        (['mtq', '--list'], "unknown benchmark 'mtq'; nearest: mtg"),
+        (['mtg'], 'give --table=N or --figure=N'),
+        (['mtg', '--table=20'], 'the paper of mtg has no table 20; it has tables 1, 2, 3'),
+        (['mtg', '--table=4', '--models=mT6'], "unknown model in --models 'mT6'; nearest: mT5"),
+        (['mrs', '--table=3', '--size=large'], "unknown size 'large'"),
+        (['mrs', '--table=3', '--launch=pbs'], "unknown launch 'pbs'"),
+        (['mrs', '--table=3', '--steps=2'], '--steps=2.0 is no share above 0, up to 1'),
+        (['mrs', '--table=3', '--size=paper', '--steps=0.5'], '--steps and --examples make a'),
+        (['mrs', '--table=3', '--seeds=1,x'], '--seeds=1,x are not whole numbers with commas'),
+        (['mrs', '--table=3', '--topology=h100:8'], '--topology is for --size=paper'),
+        (['clidsum', '--table=3', '--engine=Goggle=x'], "unknown translator of clidsum 'Goggle'"),
+        (['mrs', '--table=3', '--sed=1'], "unknown argument '--sed=1'"),
+        (['mrs', '--table=5', '--dry_run', '--config.model.layers=1'], 'layers'),
+    ],
+)
+def test_a_slip_is_one_line(flags, line, tmp_path):
+    with pytest.raises(UserError) as error:
+        reproduce.main([*flags, f'--workdir={tmp_path}'])
+    assert line in str(error.value) and '\n' not in str(error.value)
+
+
+def test_each_table_of_each_paper_is_listed(capsys):
+    for name, recipe in RECIPES.items():
+        reproduce.main([name, '--list', '--size=paper'])
+        lines = capsys.readouterr().out.splitlines()
+        for table in recipe.tables:
+            assert any(line.startswith(f'{table.name:<10}{table.title}: ') for line in lines)
+    assert reproduce.main(['mrs', '--table=4', '--dry_run', '--size=paper']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert '40,000 steps' in next(line for line in lines if line.startswith('Unicoder-xDAE-multi'))
+    assert lines[-1] == '0 of 20 commands done'

@@ -1,0 +1,290 @@
+"""ClidSum's tables (arXiv:2202.05599): pipelines, end-to-end systems and mDialBART's ablations.
+
+A pipeline is a chain of a summariser and a translator, each of which is made once. Google's
+translations have to be brought. A row of table 3 has up to four cells, each of a run of its own.
+"""
+
+import itertools
+
+from xlbench.benchmarks.clidsum import CLIDSUM
+from xlbench.benchmarks.experiments.recipe import (
+    Command,
+    Experiment,
+    Model,
+    PaperTable,
+    Recipe,
+    by_name,
+)
+from xlbench.benchmarks.translation import TRANSLATION
+
+_CORPORA = {'xsamsum': 'XSAMSum', 'xmediasum40k': 'XMediaSum40k'}  # With their folders.
+_INTERVIEWS = 'xmediasum40k'
+_TARGETS = tuple(lang for lang in CLIDSUM.languages if lang != CLIDSUM.pivot)
+_SPLITS = ('train', 'val', 'test')
+_SUMMARISERS = {  # Of the paper -> (name in folders, `model` of clidsum_summariser)
+    'PEGASUS': ('pegasus', 'pegasus'),
+    'T5': ('t5', 't5'),
+    'BART': ('bart', 'bart'),
+    'mBART': ('mbart', 'mbart'),
+    'MV-BART': ('mvbart', 'mvbart'),
+    'BART(D_ALL)': ('bart_d_all', 'bart'),
+}
+_TRANSLATORS = {  # Of the paper -> (name in folders, stage of a chain)
+    'Trans-WMT': ('trans_wmt', '{{trans_wmt-{lang}}}'),
+    'OPUS-MT': ('opus_mt', '{{engine OPUS-MT {lang}}}'),
+    'Google Trans.': ('google', '{{engine Google Trans. {lang}}}'),
+}
+_MARKED = '{runs}/marked'  # A root of data: dialogues with DialoGPT's marks.
+_TRANS_SUM = (
+    'its summariser reads translated dialogues, which take a task file of your own: the page about '
+    'chains has the commands'
+)
+_END_TO_END = Model('clidsum_mbart', 'large')
+_SUMMARISER = Model('clidsum_summariser', 'large')
+_MDIALBART = Model('clidsum_mdialbart', 'large')
+_WMT = Model('translation', 'base')
+_WORDS = tuple(CLIDSUM.pretrained)
+_WHOLE = '+'.join(_WORDS)
+
+
+def _file(corpus: str, split: str, root: str = '{root}') -> str:
+    return f'{root}/clidsum/{_CORPORA[corpus]}/{split}.json'
+
+
+def _translator(name: str, lang: str) -> str:
+    return _TRANSLATORS[name][1].format(lang=lang)
+
+
+# ------------------------------------------------------------------------------------- pipelines
+
+
+def _summarisers() -> list[Command]:
+    """One for each model and corpus, and what two of them read besides the official files."""
+    made = []
+    for corpus in _CORPORA:
+        made.append(
+            Command(
+                f'views-{corpus}', 'segment', sizes=('paper',), seeded=False,
+                flags=tuple(_file(corpus, split) for split in _SPLITS),
+            )
+        )  # fmt: skip
+        made += [
+            Command(
+                f'marks-{corpus}-{split}', 'mark_dialogues', seeded=False,
+                flags=(
+                    '--model=microsoft/DialoGPT-large',
+                    f'--input={_file(corpus, split)}',
+                    f'--output={_file(corpus, split, _MARKED)}',
+                ),
+                missing={'sample': 'its marks are made by a DialoGPT, and the sample has none'},
+            )
+            for split in _SPLITS
+        ]  # fmt: skip
+        for name, (word, model) in _SUMMARISERS.items():
+            after, flags = (), ()
+            if name == 'MV-BART':
+                after = (f'views-{corpus}',)
+            elif name == 'BART(D_ALL)':
+                after = tuple(f'marks-{corpus}-{split}' for split in _SPLITS)
+                flags = (f'--config.data.root={_MARKED}',)
+            configs = _SUMMARISER.configs(f'model={model},corpus={corpus}')
+            made.append(Command(f'{word}-{corpus}', configs=configs, flags=flags, after=after))
+    return made
+
+
+def _wmt() -> list[Command]:
+    return [
+        Command(f'trans_wmt-{lang}', configs=_WMT.configs(f'target={lang}'), seeded=False)
+        for lang in _TARGETS
+    ]
+
+
+def _chain(summariser: str, translator: str, corpus: str, lang: str) -> Command:
+    word, _ = _SUMMARISERS[summariser]
+    system = f'{word}-{_TRANSLATORS[translator][0]}'
+    flags = [
+        f'{{{word}-{corpus}}}',
+        f'translate:{_translator(translator, lang)}',
+        f'--task={CLIDSUM.task_name(corpus, CLIDSUM.pivot, lang)}',
+        f'--system={summariser} + {translator}',
+    ]
+    if summariser == 'MV-BART':
+        flags.append(f'--input_task={CLIDSUM.task_name(f"{corpus}views", CLIDSUM.pivot)}')
+    elif summariser == 'BART(D_ALL)':
+        flags.append(f'--root={_MARKED}')
+    return Command(f'{system}-{corpus}-{lang}', 'chain', flags=tuple(flags), folder=system)
+
+
+def _sum_trans() -> tuple[list[Command], list[Experiment]]:
+    commands, experiments = [], []
+    for summariser, translator in itertools.product(_SUMMARISERS, _TRANSLATORS):
+        name = f'{summariser} + {translator}'
+        chains = [_chain(summariser, translator, *pair) for pair in _cells()]
+        commands += chains
+        cells = tuple(chain.name for chain in chains)
+        experiments.append(Experiment(name, name, name, cells))
+    return commands, experiments
+
+
+def _trans_sum() -> tuple[list[Command], list[Experiment]]:
+    commands, experiments = [], []
+    for translator, (word, _) in _TRANSLATORS.items():
+        name = f'{translator} + mBART'
+        missing = dict.fromkeys(('sample', 'paper'), _TRANS_SUM)
+        commands.append(Command(f'{word}-mbart', 'chain', missing=missing))
+        experiments.append(Experiment(name, name, name, (f'{word}-mbart',)))
+    return commands, experiments
+
+
+def _cells() -> list[tuple[str, str]]:
+    return list(itertools.product(_CORPORA, _TARGETS))
+
+
+def _translators() -> tuple[list[Command], list[Experiment]]:
+    """Those of table 4, on the test set of WMT20."""
+    commands, experiments = [], []
+    for name, (word, _) in _TRANSLATORS.items():
+        cells = [f'trans_wmt-{lang}' for lang in _TARGETS]
+        if word != 'trans_wmt':
+            scored = [
+                Command(
+                    f'{word}-wmt20-{lang}', 'chain', folder=f'{word}-wmt20',
+                    flags=(
+                        f'translate:{_translator(name, lang)}',
+                        f'--task={TRANSLATION.task_name("wmt20", CLIDSUM.pivot, lang)}',
+                        f'--system={name}',
+                        f'--like={{trans_wmt-{lang}}}',
+                    ),
+                )
+                for lang in _TARGETS
+            ]  # fmt: skip
+            commands += scored
+            cells = [command.name for command in scored]
+        experiments.append(Experiment(f'{name} on WMT20', name, name, tuple(cells)))
+    return commands, experiments
+
+
+# ------------------------------------------------------------------------------------ end to end
+
+
+def _end_to_end() -> tuple[list[Command], list[Experiment]]:
+    """mBART, with pseudo-data (DA) too; mDialBART stands among the ablations, but for its DA."""
+    commands = [
+        Command(
+            f'end_to_end-{corpus}-{lang}',
+            configs=_END_TO_END.configs(f'corpus={corpus},target={lang}'),
+        )
+        for corpus, lang in _cells()
+    ]
+    for lang in _TARGETS:
+        corpus = '{root}/clidsum/MediaSum424k'
+        commands += [
+            # After a run that makes the sample's corpora where these are asked for.
+            Command(
+                f'pseudo-{lang}', 'translate', after=(f'end_to_end-{_INTERVIEWS}-{lang}',),
+                flags=(
+                    f'--engine={_translator("Trans-WMT", lang)}', '--source_lang=en',
+                    f'--target_lang={lang}', '--lower', f'--input={corpus}/news_dialogue.json',
+                    '--field=summary', '--keep=id', f'--output={corpus}/summaries.{lang}.jsonl',
+                ),
+                seeded=False,
+            ),
+            Command(
+                f'end_to_end_da-{lang}',
+                configs=_END_TO_END.configs(f'scenario=semi,target={lang}'),
+                after=(f'pseudo-{lang}',),
+            ),
+            Command(
+                f'mdialbart_da-{lang}',
+                configs=_MDIALBART.configs(f'stages=finetuning,scenario=semi,target={lang}'),
+                flags=(f'--config.init_from={{{_pretraining(_WHOLE, lang)}}}',),
+                after=(f'pseudo-{lang}',),
+            ),
+        ]  # fmt: skip
+    rows = {
+        'mBART': ('mBART', [f'end_to_end-{corpus}-{lang}' for corpus, lang in _cells()]),
+        'mBART + DA': ('mBART', [f'end_to_end_da-{lang}' for lang in _TARGETS]),
+        'mDialBART + DA': ('mBART', [f'mdialbart_da-{lang}' for lang in _TARGETS]),
+    }
+    return commands, [Experiment(n, n, label, tuple(of)) for n, (label, of) in rows.items()]
+
+
+def _pretraining(words: str, lang: str) -> str:
+    """Its name; without translation it does not depend on the target."""
+    return f'pretraining-{words}' + (f'-{lang}' if 'mt' in words.split('+') else '')
+
+
+def _ablations() -> tuple[list[Command], list[Experiment]]:
+    """Each combination of the tasks of the second pre-training, and the fine-tuning after it."""
+    commands: dict[str, Command] = {}
+    experiments = []
+    for count in range(1, len(_WORDS) + 1):
+        for chosen in itertools.combinations(_WORDS, count):
+            words, cells = '+'.join(chosen), []
+            for lang in _TARGETS:
+                first, last = _pretraining(words, lang), f'mdialbart-{words}-{lang}'
+                of_target = f',target={lang}' if 'mt' in chosen else ''
+                variant = f'pretraining={words},stages=pretraining{of_target}'
+                commands[first] = Command(first, configs=_MDIALBART.configs(variant))
+                commands[last] = Command(
+                    last,
+                    configs=_MDIALBART.configs(
+                        f'pretraining={words},stages=finetuning,target={lang}'
+                    ),
+                    flags=(f'--config.init_from={{{first}}}',),
+                )
+                cells.append(last)
+            name = 'mDialBART' if words == _WHOLE else _ablation(chosen)
+            experiments.append(Experiment(name, name, 'mBART', tuple(cells)))
+    return list(commands.values()), experiments
+
+
+def _ablation(words: tuple[str, ...]) -> str:
+    """As the paper calls it. Example: ('aci', 'mt') -> 'mBART+AcI+MT'."""
+    return ''.join(['mBART', *('+' + {'aci': 'AcI'}.get(word, word.upper()) for word in words)])
+
+
+_PARTS = (_sum_trans(), _trans_sum(), _end_to_end(), _ablations(), _translators())
+_SINGLE = tuple(_ablation((word,)) for word in _WORDS)
+_EVERY = tuple(experiment.name for experiment in _PARTS[3][1])
+_JUDGED = ('BART(D_ALL) + Google Trans.', 'Google Trans. + mBART', 'mBART', 'mDialBART')
+_DATA = 'python -m xlbench.data statistics counts the data that is there'
+_ILLUSTRATION = 'it is an illustration; no run makes it'
+
+RECIPE = Recipe(
+    'clidsum',
+    by_name([*_summarisers(), *_wmt(), *(command for part in _PARTS for command in part[0])]),
+    by_name([experiment for part in _PARTS for experiment in part[1]]),
+    (
+        PaperTable('table 1', 'sizes and lengths of the data', instead=_DATA),
+        PaperTable('table 2', 'turns and speakers', instead=_DATA),
+        PaperTable(
+            'table 3', 'all systems',
+            (*(e.name for part in _PARTS[:3] for e in part[1]), 'mDialBART'), ('Table 3',),
+        ),
+        PaperTable(
+            'table 4', 'translators', tuple(experiment.name for experiment in _PARTS[4][1])
+        ),
+        PaperTable(
+            'table 5', 'ablations, one task each', ('mBART', *_SINGLE, 'mDialBART'), ('Table 5',)
+        ),
+        PaperTable(
+            'table 6', 'judgement of people', _JUDGED,
+            instead='people judge the texts: python -m xlbench.annotate make RUN RUN ... '
+            f'--tasks=clidsum_{_INTERVIEWS}_en_zh --scale=best_worst --judges=A,B makes their '
+            'pages, and python -m xlbench.annotate score the table',
+        ),
+        PaperTable('table 7', 'ablations, all combinations', ('mBART', *_EVERY), ('Table 7',)),
+        *(
+            PaperTable(f'figure {number}', title, instead=_ILLUSTRATION)
+            for number, title in (
+                (1, 'an example'), (2, 'pre-training'), (3, 'fine-tuning'), (4, 'summaries'),
+            )
+        ),
+    ),
+    engines={'OPUS-MT': {'paper': 'Helsinki-NLP/opus-mt-en-{lang}'}, 'Google Trans.': {}},
+    notes={
+        'mBART + DA': 'The pseudo-data of DA are translated by Trans-WMT here, by Google in the '
+        'paper.',
+    },
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""MRS's tables and figures (arXiv:2106.02017): 21 experiments of a retriever, 20 of the generator.
+
+Ten monolingual models, nine on machine-translated pairs, a zero-shot and a multilingual one. The
+monolingual English model is the zero-shot one, scored on English as well: 20 trainings. The paper
+has no zero-shot transfer of the generator.
+"""
+
+from xlbench.benchmarks.experiments.recipe import (
+    Command,
+    Experiment,
+    Model,
+    PaperTable,
+    Recipe,
+    by_name,
+)
+from xlbench.benchmarks.mrs import MRS
+from xlbench.benchmarks.replies import SETTING_TITLES
+
+MODELS = {
+    'mBERT': Model('mrs_retriever', 'mbert'),
+    'XLM-R': Model('mrs_retriever', 'xlmr', ('--config.model.num_layers=3',)),
+    'Unicoder-xDAE': Model(
+        'mrs_generator', 'mbart',
+        note='mBART-50 stands in for Unicoder-xDAE, whose weights are not public.',
+    ),
+}  # fmt: skip
+_TASKS = {'mBERT': 'retrieval', 'XLM-R': 'retrieval', 'Unicoder-xDAE': 'generation'}
+_OTHERS = tuple(lang for lang in MRS.languages if lang != MRS.pivot)
+
+
+def _variants(model: str) -> dict[str, str]:
+    """Name of an experiment -> what stands after the colon."""
+    zero_shot = {'zero_shot': 'scenario=zero_shot'} if _has_zero_shot(model) else {}
+    return {
+        **{f'mono-{lang}': f'scenario=mono,source={lang}' for lang in MRS.languages},
+        **zero_shot,
+        **{f'mt-{lang}': f'scenario=mt,source={lang}' for lang in _OTHERS},
+        'multi': 'scenario=multi',
+    }
+
+
+def _has_zero_shot(model: str) -> bool:
+    return _TASKS[model] == 'retrieval'
+
+
+def _is_shared(model: str, name: str) -> bool:
+    """Whether an experiment's results are those of the zero-shot run."""
+    return name == _ENGLISH and _has_zero_shot(model)
+
+
+_ENGLISH = f'mono-{MRS.pivot}'
+
+
+def _command(model: str, name: str, variant: str) -> Command:
+    flags: tuple[str, ...] = ()
+    if name == 'zero_shot':  # In all languages, English too, which is the monolingual cell.
+        scored = (MRS.task_name(_TASKS[model], lang) for lang in MRS.languages)
+        flags = ('--config.evals.test.tasks=(' + ''.join(f"'{task}'," for task in scored) + ')',)
+    made = MODELS[model]
+    return Command(
+        f'{model}-{name}', configs=made.configs(variant), flags=flags, sized={'sample': made.sample}
+    )
+
+
+def _experiment(model: str, name: str) -> Experiment:
+    label = SETTING_TITLES[name.partition('-')[0]]
+    if not _is_shared(model, name):
+        return Experiment(f'{model}-{name}', model, label, (f'{model}-{name}',))
+    mixture = MRS.scenario('mono', _TASKS[model], MRS.pivot).mixture
+    return Experiment(f'{model}-{name}', model, label, (f'{model}-zero_shot',), mixture)
+
+
+def _named(model: str, *settings: str) -> tuple[str, ...]:
+    return tuple(
+        f'{model}-{name}' for name in _variants(model) if name.partition('-')[0] in settings
+    )
+
+
+_FOUR = tuple(SETTING_TITLES)
+_ILLUSTRATION = 'it is an illustration; no run makes it'
+
+RECIPE = Recipe(
+    'mrs',
+    by_name(
+        [
+            _command(model, name, variant)
+            for model in MODELS
+            for name, variant in _variants(model).items()
+            if not _is_shared(model, name)
+        ]
+    ),
+    by_name([_experiment(model, name) for model in MODELS for name in _variants(model)]),
+    (
+        PaperTable(
+            'table 1', 'sizes of the data',
+            instead='python -m xlbench.data statistics counts the data that is there',
+        ),
+        PaperTable(
+            'table 2', 'replies of both models to a few messages',
+            (f'mBERT-{_ENGLISH}', f'Unicoder-xDAE-{_ENGLISH}'),
+            instead='it shows examples; they are in predictions.jsonl of these two runs',
+        ),
+        PaperTable('table 3', 'retrieval, mBERT', _named('mBERT', *_FOUR)),
+        PaperTable('table 4', 'generation', _named('Unicoder-xDAE', 'mono', 'mt', 'multi')),
+        PaperTable('table 5', 'retrieval, XLM-R', _named('XLM-R', *_FOUR)),
+        PaperTable('figure 1', 'an example', instead=_ILLUSTRATION),
+        PaperTable(
+            'figure 2', 'both models in English (without the judgement of people)',
+            (f'mBERT-{_ENGLISH}', f'Unicoder-xDAE-{_ENGLISH}'),
+        ),
+    ),
+    notes={name: model.note for name, model in MODELS.items() if model.note},
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""What a paper's tables and figures are made of: commands, what each of them shows, and tables.
+
+A command's flags may hold places, which are filled when it is known where everything lies:
+
+  {NAME}              the folder of another command, which has to be finished before
+  {root}              the root of the data
+  {runs}              the folder that the folders of all commands are in
+  {engine NAME LANG}  an engine that translates into a language, as xlbench.translate takes it
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+SIZES = ('sample', 'paper')
+
+
+class Model(NamedTuple):
+    """How a paper's model is trained here.
+
+    Attributes:
+        config: Name of the config file.
+        paper: The size of that file which has the paper's settings.
+        sample: Flags that tell it from another model of the same file where both are the sample's.
+        note: What has to be known of it, such as whose place it takes.
+    """
+
+    config: str
+    paper: str
+    sample: tuple[str, ...] = ()
+    note: str = ''
+
+    def configs(self, variant: str) -> dict[str, str]:
+        """What stands behind --config= at each size. Example: mtg_mt5.py:large,scenario=multi."""
+        sizes = dict(zip(SIZES, ('sample', self.paper), strict=True))
+        return {
+            size: f'configs/{self.config}.py:{",".join(filter(None, (name, variant)))}'
+            for size, name in sizes.items()
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command of xlbench that a table needs, directly or because another command does.
+
+    Attributes:
+        name: That of its folder.
+        program: What stands behind `python -m xlbench.`.
+        configs: What stands behind --config= at each size; nothing for programs without a config.
+        flags: Further ones, and arguments, at every size.
+        sized: Further ones at one size.
+        after: Names of commands that have to be finished before, besides those in its flags.
+        folder: The folder that it writes into, where several commands share one.
+        missing: Size -> why it cannot be run there.
+        sizes: Those at which it is needed at all.
+        seeded: Whether each seed has a run of its own.
+    """
+
+    name: str
+    program: str = 'train'
+    configs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    sized: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    after: tuple[str, ...] = ()
+    folder: str = ''
+    missing: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sizes: tuple[str, ...] = SIZES
+    seeded: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What a paper counts as one experiment: a model in one setting, or a system.
+
+    Attributes:
+        name: Of the experiment.
+        model: The paper's model, or what else --models chooses by.
+        label: What its row or column is called.
+        commands: Those whose results it has.
+        mixture: The scenario that its results are shown in, by the name of its mixture, where the
+            command's config is of another one that trains on the same examples. Only what this one
+            evaluates is shown.
+    """
+
+    name: str
+    model: str
+    label: str
+    commands: tuple[str, ...]
+    mixture: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperTable:
+    """A table or a figure of a paper.
+
+    Attributes:
+        name: 'table 3' or 'figure 4'.
+        title: What it shows, in a few words.
+        experiments: Names of those that it shows.
+        sampled: Those that take their place where the sample lacks what the table is about.
+        made_by: What sets it: titles of tables in a report, functions of the few-shot analysis,
+            files of its figures. Empty for whatever a report of its runs has.
+        instead: Why no runs make it, or what has to follow them.
+    """
+
+    name: str
+    title: str
+    experiments: tuple[str, ...] = ()
+    made_by: tuple[str, ...] = ()
+    instead: str = ''
+    sampled: tuple[str, ...] = ()
+
+    def experiments_at(self, size: str) -> tuple[str, ...]:
+        """The experiments that it shows at a size."""
+        return self.sampled if self.sampled and size == 'sample' else self.experiments
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """All that a paper's tables need.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        commands: By name.
+        experiments: By name.
+        tables: In the order of the paper, tables before figures.
+        engines: Translator -> size -> engine, in which {lang} is the target language; for those
+            that are no command. What is missing there has to be named on the command line.
+        notes: Model -> what has to be known of it.
+    """
+
+    benchmark: str
+    commands: Mapping[str, Command]
+    experiments: Mapping[str, Experiment]
+    tables: tuple[PaperTable, ...]
+    engines: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+Item = TypeVar('Item', Command, Experiment)
+
+
+def by_name(items: Sequence[Item]) -> dict[str, Item]:
+    """Returns commands or experiments by their names, of which no two are the same."""
+    named = {item.name: item for item in items}
+    assert len(named) == len(items), 'two of them have one name'
+    return named

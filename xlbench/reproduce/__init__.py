@@ -1,0 +1,12 @@
+"""A paper's table with one command; `python -m xlbench.reproduce`.
+
+  steps      from a table to the command lines that it needs
+  state      what is done
+  running    child processes, one after another
+  launching  SLURM arrays and JobSets
+  costs      hours and minutes
+  listing    tables and steps as lines of text
+  showing    tables of what was run
+"""
+
+__all__ = ['costs', 'launching', 'listing', 'running', 'showing', 'state', 'steps']

@@ -1,0 +1,254 @@
+r"""Makes a table of a benchmark's paper: runs whatever it needs, and prints it with gaps named.
+
+  python -m xlbench.reproduce mrs --list
+  python -m xlbench.reproduce mrs --table=3 --steps=0.1 --examples=50
+  python -m xlbench.reproduce mtg --table=11 --models=mT5 --size=paper --topology=h100:8 --dry_run
+  python -m xlbench.reproduce mtg --figure=4 --size=paper --launch=slurm
+
+The benchmarks are mtg, mrs, clidsum and fewshot. Every command that a table needs is an ordinary
+one, with a folder of its own below --workdir: trainings, chains, translations, sweeps. They run one
+after another. What is done is not done again, also where another table has asked for it; a command
+that was interrupted goes on; one whose config has changed is refused, as ever. One that fails does
+not stop those that do not need it. At the end the table is printed, and written to
+WORKDIR/reproduce/tables; what it lacks is named, with the reason. The command ends with 1 then.
+
+  --table=N, --figure=N, or --table=all
+  --list           what each table of the paper needs, and nothing else
+  --dry_run        the commands of this table, what is done, and what the others would cost
+  --models=A,B     of the table; for few-shot transfer tasks
+  --size=sample    the embedded corpora and small models (default), or paper: its settings, on the
+                   official files
+  --workdir=FOLDER by default RUNS/BENCHMARK-SIZE
+  --seeds=1,2,3    a run for each; the table has means and deviations
+  --root=FOLDER    of the data
+  --topology=GPUS  such as h100:8: --dry_run estimates hours, as xlbench.plan does
+  --launch=slurm   writes arrays of jobs for SLURM, or with jobset for Kubernetes, in place of
+                   running anything
+  --engine='NAME=ENGINE'  for a translator of the paper that is no public model, such as
+                   --engine='Google Trans.=file:google.{lang}.tsv'; as xlbench.translate takes it
+  --steps=0.1      share of the steps of a sample's training
+  --examples=50    test examples of each task of a sample that are scored
+  --config.KEY=VALUE  of all trainings
+
+With --steps and --examples a table of the sample takes minutes in place of hours. It shows that
+everything fits together, and its scores say nothing.
+"""
+
+import argparse
+import os
+import pathlib
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+
+from xlbench import errors, files, locks
+from xlbench.benchmarks.experiments import RECIPES
+from xlbench.benchmarks.experiments.recipe import SIZES, PaperTable, Recipe
+from xlbench.errors import UserError
+from xlbench.reporting import render
+from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
+from xlbench.reproduce.state import State
+from xlbench.reproduce.steps import Settings
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, without the program's name."""
+    args, settings = _parse(argv)
+    recipe = RECIPES[args.benchmark]
+    if args.list:
+        print('\n'.join(listing.of_paper(recipe, args.size)))
+        return 0
+    tables = _tables(recipe, args)
+    experiments = steps_lib.chosen(recipe, tables, args.models, args.size)
+    steps = steps_lib.steps(recipe, experiments, settings)
+    state = State(settings.workdir, steps)
+    if args.dry_run:
+        print('\n'.join(listing.of_steps(steps, state, args.topology, args.size)))
+        return 0
+    title = f'{recipe.benchmark} {args.table or f"figure {args.figure}"}'
+    if args.launch:
+        again = f'python -m xlbench.reproduce {shlex.join(a for a in argv if "--launch" not in a)}'
+        folder = state.folder / 'launch'
+        left = [step for step in steps if not step.missing and not state.is_done(step)]
+        for path in launching.write(args.launch, left, folder, title, again):
+            print(f'wrote {path}')
+        return 0
+    gaps: dict[str, str] = {}
+    if steps:
+        with locks.folder(state.folder):
+            gaps = running.run(steps, state, _say)
+    for table in tables:
+        print(_text(recipe, table, experiments, settings, state, gaps), end='')
+    return 1 if any(not step.missing for step in steps if step.name in gaps) else 0
+
+
+def _text(
+    recipe: Recipe,
+    table: PaperTable,
+    experiments: Iterable[str],
+    settings: Settings,
+    state: State,
+    gaps: dict[str, str],
+) -> str:
+    """A table as Markdown, which is written down as well."""
+    benchmark = recipe.benchmark
+    slug = f'{benchmark}-{table.name.replace(" ", "-")}'
+    parts = [f'# {benchmark}, {table.name}: {table.title}', _about(settings)]
+    shown_here = table.experiments_at(settings.size)
+    chosen = [name for name in shown_here if name in set(experiments)]
+    if not shown_here or table.instead:
+        parts.append(f'Not made here: {table.instead}.')
+    else:
+        made = _folders(recipe, chosen, settings, state, gaps)
+        shown = showing.shown(recipe, table, made, state.folder / 'figures')
+        parts += map(render.markdown, shown.tables)
+        parts += [f'figure: {path}' for path in shown.files]
+    parts += _said(recipe, chosen, settings, gaps)
+    text = '\n\n'.join(filter(None, parts)) + '\n'
+    path = state.folder / 'tables' / f'{slug}.md'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, text)
+    return text + '\n'
+
+
+def _about(settings: Settings) -> str:
+    """What has to be known before the numbers are."""
+    if settings.size == 'paper':
+        return ''
+    said = ['The embedded sample corpora and small models: no score compares with the paper.']
+    if settings.steps != 1:
+        said.append(f'Trained for {settings.steps:g} of the steps: the scores say nothing.')
+    if settings.examples:
+        said.append(f'Scored on {settings.examples} examples of each task.')
+    return ' '.join(said)
+
+
+def _folders(
+    recipe: Recipe,
+    experiments: Sequence[str],
+    settings: Settings,
+    state: State,
+    gaps: dict[str, str],
+) -> dict[str, list[pathlib.Path]]:
+    """The folders of the runs of each experiment, of those that are finished."""
+    made: dict[str, list[pathlib.Path]] = {}
+    for name in experiments:
+        steps = [
+            state.steps[step]
+            for command in recipe.experiments[name].commands
+            for step in steps_lib.step_names(recipe, command, settings)
+        ]
+        folders = dict.fromkeys(step.folder for step in steps if step.name not in gaps)
+        if folders:
+            made[name] = list(folders)
+    return made
+
+
+def _said(
+    recipe: Recipe, experiments: Sequence[str], settings: Settings, gaps: dict[str, str]
+) -> list[str]:
+    """Gaps with their reasons, and notes on models."""
+    lines = []
+    for name in experiments:
+        for command in recipe.experiments[name].commands:
+            for step in steps_lib.step_names(recipe, command, settings):
+                if step in gaps:
+                    lines.append(f'{name} lacks {step}: {gaps[step]}')
+    blocks = ['Missing:\n\n' + render.items(dict.fromkeys(lines))] if lines else []
+    named = {recipe.experiments[name].model for name in experiments}
+    notes = [note for model, note in recipe.notes.items() if model in named]
+    return [*blocks, *([render.items(notes)] if notes and settings.size == 'paper' else [])]
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _tables(recipe: Recipe, args: argparse.Namespace) -> list[PaperTable]:
+    """Those that the command line names."""
+    if bool(args.table) == bool(args.figure):
+        raise UserError('give --table=N or --figure=N (or --list, which shows them all)')
+    kind, number = ('table', args.table) if args.table else ('figure', args.figure)
+    if number == 'all':
+        return [table for table in recipe.tables if table.name.startswith(kind)]
+    named = {table.name: table for table in recipe.tables}
+    if f'{kind} {number}' not in named:
+        known = [name.partition(' ')[2] for name in named if name.startswith(kind)]
+        raise UserError(
+            f'the paper of {recipe.benchmark} has no {kind} {number}; it has {kind}s '
+            f'{", ".join(known)}, and --{kind}=all takes all'
+        )
+    return [named[f'{kind} {number}']]
+
+
+def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, Settings]:
+    parser = errors.ArgumentParser('python -m xlbench.reproduce', __doc__)
+    parser.add_argument('benchmark', help=', '.join(RECIPES))
+    parser.add_argument('--table', default='', help='number of a table, or all')
+    parser.add_argument('--figure', default='', help='number of a figure, or all')
+    parser.add_argument('--list', action='store_true', help='what each table needs')
+    parser.add_argument('--dry_run', action='store_true', help='says what would be run')
+    parser.add_argument('--models', type=_words, default=(), help='of the table')
+    parser.add_argument('--size', default='sample', help=' or '.join(SIZES))
+    parser.add_argument('--workdir', default='', help='default: RUNS/BENCHMARK-SIZE')
+    parser.add_argument('--seeds', type=_words, default=(), help='such as 1,2,3')
+    parser.add_argument('--root', default='', help='of the data')
+    parser.add_argument('--topology', default='', help='GPUs to plan with, such as h100:8')
+    parser.add_argument('--launch', default='', help=' or '.join(launching.KINDS))
+    parser.add_argument('--engine', action='append', default=[], help='NAME=ENGINE')
+    parser.add_argument('--steps', type=float, default=1.0, help="share of a sample's steps")
+    parser.add_argument('--examples', type=int, default=0, help='of each test set of a sample')
+    args, rest = parser.parse_known_args(argv)
+    _check(args, rest)
+    workdir = args.workdir or os.path.join('RUNS', f'{args.benchmark}-{args.size}')
+    engines = dict(_engine(text, RECIPES[args.benchmark]) for text in args.engine)
+    seeds = tuple(map(int, args.seeds))
+    settings = Settings(
+        workdir, args.size, seeds, args.root, args.steps, args.examples, engines, tuple(rest)
+    )
+    return args, settings
+
+
+def _check(args: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Raises UserError for a value that is not allowed."""
+    if args.benchmark not in RECIPES:
+        raise errors.unknown('benchmark', args.benchmark, RECIPES)
+    kinds = (('size', args.size, SIZES), ('launch', args.launch, launching.KINDS))
+    for name, value, allowed in kinds:
+        if value and value not in allowed:
+            raise errors.unknown(name, value, allowed)
+    for text in rest:
+        if not text.startswith('--config.') or '=' not in text:
+            raise UserError(f'unknown argument {text!r}; see python -m xlbench.reproduce --help')
+    for seed in args.seeds:
+        if not seed.isdecimal() or int(seed) >= 2**32:
+            raise UserError(f'--seeds={",".join(args.seeds)} are not whole numbers with commas')
+    if len(set(args.seeds)) < len(args.seeds):
+        raise UserError(f'--seeds={",".join(args.seeds)} has one of them twice')
+    if not 0 < args.steps <= 1:
+        raise UserError(f'--steps={args.steps} is no share above 0, up to 1')
+    if args.examples < 0:
+        raise UserError(f'--examples={args.examples} is below 0')
+    if args.size == 'paper' and (args.steps != 1 or args.examples):
+        raise UserError('--steps and --examples make a small sample smaller; leave them out')
+    if args.topology and args.size != 'paper':
+        raise UserError('--topology is for --size=paper; a sample runs on a laptop')
+
+
+def _engine(text: str, recipe: Recipe) -> tuple[str, str]:
+    """The name of a translator, and its engine."""
+    name, equals, engine = text.partition('=')
+    if not equals or not engine:
+        example = 'OPUS-MT=models/opus-{lang}'
+        raise UserError(f"--engine={text} is not NAME=ENGINE, such as '{example}'")
+    if name not in recipe.engines:
+        raise errors.unknown(f'translator of {recipe.benchmark}', name, recipe.engines)
+    return name, engine
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(',')))
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv[1:]))

@@ -1,0 +1,166 @@
+"""Steps as jobs of a cluster: arrays of SLURM, or JobSets of Kubernetes.
+
+The jobs are those of the launchers in launch/, which keep logs and start a run again when it is
+interrupted. Steps that need others are in a later file: every file is a level, whose jobs need
+nothing but those of the files before it.
+"""
+
+import hashlib
+import pathlib
+import re
+import shlex
+from collections.abc import Sequence
+
+import xlbench
+from xlbench import files
+from xlbench.errors import UserError
+from xlbench.reproduce.steps import Step
+
+KINDS = ('slurm', 'jobset')
+_LAUNCH = pathlib.Path(xlbench.__file__).resolve().parents[1] / 'launch'
+_NAME_LENGTH = 25  # Of a JobSet; see launch/gke_jobset.yaml.
+
+_SLURM = """\
+#!/usr/bin/env bash
+# {title}: {what}.
+{directives}
+#SBATCH --array=0-{last}
+case $SLURM_ARRAY_TASK_ID in
+{cases}
+esac
+export XLBENCH_MODULE
+source {launcher}
+"""
+_SUBMIT = """\
+#!/usr/bin/env bash
+# Submits {title} to SLURM: {count} jobs in {levels} arrays, each of which waits for the one before.
+# From the project's folder; what is given is for each sbatch, such as --gpus-per-node=8.
+set -euo pipefail
+after=()
+{lines}
+echo "when they are finished, this prints the table: {again}"
+"""
+
+
+def levels(steps: Sequence[Step]) -> list[list[Step]]:
+    """Puts steps behind all that they need of the others; steps that are done are left out before.
+
+    Args:
+        steps: In an order in which they can be run.
+    """
+    depth: dict[str, int] = {}
+    for step in steps:
+        depth[step.name] = 1 + max((depth.get(name, 0) for name in step.needs), default=0)
+    return [
+        [step for step in steps if depth[step.name] == level]
+        for level in sorted(set(depth.values()))
+    ]
+
+
+def write(
+    kind: str, steps: Sequence[Step], folder: pathlib.Path, title: str, again: str
+) -> list[pathlib.Path]:
+    """Writes the files of a cluster; gives their paths, the one to begin with last.
+
+    Args:
+        kind: One of KINDS.
+        steps: Those that are not done, in an order in which they can be run.
+        folder: For the files.
+        title: What they are for.
+        again: The command that prints the table.
+
+    Raises:
+        UserError: The launchers are not here, or there is nothing to run.
+    """
+    if not steps:
+        raise UserError(f'all that {title} needs is done; without --launch it is printed')
+    folder.mkdir(parents=True, exist_ok=True)
+    make = {'slurm': _slurm, 'jobset': _jobset}[kind]
+    return make(levels(steps), folder, title, again)
+
+
+def _launcher(name: str) -> pathlib.Path:
+    path = _LAUNCH / name
+    if not path.is_file():
+        raise UserError(
+            f'{path} is not there: the launchers are in a clone of the project, and not in a '
+            'wheel; run this from a clone'
+        )
+    return path
+
+
+def _slurm(
+    by_level: Sequence[Sequence[Step]], folder: pathlib.Path, title: str, again: str
+) -> list[pathlib.Path]:
+    launcher = _launcher('slurm.sbatch')
+    text = launcher.read_text(encoding='utf-8')
+    directives = '\n'.join(re.findall(r'^#SBATCH .*$', text, re.M))
+    paths, lines = [], []
+    for level, steps in enumerate(by_level, 1):
+        cases = [
+            f'{number}) # {step.name}\n'
+            f'  XLBENCH_MODULE={step.module}\n'
+            f'  set -- {shlex.join(step.arguments)} ;;'
+            for number, step in enumerate(steps)
+        ]
+        path = folder / f'level-{level}.sbatch'
+        files.write(
+            path,
+            _SLURM.format(
+                title=title, what=f'level {level} of {len(by_level)}', directives=directives,
+                last=len(steps) - 1, cases='\n'.join(cases), launcher=shlex.quote(str(launcher)),
+            ),
+        )  # fmt: skip
+        paths.append(path)
+        # A step whose needs have failed says so itself; the others go on.
+        lines.append(f'job=$(sbatch --parsable "${{after[@]}}" "$@" {shlex.quote(str(path))})')
+        lines.append('after=(--dependency="afterany:$job")')
+    submit = folder / 'submit.sh'
+    count = sum(map(len, by_level))
+    files.write(
+        submit,
+        _SUBMIT.format(
+            title=title, count=count, levels=len(by_level), lines='\n'.join(lines), again=again
+        ),
+    )
+    submit.chmod(0o755)
+    return [*paths, submit]
+
+
+def _jobset(
+    by_level: Sequence[Sequence[Step]], folder: pathlib.Path, title: str, again: str
+) -> list[pathlib.Path]:
+    template = _launcher('gke_jobset.yaml').read_text(encoding='utf-8')
+    body = '\n'.join(line for line in template.splitlines() if not line.startswith('#'))
+    variables = "'$IMAGE $NODES $DEVICE $DEVICES $VOLUME $RESTARTS'"
+    paths = []
+    for level, steps in enumerate(by_level, 1):
+        path = folder / f'level-{level}.yaml'
+        head = (
+            f'# {title}: level {level} of {len(by_level)}. Apply a level when the JobSets of the '
+            'one before are complete:\n'
+            f'#   envsubst {variables} < {path} | kubectl apply -f -\n'
+            '# launch/gke_jobset.yaml says what the variables are. At the end, this prints the '
+            f'table:\n#   {again}\n'
+        )
+        documents = [f'# {step.name}\n{_filled(body, step)}' for step in steps]
+        files.write(path, head + '\n---\n'.join(documents) + '\n')
+        paths.append(path)
+    return paths
+
+
+def _filled(body: str, step: Step) -> str:
+    """A JobSet of one step, with the variables that are the same for all still to be filled."""
+    # In the place of $ARGUMENTS, which the shell would split at spaces.
+    line = f'python -m {step.module} {shlex.join(step.arguments)}'
+    text = body.replace('python -m xlbench.train $ARGUMENTS', line)
+    return text.replace('${NAME}', jobset_name(step.name)).replace('${ARGUMENTS}', '')
+
+
+def jobset_name(name: str) -> str:
+    """The name of a JobSet: at most 25 of a-z, 0-9 and -. Example: mT5-multi-qg -> mt5-multi-qg."""
+    plain = re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')
+    if plain == name.lower() and len(plain) <= _NAME_LENGTH:
+        return plain
+    digest = hashlib.sha256(name.encode()).hexdigest()[:6]
+    return f'{plain[: _NAME_LENGTH - 7].strip("-")}-{digest}'

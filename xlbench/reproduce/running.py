@@ -1,0 +1,178 @@
+"""Runs steps one after another, each as a child process of its ordinary command.
+
+Whatever a step prints goes to WORKDIR/reproduce/logs/NAME.log. One that fails does not stop those
+that do not need it. Told to end (Ctrl-C, SIGTERM, SIGHUP), the child is told, too, and saves what
+it has. A child that has lost us goes on by itself: it holds a lock, which the next start waits for.
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+
+from xlbench.errors import UserError, printable
+from xlbench.reproduce.state import State
+from xlbench.reproduce.steps import Step
+
+AGAIN = 75  # The exit code of a command that is to be started again; see xlbench/parallel/.
+_STARTS = 5  # Of one step, where each ends with that code.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# Runs a step's command and gives its exit code; the file is what it prints to.
+Runner = Callable[[Step, pathlib.Path], int]
+
+
+class Interrupted(UserError):
+    """The process was told to end; the same command goes on."""
+
+    exit_code = AGAIN
+
+
+def run(
+    steps: Sequence[Step], state: State, say: Callable[[str], None], runner: Runner | None = None
+) -> dict[str, str]:
+    """Runs every step that is not done, in their order.
+
+    Args:
+        steps: In an order in which they can be run.
+        state: What is done, and is kept.
+        say: Takes a line on how far it is.
+        runner: Of a command; by default a child process.
+
+    Returns:
+        Name of a step -> why it has no result, for those that have none.
+
+    Raises:
+        Interrupted: The process was told to end.
+    """
+    runner = runner or start
+    gaps: dict[str, str] = {}
+    for number, step in enumerate(steps, 1):
+        place = f'{number}/{len(steps)} {step.name}'
+        if reason := why_not(step, gaps):
+            gaps[step.name] = reason
+            continue
+        with _alone(state, step, say):
+            try:
+                if state.is_done(step):
+                    continue
+            except UserError as error:
+                gaps[step.name] = str(error)
+                say(f'{place}: {error}')
+                continue
+            say(f'{place}: started, prints to {state.log(step)}')
+            if failed := _attempts(step, state, runner):
+                gaps[step.name] = failed
+                say(f'{place}: failed: {failed}')
+            else:
+                say(f'{place}: finished')
+    return gaps
+
+
+def why_not(step: Step, gaps: dict[str, str]) -> str:
+    """Says why a step cannot be run, by itself or for want of what it needs; '' if it can."""
+    lost = [name for name in step.needs if name in gaps]
+    if not lost or step.missing:
+        return step.missing
+    return f'it needs {lost[0]}: {gaps[lost[0]]}'
+
+
+def _attempts(step: Step, state: State, runner: Runner) -> str:
+    """Starts a step until it is finished; says why not, or ''."""
+    for _ in range(_STARTS):
+        begun = time.monotonic()
+        log = state.log(step)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            code = runner(step, log)
+        except Interrupted:
+            state.note(step, time.monotonic() - begun, finished=False)
+            raise
+        failed = '' if code == 0 else last_line(log) or f'it ended with code {code}'
+        state.note(step, time.monotonic() - begun, finished=code == 0, failed=failed)
+        if code != AGAIN:
+            return failed
+    return f'{failed} ({_STARTS} starts)'
+
+
+def start(step: Step, log: pathlib.Path) -> int:
+    """Runs a step's command as a child process, and hands on what tells this one to end.
+
+    Raises:
+        Interrupted: It was told to end, and so was the child, which has ended.
+    """
+    line = [sys.executable, '-m', step.module, *step.arguments]
+    told: list[int] = []
+    with log.open('ab') as file:
+        file.write(f'$ python -m {step.module} {shlex.join(step.arguments)}\n'.encode())
+        file.flush()
+        # In a group of its own, so that Ctrl-C reaches it through us, and once.
+        child = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+            start_new_session=True, pass_fds=list(_held),
+        )  # fmt: skip
+
+        def tell(number: int, frame: FrameType | None) -> None:
+            del frame
+            told.append(number)
+            # The first lets it save what it has.
+            child.send_signal(signal.SIGTERM if len(told) == 1 else signal.SIGKILL)
+
+        with _handling(tell):
+            code = child.wait()
+    if told:
+        name = signal.Signals(told[0]).name
+        raise Interrupted(f'{name}: {step.name} was stopped; the same command goes on from there')
+    return code
+
+
+def last_line(log: pathlib.Path) -> str:
+    """The last line of a log, which says what went wrong: 'error: ...'."""
+    with log.open('rb') as file:
+        file.seek(max(0, log.stat().st_size - 8192))
+        lines = file.read().decode(errors='replace').splitlines()
+    said = [line for line in lines if line.strip() and not line.startswith('$ ')]
+    return printable(said[-1].removeprefix('error: '), 300) if said else ''
+
+
+@contextlib.contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+_held: set[int] = set()  # Descriptors of locks that a child inherits.
+
+
+@contextlib.contextmanager
+def _alone(state: State, step: Step, say: Callable[[str], None]) -> Iterator[None]:
+    """Holds a step, together with the child that runs it, even if this process ends before it.
+
+    locks.py's locks end with the process that took them; this one is the open file's, so that it
+    ends with the last process that has it.
+    """
+    path = state.folder / 'locks' / step.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    _held.add(number)
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f'{step.name}: waits for the process that an earlier start has left running')
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        _held.discard(number)
+        os.close(number)

@@ -1,0 +1,188 @@
+"""The tables of a paper from the runs that were made for them, with what is missing named."""
+
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from xlbench import benchmarks
+from xlbench.benchmarks.experiments.recipe import Experiment, PaperTable, Recipe
+from xlbench.fewshot import report as fewshot_report
+from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables as sweep_tables
+from xlbench.fewshot.analysis.sweeps import Sweep
+from xlbench.files import Json
+from xlbench.reporting import layout, results, sections as sections_lib
+from xlbench.reporting.results import Result, Run
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import Pick, System
+from xlbench.reporting.tables import Table
+
+# The functions that make the tables of few-shot transfer, by what a recipe calls them.
+_OF_SWEEPS = {
+    'about': sweep_tables.about,
+    'source': sweep_tables.source,
+    'scores': sweep_tables.scores,
+    'starts': sweep_tables.starts,
+    'methods': sweep_tables.methods,
+    'correlations': factors.table,
+    'overlap': factors.overlap_table,
+}
+
+_Key = tuple[pathlib.Path, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What there is of a table.
+
+    Attributes:
+        tables: With their notes; those that cannot be made say why.
+        files: Pictures that were drawn.
+    """
+
+    tables: tuple[Table, ...] = ()
+    files: tuple[pathlib.Path, ...] = ()
+
+
+def of_runs(
+    recipe: Recipe, table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]]
+) -> Shown:
+    """The tables of a report of these runs, in the form of the paper.
+
+    Args:
+        recipe: Of the benchmark.
+        table: Of the paper.
+        made: Experiment -> the folders of its runs, without those that are not finished.
+    """
+    runs: dict[_Key, Run] = {}
+    labels: dict[_Key, str] = {}
+    experiments = [recipe.experiments[name] for name in made]
+    for experiment, folders in zip(experiments, made.values(), strict=True):
+        for folder in folders:
+            run = results.read_run(folder)
+            run = as_scenario(run, experiment.mixture) if experiment.mixture else run
+            runs[_key(run)] = run
+            labels[_key(run)] = _label(experiment, experiments)
+    tables: list[Table] = []
+    for section in sections_lib.sections(list(runs.values())) if runs else ():
+        if not section.tables:
+            section = merged(section, labels)
+        of_section = layout.tables(section)
+        if table.made_by:
+            of_section = [one for one in of_section if one.title in table.made_by]
+        tables += of_section
+    return Shown(tuple(tables))
+
+
+def as_scenario(run: Run, mixture: str) -> Run:
+    """A run as if it followed another scenario that trains on the same examples.
+
+    Args:
+        run: Its results that this scenario does not evaluate are left out.
+        mixture: The scenario's.
+    """
+    scenario = benchmarks.parse_mixture(mixture)
+
+    def within(by_task: Mapping[tuple[str, str], Result]) -> dict[tuple[str, str], Result]:
+        covered = {'validation': scenario.select}  # Which may choose a step.
+        return {
+            (task, split): result
+            for (task, split), result in by_task.items()
+            if task in covered.get(split, scenario.evaluate)
+        }
+
+    stages = run.config.get('stages')
+    renamed: dict[str, Json] = {
+        name: {**block, 'mixture': mixture}
+        for name, block in (stages.items() if isinstance(stages, dict) else ())
+        if isinstance(block, dict)
+    }
+    info = {**run.info, 'config': {**run.config, 'stages': renamed}}
+    return dataclasses.replace(
+        run,
+        info=info,
+        evaluations={step: within(of_step) for step, of_step in run.evaluations.items()},
+        baselines={name: within(of_name) for name, of_name in run.baselines.items()},
+    )
+
+
+def _key(run: Run) -> _Key:
+    """Tells runs apart, and one that is shown in two scenarios from itself."""
+    return run.workdir, run.config_hash
+
+
+def _label(experiment: Experiment, beside: Sequence[Experiment]) -> str:
+    """What a row is called: the model alone where the table has one setting of each."""
+    labels, models = ({getattr(one, kind) for one in beside} for kind in ('label', 'model'))
+    return experiment.model if len(labels) == len(models) else experiment.label
+
+
+def merged(section: Section, labels: Mapping[_Key, str]) -> Section:
+    """A section in which runs of one label are one row.
+
+    Args:
+        section: Its systems are runs, baselines, and the paper's.
+        labels: Of the runs, by `_key`; others stay as they are.
+    """
+    groups: dict[str, list[System]] = {}
+    others = []
+    for system in section.systems:
+        label = labels.get(_key(system.picks[0].run)) if system.picks else None
+        groups.setdefault(label, []).append(system) if label else others.append(system)
+    rows = [_one(label, members) for label, members in groups.items()]
+    return dataclasses.replace(section, systems=(*rows, *others))
+
+
+def _one(label: str, systems: Sequence[System]) -> System:
+    """Systems that score different tasks as one, seed by seed."""
+    scores = tuple(
+        {task: of_task for of_seed in together for task, of_task in (of_seed or {}).items()}
+        for together in itertools.zip_longest(*(system.scores for system in systems))
+    )
+    picks: tuple[Pick, ...] = tuple(pick for system in systems for pick in system.picks)
+    examples = {task: n for system in systems for task, n in system.examples.items()}
+    name = label + (f' ({len(scores)} seeds)' if len(scores) > 1 else '')
+    return System(name, 'run', scores, picks, examples=examples)
+
+
+def of_sweeps(
+    table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]], output: pathlib.Path
+) -> Shown:
+    """The tables and figures of sweeps of few-shot transfer.
+
+    Args:
+        table: Of the paper.
+        made: Experiment -> the folders of sweeps, or of other source models.
+        output: A folder for figures.
+    """
+    folders = list(dict.fromkeys(folder for of_one in made.values() for folder in of_one))
+    searched = [str(folder) for folder in folders if not (folder / 'results.jsonl').is_file()]
+    sweeps = [Sweep.read(str(folder)) for folder in folders if str(folder) not in searched]
+    systems = sweep_systems.systems(sweeps, searched) if sweeps else []
+    makers = [_OF_SWEEPS[name] for name in table.made_by if name in _OF_SWEEPS]
+    tables = tuple(
+        dataclasses.replace(made_of, title=f'{system.title}: {made_of.title}')
+        for make in makers
+        for system in systems
+        for made_of in [make(system)]
+    )
+    figures = [name for name in table.made_by if name not in _OF_SWEEPS]
+    if not figures or not sweeps:
+        return Shown(tables)
+    fewshot_report.write(sweeps, str(output))
+    drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
+    missing = Table(table.title, missing='these sweeps do not suffice for it: see report.md there')
+    return Shown(tables if drawn else (*tables, missing), tuple(drawn))
+
+
+def shown(
+    recipe: Recipe,
+    table: PaperTable,
+    made: Mapping[str, Sequence[pathlib.Path]],
+    output: pathlib.Path,
+) -> Shown:
+    """Whatever the finished runs of a table give; see `of_runs` and `of_sweeps`."""
+    if recipe.benchmark == 'fewshot':
+        return of_sweeps(table, made, output)
+    return of_runs(recipe, table, made)
+

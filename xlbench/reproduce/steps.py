@@ -1,0 +1,219 @@
+"""From a table to the command lines that it needs, each once, those that others need first."""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib, errors, names
+from xlbench.benchmarks.experiments.recipe import Command, PaperTable, Recipe
+from xlbench.errors import UserError
+
+CONFIGURED = ('train', 'fewshot')  # Programs with a config, whose workdir says whether it is done.
+_ROOTS = {'sample': 'data/sample', 'paper': 'data'}
+_PLACE = re.compile(r'\{(engine )?([^{}]+)\}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the command line says of all commands.
+
+    Attributes:
+        workdir: The folder of all of them.
+        size: 'sample' or 'paper'.
+        seeds: Those of trainings; none: each config's own.
+        root: Of the data; '' for each config's own.
+        steps: Share of the steps of the sample's trainings.
+        examples: Test examples of each task that are scored; 0 for as many as the config has.
+        engines: Translator -> engine, for those that the user names.
+        overrides: Flags --config.KEY=VALUE of all trainings.
+    """
+
+    workdir: str
+    size: str = 'sample'
+    seeds: tuple[int, ...] = ()
+    root: str = ''
+    steps: float = 1.0
+    examples: int = 0
+    engines: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A command line with all of its places filled.
+
+    Attributes:
+        name: Of the command, and its seed.
+        command: That it is made of.
+        folder: The workdir that it writes.
+        arguments: What stands behind `python -m xlbench.PROGRAM`.
+        needs: Names of the steps that have to be finished before.
+        missing: Why it cannot be run; '' if it can.
+    """
+
+    name: str
+    command: Command
+    folder: pathlib.Path
+    arguments: tuple[str, ...]
+    needs: tuple[str, ...]
+    missing: str = ''
+
+    @property
+    def module(self) -> str:
+        """The program, as `python -m` takes it."""
+        return f'xlbench.{self.command.program}'
+
+    @property
+    def output(self) -> pathlib.Path | None:
+        """The file that is its result, of programs that write one."""
+        written = [a.partition('=')[2] for a in self.arguments if a.startswith('--output=')]
+        return pathlib.Path(written[0]) if written else None
+
+
+def chosen(
+    recipe: Recipe, tables: Iterable[PaperTable], models: Iterable[str], size: str
+) -> list[str]:
+    """Names the experiments of tables at a size, of some models or of all; each once.
+
+    Raises:
+        UserError: No table has such a model.
+    """
+    tables, models = list(tables), tuple(models)
+    every = dict.fromkeys(name for table in tables for name in table.experiments_at(size))
+    known = dict.fromkeys(recipe.experiments[name].model for name in every)
+    for model in models:
+        if model not in known:
+            raise errors.unknown('model in --models', model, known)
+    return [n for n in every if not models or recipe.experiments[n].model in models]
+
+
+def steps(recipe: Recipe, experiments: Iterable[str], settings: Settings) -> list[Step]:
+    """Lists the steps that experiments need, in an order in which they can be run."""
+    made: dict[str, Step] = {}
+    for experiment in experiments:
+        for name in recipe.experiments[experiment].commands:
+            for seed in settings.seeds or (None,):
+                _add(recipe, name, seed, settings, made)
+    return list(made.values())
+
+
+def step_names(recipe: Recipe, command: str, settings: Settings) -> list[str]:
+    """Names the steps of a command, one for each seed that it has."""
+    seeds = settings.seeds or (None,)
+    return list(dict.fromkeys(_step_name(recipe.commands[command], seed) for seed in seeds))
+
+
+def _step_name(command: Command, seed: int | None) -> str:
+    has_own = seed is not None and command.seeded and command.program != 'fewshot'
+    return f'{command.name}-seed{seed}' if has_own else command.name
+
+
+def _add(
+    recipe: Recipe, name: str, seed: int | None, settings: Settings, made: dict[str, Step]
+) -> Step:
+    """Puts a command and all that it needs into `made`."""
+    command = recipe.commands[name]
+    step_name = _step_name(command, seed)
+    if step_name in made:
+        return made[step_name]
+    if not command.seeded:  # Whatever it needs of those that are has the first seed.
+        seed = settings.seeds[0] if settings.seeds else None
+    flags = (*command.flags, *command.sized.get(settings.size, ()))
+    places = [match for flag in flags for match in _PLACE.finditer(flag)]
+    before = [m[2] for m in places if not m[1] and m[2] not in ('root', 'runs')]
+    needs: dict[str, Step] = {}
+    for other in (*before, *command.after):
+        if settings.size in recipe.commands[other].sizes:
+            needs[other] = _add(recipe, other, seed, settings, made)
+    missing = command.missing.get(settings.size, '')
+    try:
+        filled = tuple(_fill(flag, recipe, settings, needs) for flag in flags)
+    except UserError as error:
+        filled, missing = (), missing or str(error)
+    folder = pathlib.Path(settings.workdir) / _folder(command, step_name)
+    arguments = () if missing else _arguments(command, filled, folder, seed, settings)
+    needed = tuple(step.name for step in needs.values())
+    made[step_name] = Step(step_name, command, folder, arguments, needed, missing)
+    return made[step_name]
+
+
+def _folder(command: Command, step_name: str) -> str:
+    """The folder's name: that of the step, or what several commands share, with its seed."""
+    return (command.folder or command.name) + step_name.removeprefix(command.name)
+
+
+def _fill(flag: str, recipe: Recipe, settings: Settings, needs: Mapping[str, Step]) -> str:
+    """A flag with its places filled; UserError for an engine that nobody has named."""
+
+    def fill(match: re.Match) -> str:
+        if not match[1]:
+            own = {'root': settings.root or _ROOTS[settings.size], 'runs': settings.workdir}
+            return own[match[2]] if match[2] in own else str(needs[match[2]].folder)
+        name, _, lang = match[2].rpartition(' ')
+        engine = settings.engines.get(name) or recipe.engines[name].get(settings.size)
+        if not engine:
+            raise UserError(
+                f'there is no engine for {name} at the size {settings.size}; name one, as '
+                f"xlbench.translate takes it, with --engine='{name}=ENGINE'"
+            )
+        return engine.replace('{lang}', lang)
+
+    return _PLACE.sub(fill, flag)
+
+
+def _arguments(
+    command: Command,
+    flags: tuple[str, ...],
+    folder: pathlib.Path,
+    seed: int | None,
+    settings: Settings,
+) -> tuple[str, ...]:
+    """The command line behind the program's name."""
+    root = settings.root
+    if command.program == 'chain':
+        has_root = any(flag.startswith('--root=') for flag in flags)
+        given = [f'--root={root}'] if root and not has_root else []
+        given += [f'--seed={seed}'] if seed is not None else []
+        given += [f'--num_examples={settings.examples}'] if settings.examples else []
+        return (*flags, *given, f'--workdir={folder}')
+    if command.program not in CONFIGURED:
+        return flags
+    head = f'--config={command.configs[settings.size]}'
+    where = 'config.source' if command.program == 'fewshot' else 'config'
+    given = [f'--{where}.data.root={root}'] if root else []
+    given += [f'--{where}{flag.removeprefix("--config")}' for flag in settings.overrides]
+    if command.program == 'fewshot':
+        if settings.seeds and '--config.adapt.seeds' not in ' '.join(flags):
+            given.append(f'--config.adapt.seeds=({",".join(map(str, settings.seeds))},)')
+    elif seed is not None:
+        given.append(f'--config.seed={seed}')
+    line = [head, *given, *flags]
+    return (*line, *_smaller(line, command.program, settings), f'--workdir={folder}')
+
+
+def config_of(arguments: Iterable[str]) -> ConfigDict:
+    """The config of a command line, its names checked; UserError if it cannot be."""
+    line = ['xlbench', *(a for a in arguments if not a.startswith('--workdir='))]
+    config, _ = config_lib.parse_flags(line, doc='', fields=names.fields, resolve=names.resolve)
+    (names.check_sweep if names.is_sweep(config) else names.check_config)(config)
+    return config
+
+
+def _smaller(line: list[str], program: str, settings: Settings) -> Iterator[str]:
+    """Flags of a sample that is trained for a share of its steps, or scored on few examples."""
+    if settings.steps == 1 and not settings.examples:
+        return
+    config = config_of(line)
+    if program == 'fewshot':
+        if settings.steps != 1:
+            yield f'--config.adapt.epochs={max(1, round(config.adapt.epochs * settings.steps))}'
+        return
+    if settings.steps != 1:
+        for name, stage in config.stages.items():
+            few = max(1, round(stage.num_steps * settings.steps))
+            yield f'--config.stages.{name}.num_steps={few}'
+    if settings.examples and 'test' in config.evals:
+        yield f'--config.evals.test.num_examples={settings.examples}'
