@@ -9,10 +9,12 @@ import shutil
 import unicodedata
 
 import encoder_folders
+import huggingface_hub
 import numpy as np
 import pytest
 import tiny_replies
 import tokenizer_files
+import workdir_files
 from flax import traverse_util
 
 from xlbench import config as config_lib, convert, predict, runs
@@ -20,6 +22,7 @@ from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, sentence_files
 from xlbench.inference import exported
+from xlbench.reporting import results
 from xlbench.training import checkpoints
 
 needs_torch = pytest.mark.skipif(
@@ -266,6 +269,64 @@ def test_predict_opens_the_folder(tmp_path, kind, family):
             predict.load(str(folder))
 
 
+def test_the_card_says_what_was_measured(tmp_path):
+    """The library that the hub uses reads its metadata; no path of the machine is in it."""
+    workdir = write_run(tmp_path, 'unigram')
+    about = json.loads((workdir / 'config.json').read_text())
+    about |= {
+        'data': 'files', 'cwd': '/home/anna', 'git': 'abc123',
+        'argv': ['/home/anna/xlbench/train.py', '--config=configs/mtg_mt5.py', '--workdir=/run'],
+        'examples': {'mtg_tg_en_de/train': 120, 'mtg_tg_en_de/test': 3000},
+        'manifests': {'mtg_tg_en_de/train': 'b' * 64},
+        'initialised_from': 'google/mt5-small (/home/anna/.cache/snapshot)',
+    }  # fmt: skip
+    about['config'] |= {'init_from': 'google/mt5-small'}
+    (workdir / 'config.json').write_text(json.dumps(about))
+    scores = {'rouge_l': 41.23456, 'bleu': 5.0, 'loss': 2.0}
+    step = checkpoints.find_step(str(workdir), 'best')
+    for number in (step, step + 1):  # That of another checkpoint is not its own.
+        place = workdir / 'eval' / str(number) / 'test'
+        workdir_files.write_result(place, 'mtg_tg_en_de', scores, data='files')
+        scores = {'rouge_l': 99.0}
+    card = huggingface_hub.ModelCard.load(export(workdir) / 'README.md')
+    data = card.data
+    assert (data.language, data.library_name) == (['de', 'en', 'fr'], 'transformers')
+    assert (data.base_model, data.datasets) == ('google/mt5-small', ['mtg'])
+    assert data.license is None  # To be filled in.
+    assert data.metrics == ['rouge', 'bleu'] and data.tags == ['xlbench', 'jax']
+    found = {r.metric_name: (r.dataset_name, r.metric_value) for r in data.eval_results}
+    task = 'mtg_tg_en_de'
+    assert found == {'rouge_l': (task, 41.2346), 'bleu': (task, 5.0)}
+    assert data.eval_results[0].metric_args == {'signature': 'rouge|lang:de|v1'}
+    text = (tmp_path / 'exported' / 'README.md').read_text()
+    for line in (
+        '| mtg_tg_en_de | test | 3000 | rouge_l | 41.23 |',
+        '| mtg_tg_en_de/train | 120 | bbbbbbbbbbbb |',
+        'python -m xlbench.train --config=configs/mtg_mt5.py --workdir=/run',
+        '- Texts of more than 32 tokens are cut.',
+        '- Nothing was measured in languages other than de, en.',
+    ):
+        assert line in text.splitlines(), line
+    assert 'rouge\\|lang:de\\|v1' in text and '99' not in text and '\n# license: ' in text
+    assert '/home' not in text and str(tmp_path) not in text
+    notes = json.loads((tmp_path / 'exported' / 'xlbench.json').read_text())
+    assert notes['run'] == {'config': results.config_hash(about['config']), 'seed': 0, 'step': step}
+
+
+def test_the_card_of_a_sample_that_was_not_scored(tmp_path):
+    workdir = write_run(tmp_path, 'bert-cased', 'sequence_classifier', num_labels=2)
+    about = json.loads((workdir / 'config.json').read_text())
+    about |= {'data': 'sample', 'labels': ['no', 'yes']}
+    about['config'] |= {'init_from': 'RUNS/other', 'objective': {'name': 'classification'}}
+    (workdir / 'config.json').write_text(json.dumps(about))
+    folder = export(workdir)
+    card = huggingface_hub.ModelCard.load(folder / 'README.md')
+    assert card.data.pipeline_tag == 'text-classification' and card.data.eval_results is None
+    assert card.data.base_model is None and card.data.datasets is None
+    assert 'sample-data' in card.data.tags and 'SAMPLE DATA' in card.text
+    assert 'This checkpoint was not evaluated.' in card.text
+
+
 @pytest.mark.parametrize('shared', [True, False])
 def test_sentence_encoders(tmp_path, replies_root, shared):
     """A retriever suggests the same from its exported folder; vectors are those of the card."""
@@ -273,6 +334,8 @@ def test_sentence_encoders(tmp_path, replies_root, shared):
     tiny_replies.write_run(tmp_path / 'run', config)
     runs.copy_inputs(config, runs.build(config), str(tmp_path / 'run'))
     folder = export(tmp_path / 'run')
+    library = huggingface_hub.ModelCard.load(folder / 'README.md').data.library_name
+    assert library == ('sentence-transformers' if shared else 'transformers')
     messages, replies = ['magst du Tee', 'wie ist es heute mit Regen'], ['ich liebe Tee', 'kein']
     ours, again = (predict.load(str(p), batch_size=8) for p in (tmp_path / 'run', folder))
     for lang in tiny_replies.LANGS:

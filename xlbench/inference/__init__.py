@@ -16,12 +16,15 @@
   importing         writes a workdir from a Hugging Face checkpoint
   exporting         writes a folder in the form of Hugging Face from a workdir
   exported          what stands beside the weights in such a folder
+  usage             how such a folder is used, in words
+  cards             its model card
 """
 
 __all__ = [
     'answer_lines',
     'answering',
     'answers',
+    'cards',
     'dialogue_annotator',
     'exported',
     'exporting',
@@ -35,4 +38,5 @@ __all__ = [
     'response_vectors',
     'retriever',
     'sentence_encoder',
+    'usage',
 ]

@@ -3,16 +3,15 @@
 tokenizer.json, tokenizer_config.json, ...   texts to the ids that training saw
 generation_config.json                       how the run's final evaluation decodes
 xlbench.json                                 what xlbench.predict knows of the run
-README.md                                    the lines of Python that give the run's answers
+README.md                                    the model card, see cards.py
 """
 
 import dataclasses
 import pathlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
-import xlbench
 from xlbench import config as config_lib, files, foreign, names
 from xlbench.config import signatures
 from xlbench.config.decoding import Options
@@ -21,7 +20,7 @@ from xlbench.errors import UserError
 from xlbench.files import Json
 from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, tensors
 
-NOTES, CARD = 'xlbench.json', 'README.md'
+NOTES = 'xlbench.json'
 # Families whose class in transformers gives the ids that we give, from the files as they are; the
 # others get a tokenizer.json. PEGASUS: see tokenizers/objects.py.
 _AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'gpt2', 'marian')
@@ -36,6 +35,14 @@ class TaskNote(TypedDict, total=False):
     texts: int | None
 
 
+class Origin(TypedDict, total=False):
+    """The run that a folder is exported from: the hash of its config, its seed, the checkpoint."""
+
+    config: str
+    seed: int
+    step: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Notes:
     """The content of xlbench.json.
@@ -48,6 +55,7 @@ class Notes:
       model: fields of a dual encoder that no config.json has.
       evaluation: of a retriever, the block of its final evaluation, with the tasks whose response
         sets are in the folder.
+      run: where the folder is from.
     """
 
     objective: dict[str, Any]
@@ -56,6 +64,7 @@ class Notes:
     tasks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     evaluation: dict[str, Any] = dataclasses.field(default_factory=dict)
+    run: Origin = dataclasses.field(default_factory=lambda: Origin())
 
     @classmethod
     def read(cls, folder: pathlib.Path) -> 'Notes | None':
@@ -238,138 +247,3 @@ def forced_first(tokenizer: tokenizers.Tokenizer, lang: str | None) -> int | Non
         return tokenizer.forced_first(lang)
     except UserError:
         return None
-
-
-# ----------------------------------------------------------------------------------------- the card
-
-
-def card(
-    name: str,
-    tokenizer: tokenizers.Tokenizer,
-    notes: Notes,
-    source: str,
-    family: str,
-    sentences: Sequence[str] = (),
-) -> str:
-    """The README.md of an exported folder.
-
-    Args:
-      name: of the folder.
-      tokenizer: of the run.
-      notes: likewise.
-      source: what was exported, in words.
-      family: of the model.
-      sentences: how a dual encoder's states become a vector.
-    """
-    lines = [f'# {name}', '', f'{source}. Written by xlbench {xlbench.__version__}.', '']
-    trained = sorted(task for task, about in notes.tasks.items() if about['trained'])
-    if trained:
-        lines += [f'Trained on {", ".join(trained)}.', '']
-    if family == 'dual_encoder':
-        return '\n'.join([*lines, *sentences, ''])
-    kinds = {
-        'sequence_classifier': 'SequenceClassification',
-        'token_classifier': 'TokenClassification',
-    }
-    if family in kinds:
-        return '\n'.join([*lines, *_code(_LABELS.replace('KIND', kinds[family])), ''])
-    if family == 'bert':
-        return '\n'.join([*lines, *_code(_ENCODER), ''])
-    marks = {
-        lang: mark
-        for lang in target_languages(notes.tasks)
-        if (mark := _mark(tokenizer, lang, notes.tasks))
-    }
-    before, forced, more = next(iter(marks.values()), ('', '', ''))
-    text = _CONTINUED if family == 'gpt2' else _TEXTS
-    text = text.replace('BEFORE', before).replace('FORCED', forced).replace('MORE', more)
-    # The other tokenizers put it there themselves.
-    end = ' + tokenizer.eos_token' if tokenizer.family == 'gpt2' else ''
-    text = text.replace('END', end)
-    lines += [
-        'The answers of the run, with [transformers](https://github.com/huggingface/transformers):',
-        '',
-    ]
-    lines += _code(text)
-    if marks:
-        lines += ['', 'The model is told the target language as in training:', '']
-        lines += ['| language | before the text | arguments |', '|---|---|---|']
-        lines += [
-            f'| {lang} | `{before}` | {" ".join(f"`{x}`" for x in (more, forced) if x)} |'
-            for lang, (before, forced, more) in marks.items()
-        ]
-        lines += ['', 'A space stands between the mark and the text.']
-    if isinstance(tokenizer, tokenizers.SentencePieceTokenizer):
-        lines += ['', *_TIES]
-    first = next(iter(marks), None)
-    flag = f' --target_lang={first}' if first else ''
-    itself = ', which writes the mark itself' if marks else ''
-    lines += ['', f'With xlbench{itself}:', '', '```sh']
-    lines += [f'python -m xlbench.predict .{flag} < texts.txt', '```', '']
-    return '\n'.join(lines)
-
-
-_TEXTS = """
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.'MORE)  # Started in this folder.
-model = AutoModelForSeq2SeqLM.from_pretrained('.')
-texts = ['BEFOREA text.']
-inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
-answers = model.generate(**inputsFORCED)
-print(tokenizer.batch_decode(answers, skip_special_tokens=True))
-"""
-_CONTINUED = """
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.', padding_side='left')  # Started in this folder.
-tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-model = AutoModelForCausalLM.from_pretrained('.')
-texts = ['BEFOREA text.'END]
-inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)
-answers = model.generate(**inputsFORCED)[:, inputs['input_ids'].shape[1] :]
-print(tokenizer.batch_decode(answers, skip_special_tokens=True))
-"""
-_LABELS = """
-from transformers import AutoModelForKIND, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.')  # Started in this folder.
-model = AutoModelForKIND.from_pretrained('.')
-inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)
-best = model(**inputs).logits.argmax(-1)
-print(best, model.config.id2label)
-"""
-_ENCODER = """
-from transformers import AutoModel, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained('.')  # Started in this folder.
-model = AutoModel.from_pretrained('.')
-inputs = tokenizer(['A text.'], return_tensors='pt', padding=True, truncation=True)
-print(model(**inputs).last_hidden_state.shape)
-"""
-_TIES = (
-    'tokenizer.json gives the ids of the SentencePiece model spiece.model. Where two ways to cut a',
-    'word are equally likely to the last digit, it may take the other one.',
-)
-
-
-def _code(text: str) -> list[str]:
-    return ['```python', *text.strip().split('\n'), '```']
-
-
-def _mark(
-    tokenizer: tokenizers.Tokenizer, lang: str, tasks: Mapping[str, TaskNote]
-) -> tuple[str, str, str] | None:
-    """(text before the input, arguments of generate, arguments of from_pretrained), if any."""
-    if tokenizer.tags == 'target_in_source':
-        return f'<{lang}> ', '', ''
-    token = tokenizer.language_tokens().get(lang)
-    first = forced_first(tokenizer, lang)
-    forced = '' if first is None else f', forced_bos_token_id={first}'
-    if token is None:
-        return None
-    if tokenizer.family == 'mbart50':
-        sources = [task['source_lang'] for task in tasks.values() if task['target_lang'] == lang]
-        source = tokenizer.language_tokens().get(sources[0], 'CODE')
-        return '', forced, f', src_lang={source!r}'
-    return f'{token} ', forced, ''

@@ -12,17 +12,19 @@ import numpy as np
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, foreign, locks, runs
+from xlbench import config as config_lib, files, foreign, locks, runs
 from xlbench.data import tokenizers
 from xlbench.errors import UserError
 from xlbench.evaluators import generation as generation_evaluator
 from xlbench.files import Json
 from xlbench.huggingface import checkpoint as hf_checkpoint, hub, peft, sentence_files, tensors
-from xlbench.inference import exported, loading
+from xlbench.inference import cards, exported, loading
+from xlbench.inference.cards import Card
 from xlbench.models import bert, dual_encoder, lora as lora_lib
 from xlbench.models.generator import Generator
 from xlbench.models.transformer import TransformerConfig
 from xlbench.progress import quantity
+from xlbench.reporting.results import Result, config_hash, read_run
 from xlbench.training import init_from
 
 # The ids that config.json names -> what the families' `to_config` calls them.
@@ -88,13 +90,19 @@ def to_folder(
     params = {path: _Later(source, path, boxes[path], cut) for path in source.shapes}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        more, generation = _write_beside(workdir, about, vocabulary, model, folder)
+        more, generation = _write_beside(workdir, about, step, vocabulary, model, folder)
         if notes := exported.Notes.read(folder):
-            sentences = _vectors(model_config) if family == 'dual_encoder' else ()
-            card = exported.card(
-                target.name, vocabulary.tokenizer, notes, said[0], family, sentences
+            card = Card(
+                name=target.name,
+                source=said[0],
+                family=family,
+                model=model_config,
+                tokenizer=vocabulary.tokenizer,
+                notes=notes,
+                about=about,
+                results=_results(workdir, step),
             )
-            (folder / exported.CARD).write_text(card, encoding='utf-8')
+            (folder / cards.NAME).write_text(card.text(), encoding='utf-8')
         hf_checkpoint.save(
             target,
             family,
@@ -108,9 +116,20 @@ def to_folder(
     return [*said, *more]
 
 
+def _results(workdir: str, step: int) -> list[Result]:
+    """The scores of a checkpoint, on the split to report first; none if it was not evaluated."""
+    if not files.names(pathlib.Path(workdir) / 'eval'):
+        return []
+    run = read_run(workdir)
+    order = run.splits()
+    of_step = run.evaluations.get(step, {}).values()
+    return sorted(of_step, key=lambda result: (order.index(result.split), result.task))
+
+
 def _write_beside(
     workdir: str,
     about: Mapping[str, Json],
+    step: int,
     vocabulary: 'Vocabulary',
     model: nn.Module,
     folder: pathlib.Path,
@@ -150,7 +169,9 @@ def _write_beside(
         options = generation_evaluator.options(lengths, block.get('decoding'))
         decoding = dataclasses.asdict(options)
         generation = exported.generation(vocabulary.tokenizer, options, tasks)
-    exported.Notes(objective, lengths, decoding, tasks, fields, evaluation).write(folder)
+    seed = config.get('seed', 0)
+    origin = exported.Origin(config=config_hash(about['config']), seed=seed, step=step)
+    exported.Notes(objective, lengths, decoding, tasks, fields, evaluation, origin).write(folder)
     return remarks, generation
 
 
@@ -192,53 +213,6 @@ def _copy_responses(
             shutil.copyfile(source, target)
             tasks.append(task)
     return {**block, 'tasks': tasks, 'every': 0}
-
-
-def _vectors(config: dual_encoder.DualEncoderConfig) -> list[str]:
-    """The card's words about how states become a vector."""
-    pool = {
-        'mean': '(states * mask).sum(1) / mask.sum(1)',
-        'first': 'states[:, 0]',
-        'pooler': 'out.pooler_output',
-    }[config.pooling]
-    lines = [
-        "A text's vector, with [transformers](https://github.com/huggingface/transformers); "
-        + (
-            'both sides share this encoder:'
-            if config.shared
-            else 'left/ is for messages, right/ for replies:'
-        ),
-        '',
-        '```python',
-        'from transformers import AutoModel, AutoTokenizer',
-        '',
-        f"folder = '{'.' if config.shared else './left'}'  # Started in this folder.",
-        'tokenizer = AutoTokenizer.from_pretrained(folder)',
-        'model = AutoModel.from_pretrained(folder)',
-        f'texts = [{config.left_prompt + "A text."!r}]',
-        "inputs = tokenizer(texts, return_tensors='pt', padding=True, truncation=True)",
-        'out = model(**inputs)',
-        "states, mask = out.last_hidden_state, inputs['attention_mask'][..., None]",
-        f'vectors = {pool}',
-    ]
-    if config.normalize:
-        lines.append('vectors = vectors / vectors.norm(dim=-1, keepdim=True)')
-    lines.append('```')
-    if config.pooling != 'pooler':
-        named = ", prompt_name='query'" if config.left_prompt else ''
-        lines += ['', 'The same with [sentence-transformers](https://sbert.net):', '', '```python']
-        lines += ['from sentence_transformers import SentenceTransformer', '']
-        lines += [f"model = SentenceTransformer('{'.' if config.shared else './left'}')"]
-        lines += [f"vectors = model.encode(['A text.']{named})", '```']
-    return [
-        *lines,
-        '',
-        'With xlbench:',
-        '',
-        '```sh',
-        'python -m xlbench.predict . < messages.txt',
-        '```',
-    ]
 
 
 class _Later:
