@@ -13,11 +13,12 @@ import dataclasses
 import functools
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from xlbench import files, locks
+from xlbench import locks
+from xlbench.data import work_folders
+from xlbench.data.work_folders import Setting, Settings
 from xlbench.errors import UserError
 from xlbench.pool import Pool
 from xlbench.progress import Progress
@@ -29,7 +30,7 @@ from xlbench.tasks.mrs_build import (
     splits,
     stats as stats_lib,
 )
-from xlbench.tasks.mrs_build.options import Options, Setting, Settings
+from xlbench.tasks.mrs_build.options import Options
 from xlbench.tasks.mrs_build.publish import Publisher
 from xlbench.tasks.mrs_build.stats import Stats
 
@@ -85,51 +86,11 @@ def _finished(final: str, settings: Settings) -> Stats:
 
 def _begin(work: str, settings: Settings, redo: bool) -> None:
     """Checks that the work folder is of these settings, or makes it so."""
-    path = os.path.join(work, 'settings.json')
-    try:
-        with open(path, encoding='utf-8') as file:
-            before = json.load(file)
-    except FileNotFoundError:
-        # Earlier versions had a visible lock, and visible parts of files.
-        others = [n for n in os.listdir(work) if n[0] != '.' and n != 'lock' and n[-5:] != '.part']
-        if others:
-            raise UserError(
-                f'{work} holds {min(others)!r} but no build; name another --work'
-            ) from None
-        before = settings
-    changed = {
-        step: _difference(before.get(step, {}), settings[step])
-        for step in options_lib.STEPS
-        if before.get(step) != settings[step]
-    }
-    if changed and not redo:
-        raise UserError(
-            f'{work} was begun by another command: {"; ".join(changed.values())}; repeat that '
-            'command, name another --output, or let --redo do again what this changes'
-        )
-    if changed:
-        steps = list(options_lib.STEPS)
-        for step in steps[steps.index(next(iter(changed))) :]:
-            shutil.rmtree(os.path.join(work, step), ignore_errors=True)
-    files.remove_leftovers(work)
-    if changed or not os.path.exists(path):
-        files.write(path, json.dumps(settings, indent=1))
-    for step in options_lib.STEPS:
+    steps = list(options_lib.STEPS)
+    work_folders.begin(work, settings, redo, lambda step: steps[steps.index(step) :])
+    for step in steps:
         if step != 'publish':
             os.makedirs(os.path.join(work, step), exist_ok=True)
-
-
-def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> str:
-    """Example: --min_confidence was 0.7 and is 0.8"""
-    return ', '.join(
-        f'--{name} was {_plain(before.get(name))} and is {_plain(now[name])}'
-        for name in now
-        if before.get(name) != now[name]
-    )
-
-
-def _plain(value: Setting | None) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _with_indexed_scores(options: Options, names: Mapping[str, Setting]) -> Options:

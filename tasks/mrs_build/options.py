@@ -7,15 +7,13 @@ import os
 from collections.abc import Mapping
 from typing import IO
 
+from xlbench.data.work_folders import Setting, Settings
 from xlbench.errors import UserError
 from xlbench.tasks.mrs_build import plugins, splits
 
 # Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.
 _PARTITION = 16 * 2**20
 _MIN_PARTITIONS, _MAX_PARTITIONS = 16, 4096
-
-Setting = str | int | float | list[str] | list[int] | dict[str, str]
-Settings = dict[str, dict[str, Setting]]  # {step: {name of a flag: what it stands for}}
 
 
 @dataclasses.dataclass(frozen=True)

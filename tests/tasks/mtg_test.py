@@ -6,6 +6,7 @@ import seqio
 
 from xlbench import errors, pipeline
 from xlbench.benchmarks import MTG
+from xlbench.tasks.mtg_build import correcting, originals, publishing
 
 LENGTHS = {'inputs': 48, 'targets': 16}
 
@@ -47,6 +48,17 @@ def test_question_generation_across_languages(root):
     assert example['targets_pretokenized'].decode() == question
     assert example['inputs'].tolist() == [*tokenizer.encode(text), 1]
     assert example['targets'].tolist() == [*tokenizer.encode(question), 1]
+
+
+def test_what_a_build_writes_is_what_tasks_read(root):
+    from xlbench.tasks import mtg
+
+    for split in ('rough_train', 'test'):
+        names = [publishing.file_name(lang, split, s) for lang, s in (('en', 'src'), ('de', 'trg'))]
+        assert [f'mtg/qg/{name}' for name in names] == mtg.files('qg', 'en', 'de', split)
+    for task, kind in originals.KINDS.items():
+        assert mtg.SOURCES[task][0] == kind.source
+    assert set(mtg.SPLITS) == {publishing.ROUGH, *correcting.SPLITS}
 
 
 @pytest.mark.parametrize('task', ['sg', 'tg'])

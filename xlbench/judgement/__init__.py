@@ -1,13 +1,24 @@
 """Human judgement of texts: pages for judges, their answers, and the tables of a paper.
 
-  scales      aspects, levels and guidelines
-  sources     what systems wrote, from workdirs and files
-  studies     which judge sees what in which order, and the key to it
-  pages       a judge's page; page.html, page.css and page.js are its parts
-  answers     the files that pages saved, checked
-  agreement   how much judges agree, and best-worst scores
-  scores      tables, and the rated texts that a regressor is fitted on
-  fitting     automatic scores fitted to ratings
+  scales       aspects, levels and guidelines
+  sources      what systems wrote, from workdirs and files
+  studies      which judge sees what in which order, and the key to it
+  pages        a judge's page; page.html, page.css, page.common.js and page.js are its parts
+  corrections  sheets of translations to correct, and the files that their pages saved
+  answers      the files that pages saved, checked
+  agreement    how much judges agree, and best-worst scores
+  scores       tables, and the rated texts that a regressor is fitted on
+  fitting      automatic scores fitted to ratings
 """
 
-__all__ = ['agreement', 'answers', 'fitting', 'pages', 'scales', 'scores', 'sources', 'studies']
+__all__ = [
+    'agreement',
+    'answers',
+    'corrections',
+    'fitting',
+    'pages',
+    'scales',
+    'scores',
+    'sources',
+    'studies',
+]

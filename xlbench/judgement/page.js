@@ -1,11 +1,9 @@
-'use strict';
 // A judge's page: it shows one item at a time, keeps the answers in the browser, and saves them as
 // a file. It knows texts by their letters only; which system wrote which stands in the study's key.
 
-const study = JSON.parse(document.getElementById('study').textContent);
+const study = content();
 const LETTERS = 'ABCDEFGHI';
 const KEY = `xlbench ${study.page}`;
-const find = (id) => document.getElementById(id);
 const isRating = study.kind === 'ratings';
 
 // What has to be answered of an item, in order: a rating of each aspect of each text, or the best
@@ -45,36 +43,14 @@ function restore() {
 }
 
 function keep() {
-  try {
-    localStorage.setItem(KEY, JSON.stringify(state));
-  } catch {
-    keeps = false;
-  }
-  find('warning').hidden = keeps;
-  if (!keeps) {
-    find('warning').textContent =
-      'This browser does not keep your answers. Save them before you close the page.';
-  }
+  keeps = keepInBrowser(KEY, state) && keeps;
+  warn(keeps, 'answers');
 }
 
 const isDone = (item) => rows[item].every((_, row) => row in state.answers[item]);
 const countDone = () => rows.filter((_, item) => isDone(item)).length;
 
 // ------------------------------------------------------------------------------------ elements
-
-function make(tag, props, ...children) {
-  const element = Object.assign(document.createElement(tag), props);
-  element.append(...children);
-  return element;
-}
-
-function textOf(text, lang, dir) {
-  const isEmpty = !text.trim();
-  const name = `text${isEmpty ? ' empty' : ''}${text.length > 900 ? ' long' : ''}`;
-  const props = {className: name, lang: isEmpty ? 'en' : lang, dir: isEmpty ? 'ltr' : dir};
-  if (text.length > 900) props.tabIndex = 0;  // It scrolls, by keyboard too.
-  return make('p', props, isEmpty ? 'The text is empty.' : text);
-}
 
 function levelText(row, option) {
   const levels = row.aspect.levels;
@@ -280,15 +256,6 @@ function onKey(event) {
 
 // --------------------------------------------------------------------------------------- files
 
-function crc32(text) {
-  let crc = ~0;
-  for (const byte of new TextEncoder().encode(text)) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xEDB88320 : 0);
-  }
-  return (~crc >>> 0).toString(16).padStart(8, '0');
-}
-
 function answersFile() {
   const answers = rows.flatMap((ofItem, item) => ofItem.flatMap((row, number) => {
     const option = state.answers[item][number];
@@ -310,10 +277,7 @@ function answersFile() {
 }
 
 function download() {
-  const text = `${JSON.stringify(answersFile(), null, 1)}\n`;
-  const url = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
-  make('a', {href: url, download: study.file}).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  saveFile(study.file, answersFile());
   isSaved = true;
   const missing = rows.length - countDone();
   const said = missing ? `Saved as ${study.file}; ${missing} items are not answered yet.`

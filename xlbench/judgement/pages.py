@@ -12,6 +12,7 @@ import importlib.resources
 import json
 import re
 import string
+from collections.abc import Mapping
 
 from xlbench.benchmarks import languages
 from xlbench.errors import UserError
@@ -22,12 +23,24 @@ from xlbench.reporting.tables import clean
 
 def document(study: Study, sheet: Sheet) -> str:
     """The page of one judge."""
-    style, script = _part('page.css'), _part('page.js')
     data = studies.page_content(study, sheet.judge, sheet.order, sheet.slots)
     for item in data['items']:
-        source, target = map(_language, item.pop('langs'))
+        source, target = map(language, item.pop('langs'))
         item |= {'inputLang': source[0], 'inputDir': source[1], 'lang': target[0], 'dir': target[1]}
     data |= {'page': sheet.page, 'file': answers_name(study, sheet)}
+    return html_page('page.js', data, study.title, sheet.judge)
+
+
+def html_page(script_name: str, data: Mapping[str, object], title: str, name: str) -> str:
+    """A page that loads nothing and sends nothing.
+
+    Args:
+        script_name: The file of its script, behind that which all pages share.
+        data: What the script shows, as JSON.
+        title: At its top.
+        name: Whose it is, beside the title.
+    """
+    style, script = _part('page.css'), f'{_part("page.common.js")}\n{_part(script_name)}'
     # Nothing in it may end the element that it stands in.
     text = json.dumps(data, ensure_ascii=False).replace('<', '\\u003c')
     policy = (
@@ -36,8 +49,8 @@ def document(study: Study, sheet: Sheet) -> str:
     )
     return string.Template(_part('page.html')).substitute(
         policy=policy,
-        title=html.escape(clean(study.title)),
-        judge=html.escape(clean(sheet.judge)),
+        title=html.escape(clean(title)),
+        judge=html.escape(clean(name)),
         style=style,
         script=script,
         data=text,
@@ -58,7 +71,7 @@ def _file_name(judge: str) -> str:
     return re.sub(r'[^\w-]+', '-', judge).strip('-') or 'judge'
 
 
-def _language(code: str) -> tuple[str, str]:
+def language(code: str) -> tuple[str, str]:
     """HTML's lang and dir; the browser finds the direction of an unknown language itself."""
     try:
         return code, languages.get(code).direction

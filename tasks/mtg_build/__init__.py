@@ -1,0 +1,1 @@
+"""The construction of MTG from English originals, see __main__.py."""

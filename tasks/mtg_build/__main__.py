@@ -1,0 +1,277 @@
+r"""Builds MTG from English originals, by translation there and back (arXiv:2108.07140, 3.3).
+
+  python -m xlbench.tasks.mtg_build build --sg=ROCStories.csv --qg=train-v1.1.json \
+      --qg_held_out=dev-v1.1.json --tg=articles.jsonl --languages=de,fr,es \
+      --engine=Helsinki-NLP/opus-mt-{source}-{target} --output=DATA
+  python -m xlbench.tasks.mtg_build correct corrected-*.json --output=DATA
+  python -m xlbench.tasks.mtg_build statistics --output=DATA
+
+`build` reads English stories, questions and headlines: the CSV of ROCStories, the JSON of SQuAD
+1.1, JSON lines with `article` (or `content`, as in ByteCup) and `title`, or rows of JSONL, JSON,
+CSV, TSV or Parquet with the columns story and ending, passage, answer and question, article and
+title. Other names of columns are given in that order: --tg_columns=text,headline.
+
+Each text is translated into each language and back, by any engine of xlbench.translate: `apertium`,
+'command:my_engine --from={source} --to={target}', the address of a server, file:PATH, or a model.
+{source} and {target} in its name stand for the codes of the languages, so that each pair may have
+another model or file. --unit=sentence translates long texts sentence by sentence.
+
+The overlap of a text is the share of its words and other signs that come back. An example is left
+out if one of its texts has an overlap below --threshold in one of the languages. The command
+prints how many examples stay at each of --thresholds, as Table 6 of the paper. What stays is the
+split rough_train, parallel in all languages:
+
+  DATA/mtg/qg/en/rough_train.src, .trg        and so on: the files that tasks/mtg.py reads
+  DATA/mtg/qg/rough_train.about.json          inputs, engines, settings, counts, hashes
+
+A random sample, of the sizes of train, validation and test together (--sizes), is translated as
+well, and left for people to correct. It is taken from --qg_held_out, or, if that is not given, from
+the originals, and no passage of it is in the rough data. DATA/mtg_build/qg/sheets/es/ has pages
+for people, each with --per_sheet examples, which work offline in a browser and save files.
+
+`correct` takes those files and writes the splits train, validation and test. An example counts when
+it is corrected in every language; --spare has more of them corrected, in place of those that people
+leave out. --uncorrected takes the machine's text where nobody has corrected it.
+
+`statistics` prints Table 2 of the paper and the lengths of all texts in DATA/mtg.
+
+The same command goes on after an interruption and gives the same files, whatever the number of
+workers. Files on the way are in DATA/mtg_build; they hold each back-translation, too, and may be
+removed when all is corrected. Another --ngram or --threshold translates nothing again.
+"""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+from xlbench import errors, files, names
+from xlbench.benchmarks import MTG
+from xlbench.config import decoding_flags
+from xlbench.data.work_folders import Settings
+from xlbench.errors import UserError
+from xlbench.judgement import corrections
+from xlbench.tasks.mtg_build import build, correcting, tables
+from xlbench.tasks.mtg_build.correcting import Annotation
+from xlbench.tasks.mtg_build.options import ENGLISH, Options
+from xlbench.tasks.mtg_build.originals import KINDS
+from xlbench.translation import engines, round_trips
+
+_SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line, the program's name first."""
+    args = _parse(argv[1:])
+    args.work = args.work or os.path.join(args.output, 'mtg_build')
+    try:
+        return args.run(args)
+    except OSError as error:
+        raise UserError(f'{error.filename or args.output}: {error.strerror or error}') from error
+
+
+def _build(args: argparse.Namespace) -> int:
+    tasks = [task for task in KINDS if getattr(args, task)]
+    if not tasks:
+        raise UserError(f'no originals; name files with {", ".join(f"--{task}" for task in KINDS)}')
+    decoding_flags.check(args)
+    decoding = decoding_flags.given(args)
+    engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
+    if engines.is_model(args.engine) and '{' not in args.engine:
+        names.check_source(args.engine, '--engine')
+    abouts = {}
+    for task in tasks:
+        options = _options(args, task)
+        kind = KINDS[task]
+        if options.columns and len(options.columns) != len(kind.fields):
+            raise UserError(
+                f'--{task}_columns={",".join(options.columns)}; name {len(kind.fields)}: those of '
+                f'{", ".join(kind.fields)}'
+            )
+        abouts[task] = build.build(options, args.redo)
+    print(tables.thresholds(abouts, args.thresholds))
+    failed = sum(sum(about.failures.values()) for about in abouts.values())
+    return 1 if failed else 0
+
+
+def _options(args: argparse.Namespace, task: str) -> Options:
+    return Options(
+        task=task,
+        originals=tuple(getattr(args, task)),
+        held_out=tuple(getattr(args, f'{task}_held_out')),
+        columns=getattr(args, f'{task}_columns'),
+        max_bad=args.max_bad,
+        sizes=args.sizes,
+        spare=args.spare if sum(args.sizes) else 0,
+        seed=args.sample_seed,
+        languages=args.languages,
+        engine=args.engine,
+        engine_version=args.engine_version,
+        timeout=args.timeout,
+        prefix=args.prefix,
+        batch_size=args.batch_size,
+        decoding=tuple(sorted(decoding_flags.given(args).items())),
+        unit=args.unit,
+        ngram=args.ngram,
+        threshold=args.threshold,
+        per_sheet=args.per_sheet,
+        output=args.output,
+        work=os.path.join(args.work, task),
+        workers=args.workers,
+    )
+
+
+def _correct(args: argparse.Namespace) -> int:
+    by_sheet = corrections.merged([corrections.read(path) for path in args.corrected])
+    known = set()
+    annotations = [_annotation(args, task) for task in KINDS if _has_sheets(args.work, task)]
+    chosen = []
+    for annotation in annotations:
+        ids = {n.sheet.id for of_lang in annotation.sheets().values() for n in of_lang}
+        known |= ids
+        if args.uncorrected or ids & by_sheet.keys():
+            chosen.append(annotation)
+    for sheet, one in by_sheet.items():
+        if sheet not in known:
+            raise UserError(
+                f'{one.path} corrects sheet {errors.shortened(one.name)}, which is none of '
+                f'{args.work}; name the --output of its build'
+            )
+    if not chosen:
+        raise UserError(
+            f'nothing to do for the sheets in {args.work}; name the files that people sent back'
+        )
+    for annotation in chosen:
+        about = correcting.correct(annotation, by_sheet, args.uncorrected, args.redo)
+        made = zip(correcting.SPLITS, annotation.sizes, strict=True)
+        sizes = ', '.join(f'{name} {size:,}' for name, size in made)
+        counts = ', '.join(f'{about.counts[f"corrected_{c}"]:,} {c}' for c in annotation.languages)
+        print(f'{annotation.final}: {sizes}; corrected by people: {counts}')
+    return 0
+
+
+def _has_sheets(work: str, task: str) -> bool:
+    return bool(files.names(os.path.join(work, task, 'sheets')))
+
+
+def _annotation(args: argparse.Namespace, task: str) -> Annotation:
+    """The sheets of a task, with the languages and sizes of its build."""
+    work = os.path.join(args.work, task)
+    settings = files.read_json(os.path.join(work, 'settings.json'), Settings)
+    return Annotation(
+        task=task,
+        languages=tuple(settings['rough']['languages']),
+        sizes=args.sizes or tuple(settings['read']['sizes']),
+        settings=settings,
+        work=work,
+        final=os.path.join(args.output, 'mtg', task),
+    )
+
+
+def _statistics(args: argparse.Namespace) -> int:
+    print(tables.statistics(args.output))
+    return 0
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = errors.ArgumentParser('python -m xlbench.tasks.mtg_build', __doc__)
+    commands = parser.add_subparsers(metavar='build|correct|statistics', required=True)
+    for name, run in (('build', _build), ('correct', _correct), ('statistics', _statistics)):
+        command = commands.add_parser(name, prog=f'{parser.prog} {name}', description=__doc__)
+        command.set_defaults(run=run)
+        command.add_argument('--output', required=True, help='the data root, for mtg/TASK')
+        command.add_argument('--work', default='', help='for files on the way: OUTPUT/mtg_build')
+        if name != 'statistics':
+            command.add_argument('--redo', action='store_true', help='do again what changes')
+        if name == 'correct':
+            command.add_argument('corrected', nargs='*', help='the files that people sent back')
+            command.add_argument('--sizes', type=_sizes, default=(), help="default: the build's")
+            command.add_argument('--uncorrected', action='store_true', help='see above')
+        elif name == 'build':
+            _add_build(command)
+    return parser.parse_args(argv)
+
+
+def _add_build(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    for task, kind in KINDS.items():
+        add(f'--{task}', nargs='+', default=[], metavar='FILE', help=f'{", ".join(kind.fields)}')
+        add(f'--{task}_held_out', nargs='+', default=[], metavar='FILE', help='for people')
+        add(f'--{task}_columns', type=_words, default=(), metavar='NAMES', help='see above')
+    others = [lang for lang in MTG.languages if lang != ENGLISH]
+    add('--languages', type=_languages, default=tuple(others), help=f'default: {",".join(others)}')
+    add('--engine', required=True, help='see above')
+    add('--engine_version', default='', help='of a program or server of yours')
+    add('--timeout', type=float, default=600.0, help='seconds for a batch')
+    add('--prefix', default='', help='before each text, for a model that needs it')
+    add('--batch_size', type=_whole(1), default=0, help='of a model')
+    add('--unit', choices=round_trips.UNITS, default='text', help='default: %(default)s')
+    add('--ngram', type=int, choices=(1, 2, 3, 4), default=1, help='default: %(default)s')
+    add('--threshold', type=_share, default=0.5, help='default: %(default)s')
+    add(
+        '--thresholds',
+        type=_thresholds,
+        default=(0.0, 0.3, 0.4, 0.5, 0.6),
+        help='of the table; default: 0,0.3,0.4,0.5,0.6',
+    )
+    sizes = ','.join(map(str, _SIZES))
+    add('--sizes', type=_sizes, default=_SIZES, help=f'default: {sizes}; 0,0,0: no sample')
+    add('--spare', type=_whole(0), default=0, help='more examples for people (default: 0)')
+    add('--per_sheet', type=_whole(1), default=100, help='examples; default: %(default)s')
+    add('--sample_seed', type=_whole(0), default=0, help='default: 0')
+    add('--max_bad', type=_share, default=0.0, help='share of examples; default: %(default)s')
+    add('--workers', type=_whole(1), default=1, help='processes; default: %(default)s')
+    decoding_flags.add_flags(parser)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(','))
+
+
+def _whole(least: int):
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) < 10**8:
+            raise argparse.ArgumentTypeError(f'{text!r} is not a whole number of {least} or more')
+        return int(text)
+
+    return parse
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is not a number from 0 to 1')
+    return value
+
+
+def _thresholds(text: str) -> tuple[float, ...]:
+    values = tuple(_share(part) for part in text.split(','))
+    if any(round(value, 2) != value for value in values):
+        raise argparse.ArgumentTypeError(f'{text!r}: a threshold has at most two decimals')
+    return values
+
+
+def _sizes(text: str) -> tuple[int, int, int]:
+    sizes = tuple(map(_whole(0), text.split(',')))
+    if len(sizes) != len(correcting.SPLITS):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not three numbers: {", ".join(correcting.SPLITS)}'
+        )
+    return sizes
+
+
+def _languages(text: str) -> tuple[str, ...]:
+    codes = tuple(text.split(','))
+    if not all(re.fullmatch('[a-z]{2,3}', c) for c in codes) or len(set(codes)) < len(codes):
+        raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like de,fr,es')
+    if ENGLISH in codes:
+        raise argparse.ArgumentTypeError(f'{text!r} has {ENGLISH}, which is what is translated')
+    return codes
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))

@@ -1,0 +1,189 @@
+"""Sheets for people who correct the sample, and what they send back -> the annotated splits.
+
+  WORK/sheets/es/qg-es-001.html       some examples beside their originals, in a page that works
+                                      offline; it saves corrected-qg-es-001.json
+  WORK/sheets/es/qg-es-001.json       the same, for `correct`
+  OUTPUT/mtg/qg/es/{train,validation,test}.{src,trg}
+  OUTPUT/mtg/qg/annotated.about.json
+
+An example is used when it is corrected in every language; the order of the sample decides in which
+split it is, see sampling.fill.
+"""
+
+import dataclasses
+import itertools
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from xlbench import benchmarks, files, locks
+from xlbench.data.work_folders import Settings
+from xlbench.errors import UserError
+from xlbench.judgement import corrections
+from xlbench.judgement.corrections import Corrections, Sheet
+from xlbench.tasks.mtg_build import publishing, sampling
+from xlbench.tasks.mtg_build.options import ENGLISH, Options
+from xlbench.tasks.mtg_build.originals import KINDS
+from xlbench.tasks.mtg_build.publishing import About
+
+SPLITS = ('train', 'validation', 'test')
+ANNOTATED = 'annotated'
+_RULES = (
+    'Each text was translated from English by a machine. Correct it in its field where it breaks '
+    'one of these rules, and change nothing else.',
+    'Relevance: it says what the English text says, and {target} fits the rest.',
+    'Fluency: grammar, spelling and punctuation are right.',
+    'Style: it is written as people in the language write; words, names, measures and the gender '
+    'of persons are as there.',
+    'Leave out an example only if no translation of it makes sense.',
+)
+
+# Of an example its fields in each language, English first; None where somebody left it out.
+Sample = list[list[tuple[str, ...]] | None]
+
+
+class _Numbered(msgspec.Struct, frozen=True):
+    """A sheet, and where its examples are in the sample, from 0."""
+
+    first: int
+    sheet: Sheet
+
+
+def write_sheets(options: Options, counts: sampling.Counts) -> str:
+    """Writes the sheets that are not there, each language's together; returns their folder."""
+    folder = os.path.join(options.work, 'sheets')
+    missing = [n for n in options.languages if not os.path.exists(os.path.join(folder, n))]
+    if counts.sample and missing:
+        rows = list(publishing.rows(options, counts, 'sample'))
+        for place, lang in enumerate(options.languages):
+            if lang in missing:
+                # What the machine did not translate is for people to write.
+                width = len(KINDS[options.task].fields)
+                texts = [tuple(others[place].texts) or ('',) * width for _, others in rows]
+                with locks.appearing(os.path.join(folder, lang)) as new:
+                    for numbered in _sheets(options, lang, [e for e, _ in rows], texts):
+                        path = os.path.join(new, numbered.sheet.name)
+                        files.write(f'{path}.html', corrections.document(numbered.sheet))
+                        files.write(f'{path}.json', msgspec.json.encode(numbered))
+    return folder
+
+
+@dataclasses.dataclass(frozen=True)
+class Annotation:
+    """The sheets of one task, and what shall become of them.
+
+    Attributes:
+      task: of originals.KINDS.
+      languages: without English.
+      sizes: of SPLITS.
+      settings: of the build.
+      work: folder of the task for files on the way.
+      final: where the splits shall be.
+    """
+
+    task: str
+    languages: tuple[str, ...]
+    sizes: tuple[int, ...]
+    settings: Settings
+    work: str
+    final: str
+
+    def sheets(self) -> dict[str, list[_Numbered]]:
+        """Language -> its sheets, in the order of the sample."""
+        sheets = {}
+        for lang in self.languages:
+            folder = os.path.join(self.work, 'sheets', lang)
+            names = [name for name in files.names(folder) if name.endswith('.json')]
+            read = [files.read_json(os.path.join(folder, name), _Numbered) for name in names]
+            sheets[lang] = sorted(read, key=lambda numbered: numbered.first)
+        return sheets
+
+
+def correct(
+    annotation: Annotation, by_sheet: Mapping[str, Corrections], uncorrected: bool, redo: bool
+) -> About:
+    """Makes the annotated splits of a task from what people corrected.
+
+    Args:
+      annotation: of the task.
+      by_sheet: what people sent back, by the ids of sheets.
+      uncorrected: takes the machine's text where nobody has corrected it yet.
+      redo: replaces what an earlier command has made of other corrections.
+
+    Raises:
+      UserError: corrections do not fit their sheets, or there are too few of them.
+    """
+    sample, counts = _corrected(annotation.sheets(), by_sheet, uncorrected)
+    complete = [row for row in sample if row is not None]
+    groups = [list(group) for _, group in itertools.groupby(complete, key=lambda row: row[0][0])]
+    splits = sampling.fill(groups, annotation.sizes)
+    if [len(split) for split in splits] != list(annotation.sizes):
+        needed = zip(SPLITS, annotation.sizes, strict=True)
+        raise UserError(
+            f'{annotation.task}: {len(complete):,} of {len(sample):,} examples are corrected in '
+            f'{", ".join(annotation.languages)}, too few for '
+            f'{", ".join(f"{name} of {size:,}" for name, size in needed)}; wait for more, or give '
+            'smaller --sizes, or --uncorrected'
+        )
+    folder = os.path.join(annotation.work, ANNOTATED)
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, split in zip(SPLITS, splits, strict=True):
+        publishing.write_split(folder, (ENGLISH, *annotation.languages), name, split)
+    counts |= {'sample': len(sample), 'complete': len(complete)}
+    about = About(annotation.settings, counts, publishing.hashes(folder))
+    name = publishing.about_name(ANNOTATED)
+    files.write(os.path.join(folder, name), publishing.encode(about))
+    publishing.place(folder, annotation.final, name, redo)
+    return about
+
+
+def _sheets(
+    options: Options,
+    lang: str,
+    sources: Sequence[tuple[str, ...]],
+    texts: Sequence[tuple[str, ...]],
+) -> Iterator[_Numbered]:
+    fields = KINDS[options.task].fields
+    rules = tuple(rule.format(target=f'the {fields[-1]}') for rule in _RULES)
+    english, name = benchmarks.languages.get(ENGLISH).name, benchmarks.languages.get(lang).name
+    for number, first in enumerate(range(0, len(texts), options.per_sheet), 1):
+        part = slice(first, first + options.per_sheet)
+        sheet = Sheet(
+            name=f'{options.task}-{lang}-{number:03d}',
+            title=f'{english.capitalize()} to {name.capitalize()}: correct the translation',
+            source_lang=ENGLISH,
+            lang=lang,
+            fields=fields,
+            rules=rules,
+            sources=tuple(sources[part]),
+            texts=tuple(texts[part]),
+        )
+        yield _Numbered(first, sheet)
+
+
+def _corrected(
+    sheets: Mapping[str, Sequence[_Numbered]],
+    by_sheet: Mapping[str, Corrections],
+    uncorrected: bool,
+) -> tuple[Sample, dict[str, int]]:
+    """The sample as far as it is corrected in all languages, and how much is in each."""
+    first = next(iter(sheets.values()))
+    sample: Sample = [[source] for numbered in first for source in numbered.sheet.sources]
+    counts = {}
+    for lang, of_lang in sheets.items():
+        counts[f'corrected_{lang}'] = 0
+        for numbered in of_lang:
+            sheet, own = numbered.sheet, by_sheet.get(numbered.sheet.id)
+            if own:
+                corrections.check(own, sheet)
+                counts[f'corrected_{lang}'] += len(own.texts)
+            for place, machine in enumerate(sheet.texts):
+                texts = own.texts.get(place, ()) if own else ()
+                if texts == () and uncorrected and all(machine):
+                    texts = machine
+                row = sample[numbered.first + place]
+                if row is not None:
+                    sample[numbered.first + place] = [*row, texts] if texts else None
+    return sample, counts

@@ -1,0 +1,117 @@
+"""The options of a build of one task, and the settings that decide about the files of each step."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+
+from xlbench.data import outputs
+from xlbench.data.work_folders import Setting, Settings
+from xlbench.errors import UserError
+from xlbench.files import Setting as Value
+
+ENGLISH = 'en'  # What everything is translated from.
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The command line as far as it is about one task, see __main__.py.
+
+    Attributes:
+      task: of originals.KINDS.
+      originals: English files.
+      held_out: those that the sample is of; empty: the originals.
+      columns: of the files' fields; empty: those of known files.
+      max_bad: share of the examples that may be bad.
+      sizes: of train, validation and test.
+      spare: how many more examples people shall correct, in place of those that they leave out.
+      seed: of the sample.
+      languages: without English.
+      engine: its name, with {source} and {target} in it where each pair has another one.
+      engine_version, timeout, prefix, batch_size: of the engine, see engines.find.
+      decoding: flags of a model's decoding, likewise.
+      unit: of round_trips.UNITS.
+      ngram: tokens of an n-gram.
+      threshold: overlaps below it are left out.
+      per_sheet: examples of a sheet for people.
+      output: the data root, for mtg/TASK.
+      work: folder of this task for files on the way.
+      workers: processes.
+    """
+
+    task: str
+    originals: tuple[str, ...]
+    held_out: tuple[str, ...]
+    columns: tuple[str, ...]
+    max_bad: float
+    sizes: tuple[int, int, int]
+    spare: int
+    seed: int
+    languages: tuple[str, ...]
+    engine: str
+    engine_version: str
+    timeout: float
+    prefix: str
+    batch_size: int
+    decoding: tuple[tuple[str, Value], ...]
+    unit: str
+    ngram: int
+    threshold: float
+    per_sheet: int
+    output: str
+    work: str
+    workers: int
+
+
+def settings(options: Options, identities: Mapping[str, tuple[str, str]]) -> Settings:
+    """The settings that decide about the files of each step, by the names of flags.
+
+    Neither folders nor the number of workers are among it.
+
+    Args:
+      options: of the build.
+      identities: language -> the engine there and back, see Engine.identity.
+    """
+    read: dict[str, Setting] = {
+        options.task: _named(options.originals),
+        f'{options.task}_held_out': _named(options.held_out),
+        f'{options.task}_columns': list(options.columns),
+        'max_bad': options.max_bad,
+        'sizes': list(options.sizes),
+        'spare': options.spare,
+        'sample_seed': options.seed,
+    }
+    translated: Settings = {
+        step(lang): {'engine': list(identities[lang]), 'unit': options.unit}
+        for lang in options.languages
+    }
+    rough: dict[str, Setting] = {'ngram': options.ngram, 'threshold': options.threshold}
+    rough['languages'] = list(options.languages)
+    return {
+        'read': read,
+        **translated,
+        'rough': rough,
+        'sheets': {'per_sheet': options.per_sheet},
+    }
+
+
+def step(lang: str) -> str:
+    """The step that translates into a language."""
+    return f'translated_{lang}'
+
+
+def affected(options: Options, name: str) -> list[str]:
+    """The steps that are done again if one has other settings."""
+    translated = [step(lang) for lang in options.languages]
+    if name == 'read':
+        # Languages that were translated earlier, too.
+        others = [n for n in os.listdir(options.work) if n.startswith(step(''))]
+        return ['read', *{*translated, *others}, 'rough', 'sheets']
+    return [name, 'rough', 'sheets'] if name in translated else [name]
+
+
+def _named(paths: tuple[str, ...]) -> list[str]:
+    """Files by their names and hashes of their contents, in the order that was given."""
+    for path in paths:
+        if not os.path.isfile(path):
+            raise UserError(f'there is no file {path}')
+    return [f'{os.path.basename(p)} sha256 {outputs.sha256(p)[:16]}' for p in paths]

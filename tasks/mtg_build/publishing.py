@@ -1,0 +1,217 @@
+"""The third step: translations -> rough data at a threshold, in the files that tasks/mtg.py reads.
+
+  OUTPUT/mtg/qg/en/rough_train.src, .trg         line n is the same example in every language
+  OUTPUT/mtg/qg/rough_train.about.json           of which settings it is; counts for Table 6
+
+An example stays if none of its fields, in none of the languages, has an overlap below the threshold
+(see round_trips.overlap); so the data stays parallel.
+"""
+
+import contextlib
+import filecmp
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from xlbench import files, locks
+from xlbench.data import outputs
+from xlbench.data.work_folders import Settings
+from xlbench.errors import UserError
+from xlbench.progress import Progress
+from xlbench.tasks.mtg_build import sampling, translating
+from xlbench.tasks.mtg_build.options import ENGLISH, Options
+from xlbench.tasks.mtg_build.originals import Example
+from xlbench.tasks.mtg_build.translating import Translated
+
+SIDES = ('src', 'trg')
+ROUGH = 'rough_train'
+STEPS = tuple(n / 100 for n in range(101))  # Thresholds whose counts are kept.
+
+Row = tuple[Example, list[Translated]]  # An example, and what it is in each other language.
+Rows = Sequence[Sequence[str]]  # The fields of an example in each language.
+
+
+class About(msgspec.Struct):
+    """What made some files of a task.
+
+    Attributes:
+      settings: of the build, by step and flag.
+      counts: examples of each kind.
+      kept: threshold -> examples that stay, as in Table 6 of the paper.
+      failures: language -> examples that were not translated.
+      failure: one reason why, '' if there is none.
+      sha256: file below the folder of the task -> hash of it.
+    """
+
+    settings: Settings
+    counts: dict[str, int]
+    sha256: dict[str, str]
+    kept: dict[str, int] = {}
+    failures: dict[str, int] = {}
+    failure: str = ''
+
+
+def final(options: Options) -> str:
+    """The folder of a task that tasks/mtg.py reads."""
+    return os.path.join(options.output, 'mtg', options.task)
+
+
+def file_name(lang: str, split: str, side: str) -> str:
+    """A file of a task below the task's folder, as tasks/mtg.py names it."""
+    return os.path.join(lang, f'{split}.{side}')
+
+
+def about_name(split: str) -> str:
+    """The file beside the languages that says what made a split."""
+    return f'{split}.about.json'
+
+
+def rows(options: Options, counts: sampling.Counts, part: str) -> Iterator[Row]:
+    """The examples of a part in all languages, in the order of the first step."""
+    folder = os.path.join(options.work, 'read')
+    for number in range(counts.files[part]):
+        examples = sampling.read_examples(sampling.path(folder, part, number))
+        others = (translating.read(options, lang, part, number) for lang in options.languages)
+        for example, *translated in zip(examples, *others, strict=True):
+            yield example, translated
+
+
+def publish(options: Options, counts: sampling.Counts, settings: Settings, redo: bool) -> About:
+    """Does the third step, if it is not done.
+
+    Args:
+      options: of the build.
+      counts: of the first step.
+      settings: of all steps.
+      redo: replaces what an earlier build of other settings has published.
+
+    Raises:
+      UserError: other files are in the place, which this build did not make.
+    """
+    folder = os.path.join(options.work, 'rough')
+    if not os.path.exists(folder):
+        with locks.appearing(folder) as new:
+            about = _filtered(options, counts, str(new))
+            about.settings = settings
+            about.sha256 = hashes(str(new))
+            files.write(new / about_name(ROUGH), encode(about))
+    about = files.read_json(os.path.join(folder, about_name(ROUGH)), About)
+    if not about.counts['kept']:
+        first = next((t for t, count in reversed(about.kept.items()) if count), 'none')
+        raise UserError(
+            f'{options.task}: none of {counts.rough:,} examples reaches the threshold '
+            f'{options.threshold:g} (the highest that one reaches: {first}); give a lower '
+            f'--threshold{f", or mend this: {about.failure}" if about.failure else ""}'
+        )
+    place(folder, final(options), about_name(ROUGH), redo)
+    return about
+
+
+def encode(about: About) -> bytes:
+    """The content of an about.json."""
+    return msgspec.json.format(msgspec.json.encode(about), indent=1) + b'\n'
+
+
+def hashes(folder: str) -> dict[str, str]:
+    """The SHA-256 of all files below a folder, by their names below it."""
+    paths = sorted(files.below(folder))
+    return {os.path.relpath(path, folder): outputs.sha256(str(path)) for path in paths}
+
+
+def write_split(folder: str, langs: Sequence[str], split: str, rows: Iterable[Rows]) -> None:
+    """Writes a split in all languages.
+
+    Args:
+      folder: of the task.
+      langs: the languages.
+      split: its name.
+      rows: of each example its fields in each of the languages, the target last.
+    """
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for lang in langs:
+            os.makedirs(os.path.join(folder, lang), exist_ok=True)
+            for side in SIDES:
+                path = os.path.join(folder, file_name(lang, split, side))
+                opened.append(stack.enter_context(files.replacing(path)))
+        for row in rows:
+            # A TAB stands between passage and answer; texts have none.
+            lines = [line for *source, target in row for line in ('\t'.join(source), target)]
+            for file, line in zip(opened, lines, strict=True):
+                file.write(f'{line}\n'.encode())
+
+
+def place(folder: str, final: str, about: str, redo: bool) -> None:
+    """Copies files to where tasks read them; the one that says what they are comes last.
+
+    Args:
+      folder: of the files.
+      final: where they shall be; made if it is missing.
+      about: the name of the About among them.
+      redo: replaces files that an earlier build has made, and removes those that are no more.
+
+    Raises:
+      UserError: other files are there; then nothing is copied.
+    """
+    names = [os.path.relpath(path, folder) for path in files.below(folder)]
+    names.sort(key=lambda name: (name == about, name))
+    with locks.folder(final):
+        ours = _earlier(os.path.join(final, about)) if redo else {}
+        missing = []
+        for name in names:
+            path = os.path.join(final, name)
+            if os.path.lexists(path):
+                if filecmp.cmp(path, os.path.join(folder, name), shallow=False):
+                    continue
+                if name != about and outputs.sha256(path) != ours.get(name):
+                    raise UserError(
+                        f'{path} exists already, and is not what this command makes; move it away, '
+                        'name another --output, or let --redo replace what an earlier one made'
+                    )
+            missing.append(name)
+        for name in missing:
+            path = os.path.join(final, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(os.path.join(folder, name), 'rb') as old, files.replacing(path) as new:
+                shutil.copyfileobj(old, new)
+        for name in ours.keys() - set(names):
+            path = os.path.join(final, name)
+            if os.path.isfile(path) and outputs.sha256(path) == ours[name]:
+                os.unlink(path)
+
+
+def _earlier(path: str) -> dict[str, str]:
+    """The hashes of what an earlier build has made; {} if there was none."""
+    return files.read_json(path, About).sha256 if os.path.exists(path) else {}
+
+
+def _filtered(options: Options, counts: sampling.Counts, folder: str) -> About:
+    """Writes the rough data into a folder, and counts what stays at each threshold."""
+    numbers = ('read', 'repeated', 'bad', 'with_sample', 'sample', 'rough')
+    counted = {name: getattr(counts, name) for name in numbers} | {'kept': 0}
+    about = About({}, counted, {}, failures=dict.fromkeys(options.languages, 0))
+    kept = [0] * len(STEPS)
+
+    def passing() -> Iterator[Rows]:
+        for example, others in rows(options, counts, 'rough'):
+            progress.add()
+            failed = [other.failure for other in others if other.failure]
+            for lang, other in zip(options.languages, others, strict=True):
+                about.failures[lang] += bool(other.failure)
+            if failed:
+                about.failure = about.failure or failed[0]
+                continue
+            overlap = min(other.overlap(options.ngram) for other in others)
+            for place, threshold in enumerate(STEPS):
+                kept[place] += overlap >= threshold
+            if overlap >= options.threshold:
+                about.counts['kept'] += 1
+                yield [example, *(other.texts for other in others)]
+
+    langs = (ENGLISH, *options.languages)
+    with Progress(f'filtered {options.task}', counts.rough, 'examples') as progress:
+        write_split(folder, langs, ROUGH, passing())
+    about.kept = {f'{threshold:g}': kept[place] for place, threshold in enumerate(STEPS)}
+    return about

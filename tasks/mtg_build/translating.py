@@ -1,0 +1,189 @@
+"""The second step: examples -> their translations, those of the rough data there and back.
+
+  WORK/translated_es/rough/000000.jsonl.gz     a line for each line of WORK/read/rough/000000...
+    {"texts": [...], "back": [...], "matches": [[[6, 7, 7], [4, 6, 6], ...], ...]}
+  WORK/translated_es/sample/000000.jsonl.gz    likewise, without the way back
+    {"texts": [...], "back": [], "matches": []}
+
+`matches` has for each field and n-grams of 1 to 4 tokens how many are common, of the original and
+of what came back (see round_trips.Matches), so that any overlap follows from it. Where a text was
+not translated, the line is {"failure": "why"}.
+
+A job is one file in one language. What it asks an engine depends on that file alone, so that the
+translations are the same whatever the number of workers and whatever was killed before.
+"""
+
+import contextlib
+import functools
+import gzip
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from xlbench import benchmarks, errors
+from xlbench.files import Setting
+from xlbench.pool import Pool
+from xlbench.progress import Progress
+from xlbench.tasks.mtg_build import options as options_lib, sampling
+from xlbench.tasks.mtg_build.options import ENGLISH, Options
+from xlbench.tasks.mtg_build.originals import Example
+from xlbench.translation import engines, round_trips
+from xlbench.translation.engines import Engine, Failure
+from xlbench.translation.jobs import Job
+from xlbench.translation.round_trips import RoundTrip
+
+NGRAMS = (1, 2, 3, 4)
+EngineSettings = tuple[tuple[str, Setting], ...]
+
+
+class Translated(msgspec.Struct, omit_defaults=True):
+    """What became of one example in one language.
+
+    Attributes:
+      texts: the translation of each field.
+      back: each of them translated back.
+      matches: of each field, for each of NGRAMS, the three counts of round_trips.Matches.
+      failure: why a text was not translated; '' if all were.
+    """
+
+    texts: list[str] = []
+    back: list[str] = []
+    matches: list[list[tuple[int, int, int]]] = []
+    failure: str = ''
+
+    def overlap(self, ngram: int) -> float:
+        """The overlap of the field that came back worst, 0 to 1."""
+        counts = [of_field[ngram - 1] for of_field in self.matches]
+        return min(common / original if original else 0.0 for common, original, _ in counts)
+
+
+def identities(options: Options) -> dict[str, tuple[str, str]]:
+    """Language -> which engine translates there, and which back.
+
+    Raises:
+      UserError: the project does not know a language, or an engine is not there.
+    """
+    named = {}
+    for lang in options.languages:
+        if lang not in benchmarks.languages.LANGUAGES:
+            raise errors.unknown('language in --languages', lang, benchmarks.languages.LANGUAGES)
+        there, back = _job(options, ENGLISH, lang), _job(options, lang, ENGLISH)
+        named[lang] = there.identity, back.identity
+    return named
+
+
+def translate(options: Options, counts: sampling.Counts, pool: Pool) -> None:
+    """Does what is left of the second step.
+
+    Args:
+      options: of the build.
+      counts: of the first step.
+      pool: of processes.
+    """
+    wanted = [
+        (lang, part, number)
+        for lang in options.languages
+        for part, number in sampling.names(options, counts)
+    ]
+    jobs = [job for job in wanted if not os.path.exists(_path(options, *job))]
+    for lang, part, _ in jobs:
+        os.makedirs(os.path.join(options.work, options_lib.step(lang), part), exist_ok=True)
+    work = functools.partial(_translate, options)
+    cut = 0
+    with Progress(f'translated {options.task}', len(wanted), 'files of examples') as progress:
+        progress.skip(len(wanted) - len(jobs))
+        for num_cut in pool.run(work, jobs):
+            cut += num_cut
+            progress.add()
+    if cut:
+        print(
+            f'{options.task}: {cut:,} texts were longer than the model reads, and cut; '
+            '--unit=sentence translates them sentence by sentence',
+            file=sys.stderr,
+        )
+
+
+def read(options: Options, lang: str, part: str, number: int) -> Iterator[Translated]:
+    """The lines of a file of the second step."""
+    with gzip.open(_path(options, lang, part, number)) as packed:
+        for line in packed:
+            yield msgspec.json.decode(line, type=Translated)
+
+
+def _path(options: Options, lang: str, part: str, number: int) -> str:
+    return sampling.path(os.path.join(options.work, options_lib.step(lang)), part, number)
+
+
+def _translate(options: Options, lang: str, part: str, number: int) -> int:
+    """Does one job; returns how many texts were too long for the model."""
+    source = sampling.path(os.path.join(options.work, 'read'), part, number)
+    examples = list(sampling.read_examples(source))
+    there = _job(options, ENGLISH, lang)
+    back = _job(options, lang, ENGLISH) if part == 'rough' else None
+    texts = [text for example in examples for text in example]
+    used = {id(engine): engine for engine in _engines(options, lang)}.values()  # One or two.
+    before = sum(engine.num_cut for engine in used)
+    with contextlib.ExitStack() as stack:
+        for job in filter(None, (there, back)):  # The sum is said at the end, in place of warnings.
+            stack.enter_context(job.telling_of_cuts(lambda line: None))
+        trips = list(round_trips.round_trips(there, back, texts, options.unit))
+    num_cut = sum(engine.num_cut for engine in used) - before
+    width = len(examples[0])
+    parts = (trips[start : start + width] for start in range(0, len(trips), width))
+    lines = [
+        _line(example, of_it, back is not None)
+        for example, of_it in zip(examples, parts, strict=True)
+    ]
+    sampling.write_lines(_path(options, lang, part, number), map(msgspec.to_builtins, lines))
+    return num_cut
+
+
+def _line(example: Example, trips: Sequence[RoundTrip | Failure], came_back: bool) -> Translated:
+    if failures := [trip for trip in trips if isinstance(trip, Failure)]:
+        return Translated(failure=failures[0].reason)
+    # An engine may write line ends, or TABs, which would end a line or a column of the files.
+    texts, back = ([' '.join(text.split()) for text in side] for side in zip(*trips, strict=True))
+    if empty := [text for text, made in zip(example, texts, strict=True) if not made]:
+        return Translated(failure=f'the translation of {errors.shortened(empty[0])} is empty')
+    if not came_back:
+        return Translated(texts)
+    matches = [
+        [tuple(round_trips.matches(text, returned, n)) for n in NGRAMS]
+        for text, returned in zip(example, back, strict=True)
+    ]
+    return Translated(texts, back, matches)
+
+
+def _job(options: Options, source: str, target: str) -> Job:
+    return _opened(*_named(options, source, target), source, target)
+
+
+def _engines(options: Options, lang: str) -> list[Engine]:
+    return [_engine(*_named(options, *pair)) for pair in ((ENGLISH, lang), (lang, ENGLISH))]
+
+
+# There and back: the models of other pairs leave the memory.
+@functools.lru_cache(maxsize=2)
+def _opened(name: str, settings: EngineSettings, source: str, target: str) -> Job:
+    return Job(_engine(name, settings), source, target)
+
+
+@functools.lru_cache(maxsize=2)
+def _engine(name: str, settings: EngineSettings) -> Engine:
+    return engines.find(name, **dict(settings))
+
+
+def _named(options: Options, source: str, target: str) -> tuple[str, EngineSettings]:
+    """The engine of a pair, and its settings; a command fills in its own braces."""
+    name = options.engine
+    if not name.startswith('command:'):
+        name = name.replace('{source}', source).replace('{target}', target)
+    return name, (
+        ('version', options.engine_version),
+        ('timeout', options.timeout),
+        ('prefix', options.prefix),
+        ('batch_size', options.batch_size),
+        *options.decoding,
+    )

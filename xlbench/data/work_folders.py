@@ -1,0 +1,79 @@
+"""The folder of a build's files on the way: of which settings they are, so that it can go on.
+
+  FOLDER/settings.json    {step: {flag: value}}, what decides about the files of each step
+  FOLDER/STEP             files of a step, each of which appears when it is whole
+
+The same settings go on where the last command stopped; others are refused, or redone if asked to.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+
+from xlbench import files
+from xlbench.errors import UserError
+
+Setting = str | int | float | list[str | int | float] | dict[str, str]
+Settings = dict[str, dict[str, Setting]]  # {step: {name of a flag: what it stands for}}
+
+
+def begin(
+    folder: str, settings: Settings, redo: bool, affected: Callable[[str], Iterable[str]]
+) -> None:
+    """Checks that a work folder is of these settings, or makes it so.
+
+    Args:
+        folder: Of the work; whoever calls this holds its lock.
+        settings: Of all steps.
+        redo: Throws away what was made with other settings.
+        affected: Gives the steps that are redone, if a step has other settings: that one, and
+            those that read its files.
+
+    Raises:
+        UserError: The folder holds something else, or the work of other settings and not `redo`.
+    """
+    path = os.path.join(folder, 'settings.json')
+    try:
+        with open(path, encoding='utf-8') as file:
+            before = json.load(file)
+    except FileNotFoundError:
+        # Earlier versions had a visible lock, and visible parts of files.
+        others = [
+            n for n in os.listdir(folder) if n[0] != '.' and n != 'lock' and n[-5:] != '.part'
+        ]
+        if others:
+            raise UserError(
+                f'{folder} holds {min(others)!r} but no build; name another --work'
+            ) from None
+        before = settings
+    changed = {
+        step: _difference(before.get(step, {}), of_step)
+        for step, of_step in settings.items()
+        if before.get(step, of_step) != of_step
+    }
+    if changed and not redo:
+        raise UserError(
+            f'{folder} was begun by another command: {"; ".join(changed.values())}; repeat that '
+            'command, name another --output, or let --redo do again what this changes'
+        )
+    for step in changed:
+        for name in affected(step):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    files.remove_leftovers(folder)
+    # What is not asked for now, such as another language, keeps its settings.
+    if before | settings != before or not os.path.exists(path):
+        files.write(path, json.dumps(before | settings, indent=1))
+
+
+def _difference(before: Mapping[str, Setting], now: Mapping[str, Setting]) -> str:
+    """Example: --min_confidence was 0.7 and is 0.8"""
+    return ', '.join(
+        f'--{name} was {_plain(before.get(name))} and is {_plain(now[name])}'
+        for name in now
+        if before.get(name) != now[name]
+    )
+
+
+def _plain(value: Setting | None) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,160 @@
+"""Sheets of translations that people correct: a page for each sheet, and the files it saves.
+
+A sheet is an HTML page like those of judges: it works offline, keeps what is written in the
+browser, and saves a file. A file of another sheet, or one that was changed since, is refused.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from xlbench import files, limits
+from xlbench.errors import UserError, shortened
+from xlbench.judgement import pages
+
+_FORMAT = 'xlbench corrections 1'
+_Word = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class Sheet(msgspec.Struct, frozen=True):
+    """Some examples, and what a machine made of them.
+
+    Attributes:
+        name: Of the sheet, and its file: 'qg-es-001'.
+        title: At the top of the page.
+        source_lang: ISO code of the originals.
+        lang: Of the translations.
+        fields: What the texts of an example are.
+        rules: Paragraphs that tell the person what to do.
+        sources: The texts of each example.
+        texts: Their translations.
+    """
+
+    name: str
+    title: str
+    source_lang: str
+    lang: str
+    fields: tuple[str, ...]
+    rules: tuple[str, ...]
+    sources: tuple[tuple[str, ...], ...]
+    texts: tuple[tuple[str, ...], ...]
+
+    @property
+    def id(self) -> str:
+        """A hash of all of it."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:16]
+
+
+class _Item(msgspec.Struct):
+    item: Annotated[int, msgspec.Meta(ge=1, lt=10**7)]
+    left_out: bool
+    texts: list[str]
+
+
+class _File(msgspec.Struct):
+    """What a page saves."""
+
+    format: _Word
+    sheet: _Word
+    items: list[_Item]
+    checksum: _Word
+    name: _Word = ''
+    saved: _Word = ''
+
+
+class Corrections(msgspec.Struct, frozen=True):
+    """What a person said about a sheet.
+
+    Attributes:
+        path: Of the file.
+        name: Of the sheet, as the file says it.
+        sheet: Its id.
+        texts: Example of the sheet, from 0 -> its corrected texts, None where it is left out.
+    """
+
+    path: str
+    name: str
+    sheet: str
+    texts: dict[int, tuple[str, ...] | None]
+
+
+def document(sheet: Sheet) -> str:
+    """The page of a sheet."""
+    source, target = pages.language(sheet.source_lang), pages.language(sheet.lang)
+    items = [
+        {'source': source_texts, 'texts': texts}
+        for source_texts, texts in zip(sheet.sources, sheet.texts, strict=True)
+    ]
+    data = {
+        'sheet': sheet.id,
+        'name': sheet.name,
+        'file': f'corrected-{sheet.name}.json',
+        'fields': sheet.fields,
+        'rules': sheet.rules,
+        'sourceLang': source[0],
+        'sourceDir': source[1],
+        'lang': target[0],
+        'dir': target[1],
+        'items': items,
+    }
+    return pages.html_page('corrections.js', data, sheet.title, sheet.name)
+
+
+def read(path: str) -> Corrections:
+    """Reads a file that a page saved.
+
+    Raises:
+        UserError: It is none, or was changed since.
+    """
+    file = files.read_json(path, _File, limits.ANSWERS_BYTES)
+    if file.format != _FORMAT:
+        raise UserError(f'{path} holds no corrections: its format is {shortened(file.format)}')
+    lines = ['\t'.join([f'{i.item}', f'{i.left_out:d}', *i.texts]) for i in file.items]
+    text = '\n'.join([file.sheet, *lines])
+    if file.checksum != f'{zlib.crc32(text.encode()):08x}':
+        raise UserError(
+            f'{path} was changed after its page saved it: the checksum does not fit. Ask for the '
+            'file as it was'
+        )
+    texts: dict[int, tuple[str, ...] | None] = {}
+    for item in file.items:
+        if item.item - 1 in texts:
+            raise UserError(f'{path}: example {item.item} is there twice')
+        clean = tuple(' '.join(text.split()) for text in item.texts)
+        if not item.left_out and not all(clean):
+            raise UserError(f'{path}: example {item.item}: a text is empty')
+        texts[item.item - 1] = None if item.left_out else clean
+    return Corrections(path, file.name, file.sheet, texts)
+
+
+def check(corrections: Corrections, sheet: Sheet) -> None:
+    """Raises UserError unless corrections are of a sheet."""
+    for number, texts in corrections.texts.items():
+        place = f'{corrections.path}: example {number + 1}'
+        if number >= len(sheet.texts):
+            raise UserError(f'{place}: sheet {sheet.name} has {len(sheet.texts)} examples')
+        if texts is not None and len(texts) != len(sheet.fields):
+            raise UserError(
+                f'{place}: {len(texts)} texts; sheet {sheet.name} has {len(sheet.fields)}: '
+                f'{", ".join(sheet.fields)}'
+            )
+
+
+def merged(several: Sequence[Corrections]) -> dict[str, Corrections]:
+    """The corrections of each sheet, by its id.
+
+    Raises:
+        UserError: Two files say different things about one sheet.
+    """
+    by_sheet: dict[str, Corrections] = {}
+    for one in several:
+        before = by_sheet.setdefault(one.sheet, one)
+        if before.texts != one.texts:
+            raise UserError(
+                f'{before.path} and {one.path} are different corrections of sheet '
+                f'{shortened(one.name)}; give the one that counts'
+            )
+    return by_sheet
