@@ -8,7 +8,7 @@ import judging
 import pytest
 
 from xlbench import annotate
-from xlbench.judgement import answers, pages, studies
+from xlbench.judgement import answers, corrections, pages, studies
 
 sync_api = pytest.importorskip('playwright.sync_api', reason='needs playwright, of the extra test')
 CHROMIUM = shutil.which('chromium') or shutil.which('google-chrome') or ''
@@ -186,3 +186,52 @@ def test_texts_stay_texts(open_page, tmp_path):
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
     page.keyboard.press('1')
     assert 'does not keep your answers' in page.inner_text('#warning')
+
+
+def test_a_person_corrects_a_sheet(open_page, tmp_path):
+    """Texts change, one example is left out; a reload and the saved file keep all of it."""
+    sheet = corrections.Sheet(
+        name='qg-ar-001',
+        title='Correct it',
+        source_lang='en',
+        lang='ar',
+        fields=('passage', 'question'),
+        rules=('Be right.',),
+        sources=tuple((f'Passage {i}', f'Question {i}?') for i in range(3)),
+        texts=tuple((f'P{i}', f'<b>Q{i}</b>') for i in range(3)),
+    )
+    path = tmp_path / 'sheet.html'
+    path.write_text(corrections.document(sheet), encoding='utf-8')
+    page = open_page(path, PHONE)
+    page.click('#start')
+    areas = page.locator('textarea')
+    assert areas.nth(1).input_value() == '<b>Q0</b>'
+    assert areas.first.evaluate('e => getComputedStyle(e).direction') == 'rtl' and fits(page)
+    areas.nth(0).fill('')
+    page.click('#done')
+    assert 'A text is empty' in page.inner_text('#hint')
+    page.click('#undo')
+    areas.nth(1).fill('  صحيح\n"now"')
+    page.click('#done')
+    assert 'Item 2 of 3, 1 finished' in page.inner_text('#count')
+    page.screenshot(path=tmp_path / 'phone_corrections.png', full_page=True)
+    page.click('#out')
+    page.reload()
+    page.wait_for_selector('textarea')
+    assert 'Item 3 of 3, 2 finished' in page.inner_text('#count')
+    half = corrections.read(str(save(page, '#save', tmp_path)))
+    expected = {0: ('P0', 'صحيح "now"'), 1: None}
+    assert half.texts == expected and half.sheet == sheet.id
+    page.click('#done')
+    assert 'finished every example' in page.inner_text('#item')
+    whole = save(page, '#save-all', tmp_path)
+    corrections.check(corrections.read(str(whole)), sheet)
+    assert corrections.read(str(whole)).texts == {**expected, 2: ('P2', '<b>Q2</b>')}
+    # In another browser the file brings all back.
+    other = open_page(path, DESK)
+    other.click('#overview')
+    other.set_input_files('input[type=file]', whole)
+    other.wait_for_function("document.querySelector('#result').textContent.includes('here again')")
+    other.screenshot(path=tmp_path / 'desk_overview.png')
+    again = corrections.read(str(save(other, '#save-all', tmp_path)))
+    assert again.texts == corrections.read(str(whole)).texts

@@ -150,8 +150,13 @@ def test_what_stays_is_parallel_and_has_enough_overlap(built, capsys):
 def test_no_passage_is_in_two_parts(built, tmp_path):
     folder, _ = built
     command.main(
-        ['mtg_build', 'correct', f'--output={tmp_path}', f'--work={folder}/data/mtg_build']
-        + ['--uncorrected']
+        [
+            'mtg_build',
+            'correct',
+            f'--output={tmp_path}',
+            f'--work={folder}/data/mtg_build',
+            '--uncorrected',
+        ]
     )
     splits = [
         {line.split('\t')[0] for line in lines(tmp_path, 'qg', 'en', split, 'src', '.')}
@@ -202,7 +207,7 @@ def test_a_killed_build_goes_on_and_any_number_of_workers_makes_the_same(
 def test_other_settings_are_refused_and_what_they_leave_alone_stays(tmp_path, monkeypatch, capsys):
     stories = f'--sg={write_stories(tmp_path / "roc.csv", 20)}'
     assert build(tmp_path, stories, '--languages=de') == 0
-    with pytest.raises(errors.UserError, match='--threshold was 0.5 and is 0.7; repeat that'):
+    with pytest.raises(errors.UserError, match=r'--threshold was 0\.5 and is 0\.7; repeat'):
         build(tmp_path, stories, '--threshold=0.7', '--languages=de')
     # Another threshold translates nothing again, and replaces what this build has made.
     asked = []

@@ -27,6 +27,7 @@
   outputs       predictions and references from files
   postprocess   postprocessors of SeqIO tasks
   statistics    how long dialogues and summaries are
+  work_folders  of which settings the files of a build are
   baselines     predictions that need no model
 """
 
@@ -59,4 +60,5 @@ __all__ = [
     'tokenizers',
     'vocabularies',
     'vocabulary_files',
+    'work_folders',
 ]

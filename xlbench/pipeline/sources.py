@@ -61,7 +61,7 @@ class RecordSource(seqio.FunctionDataSource):
         self._read = read
         self._files = files
         self._optional = optional
-        self._fields = tuple(fields)
+        self.fields = tuple(fields)
         self._count = count or (lambda split, path, *others: readers.count_lines(path))
         self._hint = hint
         self.source_lang = source_lang
@@ -112,14 +112,14 @@ class RecordSource(seqio.FunctionDataSource):
         paths = self.paths(split)
         return tf.data.Dataset.from_generator(
             with_binding(lambda: self.chunks(split, paths)),
-            output_signature={name: tf.TensorSpec([None], tf.string) for name in self._fields},
+            output_signature={name: tf.TensorSpec([None], tf.string) for name in self.fields},
         )
 
     def chunks(self, split: str, paths: Sequence[str]) -> Iterator[dict[str, list[str]]]:
         """The records of files of a split in order, in chunks: {field: up to CHUNK texts}."""
         bad = policy()
-        columns: dict[str, list[str]] = {name: [] for name in self._fields}
-        first = columns[self._fields[0]]
+        columns: dict[str, list[str]] = {name: [] for name in self.fields}
+        first = columns[self.fields[0]]
         for record in self._read(split, *paths):
             if isinstance(record, readers.BadRecord):
                 bad.add(record)
@@ -131,7 +131,7 @@ class RecordSource(seqio.FunctionDataSource):
                 column.append(record[name])
             if len(first) == CHUNK:
                 yield columns
-                columns = {name: [] for name in self._fields}
-                first = columns[self._fields[0]]
+                columns = {name: [] for name in self.fields}
+                first = columns[self.fields[0]]
         if first:
             yield columns
