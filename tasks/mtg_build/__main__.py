@@ -49,6 +49,7 @@ from collections.abc import Sequence
 from xlbench import errors, files, names
 from xlbench.benchmarks import MTG
 from xlbench.config import decoding_flags
+from xlbench.config.arguments import share, whole
 from xlbench.data.work_folders import Settings
 from xlbench.errors import UserError
 from xlbench.judgement import corrections
@@ -205,10 +206,10 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     add('--engine_version', default='', help='of a program or server of yours')
     add('--timeout', type=float, default=600.0, help='seconds for a batch')
     add('--prefix', default='', help='before each text, for a model that needs it')
-    add('--batch_size', type=_whole(1), default=0, help='of a model')
+    add('--batch_size', type=whole(1), default=0, help='of a model')
     add('--unit', choices=round_trips.UNITS, default='text', help='default: %(default)s')
     add('--ngram', type=int, choices=(1, 2, 3, 4), default=1, help='default: %(default)s')
-    add('--threshold', type=_share, default=0.5, help='default: %(default)s')
+    add('--threshold', type=share, default=0.5, help='default: %(default)s')
     add(
         '--thresholds',
         type=_thresholds,
@@ -217,11 +218,11 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     )
     sizes = ','.join(map(str, _SIZES))
     add('--sizes', type=_sizes, default=_SIZES, help=f'default: {sizes}; 0,0,0: no sample')
-    add('--spare', type=_whole(0), default=0, help='more examples for people (default: 0)')
-    add('--per_sheet', type=_whole(1), default=100, help='examples; default: %(default)s')
-    add('--sample_seed', type=_whole(0), default=0, help='default: 0')
-    add('--max_bad', type=_share, default=0.0, help='share of examples; default: %(default)s')
-    add('--workers', type=_whole(1), default=1, help='processes; default: %(default)s')
+    add('--spare', type=whole(0), default=0, help='more examples for people (default: 0)')
+    add('--per_sheet', type=whole(1), default=100, help='examples; default: %(default)s')
+    add('--sample_seed', type=whole(0), default=0, help='default: 0')
+    add('--max_bad', type=share, default=0.0, help='share of examples; default: %(default)s')
+    add('--workers', type=whole(1), default=1, help='processes; default: %(default)s')
     decoding_flags.add_flags(parser)
 
 
@@ -229,34 +230,15 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(','))
 
 
-def _whole(least: int):
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not least <= int(text[:9]) < 10**8:
-            raise argparse.ArgumentTypeError(f'{text!r} is not a whole number of {least} or more')
-        return int(text)
-
-    return parse
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f'{text!r} is not a number from 0 to 1')
-    return value
-
-
 def _thresholds(text: str) -> tuple[float, ...]:
-    values = tuple(_share(part) for part in text.split(','))
+    values = tuple(share(part) for part in text.split(','))
     if any(round(value, 2) != value for value in values):
         raise argparse.ArgumentTypeError(f'{text!r}: a threshold has at most two decimals')
     return values
 
 
 def _sizes(text: str) -> tuple[int, int, int]:
-    sizes = tuple(map(_whole(0), text.split(',')))
+    sizes = tuple(map(whole(0), text.split(',')))
     if len(sizes) != len(correcting.SPLITS):
         raise argparse.ArgumentTypeError(
             f'{text!r} is not three numbers: {", ".join(correcting.SPLITS)}'
