@@ -1,7 +1,7 @@
 r"""Tables of finished runs, beside the baselines and, on the official data, the paper's systems.
 
   python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
-                           [--format=markdown,csv,latex,html] [--split=test]
+                           [--format=markdown,csv,latex,html,mtg] [--split=test]
                            [--significance=t-test|bootstrap|randomization] [--against=STEP]
                            [--scores=NAME,NAME] [--intervals]
   python -m xlbench.report WORKDIR [WORKDIR ...] --table=7 --figure=4,5 [--output=FOLDER]
@@ -35,20 +35,31 @@ xlbench.chain stands for generation with translation behind it (MTG's figure 6).
                              of the main score, as the paper shows its ensemble metric
   --thresholds=FILE          CSV with a column threshold and one for each task (MTG's table 6)
 
+--format=mtg writes the files that MTG's leaderboard takes, QG-NAME.json and so on: the texts of
+each language, in the order of the test set. A run that lacks predictions is refused.
+
 The tables of reply suggestion have a row a language and a column a training setting, as the paper's
 (arXiv:2106.02017): there the ten monolingual runs of one model are one column, and a cell that no
 run fills is '-'.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from xlbench import benchmarks, errors, files, locks
-from xlbench.reporting import latex as latex_lib, layout, notes, render, sections as sections_lib
+from xlbench.reporting import (
+    latex as latex_lib,
+    layout,
+    leaderboard,
+    notes,
+    render,
+    sections as sections_lib,
+)
 from xlbench.reporting.exhibits import making, output as output_lib, ratings as ratings_lib
 from xlbench.reporting.exhibits.judged import Fits
 from xlbench.reporting.results import Run, read_run
@@ -132,20 +143,22 @@ def write(sections: Sequence[Section], output: str, formats: Sequence[str]) -> l
         The paths. Raises UserError, before anything is written, if one of them is another's file.
     """
     folder = pathlib.Path(output)
-    if folder.exists() and not folder.is_dir():
-        raise errors.UserError(f'--output={output} is a file; give a folder')
     for name in formats:
         _refuse_foreign(folder / _FORMATS[name][0])
     texts = {_FORMATS[name][0]: _FORMATS[name][1](sections) for name in formats}
-    try:
-        with locks.folder(folder):
-            for name, text in texts.items():
-                files.remove_leftovers_of(folder / name)
-                files.write(folder / name, text)
-            pictures = output_lib.write_figures(sections, folder)
-    except OSError as error:
-        raise errors.UserError(f'cannot write into {output}: {error.strerror}') from None
-    return [*(str(folder / name) for name in texts), *pictures]
+    has_report = any((folder / name).is_file() for name, _ in _FORMATS.values())
+    pictures = output_lib.picture_names(sections)
+    if not has_report and (taken := [name for name in pictures if (folder / name).exists()]):
+        raise errors.UserError(
+            f'{folder / taken[0]} exists and is no part of a report of xlbench; move it away or '
+            'choose another --output'
+        )
+    with _writing(folder):
+        for name, text in texts.items():
+            files.remove_leftovers_of(folder / name)
+            files.write(folder / name, text)
+        output_lib.write_figures(sections, folder)
+    return [str(folder / name) for name in (*texts, *pictures)]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -155,11 +168,17 @@ def main(argv: Sequence[str]) -> int:
         args.format.split(',') if args.format else list(_FORMATS if args.output else ['markdown'])
     )
     for name in formats:
-        if name not in _FORMATS:
-            raise errors.unknown('format', name, _FORMATS)
+        if name not in (*_FORMATS, leaderboard.NAME):
+            raise errors.unknown('format', name, (*_FORMATS, leaderboard.NAME))
     if len(formats) > 1 and not args.output:
         raise errors.UserError('several formats need --output=FOLDER; without it give one')
     runs = [read_run(folder) for folder in dict.fromkeys(args.workdir)]
+    if leaderboard.NAME in formats:
+        formats.remove(leaderboard.NAME)
+        for path in _write_submissions(runs, args):
+            print(f'wrote {path}')
+        if not formats:
+            return 0
     sections = _of_paper(args, runs) if args.table or args.figure else _usual(args, runs)
     if args.output:
         for path in write(sections, args.output, formats):
@@ -167,6 +186,32 @@ def main(argv: Sequence[str]) -> int:
     else:
         print(_FORMATS[formats[0]][1](sections), end='')
     return 0
+
+
+def _write_submissions(runs: Sequence[Run], args: argparse.Namespace) -> list[str]:
+    """Writes the files that MTG's leaderboard takes; gives their paths."""
+    if not args.output:
+        raise errors.UserError('--format=mtg needs --output=FOLDER')
+    folder = pathlib.Path(args.output)
+    contents = leaderboard.submissions(runs, args.step, args.split)
+    with _writing(folder):
+        for name in contents:
+            leaderboard.check_free(folder / name)
+        for name, text in contents.items():
+            files.write(folder / name, text)
+    return [str(folder / name) for name in contents]
+
+
+@contextlib.contextmanager
+def _writing(folder: pathlib.Path) -> Iterator[None]:
+    """Holds the folder of --output, and says what is in the way in one line."""
+    if folder.exists() and not folder.is_dir():
+        raise errors.UserError(f'--output={folder} is a file; give a folder')
+    try:
+        with locks.folder(folder):
+            yield
+    except OSError as error:
+        raise errors.UserError(f'cannot write into {folder}: {error.strerror}') from None
 
 
 def _usual(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
@@ -263,7 +308,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.report', __doc__)
     parser.add_argument('workdir', nargs='+', help='folder of a training run')
     parser.add_argument('--output', help='folder to write the report into')
-    parser.add_argument('--format', help='markdown, csv, latex, html: one or several, with commas')
+    parser.add_argument('--format', help='markdown, csv, latex, html, mtg; with commas')
     parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
     parser.add_argument('--split', help='by default test if it was scored, else validation')
     parser.add_argument('--intervals', action='store_true', help='of means over seeds')

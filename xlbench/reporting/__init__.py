@@ -15,6 +15,7 @@
   drawing   colours and fonts of figures, and their files
   tables    a table: cells of numbers under grouped columns
   render    a table for the screen, as Markdown or CSV
+  leaderboard  the texts of systems, in the form of MTG's leaderboard
   lengths   how long the texts of data are
   latex     a table for a paper
   html      a report as one HTML page
@@ -34,6 +35,7 @@ __all__ = [
     'html',
     'latex',
     'layout',
+    'leaderboard',
     'lengths',
     'notes',
     'pages',

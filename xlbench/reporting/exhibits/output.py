@@ -66,16 +66,18 @@ def _lines(sections: Sequence[Section]) -> Iterator[tuple[str, ...]]:
                         yield (*head, *place, str(cell))
 
 
-def write_figures(sections: Sequence[Section], folder: pathlib.Path) -> list[str]:
-    """Draws the figures of sections into a folder; gives the paths."""
-    paths = []
+def picture_names(sections: Sequence[Section]) -> list[str]:
+    """The files that the figures of sections become. Example: figure4.svg"""
+    drawn = (figure for section in sections for figure in section.figures)
+    return [f'{figure.name}.{kind}' for figure in drawn for kind in figures.KINDS]
+
+
+def write_figures(sections: Sequence[Section], folder: pathlib.Path) -> None:
+    """Draws the figures of sections into a folder."""
     for one in sections:
         for figure in one.figures:
             for kind, content in figure.draw(figures.KINDS).items():
-                path = folder / f'{figure.name}.{kind}'
-                files.write(path, content)
-                paths.append(str(path))
-    return paths
+                files.write(folder / f'{figure.name}.{kind}', content)
 
 
 def markdown(figure: Figure) -> str:
