@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 # A file is one worker's: what it trains or compiles, it shares. tests/conftest.py has the longest first.
 PYTEST := $(RUN) -m pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-.PHONY: install train test test-all lint lock clean
+.PHONY: install train test test-all lint docs lock clean
 
 install: $(VENV)/.installed
 
@@ -32,10 +32,14 @@ lint: install
 	$(RUN) -m ruff check .
 	$(VENV)/bin/lint-imports --cache-dir $(VENV)/.import_linter
 
+# -n: a link to nothing is a warning, and -W: a warning is an error.
+docs: install
+	$(RUN) -m sphinx -b html -n -W --keep-going docs docs/_build/html
+
 # One lock for Python 3.11 to 3.13; jax 0.10 on 3.11, newer above.
 lock: install
-	$(RUN) -m uv pip compile pyproject.toml --extra test --universal --fork-strategy requires-python \
+	$(RUN) -m uv pip compile pyproject.toml --extra test --extra docs --universal --fork-strategy requires-python \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache
+	rm -rf $(VENV) .pytest_cache .ruff_cache docs/_build

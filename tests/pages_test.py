@@ -1,9 +1,16 @@
-"""The documentation holds together: its links lead somewhere."""
+"""The documentation holds together: its links lead somewhere, what it names and quotes is there."""
 
+import ast
 import re
+import shlex
 
 import pages
 import pytest
+
+from xlbench import config as config_lib, names
+from xlbench.config import signatures
+from xlbench.config.optimizer import OPTIMIZERS
+from xlbench.models import FAMILIES
 
 _LINK = re.compile(r'(?<!!)\[[^\]]*\]\(([^)\s]+)\)')
 
@@ -21,6 +28,61 @@ def test_links_inside_the_project_lead_somewhere(page):
         assert not anchor or anchor in pages.anchors(target.name), link
 
 
-def test_the_readme_leads_to_every_page():
+def test_readme_and_index_lead_to_every_page():
     linked = set(re.findall(r'\]\(docs/([\w.]+)\)', pages.FILES['README.md'].read_text('utf-8')))
-    assert linked == set(pages.FILES) - {'README.md'}
+    assert linked == set(pages.FILES) - {'README.md', 'index.md'}
+    listed = [f'{name}.md' for block in pages.blocks('{toctree}') for name in block.text.split()]
+    assert sorted(name for name in listed if name in pages.FILES) == sorted(linked)
+
+
+def _refuse(arguments: list[str]) -> None:
+    """Raises UserError for the arguments of a training that do not fit each other."""
+    config, _ = config_lib.parse_flags(['train', *arguments], doc='')
+    config = config.source if names.is_sweep(config) else config
+    if 'from' not in config.model:  # What a folder brings is not here.
+        names.check_config(config)
+
+
+def test_the_configs_and_flags_of_trainings_exist(monkeypatch):
+    """Those of all commands, also of those that readme_test.py does not run, and of sentences."""
+    monkeypatch.chdir(pages.PROJECT)
+    for block in pages.blocks('sh'):
+        for command in block.commands:
+            words = shlex.split(command)
+            if words[2:3] in (['xlbench.train'], ['xlbench.fewshot']):
+                _refuse(words[3:])
+    for path in pages.FILES.values():
+        for config in re.findall(r'`(?:--config=)?(configs/\w+\.py:[^`\s]+)`', path.read_text()):
+            _refuse([f'--config={config}'])
+
+
+def test_config_has_every_block():
+    """What a config can choose from has a table on the page of keys, made from its docstrings."""
+    page = pages.FILES['config.md'].read_text('utf-8')
+    tables = set(re.findall(r'^```\{config-block\} (\S+)$', page, re.MULTILINE))
+    modules = {re.search(r'models\.(\w+):|$', path)[1] for path in tables}
+    assert {module for module, _, _ in FAMILIES.values()} <= modules
+    for name, kind in OPTIMIZERS.items():
+        assert f'xlbench.config.optimizer:{kind.__name__}' in tables and f'`{name}`' in page
+    for package, ending in (('training.objectives', ''), ('evaluators', 'Evaluator')):
+        for name in signatures.catalog(f'xlbench.{package}', ending):
+            assert re.search(rf'^###.*\b{name}\b', page, re.MULTILINE), name
+    for path in tables:
+        module, kind = path.split(':')
+        assert signatures.of(module, kind).types, path
+
+
+def test_the_messages_that_are_explained_are_those_of_the_program():
+    """Each is a part of a text in the source, whose values are `...`."""
+    texts = set()
+    for path in (pages.PROJECT / 'xlbench').rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else '...' for p in node.values)
+                texts.add(''.join(parts).replace('......', '...'))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+    messages = [b.text.strip() for b in pages.blocks('text') if b.page == 'troubleshooting.md']
+    assert len(messages) > 20
+    for message in messages:
+        assert any(message in text for text in texts), message

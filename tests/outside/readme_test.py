@@ -287,6 +287,7 @@ def treebank(newcomer: Newcomer) -> None:
 # The commands, by page.
 
 _CI = 'what .ci/run does'
+_PARSED = 'like those of your_own.md; tests/pages_test.py checks its flags'
 _RENTED = 'needs machines that are rented'
 _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
 _VENV = '.venv/bin/python -m '
@@ -551,6 +552,15 @@ PLAN: dict[str, dict[str, Step]] = {
         'python tests/speed/beam_search.py --torch_python=TORCH_ENV/bin/python '
         '--vocab_size=250112': Step(skip=_ELSEWHERE),
     },
+    'migration.md': {
+        f'{_FINETUNE}:mt5_base,mixture=news_title_de,steps=3000,batch_size=32 '
+        '--config.accumulate=2 --workdir=RUNS/news_mt5': Step(skip=_PARSED),
+        f'{_FINETUNE}:mt5_base,mixture=news_title_de,steps=3000,batch_size=128,inputs=512 '
+        '--config.model.dropout_rate=0.1 --workdir=RUNS/titles': Step(skip=_PARSED),
+        f'{_FINETUNE}:encoder,objective=retrieval,mixture=chat_retrieval_de_de '
+        '--config.model.from=models/my-encoder --config.objective.loss=softmax '
+        '--workdir=RUNS/chat': Step(skip=_PARSED),
+    },
     'your_own.md': {
         f'{_FINETUNE}:mt5_base,mixture=news_title_de': Step(
             f'{_TINY} --config.data.vocabulary=google/mt5-base --dry_run',
@@ -629,7 +639,7 @@ GROUPS = (
         'fewshot.md',
         'translation.md#Chains',
     ),
-    ('your_own.md',),
+    ('migration.md', 'your_own.md'),
 )
 
 

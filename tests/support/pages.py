@@ -12,7 +12,7 @@ PROJECT = pathlib.Path(__file__).parents[2]
 FILES = {
     path.name: path for path in (PROJECT / 'README.md', *sorted((PROJECT / 'docs').glob('*.md')))
 }
-_BLOCK = re.compile(r'^```(\w*)\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r'^```([^\n]*)\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
