@@ -22,6 +22,7 @@ from xlbench.benchmarks.dialogsum import DIALOGSUM
 from xlbench.benchmarks.exhibits import Exhibit
 from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, get, parse_mixture, parse_task
+from xlbench.benchmarks.masakhanews import MASAKHANEWS
 from xlbench.benchmarks.mrs import MRS
 from xlbench.benchmarks.mtg import MTG
 from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, ParallelBenchmark
@@ -37,6 +38,7 @@ __all__ = [
     'CONVSUMX',
     'DIALOGSUM',
     'FEWSHOT',
+    'MASAKHANEWS',
     'MRS',
     'MTG',
     'RATES',

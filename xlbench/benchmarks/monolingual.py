@@ -8,7 +8,17 @@ from xlbench.benchmarks.benchmark import Benchmark, Scenario
 
 @dataclasses.dataclass(frozen=True)
 class MonolingualBenchmark(Benchmark):
-    """Inputs and targets in one language, so that a target language is the source."""
+    """Inputs and targets in one language, so that a target language is the source.
+
+    Unless a benchmark says otherwise, mono trains one language, zero_shot the pivot and evaluates
+    the others, and multi trains the languages `multi` and evaluates all of them.
+
+    Attributes:
+        multi: The languages that the multilingual setting trains on; every other one is unseen.
+    """
+
+    scenario_names: tuple[str, ...] = ('mono', 'zero_shot', 'multi')
+    multi: tuple[str, ...] = ()
 
     def languages_of(self, task: str) -> tuple[str, ...]:
         """The languages of a task, the pivot first."""
@@ -27,8 +37,43 @@ class MonolingualBenchmark(Benchmark):
         return self._in_language(name, task, source or target)
 
     def _in_language(self, name: str, task: str, lang: str | None) -> Scenario:
-        """The scenario of a task, narrowed to a language."""
-        raise NotImplementedError
+        """The scenario of a task.
+
+        Args:
+            name: One of `scenario_names`.
+            task: One of `tasks`.
+            lang: The language of mono; narrows what zero_shot and multi evaluate to one.
+        """
+        if name == 'mono':
+            self._refuse_other(name, task, lang, self.languages)
+            tasks = self._named(task, (lang,))
+            return Scenario(name, f'{self.name}_mono_{task}_{lang}', tasks, tasks, task, lang, lang)
+        train, evaluated = self.multi, self.languages
+        if name == 'zero_shot':
+            train = (self.pivot,)
+            evaluated = tuple(other for other in self.languages if other != self.pivot)
+        if lang not in (None, *evaluated):
+            raise errors.UserError(
+                f"scenario 'zero_shot' trains on {self.pivot} and evaluates another language, got "
+                f'{lang}'
+            )
+        return Scenario(
+            name,
+            f'{self.name}_{name}_{task}',
+            train=self._named(task, train),
+            evaluate=self._named(task, (lang,) if lang else evaluated),
+            task=task,
+            source=lang,
+            target=lang,
+        )
+
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Lists every scenario, each with a mixture of its own name."""
+        scenarios = []
+        for task in self.tasks:
+            scenarios += [self.scenario('mono', task, lang) for lang in self.languages]
+            scenarios += [self.scenario('zero_shot', task), self.scenario('multi', task)]
+        return tuple(scenarios)
 
     def _named(self, task: str, languages: tuple[str, ...]) -> tuple[str, ...]:
         """The SeqIO tasks of a task in these languages."""

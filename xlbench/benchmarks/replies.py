@@ -38,17 +38,14 @@ class ReplyBenchmark(MonolingualBenchmark):
     Its tasks are two views of the same pairs: 'retrieval' from a response set, and 'generation'.
 
     Attributes:
-        multi: The languages that the multilingual setting trains on; every other one is unseen.
         num_pairs: Official number of pairs of each language, all splits together.
         shares: Of them in each split.
         num_responses: Official size of each language's response set.
         num_mt_pairs: Official number of machine-translated pairs, of each language.
     """
 
-    scenario_names: tuple[str, ...] = ('mono', 'zero_shot', 'multi')
     tables: tuple[tuple[str, ...], ...] = (REPLY_SCORES, RANKING_SCORES)
     decimals: int = 2
-    multi: tuple[str, ...] = ()
     num_pairs: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
     shares: Mapping[str, float] = dataclasses.field(hash=False, default_factory=dict)
     num_responses: Mapping[str, int] = dataclasses.field(hash=False, default_factory=dict)
@@ -62,45 +59,23 @@ class ReplyBenchmark(MonolingualBenchmark):
             task: 'retrieval' or 'generation'.
             lang: The language of mono and mt; narrows what zero_shot and multi evaluate to one.
         """
+        if name != 'mt':
+            return super()._in_language(name, task, lang)
         others = tuple(other for other in self.languages if other != self.pivot)
-        if name in ('mono', 'mt'):
-            allowed = self.languages if name == 'mono' else others
-            self._refuse_other(name, task, lang, allowed)
-            tasks, mixture = self._named(task, (lang,)), f'{self.name}_{name}_{task}_{lang}'
-            if name == 'mono':
-                return Scenario(name, mixture, tasks, tasks, task, lang, lang)
-            # Pairs that were written in the language are what this setting does without: the pairs
-            # that were translated are English.
-            select = self._named(task, (self.pivot,))
-            return Scenario(name, mixture, tasks, tasks, task, lang, lang, 'mt_train', select)
-        train, evaluated = self.multi, self.languages
-        if name == 'zero_shot':
-            train, evaluated = (self.pivot,), others
-        if lang not in (None, *evaluated):
-            raise errors.UserError(
-                f"scenario 'zero_shot' trains on {self.pivot} and evaluates another language, got "
-                f'{lang}'
-            )
-        return Scenario(
-            name,
-            f'{self.name}_{name}_{task}',
-            train=self._named(task, train),
-            evaluate=self._named(task, (lang,) if lang else evaluated),
-            task=task,
-            source=lang,
-            target=lang,
-        )
+        self._refuse_other(name, task, lang, others)
+        tasks, mixture = self._named(task, (lang,)), f'{self.name}_mt_{task}_{lang}'
+        # Pairs that were written in the language are what this setting does without: the pairs
+        # that were translated are English.
+        select = self._named(task, (self.pivot,))
+        return Scenario(name, mixture, tasks, tasks, task, lang, lang, 'mt_train', select)
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Every scenario, each with a mixture of its own name."""
-        scenarios = []
-        for task in self.tasks:
-            scenarios += [self.scenario('mono', task, lang) for lang in self.languages]
-            if 'mt' in self.scenario_names:
-                others = (lang for lang in self.languages if lang != self.pivot)
-                scenarios += [self.scenario('mt', task, lang) for lang in others]
-            scenarios += [self.scenario('zero_shot', task), self.scenario('multi', task)]
-        return tuple(scenarios)
+        translated = []
+        if 'mt' in self.scenario_names:
+            others = [lang for lang in self.languages if lang != self.pivot]
+            translated = [self.scenario('mt', task, lang) for task in self.tasks for lang in others]
+        return (*super().scenarios(), *translated)
 
     def official_size(self, task: str, split: str, source: str) -> int | None:
         """The number of examples of a split, as far as it is published; None if it is not."""

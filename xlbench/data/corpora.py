@@ -335,6 +335,26 @@ CORPORA = {
             ],
         ),
         Corpus(
+            'masakhanews',
+            'masakhanews',
+            'news articles and their headlines in en, fr',
+            'https://github.com/masakhane-io/masakhane-news',
+            'none is stated; the articles belong to their publishers',
+            archives=[
+                Archive(
+                    'https://github.com/masakhane-io/masakhane-news/archive/'
+                    '819be052e79e0a600e0ed4a7356594681cb5c4f3.zip',
+                    r'masakhane-news-[0-9a-f]{40}/data/((?:eng|fra)/(?:train|dev|test)\.tsv)',
+                    r'masakhanews/\1',
+                )
+            ],
+            tasks=[
+                f'masakhanews_tg_{lang}_{lang}:{split}'
+                for lang in ('en', 'fr')
+                for split in ('train', 'validation', 'test')
+            ],
+        ),
+        Corpus(
             'ud',
             'fewshot',
             'the treebanks that configs/fewshot.py:ud reads',

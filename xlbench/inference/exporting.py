@@ -81,11 +81,12 @@ def to_folder(
         source = init_from.without_lora(source)
         said.append('LoRA is merged into the weights')
     boxes = hf_checkpoint.boxed_params(model)
-    cut = model_config.vocab_size if vocab_size is None else vocab_size
-    if not vocabulary.pieces <= cut <= model_config.vocab_size:
+    rows = model_config.vocab_size - model_config.vocab_padding
+    cut = rows if vocab_size is None else vocab_size
+    if not vocabulary.pieces <= cut <= rows:
         raise UserError(
             f'--vocab_size={vocab_size} is impossible: the vocabulary has {vocabulary.pieces} '
-            f'tokens, and the model {model_config.vocab_size} rows for them'
+            f'tokens, and the model {rows} rows for them'
         )
     params = {path: _Later(source, path, boxes[path], cut) for path in source.shapes}
     with tempfile.TemporaryDirectory() as name:
@@ -106,7 +107,7 @@ def to_folder(
         hf_checkpoint.save(
             target,
             family,
-            dataclasses.replace(model_config, vocab_size=cut),
+            dataclasses.replace(model_config, vocab_size=cut, vocab_padding=0),
             traverse_util.unflatten_dict(params, sep='/'),
             vocabulary.ids | {'labels': labels},
             sorted(folder.iterdir()),

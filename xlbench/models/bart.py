@@ -320,6 +320,6 @@ class Bart(generator.Generator):
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         return self.token_embedder.embedding
 
-    def output_bias(self) -> jax.Array:
+    def token_bias(self) -> jax.Array:
         """The bias of the logits, [vocab] float32; no gradient goes through it."""
         return lax.stop_gradient(self.final_logits_bias)

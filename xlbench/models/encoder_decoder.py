@@ -93,6 +93,6 @@ class EncoderDecoder(generator.Generator):
         """The decoder's token table [vocab, emb_dim]."""
         return self.decoder.token_embedder.embedding
 
-    def output_bias(self) -> jax.Array:
+    def token_bias(self) -> jax.Array:
         """The bias of the logits, [vocab] float32."""
         return self.lm_head.bias

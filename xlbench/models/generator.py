@@ -1,7 +1,7 @@
 """What every model that writes texts offers to objectives and decoders, whatever its family.
 
 A family's model derives from `Generator`, makes `encoder` and `decoder` in `setup`, and gives
-`output_embedding`, and `head` and `output_bias` where it has them; the rest follows. One without an
+`output_embedding`, and `head` and `token_bias` where it has them; the rest follows. One without an
 encoder gives `encode` and `hidden` as well, see gpt2.py.
 """
 
@@ -13,6 +13,9 @@ import jax.numpy as jnp
 
 from xlbench.models.cpu_kernels import product
 from xlbench.models.transformer import Cache, TransformerConfig
+
+# The logit of a row that is no token's. Finite, so that no sum over the vocabulary is a NaN.
+NO_TOKEN = -1e30
 
 
 class Generator(nn.Module):
@@ -30,9 +33,20 @@ class Generator(nn.Module):
         """The table [vocab, emb_dim] that turns hidden states into logits."""
         raise NotImplementedError
 
-    def output_bias(self) -> jax.Array | None:
-        """The bias of the logits, [vocab] float32; None in families that have none."""
+    def token_bias(self) -> jax.Array | None:
+        """The bias that a family learns of each token, [vocab] float32; None where it has none."""
         return None
+
+    def output_bias(self) -> jax.Array | None:
+        """The bias of the logits, [vocab] float32; None where nothing is added.
+
+        It leaves rows of padding no probability: `exp` of their logits is 0, and so are gradients.
+        """
+        bias, cfg = self.token_bias(), self.config
+        if not cfg.vocab_padding:
+            return bias
+        is_token = jnp.arange(cfg.vocab_size) < cfg.vocab_size - cfg.vocab_padding
+        return jnp.where(is_token, 0.0 if bias is None else bias, NO_TOKEN)
 
     def head(self, states: jax.Array) -> jax.Array:
         """The decoder's states -> hidden states, both [batch, targets, emb_dim]."""

@@ -37,6 +37,8 @@ class TransformerConfig:
 
     Attributes:
       vocab_size: rows of the embedding tables.
+      vocab_padding: how many of them, at the end, are no token's. They are there for a mesh to cut
+        the tables evenly; no text holds their ids, and no decoder gives them any probability.
       emb_dim: features of a token between the layers.
       num_heads: heads of each attention.
       head_dim: features of each head.
@@ -50,6 +52,7 @@ class TransformerConfig:
     """
 
     vocab_size: Annotated[int, '0 to 2**26']
+    vocab_padding: Annotated[int, '0 to 2**20'] = 0
     emb_dim: Annotated[int, '1 to 2**20']
     num_heads: Annotated[int, '1 to 2**20']
     head_dim: Annotated[int, '1 to 2**20']

@@ -7,6 +7,7 @@ vocabulary, and its weights to start from. So config.json of the run says all of
 later asks for `from`. What the command line sets goes first: --config.model.num_layers=4.
 """
 
+import math
 import os
 import pathlib
 from collections.abc import Collection, Iterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ml_collections import ConfigDict
 
+from xlbench.config.blocks import Mesh
 from xlbench.errors import UserError
 from xlbench.files import Setting
 from xlbench.names.keys import ENCODERS, FAMILIES, family_signature, is_sweep, objective_name
@@ -23,6 +25,8 @@ if TYPE_CHECKING:  # Nothing of it is needed where no config says `from`.
     from xlbench.huggingface.described import Described
 
 FROM = 'from'
+# As other configs round their tables, see runs.build_model.
+_MULTIPLE = 128
 # What a config says of training and not of the model that it was given.
 _RATES = ('dropout_rate', 'attention_dropout_rate', 'classifier_dropout_rate')
 
@@ -70,7 +74,10 @@ def _resolve(run: ConfigDict, given: Collection[str], where: str) -> None:
 
     folder = described.describe(spec)
     family = _family(folder.model['family'], objective, f'{where}={spec}')
-    run.model = ConfigDict(_model(family, run.model, folder, given))
+    model = _model(family, run.model, folder, given)
+    if 'model.vocab_size' not in given:
+        model |= _padding(model, int(run.get('mesh', {}).get('tensor', Mesh.tensor)))
+    run.model = ConfigDict(model)
     if 'init_from' not in given:
         run.init_from = folder.start
     if 'data.vocabulary' not in given:
@@ -112,6 +119,21 @@ def _family(theirs: str, objective: str, where: str) -> str:
             f'{where} is a {theirs} model, and config.objective.name={objective} trains a {family}'
         )
     return family
+
+
+def _padding(block: dict[str, Setting], parts: int) -> dict[str, int]:
+    """The rows that a mesh can cut the table into parts with; nothing where it can do so already.
+
+    The command line may say how many rows are added, so that a run goes on with another mesh.
+
+    Args:
+      block: of the model, with the folder's rows.
+      parts: config.mesh.tensor; -1 stands for the devices that are left, which nobody knows yet.
+    """
+    rows, padding = int(block['vocab_size']), block.get('vocab_padding')
+    if padding is None and (parts == -1 or rows % parts):
+        padding = -rows % math.lcm(_MULTIPLE, max(parts, 1))
+    return {'vocab_size': rows + padding, 'vocab_padding': padding} if padding else {}
 
 
 def _pooler(family: str, block: dict[str, Setting]) -> dict[str, bool]:

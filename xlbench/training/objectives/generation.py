@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from xlbench.config.ranges import Block
+from xlbench.errors import UserError
 from xlbench.parallel import partitioning
 from xlbench.training import losses
 from xlbench.training.objectives.contract import Batch
@@ -105,6 +106,12 @@ class Generation:
         are sums over the tasks of each one's mean over its target tokens, and accuracy is the mean
         of the tasks' means.
         """
+        if self.options.label_smoothing and model.config.vocab_padding:
+            raise UserError(
+                'config.objective.label_smoothing spreads over all rows of the vocabulary, of '
+                f'which config.model.vocab_padding={model.config.vocab_padding} are no tokens; '
+                'choose a config.mesh.tensor that divides the rows without them, or no smoothing'
+            )
         hidden, embedding, bias = self._hidden(model, params, batch, rng)
         tokens, weights = self._scored(batch)
         blocks = self._blocks(hidden)

@@ -1,0 +1,90 @@
+r"""MasakhaNEWS titles (arXiv:2304.09972): a news article -> its headline, in en and fr.
+
+Reads below the data root the files of masakhane-io/masakhane-news, plain or packed (.gz):
+
+  masakhanews/{eng,fra}/{train,dev,test}.tsv
+
+a table with a header, TABs and quoted cells, whose articles have line breaks in them:
+
+  category<TAB>headline<TAB>text<TAB>url
+  sports<TAB>Team wins<TAB>"First line.
+  Second line."<TAB>https://example.org/1      ->
+  inputs '<en> First line. Second line.', targets 'Team wins'
+
+Line breaks and repeated spaces become one space. Tasks are masakhanews_tg_en_en and _fr_fr; the
+articles are not parallel. masakhanews_tgdev_en_en has splits of the dev files alone, which are
+small and the only ones that some have: there every tenth article is for validation, every tenth
+for test, the others for training.
+"""
+
+import functools
+from collections.abc import Iterator
+
+import seqio
+
+from xlbench import pipeline
+from xlbench.benchmarks import MASAKHANEWS
+from xlbench.benchmarks.languages import LANGUAGES
+from xlbench.data import readers, rows
+
+SPLITS = {'train': 'train', 'validation': 'dev', 'test': 'test'}  # As the files call them.
+_LAYOUT = rows.Layout('tsv')
+_KEYS = ('headline', 'text')
+
+
+def split_of(article: int) -> str:
+    """The split of an article of a dev file, by its 0-based position there."""
+    return {8: 'validation', 9: 'test'}.get(article % 10, 'train')
+
+
+def files(task: str, lang: str, split: str) -> list[str]:
+    """The file of a split, below the data root."""
+    part = 'dev' if task == 'tgdev' else SPLITS[split]
+    return [f'masakhanews/{LANGUAGES[lang].alpha3}/{part}.tsv']
+
+
+def read(task: str, split: str, path: str) -> Iterator[readers.Item]:
+    """The articles of a split and their headlines."""
+    for article, row in enumerate(rows.read(path, _KEYS, _LAYOUT)):
+        if isinstance(row, readers.BadRecord):
+            yield row
+        elif task != 'tgdev' or split_of(article) == split:
+            try:
+                yield {key: ' '.join(rows.text(row.values[key], key).split()) for key in _KEYS}
+            except ValueError as error:
+                yield readers.BadRecord(path, row.number, str(error))
+
+
+def count(task: str, split: str, path: str) -> int:
+    """The number of articles of a split."""
+    articles = rows.count(path, _LAYOUT)
+    return articles if task != 'tgdev' else sum(split_of(i) == split for i in range(articles))
+
+
+def register(task: str, lang: str) -> seqio.Task:
+    """Adds one task of one language."""
+    return seqio.TaskRegistry.add(
+        MASAKHANEWS.task_name(task, lang),
+        source=pipeline.RecordSource(
+            functools.partial(read, task),
+            functools.partial(files, task, lang),
+            tuple(SPLITS),
+            _KEYS,
+            source_lang=lang,
+            target_lang=lang,
+            count=functools.partial(count, task),
+            hint='put the folder data of masakhane-io/masakhane-news there as masakhanews, or its '
+            'folders eng and fra',
+        ),
+        preprocessors=pipeline.text_preprocessors('{text}', '{headline}', lang, source_lang=lang),
+        output_features=pipeline.text_features(),
+        metric_fns=pipeline.text_metrics(lang),
+    )
+
+
+for _task in MASAKHANEWS.tasks:
+    for _lang in MASAKHANEWS.languages:
+        register(_task, _lang)
+
+for _scenario in MASAKHANEWS.scenarios():
+    pipeline.add_mixture(_scenario.mixture, _scenario.train)
