@@ -23,8 +23,8 @@ vocabulary. A multilingual one that is trained on English alone answers German a
   python -m xlbench.train --config=configs/xdailydialog.py:encoder,scenario=zero_shot \
       --config.model.from=FOLDER --workdir=RUNS/xdailydialog_encoder_zero_shot
 
-Keys after the colon: size (sample, encoder), scenario (mono, zero_shot, multi), source (the language of
-mono; of zero_shot and multi the one language to evaluate).
+Keys after the colon: size (sample, encoder), scenario (mono, zero_shot, multi), source (the
+language of mono; of zero_shot and multi the one language to evaluate).
 """
 
 import functools
@@ -69,13 +69,13 @@ def brought(scenario: Scenario) -> ConfigDict:
     c.data.vocabulary = ''
     c.model = recipes.brought_model(**recipes.dual_encoder())
     lengths = dict(inputs=48, targets=48)  # Pieces of a public vocabulary are shorter.
-    c.batches = recipes.unpacked(64, lengths, one_task=True)
-    c.batches.length_buckets = 4
-    c.stages = dict(stage1=scenario.stage(200, recipes.adamw(1e-4, 0.1, weight_decay=0.01)))
+    shapes = dict(length_buckets=2, row_multiple=8)
+    c.batches = recipes.unpacked(32, lengths, one_task=True, **shapes)
+    c.stages = dict(stage1=scenario.stage(100, recipes.adamw(1e-4, 0.1, weight_decay=0.01)))
     both = dict(batch_size=64, lengths=lengths, candidates=500)
     # Encoding texts is what takes the time: of the dialogues' pairs a part is scored.
     dev = dict(num_examples=250, responses='')
     test = dict(num_examples=1000, responses='train', top_k=300, consensus=6.7)
-    recipes.evaluate(c, scenario, 100, 'dev/mean/mrr', dev=dev, test=test, **both)
+    recipes.evaluate(c, scenario, 50, 'dev/mean/mrr', dev=dev, test=test, **both)
     c.log_every = 10
     return c

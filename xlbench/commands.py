@@ -202,6 +202,10 @@ def convert(argv: Sequence[str], doc: str) -> argparse.Namespace:
     parser.add_argument('--vocab_size', type=int, help='rows of the vocabulary kept (default: all)')
     parser.add_argument('--lora', choices=('merged', 'separate'), help='default: merged')
     parser.add_argument('--extra_tokens', help="of a new workdir: new words, such as '[summarize]'")
+    parser.add_argument(
+        '--tokens_of', metavar='TASKS', help='with commas: keep the tokens of their training data'
+    )
+    parser.add_argument('--root', default='data', help='of that data (default: %(default)s)')
     args = parser.parse_args(argv[1:])
     if os.path.exists(args.target):
         raise UserError(f'{args.target} exists already; name a target that does not')

@@ -2,12 +2,16 @@ r"""Converts between Hugging Face checkpoints and workdirs; which way follows fr
 
   python -m xlbench.convert google/mt5-base RUNS/mt5                # hub name or folder -> workdir
   python -m xlbench.convert google/mt5-base RUNS/mt5 --extra_tokens='[summarize]'
+  python -m xlbench.convert intfloat/multilingual-e5-small small --tokens_of=xquad_multi_qg
   python -m xlbench.convert RUNS/mtg exported --dtype=bfloat16      # workdir -> folder
   python -m xlbench.convert RUNS/adapted adapter --lora=separate    # LoRA alone, for PEFT
 
 The workdir holds the parameters in float32 as checkpoint 0, config.json, and the tokenizer's files
 in tokenizer/. The folder loads in transformers, with weights as safetensors, and gives the answers
 of the run there: its README.md says how. xlbench.predict opens it as well.
+
+--tokens_of=TASKS writes a smaller checkpoint of the same form: of a large vocabulary only what
+occurs in the training data of these tasks or mixtures, see xlbench/inference/trimming.py.
 """
 
 import contextlib
@@ -25,6 +29,7 @@ from xlbench import errors, files
 from xlbench.errors import UserError
 from xlbench.inference.exporting import to_folder
 from xlbench.inference.importing import to_workdir
+from xlbench.inference.trimming import trim
 from xlbench.training import checkpoints
 
 
@@ -36,7 +41,11 @@ def main(argv: Sequence[str]) -> None:
         raise UserError(f'{target} exists already; name a target that does not')
     target.parent.mkdir(parents=True, exist_ok=True)
     export = (pathlib.Path(args.source) / 'checkpoints').is_dir()
-    misplaced = ('extra_tokens',) if export else ('step', 'dtype', 'vocab_size', 'lora')
+    misplaced = ('step', 'dtype', 'vocab_size', 'lora')
+    if export:
+        misplaced = ('extra_tokens', 'tokens_of')
+    if args.tokens_of and args.extra_tokens:
+        raise UserError('--extra_tokens is for a new workdir, and --tokens_of writes a folder')
     for name in misplaced:
         if getattr(args, name) is not None:
             kind = 'workdir' if export else 'Hugging Face checkpoint'
@@ -46,6 +55,8 @@ def main(argv: Sequence[str]) -> None:
         lines = to_folder(
             args.source, target, step, args.dtype or 'float32', args.vocab_size, args.lora
         )
+    elif args.tokens_of:
+        lines = trim(args.source, target, args.tokens_of.split(','), args.root)
     else:
         lines = to_workdir(args.source, target, (args.extra_tokens or '').split())
     for line in lines:

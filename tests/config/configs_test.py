@@ -36,6 +36,8 @@ NEEDS_OF = {
     'translation': {'cross': 'target=zh'},
     'clidsum_summariser': dict.fromkeys(('mono', 'semi'), 'corpus=xmediasum40k,model=mbart'),
     'clidsum_mdialbart': {'cross': 'target=zh', 'semi': 'target=de'},
+    'xpersona': {'mono': 'source=ja', 'zero_shot': '', 'multi': ''},
+    'masakhanews_bert2bert': {'mono': 'source=fr', 'zero_shot': '', 'multi': ''},
 }
 
 
@@ -125,7 +127,8 @@ def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
         'mtg': benchmarks.MTG, 'xquad': benchmarks.XQUAD, 'mrs': benchmarks.MRS,
         'xdailydialog': benchmarks.XDAILYDIALOG, 'fewshot': benchmarks.FEWSHOT,
         'clidsum': benchmarks.CLIDSUM, 'translation': benchmarks.TRANSLATION,
-        'convsumx': benchmarks.CONVSUMX,
+        'convsumx': benchmarks.CONVSUMX, 'xpersona': benchmarks.XPERSONA,
+        'masakhanews': benchmarks.MASAKHANEWS,
     }[name.partition('_')[0]]  # fmt: skip
     accepted = {}
     for size, scenario, task, source, target in itertools.product(

@@ -129,7 +129,7 @@ def test_rows_of_padding_get_no_probability(folder):
     params = jax.jit(model.init)(jax.random.key(0), inputs, inputs)
     probabilities = jax.nn.softmax(model.apply(params, inputs, inputs))
     assert (np.asarray(probabilities[..., ROWS:]) == 0).all() and (probabilities[..., 0] > 0).all()
-    mt5 = models.build('mt5', 'sample', vocab_size=128, vocab_padding=5, num_layers=1)
+    mt5 = models.build('mt5', 'sample', vocab_size=128, vocab_padding=5)
     logits = mt5.apply(jax.jit(mt5.init)(jax.random.key(0), inputs, inputs), inputs, inputs)
     assert (np.asarray(jax.nn.softmax(logits)[..., 123:]) == 0).all()
     objective = objectives.build('generation', label_smoothing=0.1)

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Mapping
 
-from xlbench import errors
 from xlbench.benchmarks.benchmark import Scenario
 from xlbench.benchmarks.monolingual import MonolingualBenchmark
 

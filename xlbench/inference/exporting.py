@@ -5,7 +5,7 @@ import functools
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import flax.linen as nn
 import numpy as np
@@ -28,7 +28,7 @@ from xlbench.reporting.results import Result, config_hash, read_run
 from xlbench.training import init_from
 
 # The ids that config.json names -> what the families' `to_config` calls them.
-_IDS = {
+IDS = {
     'pad_token_id': 'pad_id',
     'eos_token_id': 'eos_id',
     'bos_token_id': 'bos_id',
@@ -88,7 +88,10 @@ def to_folder(
             f'--vocab_size={vocab_size} is impossible: the vocabulary has {vocabulary.pieces} '
             f'tokens, and the model {rows} rows for them'
         )
-    params = {path: _Later(source, path, boxes[path], cut) for path in source.shapes}
+    params = {
+        path: Later(functools.partial(source.read, path), shape, boxes[path].names, slice(cut))
+        for path, shape in source.shapes.items()
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         more, generation = _write_beside(workdir, about, step, vocabulary, model, folder)
@@ -216,16 +219,26 @@ def _copy_responses(
     return {**block, 'tasks': tasks, 'every': 0}
 
 
-class _Later:
-    """A parameter that is read when its array is asked for, and not kept."""
+class Later:
+    """A parameter with some rows of its vocabulary, read when its array is asked for.
+
+    Args:
+      read: gives the whole of it.
+      shape: of the whole.
+      axes: its logical axes.
+      rows: those of the axis 'vocab' that are kept, a slice or their numbers.
+    """
 
     def __init__(
-        self, source: init_from.Source, path: str, box: nn.LogicallyPartitioned, rows: int
+        self,
+        read: Callable[[], np.ndarray],
+        shape: tuple[int, ...],
+        axes: Sequence[str | None],
+        rows: slice | np.ndarray,
     ):
-        self._read = functools.partial(source.read, path)
-        self._index = tuple(slice(rows if axis == 'vocab' else None) for axis in box.names)
-        whole = np.broadcast_to(np.float32(0), source.shapes[path])
-        self.shape = whole[self._index].shape
+        self._read = read
+        self._index = tuple(rows if axis == 'vocab' else slice(None) for axis in axes)
+        self.shape = np.broadcast_to(np.float32(0), shape)[self._index].shape
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.asarray(self._read()[self._index], dtype)
@@ -279,7 +292,7 @@ class Vocabulary:
             self.path = pathlib.Path(tokenizers.path_of_workdir(workdir, about))
             content = tensors.read_json(own / hub.CONFIG) if own.is_dir() else {}
             self.size, self.pieces = tokenizer.vocab_size, tokenizer.num_pieces
-            self.ids = {key: getattr(tokenizer, key, None) for key in _IDS.values()}
-        self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in _IDS.items()}
+            self.ids = {key: getattr(tokenizer, key, None) for key in IDS.values()}
+        self.ids |= {ours: content.get(key, self.ids.get(ours)) for key, ours in IDS.items()}
         if 'roberta' in (content.get('model_type'), getattr(self.tokenizer, 'family', '')):
             self.ids['model_type'] = 'roberta'  # Else it would be read as XLM-R.

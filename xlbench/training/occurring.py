@@ -38,20 +38,20 @@ def rows(config: ConfigDict, experiment: Experiment) -> Rows:
         for task in experiment.data[stage.mixture, stage.split][0]
     }
     sides = ('inputs', 'targets') if family == 'dual_encoder' else ('inputs',)
-    seen = _seen(list(tasks.values()), sides)
+    seen_ids = seen(list(tasks.values()), sides)
     # What batches and models add to examples.
     of_model, vocabulary = experiment.model.config, experiment.tokenizer
     for side in ('left', 'right'):
-        seen[list(getattr(of_model, f'{side}_prefix', ()))] = True
+        seen_ids[list(getattr(of_model, f'{side}_prefix', ()))] = True
     for number in (0, vocabulary.pad_id, vocabulary.eos_id, vocabulary.bos_id, vocabulary.unk_id):
         if number is not None and number >= 0:
-            seen[number] = True
-    return Rows.of(np.flatnonzero(seen), sizes)
+            seen_ids[number] = True
+    return Rows.of(np.flatnonzero(seen_ids), sizes)
 
 
-def _seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
-    """[vocabulary] bool: whether an id stands in some example's `sides`."""
-    seen = np.zeros(tasks[0].manifest['vocabulary']['size'], bool)
+def seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
+    """[vocabulary] bool: whether an id stands in some example's `sides`, as far as it has them."""
+    ids = np.zeros(tasks[0].manifest['vocabulary']['size'], bool)
     total = sum(len(task) for task in tasks)
     with Progress('read', total, 'examples', active=jax.process_index() == 0) as progress:
         for task in tasks:
@@ -59,6 +59,7 @@ def _seen(tasks: Sequence[Prepared], sides: Sequence[str]) -> np.ndarray:
                 records = task.read(range(start, min(start + _AT_ONCE, len(task))))
                 for record in records:
                     for side in sides:
-                        seen[record[side]] = True
+                        if side in record:
+                            ids[record[side]] = True
                 progress.add(len(records))
-    return seen
+    return ids

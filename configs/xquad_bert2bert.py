@@ -1,0 +1,56 @@
+r"""Encoder-decoders of your own encoder on XQuAD questions: both halves start from its weights.
+
+As configs/mtg_bert2bert.py does with M-BERT and XLM-R (arXiv:2108.07140), for two CPU cores and the
+files data/xquad/xquad.LANG.json; no paper has scores of this task. Of a vocabulary of 250,000 most
+is never read, and would cost more than the layers: `xlbench.convert` leaves the rest away first.
+
+  python -m xlbench.convert FOLDER models/small --tokens_of=xquad_multi_qg --root=data
+  python -m xlbench.train --config=configs/xquad_bert2bert.py:encoder,scenario=multi \
+      --config.model.from=models/small --workdir=RUNS/xquad_bert2bert
+
+The same model from random weights: --config.init_from=''.
+
+Keys after the colon: size (encoder), scenario (mono, mono_multitask, multi, multi_multitask, cross,
+zero_shot), source, target, rate.
+"""
+
+import functools
+
+from ml_collections import ConfigDict
+
+from xlbench import config as config_lib
+from xlbench.benchmarks import XQUAD, Scenario
+from xlbench.config import recipes
+
+
+def get_config(variant: str = '') -> ConfigDict:
+    """The config of one scenario."""
+    scenario_of = functools.partial(XQUAD.scenario, task='qg')
+    defaults = dict(scenario='multi', source=None, target=None, rate='proportional')
+    scenario, _ = recipes.choose(variant, ('encoder',), scenario_of, **defaults)
+    # Two thirds of the passages are longer, and lose their end.
+    return brought(scenario, dict(inputs=128, targets=32), num_steps=500)
+
+
+def brought(scenario: Scenario, lengths: dict[str, int], num_steps: int) -> ConfigDict:
+    """An encoder of the user's own in both halves, trained for minutes on two cores.
+
+    Args:
+      scenario: trains and evaluates.
+      lengths: most tokens of inputs and targets.
+      num_steps: of 8 examples.
+    """
+    c = config_lib.defaults()
+    c.data = dict(root='data', vocabulary='', sample=False)
+    c.model = recipes.brought_model('encoder_decoder')
+    c.objective = recipes.generation()
+    c.batches = recipes.unpacked(8, lengths)
+    # Attention over the source is new: a larger rate than an encoder alone would take.
+    c.stages = dict(stage1=scenario.stage(num_steps, recipes.adamw(3e-4, 0.1, weight_decay=0.01)))
+    dev = dict(num_examples=48)
+    test = dict(decode=True, num_examples=0, decoding=dict(method='beam', num_beams=5))
+    both = dict(batch_size=16, lengths=lengths)
+    recipes.evaluate(c, scenario, num_steps // 2, recipes.LOSS, dev=dev, test=test, **both)
+    c.log_every = 20
+    c.baselines = recipes.TEXT_BASELINES
+    return c
