@@ -85,7 +85,10 @@ def encoder(tmp_path_factory):
 def load(name: str, variant: str, *extra: str):
     """The config as the command line gives it."""
     argv = ['train', f'--config={FOLDER / name}.py:{variant}', *extra]
-    if variant.partition(',')[0] == 'encoder':
+    size = variant.partition(',')[0]
+    if not size or '=' in size:
+        size = (documented(name, 'size') or [''])[0]
+    if size == 'encoder':
         key = 'source.model.from' if name in SWEEPS else 'model.from'
         argv.append(f'--config.{key}={ENCODER["folder"]}')
     return config_lib.parse_flags(argv, doc='', fields=names.fields, resolve=names.resolve)[0]

@@ -18,6 +18,7 @@
   exported          what stands beside the weights in such a folder
   usage             how such a folder is used, in words
   cards             its model card
+  trimming          writes such a folder again with a part of its vocabulary
 """
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     'response_vectors',
     'retriever',
     'sentence_encoder',
+    'trimming',
     'usage',
 ]
