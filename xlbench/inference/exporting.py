@@ -104,7 +104,7 @@ def to_folder(
                 tokenizer=vocabulary.tokenizer,
                 notes=notes,
                 about=about,
-                results=_results(workdir, step),
+                results=_results(workdir, step, said),
             )
             (folder / cards.NAME).write_text(card.text(), encoding='utf-8')
         hf_checkpoint.save(
@@ -120,11 +120,18 @@ def to_folder(
     return [*said, *more]
 
 
-def _results(workdir: str, step: int) -> list[Result]:
-    """The scores of a checkpoint, on the split to report first; none if it was not evaluated."""
+def _results(workdir: str, step: int, said: list[str]) -> list[Result]:
+    """The scores of a checkpoint, on the split to report first; none if it was not evaluated.
+
+    Scores that cannot be read keep nobody from the model: `said` gets the reason.
+    """
     if not files.names(pathlib.Path(workdir) / 'eval'):
         return []
-    run = read_run(workdir)
+    try:
+        run = read_run(workdir)
+    except UserError as error:
+        said.append(f'{cards.NAME} has no scores: {error}')
+        return []
     order = run.splits()
     of_step = run.evaluations.get(step, {}).values()
     return sorted(of_step, key=lambda result: (order.index(result.split), result.task))
