@@ -10,7 +10,7 @@ XQUAD = ParallelBenchmark(
     tasks=('qg',),
     languages=('en', 'de', 'es', 'zh'),
     task_titles={'qg': 'question'},
-    scores=('rouge_l', 'bleu', 'distinct_1'),
+    scores=('rouge_l', 'bleu', 'distinct_1', 'bertscore'),
     title='On the Cross-lingual Transferability of Monolingual Representations',
     arxiv='1910.11856',
 )

@@ -26,6 +26,7 @@ from xlbench.data.prepared import Prepared
 from xlbench.files import Json
 from xlbench.in_flight import in_flight
 from xlbench.metrics import pairs, tagging
+from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
 from xlbench.trees import Params
@@ -220,7 +221,13 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         return float(np.mean(values))
 
 
-def tasks_of(prepared: Sequence[Prepared], view: str, mesh: Mesh, options: Options) -> list[Task]:
+def tasks_of(
+    prepared: Sequence[Prepared],
+    view: str,
+    mesh: Mesh,
+    options: Options,
+    further: Callable[[Prepared], Sequence[Spec]] = lambda task: (),
+) -> list[Task]:
     """Prepared tasks with their batches and metrics, for an evaluator whose rows are examples.
 
     Args:
@@ -228,6 +235,7 @@ def tasks_of(prepared: Sequence[Prepared], view: str, mesh: Mesh, options: Optio
       view: which features the batches have, see data.features.VIEWS.
       mesh: whose processes share the rows.
       options: sizes of the batches, and how many examples there are.
+      further: the metrics of a task beside those of its manifest.
     """
     partitioning.check_batch_size(options.batch_size, mesh)
     share, shares = partitioning.row_share(mesh)
@@ -243,10 +251,15 @@ def tasks_of(prepared: Sequence[Prepared], view: str, mesh: Mesh, options: Optio
                 process_index=share,
                 process_count=shares,
             ),
-            metrics.Suite(task.name, task.manifest.get('metrics')),
+            metrics.Suite(task.name, _written(task, further(task))),
         )
         for task in prepared
     ]
+
+
+def _written(task: Prepared, further: Sequence[Spec]) -> Sequence[Spec]:
+    written = task.manifest.get('metrics')
+    return [*written, *further] if further and isinstance(written, list) else written
 
 
 def check_metrics(

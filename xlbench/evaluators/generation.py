@@ -4,20 +4,21 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import flax.linen as nn
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from xlbench import decoding as decoding_lib, errors
+from xlbench import decoding as decoding_lib, errors, metrics
 from xlbench.data import postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
 from xlbench.files import Json, Setting
+from xlbench.metrics.contract import Spec
 from xlbench.training.objectives.contract import Objective
 from xlbench.trees import Params
 
@@ -33,10 +34,23 @@ class Options(base.Options):
       decode: False computes the loss alone.
       decoding: arguments of decoding.Options; greedy by default, as long as `lengths` has it. Of
         num_return texts a metric of several predictions gets all, any other the first.
+      bertscore: an encoder's folder, or its name on the hub, by which BERTScore is a further score
+        of each task; '' for none.
+      bertscore_layer: of that encoder, see BertScore.of_encoder.
     """
 
     decode: bool = True
     decoding: Mapping[str, Json] | None = None
+    bertscore: str = ''
+    bertscore_layer: Annotated[int, '-1 or more'] = -1
+
+    def further_metrics(self, task: Prepared) -> list[Spec]:
+        """BERTScore in the task's language, where an encoder is named and texts are written."""
+        if not (self.bertscore and self.decode):
+            return []
+        lang = task.manifest['target_lang'] or ''
+        score = metrics.BertScore.of_encoder(self.bertscore, lang, self.bertscore_layer)
+        return [metrics.to_spec(score)]
 
 
 class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
@@ -67,7 +81,9 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         self._mesh = mesh
         self._tokenizer = tokenizer
         self._decode = asked.decode
-        self.tasks = base.tasks_of(prepared, objective.view, mesh, asked)
+        self.tasks = base.tasks_of(
+            prepared, objective.view, mesh, asked, asked.further_metrics
+        )
         self._options = options(asked.lengths, asked.decoding)
         if self._decode:
             for task in self.tasks:

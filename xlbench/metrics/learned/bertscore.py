@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import xlbench
-from xlbench import errors
+from xlbench import errors, files
 from xlbench.metrics import pairs
 from xlbench.metrics.learned import weights
 
@@ -107,6 +107,27 @@ class BertScore(pairs.CorpusAndTexts):
         if lang not in _CLIDSUM:
             raise errors.unknown('language of ClidSum', lang, _CLIDSUM)
         return cls(lang, model=_CLIDSUM[lang], layer=8, lowercase=True)
+
+    @classmethod
+    def of_encoder(cls, model: str, lang: str = '', layer: int = -1) -> 'BertScore':
+        """BERTScore by any encoder, whether or not the package knows it.
+
+        Args:
+            model: a folder, or a name of the hub.
+            lang: of the texts, if it is known.
+            layer: of which the vectors are; -1 is the package's for the model, or else three
+                quarters of its layers, as 9 of 12.
+
+        Raises:
+            UserError: a layer has to be found for a model that is not here.
+        """
+        if layer == -1 and model not in _LAYERS:
+            config = files.read_json(weights.folder(model) / 'config.json', dict)
+            number = config.get('num_hidden_layers')
+            if not isinstance(number, int):
+                raise errors.UserError(f'{model} does not say its num_hidden_layers; give a layer')
+            layer = 3 * number // 4
+        return cls(lang, model, layer)
 
     @property
     def signature(self) -> str:
