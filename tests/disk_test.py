@@ -21,7 +21,7 @@ import pytest
 import tiny
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from xlbench import config as config_lib, errors, foreign, logs, runs, train
+from xlbench import errors, foreign, logs, names, runs, train
 from xlbench.data import prepared
 from xlbench.errors import UserError
 from xlbench.parallel import partitioning
@@ -316,8 +316,8 @@ def test_data_that_is_cut_while_a_run_reads_it(tiny_root, tmp_path):
 def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monkeypatch):
     root = shutil.copytree(tiny_root, tmp_path / 'root')
     config, workdir = tiny.tiny_config(root), str(tmp_path / 'run')
-    config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
-    config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+    names.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+    names.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
     task = tiny.QUESTIONS[0]
     place = pathlib.Path(prepared.folder(str(root), 'sample', task, 'validation'))
     shutil.rmtree(place)
@@ -326,7 +326,7 @@ def test_data_that_was_prepared_anew_from_other_files(tiny_root, tmp_path, monke
     monkeypatch.setattr(prepared.freshness, 'code_fingerprint', lambda name: None)
     tiny._write_task(str(root), runs.tokenizers.load('sample', str(root)), task, 'validation')
     with pytest.raises(UserError, match=f'^{task}/validation holds other examples than when'):
-        config_lib.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
+        names.claim_workdir(workdir, config, runs.facts(config, runs.build(config)))
 
 
 @pytest.fixture(scope='module')

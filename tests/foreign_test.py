@@ -14,7 +14,7 @@ import tokenizer_files
 from flax import traverse_util
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, convert, errors, files, foreign, logs, models
+from xlbench import convert, errors, files, foreign, logs, models, names
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.fewshot.analysis.sweeps import Sweep
@@ -268,17 +268,17 @@ def test_workdirs(tmp_path):
 def test_nothing_is_written_through_a_link(tmp_path):
     """Else a run that goes on in a downloaded workdir would add its lines to any file."""
     run, config = tmp_path / 'run', ConfigDict({'seed': 0})
-    config_lib.claim_workdir(str(run), config, {})
+    names.claim_workdir(str(run), config, {})
     for name in ('metrics.jsonl', 'log.txt', 'tensorboard/events', 'eval/3/metrics.json'):
         for match, harm in harms(tmp_path):
             (run / name).parent.mkdir(parents=True, exist_ok=True)
             harm(run / name)
-            refused(match, config_lib.claim_workdir, str(run), config, {})
+            refused(match, names.claim_workdir, str(run), config, {})
             if not name.startswith('eval'):
                 refused(match, logs.Log, str(run))
             (run / name).unlink()
     assert (tmp_path / 'secret').read_text() == '{"secret": 1}'
-    config_lib.claim_workdir(str(run), config, {})
+    names.claim_workdir(str(run), config, {})
     logs.Log(str(run)).close()
 
 

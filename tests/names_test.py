@@ -125,8 +125,8 @@ SLIPS = {
 def test_help_and_slips_are_answered_without_jax_and_tensorflow(tmp_path):
     run = {'stages': {}, 'evals': {'test': {}}, 'data': {'root': 'data', 'vocabulary': 'sample'}}
     sweep = {'adapt': {}, 'source_workdir': ''}
-    config_lib.claim_workdir(str(tmp_path / 'run'), ConfigDict(run), {})
-    config_lib.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
+    names.claim_workdir(str(tmp_path / 'run'), ConfigDict(run), {})
+    names.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
     (tmp_path / 'run' / 'checkpoints' / '3').mkdir(parents=True)
     (tmp_path / 'pretrained').mkdir()
     commands = [[program, '--help'] for program in PROGRAMS]
@@ -331,7 +331,7 @@ def test_a_home_that_nobody_has_is_no_folder():
 
 def test_a_sweep_s_workdir_is_no_run(tmp_path):
     sweep = {'task': 'udpos', 'source': {}, 'source_workdir': '', 'mesh': {}, 'adapt': {}}
-    config_lib.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
+    names.claim_workdir(str(tmp_path / 'sweep'), ConfigDict(sweep), {})
     for ask_for in (
         lambda folder: config_lib.read_config(folder),
         lambda folder: names.check_run(folder, 'workdir'),

@@ -56,7 +56,7 @@ def run(argv: Sequence[str], doc: str) -> config_lib.Command:
         argv, doc=doc, fields=names.fields, resolve=names.resolve, dry_run=True
     )
     names.check_config(command.config)
-    if not config_lib.check_workdir(command.workdir, command.config):  # A run that goes on has all.
+    if not names.check_workdir(command.workdir, command.config):  # A run that goes on has all.
         names.check_places(command.config)
     return command
 

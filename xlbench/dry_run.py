@@ -39,7 +39,7 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     memory.check(config, mesh)
-    begun = config_lib.check_workdir(workdir, config)
+    begun = names.check_workdir(workdir, config)
     yield from settings(config)
     yield workdir_line(workdir, begun, begun and (pathlib.Path(workdir) / 'DONE').exists())
     yield f'mesh {partitioning.describe(mesh)}'

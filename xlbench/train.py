@@ -23,7 +23,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, files, locks, runs, sessions
+from xlbench import dry_run, files, locks, names, runs, sessions
 from xlbench.evaluators import baselines
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
@@ -61,7 +61,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     """
     # 1. What can be refused at once, and a run that is finished.
     runs.check_config(config)
-    if config_lib.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
+    if names.check_workdir(workdir, config) and (pathlib.Path(workdir) / 'DONE').exists():
         print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
         return
     first = jax.process_index() == 0
@@ -71,7 +71,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         Interruption() as interruption,
     ):
         # 2. What the config's blocks build: mesh, data, model, objective, evaluators.
-        begun = config_lib.check_workdir(workdir, config)
+        begun = names.check_workdir(workdir, config)
         experiment = runs.build(config, workdir if begun else '')
         cluster.meet()
         interruption.check()
@@ -83,7 +83,7 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         # 4. The workdir, from now on this run's.
         if first:
             facts = runs.facts(config, experiment) | (source.facts if source else {})
-            config_lib.claim_workdir(workdir, config, facts)
+            names.claim_workdir(workdir, config, facts)
             runs.copy_inputs(config, experiment, workdir)
         session.begin(partitioning.describe(experiment.mesh), jax.process_count())
         with (

@@ -62,5 +62,4 @@ def test_defaults_are_those_of_the_blocks():
     assert config.mesh.to_dict() == dataclasses.asdict(blocks.Mesh())
     assert config.checkpoints.to_dict() == {'every': 1000, 'keep': 2}
     run = dataclasses.asdict(blocks.Run())
-    del run['embedding_rows']  # Configs of older runs do not have it.
-    assert {key: config[key] for key in run} == run and 'embedding_rows' not in config
+    assert {key: config[key] for key in run} == run

@@ -1,9 +1,8 @@
-"""From the command line to checked blocks, and whose a workdir is."""
+"""From the command line to checked blocks."""
 
 import json
 
 import pytest
-from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
 from xlbench.config.signatures import Signature
@@ -54,13 +53,13 @@ def test_the_config_may_stand_after_a_space(path):
 
 
 def test_the_same_command_has_the_same_workdir(path):
-    names = [
+    workdirs = [
         parse(path, *arguments)[1]
         for arguments in ([], [], ['--config.seed=0'], ['--config.seed=1'], ['--config.rate=2'])
     ]
-    assert names[0] == names[1] == names[2]  # Setting a key to what it is changes nothing.
-    assert len(set(names)) == 3
-    assert all(name.startswith('runs/demo-') for name in names)
+    assert workdirs[0] == workdirs[1] == workdirs[2]  # Setting a key to what it is changes nothing.
+    assert len(set(workdirs)) == 3
+    assert all(name.startswith('runs/demo-') for name in workdirs)
     assert parse(f'{path}:large,task=qg')[1].startswith('runs/demo-large-task-qg-')
 
 
@@ -217,106 +216,6 @@ def test_keys_must_be_there_and_known():
         config_lib.check_keys({'a': 1, 'b': 2, 'c': 3}, ('a', 'b'), 'x')
     with pytest.raises(UserError, match="x lacks 'b'; it holds a, b"):
         config_lib.check_keys({'a': 1}, ('a', 'b'), 'x')
-
-
-def config(**changes) -> ConfigDict:
-    return ConfigDict({'seed': 0, 'tasks': ('x', 'y'), 'optimizer': {'rate': 0.1}} | changes)
-
-
-def test_a_workdir_belongs_to_one_config(tmp_path):
-    workdir = str(tmp_path / 'new' / 'run')
-    assert config_lib.check_workdir(workdir, config()) is False
-    assert not (tmp_path / 'new').exists()
-    config_lib.claim_workdir(workdir, config(), {'parameters': 7})
-    path = tmp_path / 'new' / 'run' / 'config.json'
-    content = json.loads(path.read_text())
-    assert content['config']['tasks'] == ['x', 'y'] and content['parameters'] == 7
-    before = path.stat().st_mtime_ns
-    config_lib.claim_workdir(workdir, config(), {'parameters': 8})  # Begun before: left alone.
-    assert path.stat().st_mtime_ns == before
-    assert config_lib.check_workdir(workdir, config()) is True
-    (path.parent / 'log.txt').write_text('hello')
-    assert config_lib.check_workdir(workdir, config()) is True
-    path.write_text(json.dumps({'config': {'system': 'other'}, 'scored': {}}))
-    with pytest.raises(UserError, match="holds a system's scores of"):
-        config_lib.check_workdir(workdir, config())
-
-
-@pytest.mark.parametrize(
-    'changes, message',
-    [
-        (dict(seed=1), 'seed was 0, now 1'),
-        (dict(optimizer={'rate': 0.2}), 'optimizer.rate was 0.1, now 0.2'),
-        (dict(tasks=('x',)), "tasks was ['x', 'y'], now ['x']"),
-        (dict(extra=5), "extra was 'absent', now 5"),
-        ({f'k{i}': i for i in range(9)}, 'and 4 more'),
-    ],
-)
-def test_the_difference_of_two_configs_is_shown(tmp_path, changes, message):
-    config_lib.claim_workdir(str(tmp_path), config(), {})
-    for check in (
-        lambda: config_lib.check_workdir(str(tmp_path), config(**changes)),
-        lambda: config_lib.claim_workdir(str(tmp_path), config(**changes), {}),
-    ):
-        with pytest.raises(UserError) as error:
-            check()
-        assert message in str(error.value) and 'choose another --workdir' in str(error.value)
-
-
-def test_a_run_may_go_on_on_other_devices(tmp_path):
-    workdir = str(tmp_path)
-    config_lib.claim_workdir(workdir, config(mesh={'data': 8, 'fsdp': 1}), {})
-    other = config(mesh={'data': 4, 'fsdp': 2, 'tensor': 1})
-    assert config_lib.check_workdir(workdir, other) is True
-    config_lib.claim_workdir(workdir, other, {})
-    assert config_lib.read_config(workdir).mesh.data == 8
-    assert config_lib.begun_with(workdir, config(mesh={'data': 8, 'fsdp': 1})) == ''
-    assert config_lib.begun_with(workdir, other) == (
-        "mesh.data was 8, now 4; mesh.fsdp was 1, now 2; mesh.tensor was 'absent', now 1"
-    )
-    with pytest.raises(UserError, match=r'another config: seed was 0, now 1; choose'):
-        config_lib.check_workdir(workdir, config(mesh={'data': 4}, seed=1))
-
-
-def test_a_run_does_not_go_on_with_other_data(tmp_path):
-    workdir = str(tmp_path)
-    config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
-    config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'y'}})
-    config_lib.claim_workdir(workdir, config(), {})
-    with pytest.raises(UserError, match=r'^a/test holds other examples than when \S+ was begun;'):
-        config_lib.claim_workdir(workdir, config(), {'contents': {'a/train': 'x', 'a/test': 'z'}})
-
-
-def test_somebody_else_s_folder_is_left_alone(tmp_path):
-    (tmp_path / '.config.json.tmp').write_text('{')  # Ours, of a process that was killed.
-    assert config_lib.check_workdir(str(tmp_path), config()) is False
-    (tmp_path / 'thesis.tex').write_text('mine')
-    with pytest.raises(UserError, match='is not empty and holds no run of ours'):
-        config_lib.claim_workdir(str(tmp_path), config(), {})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ['.config.json.tmp', 'thesis.tex']
-
-
-@pytest.mark.parametrize(
-    'text',
-    [
-        '{"config": ',
-        '[]',
-        '{"config": 3}',
-        '{"config": ' + '{"a": ' * 100 + '1' + '}' * 101,
-        '{"config": ' + '{"a": ' * 5000 + '1' + '}' * 5001,
-    ],
-)
-def test_a_broken_config_json_is_named(tmp_path, text):
-    (tmp_path / 'config.json').write_text(text)
-    with pytest.raises(UserError, match=r'config\.json') as error:
-        config_lib.check_workdir(str(tmp_path), config())
-    assert '\n' not in str(error.value)
-
-
-def test_a_workdir_is_no_file(tmp_path):
-    (tmp_path / 'notes.txt').write_text('mine')
-    with pytest.raises(UserError, match=r'notes\.txt is a file and no folder; choose another'):
-        config_lib.check_workdir(str(tmp_path / 'notes.txt'), config())
 
 
 def test_where_a_result_comes_from():

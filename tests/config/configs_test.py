@@ -14,6 +14,7 @@ import ml_collections
 import pytest
 
 from xlbench import benchmarks, config as config_lib, models, names, runs
+from xlbench.config import blocks
 from xlbench.configs import fewshot_source, finetune
 from xlbench.errors import UserError
 from xlbench.fewshot import sweep
@@ -520,4 +521,4 @@ def test_transfer_is_not_chosen_by_the_languages_it_is_asked_for():
 def test_what_a_config_need_not_say():
     """The defaults and what each file must add are all keys of a config, and no more."""
     added = {'data', 'model', 'objective', 'batches', 'stages', 'evals'}
-    assert set(config_lib.defaults()) == set(names.CONFIG_KEYS) - added
+    assert set(config_lib.defaults()) == {*names.CONFIG_KEYS, *blocks.LATER_KEYS} - added

@@ -14,7 +14,7 @@ import pytest
 import tiny_labels
 import tokenizer_files
 
-from xlbench import config as config_lib, convert, evaluate, pipeline, predict, runs, triples
+from xlbench import convert, evaluate, names, pipeline, predict, runs, triples
 from xlbench.data import actions, readers
 from xlbench.errors import UserError
 from xlbench.inference import answer_lines
@@ -49,8 +49,8 @@ def made_up(kind: str) -> list[dict]:
             {'words': words, 'tags': ' '.join(rng.choices(labels, k=len(words.split())))}
             for words in sentences
         ]
-    names = ['text_a'] if kind == 'texts' else ['text_a', 'text_b']
-    return [{name: text() for name in names} | {'label': rng.choice(labels)} for _ in range(45)]
+    keys = ['text_a'] if kind == 'texts' else ['text_a', 'text_b']
+    return [{key: text() for key in keys} | {'label': rng.choice(labels)} for _ in range(45)]
 
 
 def write_run(kind: str, folder: pathlib.Path) -> Run:
@@ -79,7 +79,7 @@ def write_run(kind: str, folder: pathlib.Path) -> Run:
         'labels': labels,
     }  # fmt: skip
     workdir = folder / 'run'
-    config_lib.claim_workdir(str(workdir), config, about)
+    names.claim_workdir(str(workdir), config, about)
     model = runs.build_model(config.model, tokenizer.vocab_size, labels)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build(**config.objective)

@@ -8,7 +8,7 @@ import jax
 import ml_collections
 import sentencepiece
 
-from xlbench import config as config_lib, runs
+from xlbench import names, runs
 from xlbench.configs import mrs_retriever
 from xlbench.data import prepared, tokenizers
 from xlbench.parallel import partitioning
@@ -151,7 +151,7 @@ def write_run(workdir: pathlib.Path, config: ml_collections.ConfigDict) -> None:
         for task, lang in zip(TASKS, LANGS, strict=True)
     }
     about = {'tasks': tasks, 'vocabulary': tokenizer.manifest()}
-    config_lib.claim_workdir(str(workdir), config, about)
+    names.claim_workdir(str(workdir), config, about)
     model = runs.build_model(config.model, tokenizer.vocab_size)
     mesh = partitioning.make_mesh(devices=jax.devices()[:1])
     objective = objectives.build(**config.objective)

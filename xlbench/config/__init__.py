@@ -16,19 +16,26 @@ Modules of their own:
   recipes         blocks that many configs share
 """
 
-from xlbench.config.blocks import batches_of, check_arguments, check_keys, defaults, to_dict
+from xlbench.config.blocks import (
+    batches_of,
+    check_arguments,
+    check_keys,
+    defaults,
+    for_hash,
+    to_dict,
+)
 from xlbench.config.flags import Command, parse_command, parse_flags, variant
 from xlbench.config.provenance import facts
 from xlbench.config.record import (
     RUN_KEYS,
     RunEval,
     RunTask,
+    data_root,
     read_about,
     read_config,
     read_run,
     refuse_sweep,
 )
-from xlbench.config.workdir import begun_with, check_workdir, claim_workdir, data_root
 
 __all__ = [
     'RUN_KEYS',
@@ -36,14 +43,12 @@ __all__ = [
     'RunEval',
     'RunTask',
     'batches_of',
-    'begun_with',
     'check_arguments',
     'check_keys',
-    'check_workdir',
-    'claim_workdir',
     'data_root',
     'defaults',
     'facts',
+    'for_hash',
     'parse_command',
     'parse_flags',
     'read_about',

@@ -229,12 +229,26 @@ def defaults() -> ConfigDict:
     A file adds data, model, objective, batches, stages and evals, and says what differs.
     """
     c = ConfigDict(dataclasses.asdict(Run()))
-    del c.embedding_rows  # Runs that were begun without it go on.
     c.lora = dict(rank=0, alpha=16.0)  # A rank above 0 trains LoRA's matrices only.
     c.best = dict(score='', mode='max', patience=0)
     for key, block in (('mesh', Mesh), ('nonfinite', Nonfinite), ('checkpoints', Checkpoints)):
         c[key] = dataclasses.asdict(block())
     return c
+
+
+# Keys that configs of earlier versions lack, with their defaults.
+LATER_KEYS: Mapping[str, Setting] = {'embedding_rows': Run().embedding_rows}
+
+
+def for_hash(config: Mapping[str, Json]) -> dict[str, Json]:
+    """The config of a run or a sweep without later keys at their defaults.
+
+    A hash of it is the same for a run that was begun before there were such keys.
+    """
+    kept = {k: v for k, v in config.items() if k not in LATER_KEYS or v != LATER_KEYS[k]}
+    if isinstance(source := kept.get('source'), Mapping):
+        kept['source'] = for_hash(source)
+    return kept
 
 
 def batches_of(config: ConfigDict, stage: str) -> dict[str, Setting]:

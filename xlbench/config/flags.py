@@ -20,7 +20,7 @@ from ml_collections import ConfigDict, config_dict, config_flags
 
 from xlbench import configs, errors
 from xlbench.config import ranges
-from xlbench.config.blocks import to_dict
+from xlbench.config.blocks import for_hash, to_dict
 from xlbench.errors import UserError
 from xlbench.files import Setting
 
@@ -345,7 +345,8 @@ def _one_line(text: str) -> str:
 def _default_workdir(argument: str, config: ConfigDict) -> str:
     path, _, variant = argument.partition(':')
     words = [pathlib.Path(path).stem, *re.findall(r'\w+', variant)]
-    digest = hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()
+    text = json.dumps(for_hash(to_dict(config)), sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
     return os.path.join('runs', '-'.join([*words, digest[:8]]))
 
 

@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -138,6 +138,31 @@ class Begun(msgspec.Struct):
 def read_config(workdir: str) -> ConfigDict:
     """The config that a run was started with; see `read_run`."""
     return ConfigDict(read_run(workdir)['config'])
+
+
+def data_root(about: Mapping[str, Json], given: str = '') -> str:
+    """The data root of a run, wherever its workdir and this process are.
+
+    A relative root starts in the folder where the run was begun; where it is not there any more,
+    in this one.
+
+    Args:
+      about: the content of config.json.
+      given: the root that the user names now, if any.
+
+    Raises:
+      UserError: there is no such folder, and nothing can make it.
+    """
+    data = about['config']['data']
+    root = given or data['root']
+    begun = os.path.join(str(about.get('cwd') or ''), root)
+    root = begun if not given and os.path.isdir(begun) else root
+    if not os.path.isdir(root) and not data['sample']:
+        raise UserError(
+            f'the data that the run was trained with is not here: there is no folder {root!r}; '
+            'name the one that it is in with --root=FOLDER'
+        )
+    return root
 
 
 def refuse_sweep(workdir: str) -> None:

@@ -23,16 +23,23 @@ class Signature:
       types: {field: its annotation as it is written}.
       needed: the fields without a default.
       open_ended: whether any other key is taken as well.
+      defaults: {field: its default}, where that is a literal or an empty collection.
     """
 
     name: str
     types: Mapping[str, str]
     needed: frozenset[str]
     open_ended: bool = False
+    defaults: Mapping[str, Setting] = dataclasses.field(default_factory=dict)
 
     def __or__(self, other: 'Signature') -> 'Signature':
         """Both together, with the other's name."""
-        return Signature(other.name, {**self.types, **other.types}, self.needed | other.needed)
+        return Signature(
+            other.name,
+            {**self.types, **other.types},
+            self.needed | other.needed,
+            defaults={**self.defaults, **other.defaults},
+        )
 
 
 @functools.cache
@@ -40,19 +47,24 @@ def of(module: str, name: str) -> Signature:
     """Returns the signature of a dataclass of this package.
 
     Example: of('xlbench.models.lora', 'Lora') ->
-      Signature('Lora', {'rank': "Annotated[int, '0 to 2**16']", ...}, frozenset())
+      Signature('Lora', {'rank': "Annotated[int, '0 to 2**16']", ...}, frozenset(), False,
+        {'rank': 0, ...})
     """
     module, node = _definition(module, name)
-    types, needed = {}, set()
+    types, needed, defaults = {}, set(), {}
     for base in node.bases:
         inherited = of(*_place(module, ast.unparse(base)))
         types |= inherited.types
         needed |= inherited.needed
+        defaults |= inherited.defaults
     for field in node.body:
         if _is_field(field):
-            types[field.target.id] = ast.unparse(field.annotation)
-            needed = needed - {field.target.id} | ({field.target.id} if not field.value else set())
-    return Signature(name, types, frozenset(needed))
+            key = field.target.id
+            types[key] = ast.unparse(field.annotation)
+            needed = needed - {key} | ({key} if not field.value else set())
+            defaults.pop(key, None)
+            defaults |= _default(key, field.value)
+    return Signature(name, types, frozenset(needed), defaults=defaults)
 
 
 def of_class(block: type) -> Signature:
@@ -104,6 +116,22 @@ def _is_field(node: ast.AST) -> bool:
         and isinstance(node.target, ast.Name)
         and not ast.unparse(node.annotation).startswith('ClassVar')
     )
+
+
+_EMPTY: Mapping[str, Setting] = {'dict': {}, 'list': [], 'tuple': ()}
+
+
+def _default(key: str, value: ast.expr | None) -> dict[str, Setting]:
+    """{field: its default}; {} for a field without one, and for one that has to be computed."""
+    if isinstance(value, ast.Call):  # dataclasses.field(default_factory=dict)
+        for keyword in value.keywords:
+            if keyword.arg == 'default_factory' and ast.unparse(keyword.value) in _EMPTY:
+                return {key: _EMPTY[ast.unparse(keyword.value)]}
+        return {}
+    try:
+        return {key: ast.literal_eval(value)} if value else {}
+    except ValueError:
+        return {}
 
 
 def _path(module: str) -> pathlib.Path:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, files
+from xlbench import config as config_lib, files, names
 from xlbench.errors import UserError
 from xlbench.files import Json
 
@@ -26,7 +26,7 @@ def check_workdir(workdir: str, config: ConfigDict) -> bool:
     Raises:
       UserError: it is another sweep's (the difference is in the message), or somebody's.
     """
-    return config_lib.check_workdir(workdir, _as_begun(workdir, config))
+    return names.check_workdir(workdir, _as_begun(workdir, config))
 
 
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
@@ -50,7 +50,7 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
             f'{workdir} was begun; name the one that it held, or choose another --workdir'
         )
     # This also compares the contents of the data with those that the sweep was begun with.
-    config_lib.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
+    names.claim_workdir(workdir, _as_begun(workdir, config), dict(about, asked=[asked]))
     if not begun:
         return
     known = before.get('asked')

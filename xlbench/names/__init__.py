@@ -1,8 +1,10 @@
 """Checks that the names in a config or a command line exist, before anything costs time.
 
-  keys    keys of a config; families, sizes, objectives, evaluators and optimizers
-  brought config.model.from, a model that a user brings
-  places  tasks and mixtures, vocabularies, checkpoints: what lies on disk, or on the hub
+  keys      keys of a config; families, sizes, objectives, evaluators and optimizers
+  defaults  the values of the keys that a config leaves out
+  brought   config.model.from, a model that a user brings
+  places    tasks and mixtures, vocabularies, checkpoints: what lies on disk, or on the hub
+  workdirs  whether a workdir is that of a config
 
 What is checked here needs neither jax nor TensorFlow, whose imports take seconds: the programs do
 it before they import what they work with.
@@ -33,6 +35,7 @@ from xlbench.names.places import (
     new_vocabulary_size,
     optional,
 )
+from xlbench.names.workdirs import begun_with, check_workdir, claim_workdir
 
 __all__ = [
     'CONFIG_KEYS',
@@ -40,6 +43,7 @@ __all__ = [
     'EVAL_OPTIONS',
     'FAMILIES',
     'about_objective',
+    'begun_with',
     'check_config',
     'check_evaluations',
     'check_places',
@@ -48,6 +52,8 @@ __all__ = [
     'check_sweep',
     'check_sweep_places',
     'check_task',
+    'check_workdir',
+    'claim_workdir',
     'fields',
     'is_sweep',
     'needed',

@@ -21,7 +21,7 @@ CONFIG_KEYS = (
     'baselines', 'baseline_split',
 )  # fmt: skip
 # Keys that a config may leave out, as those of earlier versions do.
-RUN_OPTIONS = ('embedding_rows',)
+RUN_OPTIONS = tuple(blocks.LATER_KEYS)
 # Families that are made of encoders; a checkpoint of any of them starts any other.
 ENCODERS = ('bert', 'encoder_decoder', 'dual_encoder', 'sequence_classifier', 'token_classifier')
 SWEEP_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import msgspec
 
-from xlbench import benchmarks, errors, files, foreign
+from xlbench import benchmarks, config as config_lib, errors, files, foreign
 from xlbench.files import Json
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
@@ -251,7 +251,7 @@ class Run:
 
 def config_hash(config: Mapping[str, Json]) -> str:
     """Hashes a config without its seed: equal for runs that differ in the seed only."""
-    text = json.dumps(_without_seed(config), sort_keys=True, default=str)
+    text = json.dumps(_without_seed(config_lib.for_hash(config)), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

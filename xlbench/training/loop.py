@@ -9,7 +9,7 @@ import jax
 import optax
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, logs
+from xlbench import logs, names
 from xlbench.data import batches as batches_lib
 from xlbench.errors import UserError
 from xlbench.parallel import cluster, partitioning
@@ -126,7 +126,7 @@ class Trainer:
         self.log.rewind(step, again=again, after=before, due=self.progress.due)
         self.log.line(f'resumed at step {step}, in stage {stage}')
         self._divide_best(stage, before)
-        if changed := config_lib.begun_with(self.workdir, self.config):
+        if changed := names.begun_with(self.workdir, self.config):
             self.log.line(f'changed since the run began: {changed}')
 
     def _first_step(self, stage: str) -> int:
@@ -141,8 +141,8 @@ class Trainer:
         best, chosen = self.progress.best, self.progress.chosen
         if not best or best.step > first_step:
             return
-        names = list(self.config.stages)
-        owner = [name for name in names if self._first_step(name) < best.step][-1]
+        stages = list(self.config.stages)
+        owner = [name for name in stages if self._first_step(name) < best.step][-1]
         self.progress.best, self.progress.stale = None, 0
         self.progress.chosen = {owner: best.step, **chosen}
         self.log.line(
@@ -184,10 +184,10 @@ class Trainer:
     def train_stage(self, name: str) -> None:
         """Trains one stage to its end, and evaluates it; does nothing if that was done before."""
         experiment = self.experiment
-        names, stage = list(self.config.stages), self.config.stages[name]
+        order, stage = list(self.config.stages), self.config.stages[name]
         if name in self.progress.chosen:
             return
-        if self.progress.stage and names.index(self.progress.stage) > names.index(name):
+        if self.progress.stage and order.index(self.progress.stage) > order.index(name):
             return
         first_step = self._first_step(name)
         tx, schedule = self._optimizer(name)

@@ -3,23 +3,27 @@
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ml_collections import ConfigDict
 
 from xlbench import files, foreign
-from xlbench.config.blocks import to_dict
-from xlbench.config.record import Begun, read_about
+from xlbench.config import read_about, to_dict
+from xlbench.config.record import Begun
 from xlbench.errors import UserError, shortened
 from xlbench.files import Json
+from xlbench.names import defaults
 
 # What may differ when a run goes on: the devices it then has, and where its data lies; the data
 # itself has to be the same (see claim_workdir), so that its numbers stay what they are.
 ELASTIC = ('mesh', 'data.root', 'data.vocabulary')
+_ABSENT = 'absent'
 
 
 def check_workdir(workdir: str, config: ConfigDict) -> bool:
     """Returns whether a run of this config, its mesh aside, was begun in the workdir.
+
+    A key that one of the configs lacks, as those of earlier versions do, has its default.
 
     Raises:
       UserError: the workdir is another config's (the difference is in the message), or somebody's.
@@ -70,31 +74,6 @@ def _is_elastic(line: str) -> bool:
     return any(key == allowed or key.startswith(f'{allowed}.') for allowed in ELASTIC)
 
 
-def data_root(about: Mapping[str, Json], given: str = '') -> str:
-    """The data root of a run, wherever its workdir and this process are.
-
-    A relative root starts in the folder where the run was begun; where it is not there any more,
-    in this one.
-
-    Args:
-      about: the content of config.json.
-      given: the root that the user names now, if any.
-
-    Raises:
-      UserError: there is no such folder, and nothing can make it.
-    """
-    data = about['config']['data']
-    root = given or data['root']
-    begun = os.path.join(str(about.get('cwd') or ''), root)
-    root = begun if not given and os.path.isdir(begun) else root
-    if not os.path.isdir(root) and not data['sample']:
-        raise UserError(
-            f'the data that the run was trained with is not here: there is no folder {root!r}; '
-            'name the one that it is in with --root=FOLDER'
-        )
-    return root
-
-
 def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -> None:
     """Makes the workdir this config's own: writes config.json, unless it did so before.
 
@@ -136,17 +115,40 @@ def claim_workdir(workdir: str, config: ConfigDict, about: Mapping[str, Json]) -
     files.write(path, text + '\n')
 
 
-def _difference(before: Json, now: Json, name: str = '') -> list[str]:
+def _difference(before: Json, now: Json) -> list[str]:
     """['optimizer.learning_rate was 0.1, now 0.2', ...]"""
-    if isinstance(before, dict) and isinstance(now, dict):
-        keys = [*before, *(key for key in now if key not in before)]
-        return [
-            line
-            for key in keys
-            for line in _difference(
-                before.get(key, 'absent'), now.get(key, 'absent'), f'{name}.{key}'.lstrip('.')
-            )
-        ]
-    if before == now:
-        return []
-    return [f'{name[:200]} was {shortened(before, 200)}, now {shortened(now, 200)}']
+    return list(_differences((before, now), (before, now), ()))
+
+
+def _differences(
+    configs: tuple[Json, Json], values: tuple[Json, Json], path: tuple[str, ...]
+) -> Iterator[str]:
+    """The lines of `_difference` for one place of both configs.
+
+    Args:
+      configs: before and now, whole.
+      values: what they have there; `_ABSENT` for what one lacks.
+      path: the keys that lead there.
+    """
+    if all(isinstance(value, dict) for value in values):
+        before, now = values
+        for key in [*before, *(key for key in now if key not in before)]:
+            pair = tuple(_value(*side, path, key) for side in zip(configs, values, strict=True))
+            yield from _differences(configs, pair, (*path, key))
+    elif values[0] != values[1] and not _are_defaults(configs, values, path):
+        was, now = (shortened(value, 200) for value in values)
+        yield f'{".".join(path)[:200]} was {was}, now {now}'
+
+
+def _value(config: Json, block: dict[str, Json], path: tuple[str, ...], key: str) -> Json:
+    """What a config has for a key of a block: its default where it has none, if that is known."""
+    return block[key] if key in block else defaults.left_out(config, path).get(key, _ABSENT)
+
+
+def _are_defaults(
+    configs: tuple[Json, Json], values: tuple[Json, Json], path: tuple[str, ...]
+) -> bool:
+    """Whether one config lacks a whole block whose keys have their defaults in the other."""
+    blocks = tuple({} if value in (_ABSENT, None) else value for value in values)
+    are_blocks = all(isinstance(block, dict) for block in blocks)
+    return are_blocks and not any(_differences(configs, blocks, path))
