@@ -276,14 +276,31 @@ def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
         tmp_path / 'mT5-mono-qg-de', lambda step, task: 20.0, tasks=['mtg_qg_de_de'],
         mixture='mtg_mono_qg_de',
     )  # fmt: skip
-    table = table_of(MTG, 'table 11')
-    made = {'mT5-mono-qg-en': [folder], 'mT5-mono-qg-de': [other]}
-    shown = showing.of_runs(MTG, table, made).tables[0]
-    assert [column.label for column in shown.columns] == ['en', 'de', 'avg']
-    (row,) = [row for row in shown.rows if row.kind == 'run']
-    assert (row.name, [str(cell) for cell in row.cells]) == ('mT5', ['42.0', '20.0', '31.0'])
-    shown = showing.of_runs(MTG, table_of(MTG, 'table 19'), {'mT5-zero_shot-qg': [folder]})
-    assert [column.label for column in shown.tables[0].columns][:3] == ['en-de', 'en-fr', 'en-es']
+
+    def rows(number, made):
+        shown = showing.shown(MTG, table_of(MTG, f'table {number}'), made, tmp_path)
+        (table,) = shown.tables
+        place = [column.label for column in table.columns].index('rouge_l')
+        return {row.name: str(row.cells[place]) for row in table.rows if not row.is_missing}
+
+    made = {'M-BERT-mono-qg-en': [folder], 'M-BERT-mono-qg-de': [other]}
+    assert rows(11, made) == {'qg M-BERT en-en': '42.00', 'qg M-BERT de-de': '20.00'}
+    assert rows(19, {'M-BERT-zero_shot-qg': [folder]}) == {
+        f'qg M-BERT en-{lang}': '42.00' for lang in ('de', 'fr', 'es')
+    }
+
+
+def test_runs_of_a_system_are_one_row_of_the_papers_groups(tmp_path):
+    folders = [
+        workdir_files.write_workdir(
+            tmp_path / name, lambda step, task: 20.0, tasks=[task], mixture=task, baselines=False
+        )
+        for name, task in (('a', 'clidsum_xsamsum_en_de'), ('b', 'clidsum_xsamsum_en_zh'))
+    ]
+    table = table_of(CLIDSUM, 'table 3')
+    (shown,) = showing.shown(CLIDSUM, table, {'mBART': folders}, tmp_path).tables
+    assert (shown.title, [row.name for row in shown.rows]) == ('Table 3', ['End-to-end', 'mBART'])
+    assert not any(cell.is_missing for cell in shown.rows[1].cells)
 
 
 def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monkeypatch):

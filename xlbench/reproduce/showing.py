@@ -12,6 +12,7 @@ from xlbench.fewshot.analysis import factors, systems as sweep_systems, tables a
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.files import Json
 from xlbench.reporting import layout, results, sections as sections_lib
+from xlbench.reporting.exhibits import making, output as exhibited
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import Pick, System
@@ -45,7 +46,10 @@ class Shown:
 
 
 def of_runs(
-    recipe: Recipe, table: PaperTable, made: Mapping[str, Sequence[pathlib.Path]]
+    recipe: Recipe,
+    table: PaperTable,
+    made: Mapping[str, Sequence[pathlib.Path]],
+    output: pathlib.Path,
 ) -> Shown:
     """The tables of a report of these runs, in the form of the paper.
 
@@ -53,25 +57,54 @@ def of_runs(
         recipe: Of the benchmark.
         table: Of the paper.
         made: Experiment -> the folders of its runs, without those that are not finished.
+        output: A folder for figures.
     """
+    benchmark = benchmarks.get(recipe.benchmark)
     runs: dict[_Key, Run] = {}
     labels: dict[_Key, str] = {}
     experiments = [recipe.experiments[name] for name in made]
     for experiment, folders in zip(experiments, made.values(), strict=True):
         for folder in folders:
             run = results.read_run(folder)
+            if benchmark.paper_checkpoints:
+                run = as_model(run, experiment.model)
             run = as_scenario(run, experiment.mixture) if experiment.mixture else run
             runs[_key(run)] = run
             labels[_key(run)] = _label(experiment, experiments)
+    if not runs:
+        return Shown()
+    exhibits = [one for one in benchmark.exhibits if one.name.lower() == table.name]
+    if exhibits and not benchmark.pages:
+        section = exhibited.section(making.Material(benchmark, list(runs.values())), exhibits)
+        drawn = exhibited.write_figures([section], output) if section.figures else []
+        return Shown(section.besides, tuple(map(pathlib.Path, drawn)))
+    return Shown(tuple(_reported(table, list(runs.values()), labels)))
+
+
+def _reported(table: PaperTable, runs: list[Run], labels: Mapping[_Key, str]) -> list[Table]:
+    """The tables of a report in which runs of one label are one row."""
     tables: list[Table] = []
-    for section in sections_lib.sections(list(runs.values())) if runs else ():
+    for section in sections_lib.sections(runs):
         if not section.tables:
             section = merged(section, labels)
         of_section = layout.tables(section)
         if table.made_by:
             of_section = [one for one in of_section if one.title in table.made_by]
         tables += of_section
-    return Shown(tuple(tables))
+    return tables
+
+
+def as_model(run: Run, model: str) -> Run:
+    """A run under the name of the paper's model whose place it takes in the sample.
+
+    Args:
+        run: One that began from a public model keeps its name.
+        model: As the paper calls it.
+    """
+    if run.system or run.config.get('init_from'):
+        return run
+    info = {**run.info, 'config': {**run.config, 'init_from': model}}
+    return dataclasses.replace(run, info=info)
 
 
 def as_scenario(run: Run, mixture: str) -> Run:
@@ -184,5 +217,5 @@ def shown(
     """Whatever the finished runs of a table give; see `of_runs` and `of_sweeps`."""
     if recipe.benchmark == 'fewshot':
         return of_sweeps(table, made, output)
-    return of_runs(recipe, table, made)
+    return of_runs(recipe, table, made, output)
 

@@ -119,11 +119,13 @@ def _named(
 
 _RATINGS = (
     'it needs rated texts, and those of the paper are not published; python -m xlbench.annotate '
-    'make has the texts of runs rated, and python -m xlbench.annotate fit compares the regressors'
+    'make has the texts of runs rated, and python -m xlbench.report RUN RUN ... --table=3 '
+    '--ratings=FILE (or --figure=2,7) sets it'
 )
 _JUDGES = (
     'people rate the texts: python -m xlbench.annotate make RUN RUN ... --tasks=TASK --judges=A,B '
-    'makes their pages, and python -m xlbench.annotate score the table'
+    'makes their pages, python -m xlbench.annotate score reads them, and python -m xlbench.report '
+    'RUN RUN ... --table=N --ratings=FILE sets the table'
 )
 
 RECIPE = Recipe(
@@ -200,7 +202,11 @@ RECIPE = Recipe(
         ),
         PaperTable(
             'figure 6', 'cross-lingual against generated, then translated',
-            (*_named('cross', about='en'), *(f'{model}-translated' for model in MODELS)),
+            (
+                *_named('cross', about='en'),
+                *_named('mono', about='en'),  # What is translated.
+                *(f'{model}-translated' for model in MODELS),
+            ),
         ),
         PaperTable('figure 7', 'all metrics and human ratings', instead=_RATINGS),
     ),
