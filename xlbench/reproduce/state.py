@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from xlbench import config as config_lib, files
+from xlbench import files, names
 from xlbench.fewshot import workdir as sweep_workdir
 from xlbench.reproduce.steps import CONFIGURED, Step, config_of
 
@@ -98,15 +98,15 @@ class State:
         return {name: self._mark(self.steps[name]) for name in step.needs}
 
     def _mark(self, step: Step) -> str:
-        names = ('config.json', 'DONE') if step.command.program in CONFIGURED else ()
-        paths = [*(step.folder / name for name in names), self._path(step)][:2]
+        left = ('config.json', 'DONE') if step.command.program in CONFIGURED else ()
+        paths = [*(step.folder / name for name in left), self._path(step)][:2]
         said = b''.join(path.read_bytes() for path in paths if path.is_file())
         return hashlib.sha256(said).hexdigest()
 
     def _has_run(self, step: Step) -> bool:
         config, folder = config_of(step.arguments), str(step.folder)
         is_sweep = step.command.program == 'fewshot'
-        check = sweep_workdir.check_workdir if is_sweep else config_lib.check_workdir
+        check = sweep_workdir.check_workdir if is_sweep else names.check_workdir
         if not check(folder, config) or not (step.folder / 'DONE').is_file():
             return False
         if not is_sweep:
