@@ -56,7 +56,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xlbench import errors, files, locks
-from xlbench.config import decoding_flags
+from xlbench.config import arguments, decoding_flags
 from xlbench.errors import UserError
 from xlbench.progress import Progress
 
@@ -262,16 +262,9 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _engine(text: str) -> str:
-    """The name of an engine, which may be the address of a server."""
-    if not text.startswith(('http://', 'https://')):
-        errors.check_path('--engine', text)
-    return text
-
-
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = errors.ArgumentParser('python -m xlbench.translate', __doc__)
-    parser.add_argument('--engine', type=_engine, required=True, help='see above')
+    parser.add_argument('--engine', type=arguments.engine, required=True, help='see above')
     parser.add_argument('--source_lang', required=True, help='ISO code of the texts')
     parser.add_argument('--target_lang', required=True, help='ISO code of the translations')
     parser.add_argument('--input', default='', help='file, or a pattern of files')

@@ -49,11 +49,11 @@ from collections.abc import Sequence
 from xlbench import errors, files, names
 from xlbench.benchmarks import MTG
 from xlbench.config import decoding_flags
-from xlbench.config.arguments import share, whole
+from xlbench.config.arguments import engine, share, whole
 from xlbench.data.work_folders import Settings
 from xlbench.errors import UserError
 from xlbench.judgement import corrections
-from xlbench.tasks.mtg_build import build, correcting, tables
+from xlbench.tasks.mtg_build import build, correcting, tables, translating
 from xlbench.tasks.mtg_build.correcting import Annotation
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import KINDS
@@ -79,8 +79,9 @@ def _build(args: argparse.Namespace) -> int:
     decoding_flags.check(args)
     decoding = decoding_flags.given(args)
     engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
-    if engines.is_model(args.engine) and '{' not in args.engine:
-        names.check_source(args.engine, '--engine')
+    for name in translating.engine_names(args.engine, args.languages):
+        if engines.is_model(name):
+            names.check_source(name, '--engine')
     abouts = {}
     for task in tasks:
         options = _options(args, task)
@@ -202,7 +203,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
         add(f'--{task}_columns', type=_words, default=(), metavar='NAMES', help='see above')
     others = [lang for lang in MTG.languages if lang != ENGLISH]
     add('--languages', type=_languages, default=tuple(others), help=f'default: {",".join(others)}')
-    add('--engine', required=True, help='see above')
+    add('--engine', type=engine, required=True, help='see above')
     add('--engine_version', default='', help='of a program or server of yours')
     add('--timeout', type=float, default=600.0, help='seconds for a batch')
     add('--prefix', default='', help='before each text, for a model that needs it')

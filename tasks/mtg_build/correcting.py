@@ -127,15 +127,17 @@ def correct(
             f'{", ".join(f"{name} of {size:,}" for name, size in needed)}; wait for more, or give '
             'smaller --sizes, or --uncorrected'
         )
-    folder = os.path.join(annotation.work, ANNOTATED)
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, split in zip(SPLITS, splits, strict=True):
-        publishing.write_split(folder, (ENGLISH, *annotation.languages), name, split)
     counts |= {'sample': len(sample), 'complete': len(complete)}
-    about = About(annotation.settings, counts, publishing.hashes(folder))
-    name = publishing.about_name(ANNOTATED)
-    files.write(os.path.join(folder, name), publishing.encode(about))
-    publishing.place(folder, annotation.final, name, redo)
+    counts |= dict(zip(SPLITS, annotation.sizes, strict=True))
+    folder = os.path.join(annotation.work, ANNOTATED)
+    with locks.folder(annotation.work):
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, split in zip(SPLITS, splits, strict=True):
+            publishing.write_split(folder, (ENGLISH, *annotation.languages), name, split)
+        about = About(annotation.settings, counts, publishing.hashes(folder))
+        name = publishing.about_name(ANNOTATED)
+        files.write(os.path.join(folder, name), publishing.encode(about))
+        publishing.place(folder, annotation.final, name, redo)
     return about
 
 

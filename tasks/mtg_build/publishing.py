@@ -171,15 +171,15 @@ def place(folder: str, final: str, about: str, redo: bool) -> None:
                         'name another --output, or let --redo replace what an earlier one made'
                     )
             missing.append(name)
+        for name in ours.keys() - set(names):
+            path = os.path.join(final, name)
+            if os.path.isfile(path) and outputs.sha256(path) == ours[name]:
+                os.unlink(path)
         for name in missing:
             path = os.path.join(final, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(os.path.join(folder, name), 'rb') as old, files.replacing(path) as new:
                 shutil.copyfileobj(old, new)
-        for name in ours.keys() - set(names):
-            path = os.path.join(final, name)
-            if os.path.isfile(path) and outputs.sha256(path) == ours[name]:
-                os.unlink(path)
 
 
 def _earlier(path: str) -> dict[str, str]:

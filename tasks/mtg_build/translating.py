@@ -59,6 +59,12 @@ class Translated(msgspec.Struct, omit_defaults=True):
         return min(common / original if original else 0.0 for common, original, _ in counts)
 
 
+def engine_names(spec: str, languages: Sequence[str]) -> list[str]:
+    """The engines that a name with {source} and {target} stands for, each once."""
+    pairs = [pair for lang in languages for pair in ((ENGLISH, lang), (lang, ENGLISH))]
+    return list(dict.fromkeys(_engine_name(spec, *pair) for pair in pairs))
+
+
 def identities(options: Options) -> dict[str, tuple[str, str]]:
     """Language -> which engine translates there, and which back.
 
@@ -175,12 +181,16 @@ def _engine(name: str, settings: EngineSettings) -> Engine:
     return engines.find(name, **dict(settings))
 
 
+def _engine_name(spec: str, source: str, target: str) -> str:
+    """The engine of a pair; a command fills in its own braces."""
+    if spec.startswith('command:'):
+        return spec
+    return spec.replace('{source}', source).replace('{target}', target)
+
+
 def _named(options: Options, source: str, target: str) -> tuple[str, EngineSettings]:
-    """The engine of a pair, and its settings; a command fills in its own braces."""
-    name = options.engine
-    if not name.startswith('command:'):
-        name = name.replace('{source}', source).replace('{target}', target)
-    return name, (
+    """The engine of a pair, and its settings."""
+    return _engine_name(options.engine, source, target), (
         ('version', options.engine_version),
         ('timeout', options.timeout),
         ('prefix', options.prefix),

@@ -126,12 +126,18 @@ def interviews(newcomer: Newcomer) -> None:
 
 
 def apertium(newcomer: Newcomer) -> None:
-    """Apertium, or what is called like it on a machine that has none; and the files of MRS."""
-    official_mrs(newcomer)
+    """Apertium, or what is called like it on a machine that has none."""
     if not shutil.which('apertium'):
         path = newcomer.clone.parent / 'bin' / 'apertium'
-        path.write_text('#!/bin/sh\ncase $1 in -l) echo eng-spa;; -V) echo 3;; *) cat;; esac\n')
+        pairs = 'echo eng-spa spa-eng'
+        path.write_text(f'#!/bin/sh\ncase $1 in -l) {pairs};; -V) echo 3;; *) cat;; esac\n')
         path.chmod(0o755)
+
+
+def replies_and_apertium(newcomer: Newcomer) -> None:
+    """The official files of MRS in small, and Apertium."""
+    official_mrs(newcomer)
+    apertium(newcomer)
 
 
 def xquad(newcomer: Newcomer) -> None:
@@ -303,6 +309,7 @@ _TRANS_SUM = (
     'python -m xlbench.translate --engine=RUNS/translator --source_lang=en --target_lang=de '
     '--input_task=clidsum_xsamsum_en_de'
 )
+_MTG_BUILD = 'python -m xlbench.tasks.mtg_build'
 PLAN: dict[str, dict[str, Step]] = {
     'README.md': {
         'make train': Step(skip=_CI),
@@ -383,6 +390,23 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.train --config=configs/xquad_mt5.py:sample,scenario=multi': Step(
             steps(4), prints='nearest_input'
         ),
+        f'{_MTG_BUILD} build --qg=data/xquad/xquad.en.json --engine=apertium --languages=es '
+        '--sizes=60,30,60 --output=built': Step(
+            # Forty made-up questions; the words of some are nobody's.
+            '--sizes=6,4,6 --threshold=0.1',
+            apertium,
+            prints='| 0.5 |',
+            leaves='built/mtg/qg/es/rough_train.trg',
+        ),
+        f'{_MTG_BUILD} correct corrected-*.json --output=built': Step(
+            skip='people correct; tests/tasks/mtg_build_test.py does as they do'
+        ),
+        f'{_MTG_BUILD} correct --uncorrected --output=built': Step(
+            leaves='built/mtg/qg/es/test.trg'
+        ),
+        f'{_MTG_BUILD} statistics --output=built': Step(prints='| qg es test | 6 |'),
+        f'{_MTG}:base,scenario=cross,task=qg,source=en,target=es --config.data.root=built '
+        '--workdir=RUNS/built': Step(MTG_FRESH, prints='nearest_input'),
     },
     'mrs.md': {
         f'{_MRS} --workdir=RUNS/replies': Step(
@@ -477,7 +501,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
         "--input='data/mrs/train/en/*.tsv*' --format=tsv --field=1,2 --failed=drop "
         '--output=data/mrs/mt_train/es/en.tsv': Step(
-            prepare=apertium, leaves='data/mrs/mt_train/es/en.about.json'
+            prepare=replies_and_apertium, leaves='data/mrs/mt_train/es/en.about.json'
         ),
         f'{_MRS}:mbert,scenario=mt,source=es --workdir=RUNS/mt_es': Step(
             REPLIES_TINY, leaves='RUNS/mt_es/DONE'

@@ -3,6 +3,8 @@
 import argparse
 from collections.abc import Callable
 
+from xlbench import errors
+
 
 def whole(least: int) -> Callable[[str], int]:
     """The type of a whole number that is not below `least`."""
@@ -24,3 +26,10 @@ def share(text: str) -> float:
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f'{text!r} is not a number from 0 to 1')
     return value
+
+
+def engine(text: str) -> str:
+    """The name of an engine of translation, which may be the address of a server."""
+    if not text.startswith(('http://', 'https://')):
+        errors.check_path('--engine', text)
+    return text
