@@ -112,6 +112,7 @@ def brought(task: str) -> ConfigDict:
         shots=FEWSHOT.shots(task),
         buckets=(0, 30),
         learning_rates=(1e-4,),
+        head_learning_rates=(1e-2,),
         epochs=10,
         patience=3,
         dev='other_shots',

@@ -89,7 +89,6 @@ class Runner:
         self._task, self._adapt = config.task, adapt
         self._folder, self._source, self._mesh = pathlib.Path(workdir), source, mesh
         self._view = source.objective.view
-        self._lanes = adapt.lanes()
         self.log = logs.Log(workdir)
         self._journal, self._check = journal, check
         path = foreign.file(self._folder, 'plan.json')
@@ -154,7 +153,9 @@ class Runner:
     def _left(self, group: Group) -> list[Lane]:
         """The lanes of a group that are not done yet."""
         return [
-            lane for lane in self._lanes if not self._journal.has(group.row(self._task, lane).key)
+            lane
+            for lane in self._adapt.lanes(group.method)
+            if not self._journal.has(group.row(self._task, lane).key)
         ]
 
     def _add(self, row: Row, predicted: np.ndarray | None = None, num_buckets: int = 0) -> None:

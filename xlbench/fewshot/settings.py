@@ -29,6 +29,8 @@ class Adapt(Block):
       buckets: of each K: a number, the first so many; or a range (FIRST, END), so that (30, 40) are
         the ten buckets from 30 to 39.
       learning_rates: of Adam, without a schedule.
+      head_learning_rates: likewise, of methods that freeze the encoder, which bear higher ones; none
+        stands for the same.
       starts: 'source', the source-trained model; 'none', what source training began with.
       methods: see lanes.METHODS.
       seeds: of dropout, of the order of examples and of fresh heads.
@@ -51,6 +53,7 @@ class Adapt(Block):
     shots: Sequence[int]
     buckets: int | Sequence[int]
     learning_rates: Sequence[Annotated[float, 'above 0']]
+    head_learning_rates: Sequence[Annotated[float, 'above 0']] = ()
     starts: Sequence[str] = ('source',)
     methods: Sequence[str] = ('full',)
     seeds: Sequence[Annotated[int, '0 or more, below 2**32']] = (42,)
@@ -79,9 +82,9 @@ class Adapt(Block):
             'starts': STARTS,
             'methods': TAGGING_METHODS if topics.is_tagging(task) else METHODS,
         }
-        for key in (*allowed, 'learning_rates', 'seeds'):
+        for key in (*allowed, 'learning_rates', 'head_learning_rates', 'seeds'):
             values = getattr(self, key)
-            if not values:
+            if not values and key != 'head_learning_rates':
                 raise UserError(f'config.adapt.{key} is {values!r}; give one or more, as (A, B)')
             if len(set(values)) < len(values):
                 raise UserError(f'config.adapt.{key} is {tuple(values)}; one of it is there twice')
@@ -113,11 +116,16 @@ class Adapt(Block):
         """The recipe of one of the methods."""
         return Recipe(method, self.epochs, self.patience, self.batch_size, self.adam)
 
-    def lanes(self) -> list[Lane]:
-        """The lanes of each group."""
+    def rates(self, method: str) -> Sequence[float]:
+        """The learning rates of a method."""
+        of_heads = not METHODS[method].encoder and self.head_learning_rates
+        return self.head_learning_rates if of_heads else self.learning_rates
+
+    def lanes(self, method: str) -> list[Lane]:
+        """The lanes of each group of a method."""
         return [
             Lane(bucket, float(rate), seed)
-            for rate in self.learning_rates
+            for rate in self.rates(method)
             for bucket in self.numbers
             for seed in self.seeds
         ]
@@ -189,14 +197,18 @@ def planned(
       languages: of these; all by default.
       starts: likewise.
     """
-    lanes = adapt.lanes()
+    lanes = {method: adapt.lanes(method) for method in adapt.methods}
     return [
         row
         for language in languages or adapt.languages
         for start in starts or adapt.starts
         for row in (
             zero_shot(language, start).row(task),
-            *(group.row(task, lane) for group in adapt.groups(language, start) for lane in lanes),
+            *(
+                group.row(task, lane)
+                for group in adapt.groups(language, start)
+                for lane in lanes[group.method]
+            ),
         )
     ]
 

@@ -155,13 +155,18 @@ def introduction(
     yield from messages.machine(workdir, mesh, joined)
     if config.source.data.sample:
         yield messages.SAMPLE_DATA
-    number = len(adapt.lanes())
     groups = len(adapt.languages) * len(adapt.groups('', '')) * len(adapt.starts)
+    numbers = [len(adapt.lanes(method)) for method in adapt.methods]
+    total = sum(numbers) * groups // len(adapt.methods)
+    each, rates = (
+        ' or '.join(map(str, dict.fromkeys(counts)))
+        for counts in (numbers, [len(adapt.rates(method)) for method in adapt.methods])
+    )
     yield (
-        f'{config.task}: {groups} groups of {number} adaptations = {groups * number}; '
+        f'{config.task}: {groups} groups of {each} adaptations = {total}; '
         f'{len(adapt.languages)} languages x start {", ".join(adapt.starts)} x '
         f'{", ".join(adapt.methods)} x {", ".join(map(str, adapt.shots))} shots; a group has '
-        f'{len(adapt.numbers)} buckets x {len(adapt.learning_rates)} learning rates x '
+        f'{len(adapt.numbers)} buckets x {rates} learning rates x '
         f'{len(adapt.seeds)} seeds'
     )
 

@@ -15,7 +15,10 @@ from xlbench.errors import UserError
 from xlbench.files import Json
 
 # The keys of config.adapt of which a later command may name others.
-GROWING = ('languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'seeds')
+GROWING = (
+    'languages', 'shots', 'buckets', 'starts', 'methods', 'learning_rates', 'head_learning_rates',
+    'seeds',
+)  # fmt: skip
 
 _PLACES = ('root', 'vocabulary')  # Of config.source.data.
 
