@@ -14,7 +14,7 @@ from tiny_sweep import group, row, zero_shot
 
 from xlbench import benchmarks, errors
 from xlbench.benchmarks import FEWSHOT
-from xlbench.fewshot import report
+from xlbench.fewshot import command_lines, report
 from xlbench.fewshot.analysis import factors, groups, lexical, paper, systems as systems_lib, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.results import Journal
@@ -594,6 +594,16 @@ def test_the_report_is_the_same_bytes_each_time_and_shows_the_figures(tmp_path, 
     (foreign / 'report.md').write_text('mine')
     with pytest.raises(errors.UserError, match='not hold a report of xlbench'):
         report.main([str(folder), f'--output={foreign}'])
+
+
+def test_the_folder_of_a_report_is_a_flag_of_the_sweep():
+    assert command_lines.report_folder(['fewshot', '--workdir=w']) == ''
+    assert command_lines.report_folder(['fewshot', '--report=a', '--workdir=w']) == 'a'
+    for argv in (['fewshot', '--report='], ['fewshot', '--report', 'a']):
+        with pytest.raises(errors.UserError, match='--report needs a folder'):
+            command_lines.report_folder(argv)
+    with pytest.raises(errors.UserError, match='--report=gs://x begins with gs://'):
+        command_lines.report_folder(['fewshot', '--report=gs://x'])
 
 
 def test_the_report_goes_to_the_screen_without_an_output(tmp_path, capsys):

@@ -5,8 +5,9 @@ r"""Adapts a source-trained model to few shots of other languages, as often as o
       --workdir=RUNS/fewshot_xnli --config.source_workdir=RUNS/xnli
 
 The same command goes on where it was, and ends with the same results.csv. The config file says what
-there is to set; any of it can be set on the command line. --dry_run says what the command would do,
-and does none of it.
+there is to set; any of it can be set on the command line. --report=FOLDER writes the tables and
+figures of xlbench.fewshot.report when all is done. --dry_run says what the command would do, and
+does none of it.
 """
 
 import sys
@@ -19,7 +20,8 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
     commands.check_first(command_lines.sweep, sys.argv, __doc__)
 
 from xlbench import dry_run
-from xlbench.fewshot import sweep
+from xlbench.fewshot import report, sweep
+from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster
 
 
@@ -33,6 +35,8 @@ def main(argv: Sequence[str]) -> None:
         return
     cluster.keep_programs()
     sweep.sweep(config, workdir, joined)
+    if folder := command_lines.report_folder(argv):
+        print('\n'.join(report.write([Sweep.read(workdir)], folder)))
 
 
 if __name__ == '__main__':

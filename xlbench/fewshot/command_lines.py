@@ -10,16 +10,33 @@ from xlbench.errors import UserError
 from xlbench.fewshot import workdir as workdir_lib
 from xlbench.fewshot.analysis.sweeps import Sweep
 
+_REPORT = '--report='
+
 
 def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
     """A command line of xlbench.fewshot, with every name that it and its config give checked."""
+    report_folder(argv)
     command = config_lib.parse_command(
-        argv, doc=doc, fields=names.fields, resolve=names.resolve, dry_run=True
+        [argument for argument in argv if not argument.startswith(_REPORT)],
+        doc=doc,
+        fields=names.fields,
+        resolve=names.resolve,
+        dry_run=True,
     )
     names.check_sweep(command.config)
     if not workdir_lib.check_workdir(command.workdir, command.config):
         names.check_sweep_places(command.config)
     return command
+
+
+def report_folder(argv: Sequence[str]) -> str:
+    """The folder that --report names in a command line of xlbench.fewshot; '' without it."""
+    given = [argument.removeprefix(_REPORT) for argument in argv if argument.startswith(_REPORT)]
+    if '' in given or '--report' in argv:
+        raise UserError('--report needs a folder to write tables and figures into: --report=FOLDER')
+    if given:
+        errors.check_path('--report', given[-1])
+    return given[-1] if given else ''
 
 
 def attention(argv: Sequence[str], doc: str) -> argparse.Namespace:

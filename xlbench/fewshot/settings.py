@@ -29,7 +29,7 @@ class Adapt(Block):
       buckets: of each K: a number, the first so many; or a range (FIRST, END), so that (30, 40) are
         the ten buckets from 30 to 39.
       learning_rates: of Adam, without a schedule.
-      head_learning_rates: likewise, of methods that freeze the encoder, which bear higher ones; none
+      head_learning_rates: likewise, of methods that freeze the encoder, which bear higher ones; ()
         stands for the same.
       starts: 'source', the source-trained model; 'none', what source training began with.
       methods: see lanes.METHODS.

@@ -9,6 +9,7 @@ A sweep need not be finished; nothing here trains.
   paper            what arXiv:2012.15682 prints
   lexical          overlap of vocabularies, and correlations
   factors          what the gains of transfer go with: tables 3 and 14
+  findings         whether the paper's findings hold
   parts            what tables are made of
   tables           the paper's other tables
   figure_data      the numbers of the figures
@@ -23,6 +24,7 @@ __all__ = [
     'factors',
     'figure_data',
     'figures',
+    'findings',
     'groups',
     'lexical',
     'paper',

@@ -1,6 +1,7 @@
 """The tables of arXiv:2012.15682 from sweeps, and the paper's numbers where they may be compared.
 
-Whatever cannot be made is a line that says why. Tables 3 and 14 are in factors.py.
+Whatever cannot be made is a line that says why. Tables 3 and 14 are in factors.py, and whether the
+paper's findings hold is in findings.py.
 
   about        table 1: the task, its metric, labels and languages
   source       table 7: source training in English, and the search of its learning rate
@@ -16,7 +17,7 @@ import statistics
 from collections.abc import Iterable
 
 from xlbench.benchmarks import FEWSHOT, languages, topics
-from xlbench.fewshot.analysis import factors, paper, parts, source_training
+from xlbench.fewshot.analysis import factors, findings, paper, parts, source_training
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, gains, pair
 from xlbench.fewshot.results import ZERO_SHOT
@@ -42,7 +43,7 @@ def all_tables(system: System) -> list[Table]:
     """Makes every table of one system; those that cannot be made say why."""
     makers = (about, source, scores, ranges, growth, scripts, starts, methods)
     made = [make(system) for make in makers]
-    return [*made, factors.table(system), factors.overlap_table(system)]
+    return [*made, factors.table(system), factors.overlap_table(system), findings.table(system)]
 
 
 def about(system: System) -> Table:
