@@ -15,7 +15,7 @@ xlbench.plan --help`.
 
 Keys after the colon: size (sample, large), scenario (mono, mono_multitask, multi,
 multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (proportional, equal,
-temperature, capped).
+temperature, capped), version (1, 2; see configs/mtg_mt5.py).
 """
 
 from ml_collections import ConfigDict

@@ -8,27 +8,28 @@ same example in every language and on both sides:
   mtg/sg/en/train.src    four sentences                      story ending: the fifth is the target
   mtg/tg/en/train.src    an article                          its title is the target
 
-The benchmark's text does not name its files or the mark between passage and answer: the pattern is
-`FILES` (another one: XLBENCH_MTG_FILES), and TAB is our choice. Tasks are mtg_<task>_<source
-language>_<target language>; mtg_qg_en_de takes the English source and the German target:
+The benchmark's text does not name its files or the mark between passage and answer: another pattern
+than mtg/{task}/{lang}/{split}.{side} is given by XLBENCH_MTG_FILES, and TAB is our choice. Tasks
+are mtg_<task>_<source language>_<target language>; mtg_qg_en_de takes the English source and the
+German target:
 
   Rome is an old city.<TAB>Rome, Was ist eine alte Stadt?  ->
   inputs '<de> Rome is an old city. <answer> Rome', targets 'Was ist eine alte Stadt?'
 
 An input that is too long for a model loses the end of its passage; the answer stays.
+
+tasks/mtg2.py has version 2 of the data, in the same form below mtg2/.
 """
 
 import functools
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import seqio
 
 from xlbench import errors, pipeline
-from xlbench.benchmarks import MTG
+from xlbench.benchmarks import MTG, ParallelBenchmark, mtg as versions
 from xlbench.data import readers
 
-FILES = 'mtg/{task}/{lang}/{split}.{side}'
 SPLITS = ('rough_train', 'train', 'validation', 'test')
 # The columns of a source line, and the input they make.
 SOURCES = {
@@ -40,16 +41,28 @@ SOURCES = {
 
 def files(task: str, source: str, target: str, split: str) -> list[str]:
     """Source and target file of a split, below the data root."""
-    pattern = os.environ.get('XLBENCH_MTG_FILES') or FILES
+    return files_of(MTG.name, task, (source, target), split)
+
+
+def files_of(name: str, task: str, langs: tuple[str, str], split: str) -> list[str]:
+    """Source and target file of a split of a version.
+
+    Args:
+        name: Of the version, mtg or mtg2.
+        task: Of the benchmark.
+        langs: Of source and target.
+        split: One of `SPLITS`.
+    """
+    pattern, variable = versions.file_pattern(name), versions.VARIABLES[name]
     try:
         return [
             pattern.format(task=task, lang=lang, split=split, side=side)
-            for lang, side in ((source, 'src'), (target, 'trg'))
+            for lang, side in zip(langs, ('src', 'trg'), strict=True)
         ]
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise errors.UserError(
-            f'XLBENCH_MTG_FILES={pattern} is not a pattern of {{task}}, {{lang}}, {{split}} and '
-            f'{{side}}, like {FILES}'
+            f'{variable}={pattern} is not a pattern of {{task}}, {{lang}}, {{split}} and '
+            f'{{side}}, like {name}/{versions.FILES}'
         ) from error
 
 
@@ -60,19 +73,34 @@ def read(
     return readers.read_parallel(source_path, target_path, columns)
 
 
-def register(task: str, source: str, target: str) -> seqio.Task:
-    """Adds the task of one language pair."""
-    columns, template = SOURCES[task]
+def register(
+    benchmark: ParallelBenchmark,
+    files_of_pair: Callable[..., list[str]],
+    task: str,
+    source: str,
+    target: str,
+) -> seqio.Task:
+    """Adds the task of one language pair.
+
+    Args:
+        benchmark: The version.
+        files_of_pair: Gives the files of a task, source, target and split.
+        task: Of the benchmark; one that version 1 lacks has one text on a line.
+        source: Language of the input.
+        target: Language of what is generated.
+    """
+    columns, template = SOURCES.get(task, (('text',), '{text}'))
+    hint = f'{benchmark.name}/{versions.FILES}, set by {versions.VARIABLES[benchmark.name]}'
     return seqio.TaskRegistry.add(
-        MTG.task_name(task, source, target),
+        benchmark.task_name(task, source, target),
         source=pipeline.RecordSource(
             functools.partial(read, columns),
-            functools.partial(files, task, source, target),
+            functools.partial(files_of_pair, task, source, target),
             SPLITS,
             (*columns, 'target'),
             source_lang=source,
             target_lang=target,
-            hint=f'the pattern below it is {FILES}, set by XLBENCH_MTG_FILES',
+            hint=f'the pattern below it is {hint}',
         ),
         preprocessors=pipeline.text_preprocessors(template, '{target}', target, source_lang=source),
         output_features=pipeline.text_features(),
@@ -80,10 +108,14 @@ def register(task: str, source: str, target: str) -> seqio.Task:
     )
 
 
-for _task in MTG.tasks:
-    for _source in MTG.languages:
-        for _target in MTG.languages:
-            register(_task, _source, _target)
+def register_all(benchmark: ParallelBenchmark, files_of_pair: Callable[..., list[str]]) -> None:
+    """Adds all tasks and mixtures of a version."""
+    for task in benchmark.tasks:
+        for source in benchmark.languages:
+            for target in benchmark.languages:
+                register(benchmark, files_of_pair, task, source, target)
+    for scenario in filter(lambda scenario: scenario.train, benchmark.scenarios()):
+        pipeline.add_mixture(scenario.mixture, scenario.train)
 
-for _scenario in MTG.scenarios():
-    pipeline.add_mixture(_scenario.mixture, _scenario.train)
+
+register_all(MTG, files)

@@ -33,7 +33,7 @@ xlbench.chain stands for generation with translation behind it (MTG's figure 6).
                              figures 2 and 7); --metrics=NAME,NAME are the scores compared to them
   --fitted_rating=FILE       of xlbench.annotate fit: predicted for every text, and shown in place
                              of the main score, as the paper shows its ensemble metric
-  --thresholds=FILE          CSV with a column threshold and one for each task (MTG's table 6)
+  --rough=DATA               data root of rough data that tasks.mtg_build has built (MTG's table 6)
 
 --format=mtg writes the files that MTG's leaderboard takes, QG-NAME.json and so on: the texts of
 each language, in the order of the test set. A run that lacks predictions is refused.
@@ -248,7 +248,7 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
         kinds = (('Table', args.table), ('Figure', args.figure))
         chosen = [e for kind, numbers in kinds for e in making.chosen(benchmark, kind, numbers)]
         material = making.Material(
-            benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.thresholds
+            benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.rough
         )
         sections.append(output_lib.section(material, chosen))
     return sections
@@ -321,7 +321,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--ratings', default='', help='files of rated texts, with commas')
     parser.add_argument('--metrics', default='', help='that are compared to ratings')
     parser.add_argument('--fitted_rating', default='', help='file that predicts ratings')
-    parser.add_argument('--thresholds', default='', help='CSV of sizes of rough data')
+    parser.add_argument('--rough', default='', help='data root of built rough data')
     return parser.parse_args(argv)
 
 

@@ -149,6 +149,20 @@ def settings(name: str) -> dict[str, ml_collections.ConfigDict]:
     return accepted
 
 
+def test_mtg_has_two_versions():
+    """What another version is trained on and scored on has names of its own."""
+    config = load('mtg_mt5', 'base,version=2,scenario=cross,task=summ,source=zh')
+    assert config.stages.stage2.mixture == 'mtg2_cross_summ_zh'
+    targets = ('en', 'de', 'fr', 'es')
+    assert {*config.evals.test.tasks} == {f'mtg2_summ_zh_{lang}' for lang in targets}
+    first = load('mtg_mt5', 'base,scenario=multi,task=tg')
+    second = load('mtg_mt5', 'base,version=2,scenario=multi,task=tg')
+    assert first.stages.stage1.mixture == 'mtg_multi_tg'
+    assert second.stages.stage1.num_steps > first.stages.stage1.num_steps  # Five languages.
+    with pytest.raises(UserError, match='the sample is of version 1'):
+        load('mtg_mbart', 'version=2')
+
+
 @pytest.mark.parametrize('name', BENCHMARKS)
 def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
     """Zero-shot sees no dev example of its targets, and mt none that was written in its language.

@@ -5,7 +5,7 @@ import pytest
 import seqio
 
 from xlbench import errors, pipeline
-from xlbench.benchmarks import MTG
+from xlbench.benchmarks import MTG, MTG2, mtg as versions
 from xlbench.tasks.mtg_build import correcting, originals, publishing
 
 LENGTHS = {'inputs': 48, 'targets': 16}
@@ -128,3 +128,44 @@ def test_another_layout(root, tmp_path, monkeypatch):
     monkeypatch.setenv('XLBENCH_MTG_FILES', '{language}/x')
     with pytest.raises(errors.UserError, match='is not a pattern of'):
         first('mtg_sg_es_es', 'test')
+
+
+def test_version_2_adds_chinese_and_summaries(root):
+    for lang, text in (('en', 'a long text'), ('zh', '长 文 本')):
+        folder = root / 'mtg2' / 'summ' / lang
+        folder.mkdir(parents=True)
+        (folder / 'test.src').write_text(f'{text}\n')
+        (folder / 'test.trg').write_text(f'{text.split()[-1]}\n')
+    example = first('mtg2_summ_en_zh', 'test')
+    texts = [example[f'{side}_pretokenized'].decode() for side in ('inputs', 'targets')]
+    assert texts == ['<zh> a long text', '本']
+    assert len(pipeline.get('mtg2_cross_summ').tasks) == 20 and len(MTG2.task_names()) == 100
+    # What a name of version 1 means does not depend on it.
+    assert len(pipeline.get('mtg_multi_multitask').tasks) == 12
+    metrics = {type(m).__name__: m for m in pipeline.get('mtg2_qg_en_zh').metric_fns}
+    assert metrics['MultilingualRouge'].lang == 'zh'
+
+
+def test_tasks_and_languages_of_version_2_are_those_of_the_folder(tmp_path, monkeypatch):
+    def there(*places):
+        for place in places:
+            (tmp_path / place).mkdir(parents=True)
+            (tmp_path / place / 'test.src').write_text('')
+        benchmark = versions.version_2(str(tmp_path))
+        return benchmark.tasks, benchmark.languages
+
+    published = ('sg', 'qg', 'tg', 'summ'), ('en', 'de', 'fr', 'es', 'zh')
+    assert there() == (MTG2.tasks, MTG2.languages) == published
+    more = there('mtg2/summ/zh', 'mtg2/summ/en', 'mtg2/summ/no_language')
+    assert more == (('summ',), ('en', 'zh'))
+    # Languages are those that all tasks have.
+    assert there('mtg2/own/zh', 'mtg2/own/de', 'mtg2/qg/zh') == (('qg', 'summ', 'own'), ('zh',))
+    assert versions.version_2(str(tmp_path)).scenario('multi', 'own').train == ('mtg2_own_zh_zh',)
+    monkeypatch.setenv('XLBENCH_MTG2_FILES', 'x/{lang}/{task}.{lang}.{split}.{side}')
+    (tmp_path / 'x' / 'ja').mkdir(parents=True)
+    (tmp_path / 'x' / 'ja' / 'qg.ja.test.src').write_text('')
+    assert there() == (('qg',), ('ja',))
+    monkeypatch.setenv('XLBENCH_MTG2_FILES', '{task')
+    assert there() == published
+    with pytest.raises(errors.UserError, match=r'XLBENCH_MTG2_FILES=.* is not a pattern of'):
+        first('mtg2_sg_es_es', 'test')

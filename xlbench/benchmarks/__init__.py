@@ -24,7 +24,7 @@ from xlbench.benchmarks.fewshot import FEWSHOT, LabelBenchmark
 from xlbench.benchmarks.lookup import BENCHMARKS, get, parse_mixture, parse_task
 from xlbench.benchmarks.masakhanews import MASAKHANEWS
 from xlbench.benchmarks.mrs import MRS
-from xlbench.benchmarks.mtg import MTG
+from xlbench.benchmarks.mtg import MTG, MTG2
 from xlbench.benchmarks.parallel import SCENARIO_TITLES, SCENARIOS, ParallelBenchmark
 from xlbench.benchmarks.replies import SETTING_TITLES, ReplyBenchmark
 from xlbench.benchmarks.translation import TRANSLATION, TranslationBenchmark
@@ -41,6 +41,7 @@ __all__ = [
     'MASAKHANEWS',
     'MRS',
     'MTG',
+    'MTG2',
     'RATES',
     'SCENARIOS',
     'SCENARIO_TITLES',

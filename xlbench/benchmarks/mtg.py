@@ -1,7 +1,23 @@
-"""MTG: story endings, questions and titles in four languages (arXiv:2108.07140)."""
+"""MTG: story endings, questions and titles in four languages (arXiv:2108.07140).
 
+Version 2 of the data adds Chinese and summaries. Its tasks and languages are those that the data
+root has files of, so that a part of it, or more of the same form, is a benchmark as well; its tasks
+are called mtg2_qg_en_zh and so on.
+"""
+
+import glob
+import os
+import re
+from collections.abc import Collection
+
+from xlbench.benchmarks import languages
 from xlbench.benchmarks.exhibits import Exhibit
 from xlbench.benchmarks.parallel import ParallelBenchmark
+
+FILES = '{task}/{lang}/{split}.{side}'  # Of a version, below its own folder.
+VARIABLES = {'mtg': 'XLBENCH_MTG_FILES', 'mtg2': 'XLBENCH_MTG2_FILES'}  # That name other ones.
+_TASK_TITLES = {'sg': 'story ending', 'qg': 'question', 'tg': 'title', 'summ': 'summary'}
+_LANGUAGES = ('en', 'de', 'fr', 'es', 'zh')
 
 _FULL = ('bleu', 'rouge_l', 'meteor', 'bertscore', 'bleurt', 'distinct_1', 'fitted_rating')
 _ZERO_SHOT = (
@@ -102,21 +118,23 @@ EXHIBITS = (
     Exhibit('Figure 7', 'Correlation of all scores with ratings', 'correlations'),
 )
 
+_CHECKPOINTS = {
+    'M-BERT': 'bert-base-multilingual',
+    'XLM': 'xlm',
+    'mBART': 'mbart',
+    'mT5': 'mt5',
+}
+
 MTG = ParallelBenchmark(
     name='mtg',
     tasks=('sg', 'qg', 'tg'),
     languages=('en', 'de', 'fr', 'es'),
-    task_titles={'sg': 'story ending', 'qg': 'question', 'tg': 'title'},
+    task_titles={task: _TASK_TITLES[task] for task in ('sg', 'qg', 'tg')},
     scores=('rouge_l', 'bleu', 'distinct_1'),
     title='MTG: A Benchmarking Suite for Multilingual Text Generation',
     arxiv='2108.07140',
     paper_models=('M-BERT', 'XLM', 'mBART', 'mT5'),
-    paper_checkpoints={
-        'M-BERT': 'bert-base-multilingual',
-        'XLM': 'xlm',
-        'mBART': 'mbart',
-        'mT5': 'mt5',
-    },
+    paper_checkpoints=_CHECKPOINTS,
     fractions=('meteor', 'bertscore', 'distinct_1', 'distinct_2'),
     exhibits=EXHIBITS,
     # Annotated: table 2 of the paper. Rough: the row of threshold 0.5 in table 6.
@@ -134,3 +152,65 @@ MTG = ParallelBenchmark(
         'all pairs: no scores of the paper. Narrow the scenario to a source to compare.',
     },
 )
+
+
+def file_pattern(name: str) -> str:
+    """Where the files of 'mtg' or 'mtg2' are, below the data root."""
+    return os.environ.get(VARIABLES[name]) or f'{name}/{FILES}'
+
+
+def version_2(root: str) -> ParallelBenchmark:
+    """Version 2 of MTG, with the tasks and languages that a data root has.
+
+    Languages are those that all tasks have test files in. Where there are no files, all that was
+    published is there: four tasks in five languages.
+
+    Args:
+        root: The data root.
+    """
+    tasks, langs = _there(root, file_pattern('mtg2'))
+    return ParallelBenchmark(
+        name='mtg2',
+        tasks=tasks or tuple(_TASK_TITLES),
+        languages=langs or _LANGUAGES,
+        task_titles={task: _TASK_TITLES.get(task, task) for task in tasks or _TASK_TITLES},
+        scores=MTG.scores,
+        title='MTG, version 2',
+        arxiv=MTG.arxiv,
+        # English is what zero-shot transfer is trained in, unless the files lack it.
+        pivot=(langs or _LANGUAGES)[0],
+        paper_checkpoints=_CHECKPOINTS,
+        fractions=MTG.fractions,
+        exhibits=EXHIBITS,
+    )
+
+
+def _there(root: str, pattern: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tasks with test files, and the languages that all of them have; known ones first."""
+    fields = {'task': '*', 'lang': '*', 'split': 'test', 'side': 'src'}
+    groups = {'task': '(?P<task>[a-z0-9]+)', 'lang': '(?P<lang>[a-z]+)'}
+    try:
+        paths = glob.glob(os.path.join(glob.escape(root), pattern.format(**fields)))
+        shape = os.path.join(re.escape(root), re.escape(pattern))
+    except (KeyError, IndexError, ValueError, AttributeError):
+        return (), ()  # Whoever reads the files says that it is no pattern.
+    for name, text in (fields | groups).items():
+        place, again = rf'\{{{name}\}}', f'(?P={name})' if name in groups else text
+        shape = shape.replace(place, text, 1).replace(place, again)
+    by_task: dict[str, set[str]] = {}
+    for path in paths:
+        match = re.fullmatch(shape, path)
+        if match and match['lang'] in languages.LANGUAGES:
+            by_task.setdefault(match['task'], set()).add(match['lang'])
+    shared = set.intersection(*by_task.values()) if by_task else set[str]()
+    if not shared:
+        return (), ()
+    return _in_order(by_task, tuple(_TASK_TITLES)), _in_order(shared, _LANGUAGES)
+
+
+def _in_order(names: Collection[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Known names in their order, then others by the alphabet."""
+    return (*(name for name in known if name in names), *sorted(set(names) - set(known)))
+
+
+MTG2 = version_2(os.environ.get('XLBENCH_DATA') or 'data')

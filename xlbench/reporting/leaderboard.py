@@ -149,7 +149,7 @@ def _of(benchmark: ParallelBenchmark, pick: Pick, result: Result) -> list[str]:
     recorded = known.get(f'{result.task}/{result.split}') if isinstance(known, dict) else None
     parsed = benchmarks.parse_task(result.task)
     size = benchmark.official_size(parsed.task, result.split, parsed.source)
-    if result.data == 'sample':
+    if size is None or result.data == 'sample':
         size = recorded if isinstance(recorded, int) else None
     for count, whose in ((result.num_examples, 'it was scored on'), (size, 'the split has')):
         if count is not None and len(rows) != count:

@@ -1,11 +1,14 @@
 """Tables of what judges said, of what is fitted to it, and of the sizes of built data."""
 
-import csv
 import dataclasses
+import os
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from xlbench import errors
+import msgspec
+
+from xlbench import errors, files, foreign
 from xlbench.benchmarks import SCENARIO_TITLES, Exhibit, paper, parse_task
 from xlbench.reporting.exhibits import board as board_lib
 from xlbench.reporting.exhibits.board import Board
@@ -13,6 +16,7 @@ from xlbench.reporting.exhibits.ratings import RatedText
 from xlbench.reporting.notes import SAMPLE_DATA
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
+_ABOUT = 'rough_train.about.json'  # What tasks/mtg_build says of rough data.
 ASPECTS = ('Grammar', 'Fluency', 'Relevance')  # Of arXiv:2108.07140, appendix B.
 _DECIMALS = 2
 
@@ -31,6 +35,12 @@ class Fits:
     regressors: Mapping[str, Mapping[str, float]]
     scores: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...] = ()
+
+
+class _Built(msgspec.Struct):
+    """The part of a build's notes that table 6 is made of: threshold -> examples that stay."""
+
+    kept: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}
 
 
 def ratings(board: Board, exhibit: Exhibit, rated: Sequence[RatedText]) -> Table:
@@ -107,58 +117,50 @@ def correlations(exhibit: Exhibit, fits: Fits) -> Table:
     )
 
 
-def thresholds(board: Board, exhibit: Exhibit, path: str) -> Table:
+def thresholds(board: Board, exhibit: Exhibit, root: str) -> Table:
     """How many examples each threshold of the overlap leaves: table 6.
 
     Args:
         board: Of runs on the data.
         exhibit: What is asked for.
-        path: CSV with a line for each threshold and a column for each task; '' for none.
+        root: Of the data that `python -m xlbench.tasks.mtg_build` has built; '' for none.
+
+    Raises:
+        UserError: There is no such data.
     """
-    if not path and not board.is_official:
-        return Table(exhibit.name, missing='it is made of --thresholds=FILE')
-    printed = {row['threshold']: row for row in paper.printed_rows(exhibit.printed)}
-    counted = _counted(path, exhibit.tasks) if path else {}
+    if not root and not board.is_official:
+        return Table(exhibit.name, missing='it is made of --rough=DATA')
+    kept = {task: _kept(root, board.benchmark.name, task) for task in exhibit.tasks if root}
+    if root and not any(kept.values()):
+        raise errors.UserError(
+            f'{root}/{board.benchmark.name} has no TASK/{_ABOUT}; build rough data with python -m '
+            'xlbench.tasks.mtg_build'
+        )
     rows = []
-    for threshold in sorted({*counted, *printed}, key=float):
-        for table, kind in ((counted, 'run'), (printed, 'paper')):
-            if threshold in table:
-                name = threshold + ' (paper)' * (kind == 'paper')
-                cells = (Cell(text=table[threshold].get(task) or '-') for task in exhibit.tasks)
-                rows.append(Row(name, kind, tuple(cells)))
-    said = [
-        'Rows marked paper are of its own translations by Google; an overlap may be counted in '
-        'another way there.'
-    ]
+    for printed in paper.printed_rows(exhibit.printed):
+        threshold = printed['threshold']
+        ours = [str(of_task.get(threshold, '-')) for of_task in kept.values()]
+        if ours:
+            rows.append(Row(threshold, 'run', tuple(Cell(text=text) for text in ours)))
+        if board.is_official:
+            theirs = (Cell(text=printed[task]) for task in exhibit.tasks)
+            rows.append(Row(f'{threshold} (paper)', 'paper', tuple(theirs)))
+    said = ['An example stays if no text of it, in no language, has a smaller overlap.'] * bool(
+        root
+    )
+    if board.is_official:
+        said.append(
+            'Rows marked paper: of translations by Google, with an overlap that it does not define.'
+        )
     columns = tuple(Column('', task) for task in exhibit.tasks)
-    return Table(f'{exhibit.name}: {exhibit.title}', columns, tuple(rows), 'threshold', tuple(said))
+    title = f'{exhibit.name}: {exhibit.title}'
+    return Table(title, columns, tuple(rows), 'threshold', tuple(said))
 
 
-def _counted(path: str, tasks: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The counts of a CSV, by threshold and task."""
-    try:
-        with open(path, encoding='utf-8', newline='') as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise errors.UserError(f'{path} cannot be read as CSV: {error}') from None
-    table = {}
-    for number, row in enumerate(rows, 2):
-        threshold = row.get('threshold') or ''
-        counts = {task: row[task] for task in tasks if row.get(task)}
-        if not _is_share(threshold) or not all(c.isdecimal() for c in counts.values()):
-            raise errors.UserError(
-                f'{path}:{number}: it needs a column threshold, from 0 to 1, and a column of '
-                f'counts for each of {", ".join(tasks)}'
-            )
-        table[threshold] = counts
-    return table
-
-
-def _is_share(text: str) -> bool:
-    try:
-        return 0 <= float(text) <= 1
-    except ValueError:
-        return False
+def _kept(root: str, benchmark: str, task: str) -> dict[str, int]:
+    """Threshold -> examples that stay of a task; nothing where it was not built."""
+    path = foreign.file(root, os.path.join(benchmark, task, _ABOUT))
+    return files.read_json(path, _Built).kept if path else {}
 
 
 def _by_key(

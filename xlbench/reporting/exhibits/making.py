@@ -35,7 +35,7 @@ class Material:
         rating: File of a fitted rating, which is predicted for every text; '' for none.
         rated: Texts with the ratings of judges.
         fits: How regressors and scores correlate with ratings.
-        thresholds: CSV of the sizes that thresholds leave; '' for none.
+        rough: Data root of rough data that was built; '' for none.
     """
 
     benchmark: Benchmark
@@ -45,7 +45,7 @@ class Material:
     rating: str = ''
     rated: Sequence[RatedText] = ()
     fits: Fits | None = None
-    thresholds: str = ''
+    rough: str = ''
 
     @functools.cached_property
     def board(self) -> Board:
@@ -136,7 +136,7 @@ MAKERS: Mapping[str, Callable[[Material, Exhibit], Made]] = {
     'settings': lambda m, e: plots.settings(m.board, e),
     'stage_bars': lambda m, e: plots.stage_bars(m.board, e, m.first, m.stages),
     'stages': lambda m, e: scores.stages(m.board, e, m.first, m.stages),
-    'thresholds': lambda m, e: judged.thresholds(m.board, e, m.thresholds),
+    'thresholds': lambda m, e: judged.thresholds(m.board, e, m.rough),
     'translation': lambda m, e: plots.translation(m.board, e),
 }
 
