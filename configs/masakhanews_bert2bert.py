@@ -23,4 +23,4 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one scenario."""
     defaults = dict(scenario='multi', task='tg', source=None, rate='proportional')
     scenario, _ = recipes.choose(variant, ('encoder',), MASAKHANEWS.scenario, **defaults)
-    return xquad_bert2bert.brought(scenario, dict(inputs=128, targets=32), num_steps=500)
+    return xquad_bert2bert.brought(scenario, dict(inputs=128, targets=32), num_steps=300)

@@ -29,7 +29,7 @@ def get_config(variant: str = '') -> ConfigDict:
     defaults = dict(scenario='multi', source=None, target=None, rate='proportional')
     scenario, _ = recipes.choose(variant, ('encoder',), scenario_of, **defaults)
     # Two thirds of the passages are longer, and lose their end.
-    return brought(scenario, dict(inputs=128, targets=32), num_steps=500)
+    return brought(scenario, dict(inputs=128, targets=32), num_steps=300)
 
 
 def brought(scenario: Scenario, lengths: dict[str, int], num_steps: int) -> ConfigDict:
