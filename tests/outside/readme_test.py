@@ -294,6 +294,7 @@ def treebank(newcomer: Newcomer) -> None:
 
 _CI = 'what .ci/run does'
 _PARSED = 'like those of your_own.md; tests/pages_test.py checks its flags'
+_TRIMMED = 'tests/inference/trimming_test.py does so with a small encoder'
 _RENTED = 'needs machines that are rented'
 _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
 _VENV = '.venv/bin/python -m '
@@ -407,6 +408,13 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{_MTG_BUILD} statistics --output=built': Step(prints='| qg es test | 6 |'),
         f'{_MTG}:base,scenario=cross,task=qg,source=en,target=es --config.data.root=built '
         '--workdir=RUNS/built': Step(MTG_FRESH, prints='nearest_input'),
+        'python -m xlbench.convert models/my-encoder models/small --tokens_of=xquad_multi_qg '
+        '--root=data': Step(skip=_TRIMMED),
+        'python -m xlbench.train --config=configs/xquad_bert2bert.py:encoder,scenario=multi '
+        '--config.model.from=models/small --config.evals.test.bertscore=models/my-encoder '
+        '--workdir=RUNS/questions': Step(skip=_PARSED),
+        'python -m xlbench.train --config=configs/masakhanews_bert2bert.py:encoder,task=tgdev '
+        '--config.model.from=models/small --workdir=RUNS/headlines': Step(skip=_PARSED),
     },
     'mrs.md': {
         f'{_MRS} --workdir=RUNS/replies': Step(
@@ -419,6 +427,14 @@ PLAN: dict[str, dict[str, Step]] = {
             REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
         ),
         'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
+        'python -m xlbench.train --config=configs/xdailydialog.py:encoder,scenario=zero_shot '
+        '--config.model.from=models/my-encoder --workdir=RUNS/zero_shot_dialogues': Step(
+            skip=_PARSED
+        ),
+        'python -m xlbench.train --config=configs/xpersona.py:encoder,scenario=zero_shot '
+        '--config.model.from=models/my-encoder --workdir=RUNS/zero_shot_personas': Step(
+            skip=_PARSED
+        ),
         'python tests/speed/dual_encoder.py --torch_python=TORCH_ENV/bin/python': Step(
             skip=_ELSEWHERE
         ),
@@ -559,6 +575,8 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.convert RUNS/mtg exported/mtg --dtype=bfloat16': Step(
             leaves='exported/mtg/model.safetensors'
         ),
+        'python -m xlbench.convert models/my-encoder models/small --tokens_of=xquad_multi_qg '
+        '--root=data': Step(skip=_TRIMMED),
     },
     'inference.md': {
         f'{_PREDICT}/mtg --target_lang=de < articles.txt > titles.txt': Step(
