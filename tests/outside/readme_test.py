@@ -624,6 +624,22 @@ PLAN: dict[str, dict[str, Step]] = {
             prints='rows occur in the training data',
         ),
     },
+    'reproduce.md': {
+        'python -m xlbench.reproduce mrs --list': Step(prints='table 3   retrieval, mBERT: 21'),
+        'python -m xlbench.reproduce mrs --table=3 --dry_run': Step(prints='of 20 commands done'),
+        'python -m xlbench.reproduce mtg --table=14 --models=mT5 --workdir=RUNS/tables': Step(
+            '--steps=0.005 --examples=4', leaves='RUNS/tables/reproduce/tables/mtg-table-14.md'
+        ),
+        'python -m xlbench.reproduce fewshot --table=12 --steps=0.1': Step(
+            skip='a sweep takes minutes; tests/reproduce/ runs such a table with made-up results'
+        ),
+        'python -m xlbench.reproduce mtg --table=14 --models=mT5 --size=paper --topology=h100:8 '
+        '--dry_run': Step(prints='hours on h100:8'),
+        'python -m xlbench.reproduce mtg --figure=4 --size=paper --launch=slurm': Step(
+            leaves='RUNS/mtg-paper/reproduce/launch/submit.sh'
+        ),
+        'RUNS/mtg-paper/reproduce/launch/submit.sh --gpus-per-node=8': Step(skip=_RENTED),
+    },
     'devices.md': {
         f'{_MTG.replace("train", "plan")} --topology=cpu:8 --config.mesh.fsdp=2': Step(
             f'{_TINY}', prints='all-gather'
@@ -672,6 +688,7 @@ GROUPS = (
         'inference.md',
         'translation.md#Machine translation',
         'devices.md',
+        'reproduce.md',
     ),
     (
         'data.md',
