@@ -544,6 +544,30 @@ def test_whoever_waits_sees_all_or_nothing(tmp_path):
     assert [len(task) for task in tasks] == [5, 5] and found == [1.0, 2.0]
 
 
+def opens_what_was_prepared(commands):
+    """An `open_mixture` for which all is there as soon as a command prepares it."""
+
+    def open_mixture(root, vocabulary, name, split):
+        made = {f'--mixture={name}:{split}', f'--vocabulary={vocabulary}'}
+        if not any(made <= set(command) for command in commands):
+            raise prepared.NotPrepared(f'{name} does not exist')
+        return [], []
+
+    return open_mixture
+
+
+def test_a_task_file_that_is_edited_while_it_is_prepared_is_one_line(tmp_path, monkeypatch):
+    def run(*_, **__):
+        write(tmp_path, make_records(3))
+        monkeypatch.setattr(prepared.reader.freshness, 'stale_reason', lambda *_: 'it was edited')
+        return types.SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(prepared.on_demand.subprocess, 'run', run)
+    with pytest.raises(UserError, match='stale: it was edited, although') as error:
+        prepared.ensure([('demo_a', 'train')], root=str(tmp_path), vocabulary='v')
+    assert '\n' not in str(error.value) and 'start the same command again' in str(error.value)
+
+
 def test_a_vocabulary_in_the_home_folder_is_trained_once(tmp_path, monkeypatch):
     commands = []
 
@@ -552,6 +576,7 @@ def test_a_vocabulary_in_the_home_folder_is_trained_once(tmp_path, monkeypatch):
         return types.SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(prepared.on_demand.subprocess, 'run', run)
+    monkeypatch.setattr(prepared.on_demand, 'open_mixture', opens_what_was_prepared(commands))
     monkeypatch.setenv('HOME', str(tmp_path))
     needed, root = [('news_title_de', 'train')], str(tmp_path / 'data')
     prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)

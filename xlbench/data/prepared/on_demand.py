@@ -64,6 +64,7 @@ def ensure(
 
     Raises:
       SystemExit: the child failed; it has said why.
+      UserError: something is stale although the child has just made it.
     """
     command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
     out = 2 if to_stderr else None
@@ -112,6 +113,14 @@ def ensure(
     for name, split in optional:
         if not members(root, vocabulary, name):
             raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
+    for name, split in needed:
+        try:
+            open_mixture(root, vocabulary, name, split)
+        except NotPrepared as error:  # Whoever edits a task file does not wait for a run.
+            raise errors.UserError(
+                f'{error.reason}, although it has just been prepared; if its task file or its data '
+                'was edited meanwhile, start the same command again'
+            ) from None
 
 
 def _end_as(code: int) -> None:
