@@ -1,0 +1,39 @@
+"""The command `xlbench` starts the programs that `python -m` starts."""
+
+import subprocess
+import sys
+
+import pages
+
+from xlbench import __main__ as command
+
+
+def test_every_program_is_listed():
+    """All with a command line, but those that make the sample corpora for our tests."""
+    named = set()
+    for folder, prefix in (('xlbench', ''), ('tasks', 'tasks.')):
+        root = pages.PROJECT / folder
+        for path in root.rglob('*.py'):
+            name = '.'.join(path.relative_to(root).with_suffix('').parts)
+            if "\nif __name__ == '__main__':" in path.read_text('utf-8') and name != '__main__':
+                named.add(prefix + name.removesuffix('.__main__'))
+    assert set(command.PROGRAMS) == {n for n in named if not n.startswith('tasks.samples')}
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, '-m', 'xlbench', *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command():
+    help_ = run()
+    assert help_.returncode == 0
+    assert len(help_.stdout.splitlines()) == len(command.PROGRAMS) + 2
+    wrong = run('trian')
+    assert (wrong.returncode, wrong.stderr.count('\n')) == (
+        2,
+        1,
+    ) and 'nearest: train' in wrong.stderr
+    report = run('report', 'RUNS', '--no_such_flag')
+    assert report.returncode == 2 and 'no_such_flag' in report.stderr
