@@ -115,6 +115,10 @@ def test_settings_become_flags():
     sweep = steps(FEWSHOT, ['sweep-xnli'], settings)[-1]
     assert config_of(sweep.arguments).adapt.seeds == (1, 2)
     assert config_of(sweep.arguments).source_workdir == 'RUNS/source-xnli'
+    spaced = steps(CLIDSUM, ['BART + Trans-WMT'], Settings('my runs'))[-1]
+    assert spaced.arguments[:2] == (
+        "'my runs/bart-xmediasum40k'", "translate:'my runs/trans_wmt-zh'",
+    )  # fmt: skip
     # What nobody has named cannot be run, and neither can what needs it.
     lost = steps(CLIDSUM, ['BART + Google Trans.'], settings)
     assert "--engine='Google Trans.=ENGINE'" in lost[-1].missing

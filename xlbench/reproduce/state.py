@@ -98,8 +98,9 @@ class State:
         return {name: self._mark(self.steps[name]) for name in step.needs}
 
     def _mark(self, step: Step) -> str:
-        left = ('config.json', 'DONE') if step.command.program in CONFIGURED else ()
-        paths = [*(step.folder / name for name in left), self._path(step)][:2]
+        paths = [self._path(step)]
+        if step.command.program in CONFIGURED:
+            paths = [step.folder / 'config.json', step.folder / 'DONE']
         said = b''.join(path.read_bytes() for path in paths if path.is_file())
         return hashlib.sha256(said).hexdigest()
 

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from ml_collections import ConfigDict
@@ -129,8 +130,12 @@ def _add(
         if settings.size in recipe.commands[other].sizes:
             needs[other] = _add(recipe, other, seed, settings, made)
     missing = command.missing.get(settings.size, '')
+    is_chain = command.program == 'chain'
     try:
-        filled = tuple(_fill(flag, recipe, settings, needs) for flag in flags)
+        filled = tuple(
+            _fill(flag, recipe, settings, needs, is_chain and not flag.startswith('--'))
+            for flag in flags
+        )
     except UserError as error:
         filled, missing = (), missing or str(error)
     folder = pathlib.Path(settings.workdir) / _folder(command, step_name)
@@ -145,13 +150,19 @@ def _folder(command: Command, step_name: str) -> str:
     return (command.folder or command.name) + step_name.removeprefix(command.name)
 
 
-def _fill(flag: str, recipe: Recipe, settings: Settings, needs: Mapping[str, Step]) -> str:
-    """A flag with its places filled; UserError for an engine that nobody has named."""
+def _fill(
+    flag: str, recipe: Recipe, settings: Settings, needs: Mapping[str, Step], is_stage: bool
+) -> str:
+    """A flag with its places filled; UserError for an engine that nobody has named.
+
+    Paths in a stage of a chain, which is split at spaces, are quoted.
+    """
 
     def fill(match: re.Match) -> str:
         if not match[1]:
             own = {'root': settings.root or _ROOTS[settings.size], 'runs': settings.workdir}
-            return own[match[2]] if match[2] in own else str(needs[match[2]].folder)
+            place = own[match[2]] if match[2] in own else str(needs[match[2]].folder)
+            return shlex.quote(place) if is_stage else place
         name, _, lang = match[2].rpartition(' ')
         engine = settings.engines.get(name) or recipe.engines[name].get(settings.size)
         if not engine:
