@@ -133,12 +133,9 @@ def _packed(
     lengths = np.minimum(examples.lengths()[:, 0], limit)
     widest = max(int(lengths.max(initial=1)), min(int(lengths.sum()), _PACKED_WIDTH))
     width = min(up_to(PLACES, widest), limit)
-    arrays = features.VIEWS[view](
-        [[record] for record in examples.records],
-        lengths={'inputs': width},
-        limits={'inputs': limit},
-        conventions=features.Conventions.of(examples.manifest),
-    )
+    conventions = features.Conventions.of(examples.manifest)
+    layout = features.Layout({'inputs': width}, conventions, {'inputs': limit})
+    arrays = features.VIEWS[view]([[record] for record in examples.records], layout)
     rows = plan_rows(lengths, width)
     num_batches = max(-(-len(rows) // batch_size), 1)
     num_rows = -(-len(rows) // num_batches)
