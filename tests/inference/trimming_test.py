@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flax import traverse_util
 
-from xlbench import errors, models
+from xlbench import convert, errors, models
 from xlbench.data import tokenizers
 from xlbench.huggingface import checkpoint, hub
 from xlbench.inference import trimming
@@ -86,6 +86,30 @@ def test_a_tokenizer_whose_pieces_need_others(tmp_path):
     (tmp_path / 'whole' / 'tokenizer.json').unlink()
     with pytest.raises(errors.UserError, match=r'has no tokenizer\.json, which is trimmed'):
         trimming.trim(folder, tmp_path / 'small', ['xquad_multi_qg'], str(tmp_path))
+
+
+def test_ids_that_no_piece_has(tmp_path):
+    folder = with_json(encoder_folders.write(tmp_path / 'whole'))
+    path = tmp_path / 'whole' / 'tokenizer.json'
+    content = json.loads(path.read_text())
+    content['padding'] = {
+        'strategy': 'BatchLongest', 'direction': 'Right', 'pad_to_multiple_of': None,
+        'pad_id': 99999, 'pad_type_id': 0, 'pad_token': '<pad>',
+    }  # fmt: skip
+    path.write_text(json.dumps(content))
+    with pytest.raises(errors.UserError, match='names the id 99999, which no piece of it has'):
+        trimmed(folder, tmp_path, TEXTS)
+
+
+def test_flags_that_do_not_go_together(tmp_path):
+    folder = with_json(encoder_folders.write(tmp_path / 'whole'))
+    for flag, message in (
+        ('--extra_tokens=[x]', '--extra_tokens is for a new workdir, and --tokens_of writes'),
+        ('--step=3', '--step has no meaning for'),
+    ):
+        with pytest.raises(errors.UserError, match=message):
+            convert.main(['convert', folder, str(tmp_path / 'to'), '--tokens_of=x', flag])
+    assert not (tmp_path / 'to').exists()
 
 
 def test_the_tokens_of_a_task(tmp_path):

@@ -14,7 +14,7 @@ import pathlib
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from flax import traverse_util
@@ -53,6 +53,7 @@ def trim(source: str, target: pathlib.Path, mixtures: Sequence[str], root: str) 
     if not isinstance(checkpoint, hf_checkpoint.Checkpoint):
         raise UserError(f'{source} holds two encoders; trim the folder that they were made from')
     checkpoint.check()
+    tokenizers.load(source, '')  # Whatever is wrong with its files it says in one line.
     content = _tokenizer_json(checkpoint.folder)
     pieces = _pieces(content)
     needed = [(name, 'train') for name in mixtures]
@@ -102,15 +103,28 @@ def _kept(
     pieces: Mapping[int, str], seen: Collection[int], content: Mapping[str, Json]
 ) -> dict[int, int]:
     """The ids that stay -> their new ones, in the same order."""
-    numbers = {number for number, piece in pieces.items() if _SHORT.fullmatch(piece)}
-    numbers |= {token['id'] for token in content.get('added_tokens') or []}
+    named = _named(content)
     model = content['model']
-    unknown = model.get('unk_id')
-    if unknown is None and 'unk_token' in model:
-        unknown = next((n for n, piece in pieces.items() if piece == model['unk_token']), None)
-    numbers |= {int(number) for number in seen if int(number) in pieces}
-    numbers |= set() if unknown is None else {unknown}
-    return {old: new for new, old in enumerate(sorted(numbers))}
+    named |= {number for number, piece in pieces.items() if piece == model.get('unk_token')}
+    if strange := named - pieces.keys():
+        raise UserError(f'tokenizer.json names the id {min(strange)}, which no piece of it has')
+    short = {number for number, piece in pieces.items() if _SHORT.fullmatch(piece)}
+    kept = named | short | {int(number) for number in seen if int(number) in pieces}
+    return {old: new for new, old in enumerate(sorted(kept))}
+
+
+def _named(content: Mapping[str, Json]) -> set[int]:
+    """The ids that a tokenizer.json names beside its pieces: special and added tokens."""
+    named = {token['id'] for token in content.get('added_tokens') or []}
+    for value in (content['model'].get('unk_id'), (content.get('padding') or {}).get('pad_id')):
+        named |= set() if value is None else {value}
+
+    def note(number: int) -> int:
+        named.add(number)
+        return number
+
+    _renumber(content.get('post_processor'), note)
+    return named
 
 
 def _write_tokenizer(
@@ -130,7 +144,7 @@ def _write_tokenizer(
         model['unk_id'] = kept[model['unk_id']]
     for token in content.get('added_tokens') or []:
         token['id'] = kept[token['id']]
-    _renumber(content.get('post_processor'), kept)
+    _renumber(content.get('post_processor'), kept.__getitem__)
     if content.get('padding'):
         content['padding']['pad_id'] = kept[content['padding']['pad_id']]
     tensors.write_json(folder / vocabulary_files.TOKENIZER_FILE, content)
@@ -138,7 +152,9 @@ def _write_tokenizer(
         if path := foreign.file(source, name):
             about = tensors.read_json(path)
             if added := about.get('added_tokens_decoder'):
-                about['added_tokens_decoder'] = {str(kept[int(n)]): t for n, t in added.items()}
+                about['added_tokens_decoder'] = {
+                    str(kept[int(n)]): token for n, token in added.items() if int(n) in kept
+                }
             tensors.write_json(folder / name, about)
     for name in sentence_files.NAMES:
         if path := foreign.file(source, name):
@@ -146,17 +162,17 @@ def _write_tokenizer(
             shutil.copyfile(path, folder / name)
 
 
-def _renumber(processor: Json, kept: Mapping[int, int]) -> None:
+def _renumber(processor: Json, new_id: Callable[[int], int]) -> None:
     """Gives the special tokens of a post-processor, or of those in it, their new ids."""
     if not isinstance(processor, dict):
         return
     for inner in processor.get('processors') or []:
-        _renumber(inner, kept)
+        _renumber(inner, new_id)
     for token in (processor.get('special_tokens') or {}).values():
-        token['ids'] = [kept[number] for number in token['ids']]
+        token['ids'] = [new_id(number) for number in token['ids']]
     for side in ('sep', 'cls'):  # Of those that are called BertProcessing and RobertaProcessing.
         if isinstance(pair := processor.get(side), list):
-            processor[side] = [pair[0], kept[pair[1]]]
+            processor[side] = [pair[0], new_id(pair[1])]
 
 
 def _write(
