@@ -216,7 +216,13 @@ def test_a_run_of_another_config_is_refused_and_the_others_go_on(tmp_path):
     assert 'stages.stage1.num_steps was 900, now 450' in gaps['mT5-multi-sg']
 
 
-def test_a_child_ends_with_its_line_and_holds_the_step(tmp_path):
+def test_a_command_that_is_killed_is_a_gap(tmp_path):
+    (step,) = every = steps_of(MTG, 'table 14', Settings(str(tmp_path)), ['mT5'])
+    gaps, _ = run(every, tmp_path, Pretended({step.name: -9}))
+    assert gaps[step.name].startswith('it was ended by SIGKILL')
+
+
+def test_a_child_ends_with_its_line(tmp_path):
     (step,) = steps_of(MTG, 'table 14', Settings(str(tmp_path)), ['mT5'])
     wrong = dataclasses.replace(step, arguments=('--config=nowhere.py',))
     log = tmp_path / 'log'

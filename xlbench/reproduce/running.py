@@ -95,11 +95,18 @@ def _attempts(step: Step, state: State, runner: Runner) -> str:
         except Interrupted:
             state.note(step, time.monotonic() - begun, finished=False)
             raise
-        failed = '' if code == 0 else last_line(log) or f'it ended with code {code}'
+        failed = '' if code == 0 else _what_went_wrong(code, log)
         state.note(step, time.monotonic() - begun, finished=code == 0, failed=failed)
         if code != AGAIN:
             return failed
     return f'{failed} ({_STARTS} starts)'
+
+
+def _what_went_wrong(code: int, log: pathlib.Path) -> str:
+    if code < 0:  # The system kills whoever takes too much memory.
+        name = signal.Signals(-code).name
+        return f'it was ended by {name}, which another program or a lack of memory may have sent'
+    return last_line(log) or f'it ended with code {code}'
 
 
 def start(step: Step, log: pathlib.Path) -> int:
