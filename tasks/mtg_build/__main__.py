@@ -37,7 +37,7 @@ leave out. --uncorrected takes the machine's text where nobody has corrected it.
 
 The same command goes on after an interruption and gives the same files, whatever the number of
 workers. Files on the way are in DATA/mtg_build; they hold each back-translation, too, and may be
-removed when all is corrected. Another --ngram or --threshold translates nothing again.
+removed when all is corrected. With --redo, another --ngram or --threshold translates nothing again.
 """
 
 import argparse

@@ -68,10 +68,9 @@ def statistics(root: str) -> str:
     sizes = {name: counts.examples for name, (counts, _) in measured.items()}
     rough = sum(size for name, size in sizes.items() if name.endswith(ROUGH))
     annotated = sum(sizes.values()) - rough
-    return (
-        f'{lengths.markdown(measured, False)}\nTotal of all languages: {annotated:,} annotated, '
-        f'{annotated + rough:,} with the rough data'
-    )
+    table = lengths.markdown(measured, has_tokens=False, has_turns=False)
+    total = f'{annotated:,} annotated, {annotated + rough:,} with the rough data'
+    return f'{table}\nTotal of all languages: {total}'
 
 
 def _measured(paths: Sequence[str], lang: str) -> Statistics:

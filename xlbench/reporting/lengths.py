@@ -17,14 +17,18 @@ _TITLES = {
 }
 
 
-def table(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> Table:
+def table(
+    rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool, has_turns: bool = True
+) -> Table:
     """Means over examples.
 
     Args:
         rows: Name of a split or a file -> its statistics and languages.
         has_tokens: Whether tokens were counted.
+        has_turns: Whether inputs are dialogues.
     """
     names = [name for name in _TITLES if has_tokens or not name.endswith('_tokens')]
+    names = names if has_turns else [n for n in names if n not in ('turns', 'speakers')]
     made = []
     for name, (counts, _) in rows.items():
         means = counts.means()
@@ -40,9 +44,11 @@ def table(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> Tab
     return Table('Lengths', columns, tuple(made), 'data', notes=(unit,))
 
 
-def markdown(rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool) -> str:
-    """The table as Markdown."""
-    return render.markdown(table(rows, has_tokens)) + '\n'
+def markdown(
+    rows: Mapping[str, tuple[Statistics, Langs]], has_tokens: bool, has_turns: bool = True
+) -> str:
+    """The table as Markdown; see `table`."""
+    return render.markdown(table(rows, has_tokens, has_turns)) + '\n'
 
 
 def comma_separated(rows: Mapping[str, tuple[Statistics, Langs]]) -> str:
