@@ -64,11 +64,12 @@ def test_the_wheel_prepares_a_task_of_the_current_folder_and_names_its_configs(w
     (folder / 'data' / 'news' / 'train.jsonl').write_text(lines, encoding='utf-8')
     environ = {k: v for k, v in os.environ.items() if not k.startswith('XLBENCH_')}
     script = (
-        'import sys, xlbench; from xlbench import config, errors, prepare\n'
+        'import sys, xlbench; from xlbench import __main__, config, errors, prepare\n'
         f'assert xlbench.__path__ == [{str(packages / "xlbench")!r}], xlbench.__path__\n'
         "sample, _ = config.parse_flags(['train', '--config=mtg_mt5'], doc='')\n"
         "same, _ = config.parse_flags(['train', '--config', 'configs/mtg_mt5.py'], doc='')\n"
         'assert sample.to_dict() == same.to_dict()\n'
+        "__main__._answer(['xlbench'])\n"  # A line on each program, those of tasks/ too.
         "prepare.make_sample('data')\n"
         "names = 'news_title_de:train,mtg_tg_de_de:validation'\n"
         "sys.exit(errors.run_main(prepare.main, ['prepare', f'--mixture={names}', '--root=data']))"
@@ -83,3 +84,7 @@ def test_the_wheel_prepares_a_task_of_the_current_folder_and_names_its_configs(w
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert 'news_title_de/train: 3 examples' in run.stdout
+    assert '  tasks.mrs_build    Builds ' in run.stdout
+    assert 'xlbench = xlbench.__main__:main' in next(
+        (packages / f'xlbench-{xlbench.__version__}.dist-info').glob('entry_points.txt')
+    ).read_text(encoding='utf-8')
