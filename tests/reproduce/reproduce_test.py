@@ -244,8 +244,18 @@ def test_slurm_gets_an_array_for_each_level(tmp_path):
     for text in (first, second):
         assert '#SBATCH --signal=B:TERM@90\n' in text and 'launch/slurm.sbatch' in text
         subprocess.run(['bash', '-n'], input=text, text=True, check=True)
-    subprocess.run(['bash', '-n', paths[-1]], check=True)
-    assert 'afterany' in submit and 'python -m again' in submit
+    # sbatch says the number of the job; the second array waits for the first.
+    sbatch = tmp_path / 'bin' / 'sbatch'
+    sbatch.parent.mkdir()
+    sbatch.write_text('#!/bin/sh\necho "$@" >> $OUT\nwc -l < $OUT\n')
+    sbatch.chmod(0o755)
+    env = {'PATH': f'{sbatch.parent}:/usr/bin:/bin', 'OUT': str(tmp_path / 'out')}
+    subprocess.run([paths[-1], '--gpus-per-node=8'], env=env, check=True, capture_output=True)
+    assert (tmp_path / 'out').read_text().splitlines() == [
+        f'--parsable --gpus-per-node=8 {paths[0]}',
+        f'--parsable --dependency=afterany:1 --gpus-per-node=8 {paths[1]}',
+    ]
+    assert 'python -m again' in submit
     # As the job reads it: the second task of the second array.
     told = second.replace(re.search(r'^source .*$', second, re.M)[0], 'printf "%s\\n" "$@"')
     shown = subprocess.run(

@@ -100,7 +100,7 @@ def _text(
         parts.append(f'Not made here: {table.instead}.')
     else:
         made = _folders(recipe, chosen, settings, state, gaps)
-        shown = showing.shown(recipe, table, made, state.folder / 'figures')
+        shown = showing.shown(recipe, table, made, state.folder / 'figures' / benchmark)
         parts += map(render.markdown, shown.tables)
         parts += [f'figure: {path}' for path in shown.files]
     parts += _said(recipe, chosen, settings, gaps)

@@ -204,7 +204,8 @@ def of_sweeps(
         return Shown(tables)
     fewshot_report.write(sweeps, str(output))
     drawn = [path for name in figures for path in sorted(output.glob(f'{name}-*'))]
-    missing = Table(table.title, missing='these sweeps do not suffice for it: see report.md there')
+    why = f'these sweeps do not suffice for it; {output / "report.md"} says why'
+    missing = Table(table.title, missing=why)
     return Shown(tables if drawn else (*tables, missing), tuple(drawn))
 
 
