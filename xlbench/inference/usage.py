@@ -26,7 +26,11 @@ def lines(
         'token_classifier': 'TokenClassification',
     }
     if family in kinds:
-        return _code(_LABELS.replace('KIND', kinds[family]))
+        code = _LABELS.replace('KIND', kinds[family])
+        if any(task['trained'] and task.get('texts') == 2 for task in notes.tasks.values()):
+            code = code.replace("['A text.']", "[('A text.', 'Another text.')]")
+        tagged = ['', "A word's tag is that of its last piece."]
+        return [*_code(code), *(tagged if family == 'token_classifier' else [])]
     if family == 'bert':
         return _code(_ENCODER)
     marks = {
