@@ -64,7 +64,7 @@ PROGRAMS = (
     'xlbench.report', 'xlbench.score', 'xlbench.plan', 'xlbench.doctor', 'xlbench.fewshot',
     'xlbench.fewshot.report', 'xlbench.fewshot.attention', 'xlbench.buckets', 'xlbench.data',
     'xlbench.score',
-    'xlbench.tasks.mrs_build', 'xlbench.tasks.xtreme',
+    'xlbench.tasks.mrs_build', 'xlbench.tasks.mtg_build', 'xlbench.tasks.xtreme',
 )  # fmt: skip
 SLIPS = {
     'xlbench.train --config=mtg_mt5x': "unknown config file 'mtg_mt5x'; nearest: mtg_mt5",
@@ -118,6 +118,8 @@ SLIPS = {
     'xlbench.prepare --mixture=mtg_multi_qg --vocabulary=mt6': "unknown vocabulary 'mt6'; nearest",
     'xlbench.buckets chekc x': "invalid choice: 'chekc'",
     'xlbench.tasks.mrs_build --output=x nothing.zst': 'there is no file nothing.zst',
+    'xlbench.tasks.mtg_build build --output=x --engine=apertium --languages=dd --tg=nothing':
+    "unknown language in --languages 'dd'; nearest: de",
     'xlbench.tasks.xtreme --task=xnil': "'xnil'; nearest: xnli",
 }
 

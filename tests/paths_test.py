@@ -28,6 +28,7 @@ PROJECT = pathlib.Path(__file__).parent.parent
         ('xlbench.chain', 'gs://bucket/run --task=mtg_qg_en_en --workdir=chain'),
         ('xlbench.buckets', 'sample --task=udpos --lang=de --output=gs://bucket/b train-de.tsv'),
         ('xlbench.tasks.mrs_build', 'RC_2018-01.zst --output=gs://bucket/data'),
+        ('xlbench.tasks.mtg_build', 'build --engine=apertium --tg=x --output=gs://bucket/data'),
         ('xlbench.tasks.samples.mtg', '--root=gs://bucket/data'),
     ],
 )
