@@ -119,7 +119,7 @@ SLIPS = {
     'xlbench.buckets chekc x': "invalid choice: 'chekc'",
     'xlbench.tasks.mrs_build --output=x nothing.zst': 'there is no file nothing.zst',
     'xlbench.tasks.mtg_build build --output=x --engine=apertium --languages=dd --tg=nothing':
-    "unknown language in --languages 'dd'; nearest: de",
+    "unknown language in --languages 'dd'; nearest: id, de",
     'xlbench.tasks.xtreme --task=xnil': "'xnil'; nearest: xnli",
 }
 
