@@ -1,5 +1,7 @@
 """Tests of the tables and figures of a paper from runs."""
 
+import csv
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -10,8 +12,10 @@ import scipy.stats
 from xlbench import benchmarks, report
 from xlbench.benchmarks import MTG, SCENARIO_TITLES
 from xlbench.errors import UserError
+from xlbench.judgement import fitting
+from xlbench.metrics import fitted_rating, regressors
 from xlbench.reporting import predictions, results
-from xlbench.reporting.exhibits import making
+from xlbench.reporting.exhibits import making, ratings
 from xlbench.reporting.figures import Figure
 
 OFFICIAL = {'data': 'files', 'examples': 3000}
@@ -132,6 +136,81 @@ def test_figure_6_has_chains_under_their_models(runs):
         for way in ('cross-lingual', 'generate, then translate')
     ]
     assert not any('-' in cells for cells in numbers.values())
+
+
+def linear_rating(path, weights):
+    """A file of a rating that is 1 plus a weighted sum of distinct_1 and distinct_2."""
+    fit = fitted_rating.Fit(
+        format=fitted_rating.FORMAT, target='mean', regressor='LinearRegression',
+        metrics=['distinct'], features=['distinct_1', 'distinct_2'], fitted_on='made up',
+        sha256='0' * 64, pearson={}, langs=['en'], versions={}, seed=0,
+        model=regressors.Linear(weights, 1.0),
+    )  # fmt: skip
+    path.write_bytes(fitted_rating.encode(fit))
+    return str(path)
+
+
+def test_a_fitted_rating_stands_for_texts(runs, tmp_path):
+    """It is predicted for every text, compared between stages, and named with what made it."""
+    paths = [path for path in runs if path.name in ('multi-qg-all-mT5', 'zero_shot-qg-en-mT5')]
+    rating = linear_rating(tmp_path / 'rating.json', [0.03, 0.0])
+    table = made('Table 4', paths, rating=rating)
+    ours = dict(zip((c.label for c in table.columns), rows(table)['qg mT5'], strict=True))
+    distinct = float(ours['distinct_1'])
+    assert float(ours['fitted_rating']) == pytest.approx(1 + 0.03 * distinct, abs=0.01)
+    assert any(note.startswith('FittedRating: fitted_rating|target:mean') for note in table.notes)
+    stages = made('Table 7', paths, rating=rating)
+    assert any(note.startswith('fitted_rating, averaged') for note in stages.notes)
+    assert rows(stages)['qg mT5 p-value'][1] != '-'
+
+
+@pytest.fixture(scope='module')
+def rated(runs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp('ratings')
+    chosen = [path for path in runs if path.name.startswith(('mono-', 'zero_shot'))]
+    return str(mtg_runs.write_ratings(folder / 'ratings.jsonl', chosen))
+
+
+def test_table_8_has_the_ratings_of_judges(runs, rated):
+    texts, _ = ratings.read_texts([rated])
+    mine = [text for text in texts if text.system.startswith('mono-qg') and 'mT5' in text.system]
+    by_lang = [[t.ratings['Fluency'] for t in mine if t.lang == lang] for lang in MTG.languages]
+    mean = sum(sum(numbers) / len(numbers) for numbers in by_lang) / 4
+    table = made('Table 8', runs, rated=texts)
+    assert rows(table)['Mono mT5'][1] == f'{mean:.2f}'
+    assert set(rows(table)['Multi mT5']) == {'-'} and table.notes[0].startswith('SAMPLE DATA')
+    assert any('Nothing was rated of Mono M-BERT' in note for note in table.notes)
+    # A system may be called after its setting and model, without a run.
+    for text in texts:
+        text.system, text.data = 'cross my model', 'files'
+    named = rows(made('Table 8', runs, rated=texts))
+    assert '-' not in named['Cross my model'] and set(named['Mono mT5']) == {'-'}
+    assert made('Table 10', runs, rated=texts).missing == 'no text of sg was rated by --ratings'
+
+
+def test_regressors_and_scores_correlate_with_ratings(runs, rated, capsys):
+    """Table 3 and figure 2: what decides the ratings here is the share of right words."""
+    flags = ['--table=3', '--figure=2', f'--ratings={rated}', '--format=csv']
+    report.main([str(runs[0]), *flags])
+    lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    values = {(line['exhibit'], line['row'], line['column']): line['value'] for line in lines}
+    regressors_of = [column for name, row, column in values if (name, row) == ('Table 3', 'mean')]
+    assert regressors_of == list(fitting.NAMES)
+    assert float(values['Figure 2', 'rouge_l', 'Relevance']) > 0.6
+    assert ('Figure 2', 'fitted_rating', 'mean') in values
+    assert all(-1 <= float(value) <= 1 for value in values.values())
+
+
+def test_table_6_counts_what_was_built(runs, tmp_path):
+    with pytest.raises(UserError, match='build rough data with'):
+        made('Table 6', runs[:1], rough=str(tmp_path))
+    folder = tmp_path / 'mtg' / 'qg'
+    folder.mkdir(parents=True)
+    about = {'kept': {'0': 90, '0.3': 80, '0.4': 70, '0.45': 60, '0.5': 50, '0.6': 4}, 'counts': {}}
+    (folder / 'rough_train.about.json').write_text(json.dumps(about))
+    table = made('Table 6', runs[:1], rough=str(tmp_path))
+    assert rows(table)['0.5'] == ['50', '-', '-']
+    assert [*rows(table)] == ['0', '0.3', '0.4', '0.5', '0.6']
 
 
 def test_one_function_gives_a_table_of_any_benchmark(runs, capsys):

@@ -121,3 +121,25 @@ def write_all(folder, models=tuple(MODELS), tasks=MTG.tasks, **more):
                 write_chain(path, first, task, 33.0 + 3 * i, examples=more.get('examples', 8))
             )
     return paths
+
+
+def write_ratings(path, runs, task='qg', examples=4):
+    """What judges said of runs' texts: the better the score, the higher; grammar less so."""
+    lines = []
+    for folder in runs:
+        for place in sorted((folder / 'eval' / '20' / 'test').glob(f'mtg_{task}_*')):
+            rows = list(map(json.loads, (place / 'predictions.jsonl').read_text().splitlines()))
+            for row in rows[:examples]:
+                rng = random.Random(f'{folder.name} {place.name} {row["id"]}')
+                share = row['scores']['rouge_l'] / 100
+                ratings = {
+                    'Grammar': rng.randint(1, 5),
+                    'Fluency': min(5, 1 + round(3 * share) + rng.randint(0, 1)),
+                    'Relevance': 1 + round(4 * share),
+                }
+                line = {'study': 's', 'data': 'sample', 'task': place.name, 'id': row['id']}
+                line |= {'lang': place.name[-2:], 'system': folder.name}
+                line |= {'references': [row['target']], 'prediction': row['prediction']}
+                lines.append(json.dumps(line | {'ratings': ratings}))
+    path.write_text('\n'.join(lines) + '\n')
+    return path

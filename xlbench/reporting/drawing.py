@@ -12,11 +12,8 @@ from matplotlib.figure import Figure
 # Okabe and Ito's colours, which the colour-blind tell apart too.
 BLUE, ORANGE, GREEN, PINK, BLACK = '#0072B2', '#E69F00', '#009E73', '#CC79A7', '#000000'
 SHOTS = ((BLUE, 'o'), (ORANGE, 's'), (GREEN, '^'), (PINK, 'v'))  # Colour, marker.
-# Of bars side by side; the hatch tells them apart in print without colours.
-BARS = (
-    (BLUE, ''), (ORANGE, '////'), (GREEN, '....'), (PINK, 'xxxx'),
-    ('#56B4E9', '\\\\\\\\'), ('#D55E00', '----'),
-)  # fmt: skip
+_COLOURS = (BLUE, ORANGE, GREEN, PINK, '#56B4E9', '#D55E00')
+_HATCHES = ('', '////', '....', 'xxxx', '\\\\\\\\', '----')
 SHADES = 'cividis'  # Rising lightness, to the colour-blind as well (arXiv:1712.01662).
 _STYLE = {
     'svg.fonttype': 'none',  # Text stays text: smaller, and it can be searched.
@@ -29,6 +26,15 @@ _STYLE = {
     'hatch.linewidth': 0.6,
 }
 _DPI = 160  # Of PNG.
+
+
+def bar(number: int) -> tuple[str, str]:
+    """The colour and the hatch of the bars of a series; of 36 series no two look alike.
+
+    The hatch tells them apart in print without colours.
+    """
+    again, place = divmod(number, len(_COLOURS))
+    return _COLOURS[place], _HATCHES[(place + again) % len(_HATCHES)]
 
 
 @contextlib.contextmanager

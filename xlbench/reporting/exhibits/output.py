@@ -10,6 +10,7 @@ from xlbench.reporting.exhibits.making import Material, make
 from xlbench.reporting.figures import Figure
 from xlbench.reporting.sections import Section
 from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Cell
 
 CSV_FIELDS = ('benchmark', 'exhibit', 'row', 'kind', 'group', 'column', 'value')
 
@@ -55,7 +56,7 @@ def comma_separated(sections: Sequence[Section]) -> str:
     return render.comma_separated(CSV_FIELDS, _lines(sections))
 
 
-def _lines(sections: Sequence[Section]) -> Iterator[tuple[str, ...]]:
+def _lines(sections: Sequence[Section]) -> Iterator[tuple[str | float, ...]]:
     for one in sections:
         for table in one.besides:
             for row in table.rows:
@@ -63,7 +64,17 @@ def _lines(sections: Sequence[Section]) -> Iterator[tuple[str, ...]]:
                     if not cell.is_missing:
                         head = (one.title.partition(',')[0], table.title.partition(':')[0])
                         place = (row.name, row.kind, column.group, column.label)
-                        yield (*head, *place, str(cell))
+                        yield (*head, *place, _value(cell))
+
+
+def _value(cell: Cell) -> str | float:
+    """A number with all its digits; what is printed may be one, too."""
+    if cell.value is not None:
+        return cell.value
+    try:
+        return float(cell.text)
+    except ValueError:
+        return cell.text
 
 
 def picture_names(sections: Sequence[Section]) -> list[str]:

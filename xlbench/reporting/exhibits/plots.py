@@ -19,6 +19,8 @@ from xlbench.reporting.tables import Cell, Column, Row, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_PANELS = 3  # Side by side, where a figure does not say.
+_LETTER = 0.075  # Width in inches.
 _MIDDLE = 0.45  # Shades below this share of the scale are dark.
 
 
@@ -41,11 +43,11 @@ class Bars(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """A panel of a number for each pair of languages; rows are sources."""
+    """A panel of a cell for each pair of languages; rows are sources."""
 
     title: str
     languages: Sequence[str]
-    numbers: Sequence[Sequence[float]]
+    cells: Sequence[Sequence[Cell]]
 
 
 def settings(board: Board, exhibit: Exhibit) -> Figure:
@@ -76,27 +78,12 @@ def matrices(board: Board, exhibit: Exhibit) -> Figure:
     models = _models(board, exhibit.scenarios)
     panels, rows = [], []
     for task in board.benchmark.tasks:
-        for read, whose, kind in (
-            (board.cell, '', 'run'),
-            (board.paper_cell, ' (paper)', 'paper'),
-        ):
-            for model in models:
-                cells = [
-                    [
-                        read(
-                            ('mono' if source == target else 'cross', model),
-                            (board.benchmark.task_name(task, source, target),),
-                            score,
-                            2 if score not in board.benchmark.scores[:1] else 1,
-                        )
-                        for target in languages
-                    ]
-                    for source in languages
-                ]
-                if kind == 'paper' and all(cell.is_missing for row in cells for cell in row):
-                    continue
-                title = f'{task.upper()} {model}{whose}'
-                panels.append(Matrix(title, languages, [_numbers(row) for row in cells]))
+        for whose, kind in (('', 'run'), (' (paper)', 'paper')):
+            made = {model: _matrix(board, task, model, score, kind) for model in models}
+            if all(cell.is_missing for cells in made.values() for row in cells for cell in row):
+                continue
+            for model, cells in made.items():
+                panels.append(Matrix(f'{task.upper()} {model}{whose}', languages, cells))
                 for source, row in zip(languages, cells, strict=True):
                     rows.append(Row(f'{task} {model}{whose} {source}', kind, tuple(row)))
     columns = [Column('into', target) for target in languages]
@@ -104,6 +91,25 @@ def matrices(board: Board, exhibit: Exhibit) -> Figure:
     table = _table(board, exhibit, columns, rows, (*said, *scores.missing_runs(board, exhibit)))
     draw = functools.partial(_draw_matrices, _name(exhibit), panels, len(models), score)
     return Figure(_name(exhibit), table, draw)
+
+
+def _matrix(board: Board, task: str, model: str, score: str, kind: str) -> list[list[Cell]]:
+    """A row for each source language: ours for the kind 'run', the paper's for 'paper'."""
+    read = board.cell if kind == 'run' else board.paper_cell
+    decimals = 1 if score == board.benchmark.scores[0] else 2
+    languages = board.benchmark.languages
+    return [
+        [
+            read(
+                ('mono' if source == target else 'cross', model),
+                (board.benchmark.task_name(task, source, target),),
+                score,
+                decimals,
+            )
+            for target in languages
+        ]
+        for source in languages
+    ]
 
 
 def stage_bars(board: Board, exhibit: Exhibit, first: Board | None, names: Sequence[str]) -> Figure:
@@ -117,7 +123,7 @@ def stage_bars(board: Board, exhibit: Exhibit, first: Board | None, names: Seque
         heights = {name: _numbers([one[i] for one in of_model]) for i, name in enumerate(names)}
         labels = dict(zip(titles, ('*' * one.is_significant for one in of_model), strict=True))
         panels.append(Bars(f'{task.upper()} {model}', titles, heights, {}, labels))
-    across = max(1, len({model for _, model in made}))
+    across = len({model for _, model in made})
     draw = functools.partial(_draw_bars, _name(exhibit), panels, ('setting', score), across)
     return Figure(_name(exhibit), table, draw)
 
@@ -143,7 +149,7 @@ def translation(board: Board, exhibit: Exhibit) -> Figure:
                 rows.append(Row(f'{task} {model}, {way}', 'run', tuple(cells)))
     columns = [Column('', title) for title in titles]
     said = (f'{score}.', *([] if board.chains else ['There is no chain (xlbench.chain) yet.']))
-    across = max(1, len({panel.title.partition(' ')[2] for panel in panels}))
+    across = len({panel.title.partition(' ')[2] for panel in panels})
     labels = ('languages', score)
     return _bar_figure(board, exhibit, panels, columns, rows, labels, across, said)
 
@@ -219,20 +225,23 @@ def _draw_bars(
     """The files of a figure of bars, so many panels in a row."""
     from xlbench.reporting import drawing  # It loads matplotlib, which tables do not need.
 
-    across = min(across, len(panels))
+    if across == 1:  # Of one model: its tasks side by side.
+        across = min(_PANELS, len(panels))
     down = -(-len(panels) // across)
     series = list(dict.fromkeys(s for panel in panels for s in panel.heights))
     wide = max(len(panel.groups) for panel in panels) * max(len(series), 2)
-    with drawing.canvas(name, across * max(2.6, 0.19 * wide + 0.9), 2.3 * down + 0.5) as figure:
+    with drawing.canvas(name, across * max(2.6, 0.23 * wide + 0.9), 2.3 * down + 0.5) as figure:
         axes = [one for row in drawing.grid(figure, down, across) for one in row]
         for one in axes[len(panels) :]:
             one.remove()
         for panel, one in zip(panels, axes, strict=False):
             _draw_panel(one, panel, series)
-        figure.supxlabel(labels[0], fontsize='medium')
+        for one in axes[max(0, len(panels) - across) : len(panels)]:
+            one.set_xlabel(labels[0])  # A label of the whole figure would lie on the legend.
         figure.supylabel(labels[1], fontsize='medium')
         handles, names = axes[0].get_legend_handles_labels()
-        per_row = max(1, int(figure.get_size_inches()[0] / 1.3))
+        needed = 0.6 + _LETTER * max(map(len, names))  # Of a name with its colour, in inches.
+        per_row = max(1, int(figure.get_size_inches()[0] / needed))
         figure.legend(
             handles, names, loc='outside lower center', ncols=min(len(names), per_row),
             frameon=False,
@@ -245,7 +254,7 @@ def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
 
     width = 0.8 / max(len(series), 1)
     for number, name in enumerate(series):
-        colour, hatch = drawing.BARS[number % len(drawing.BARS)]
+        colour, hatch = drawing.bar(number)
         offset = (number - (len(series) - 1) / 2) * width
         places = [i + offset for i in range(len(panel.groups))]
         heights = panel.heights.get(name) or [math.nan] * len(places)
@@ -271,6 +280,7 @@ def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
     axes.tick_params(axis='x', labelsize='small')
     axes.grid(axis='y', alpha=0.3)
     axes.set_axisbelow(True)
+    axes.margins(y=0.1)  # Room for marks above the bars.
 
 
 def _draw_matrices(
@@ -280,17 +290,18 @@ def _draw_matrices(
     from xlbench.reporting import drawing
 
     down = -(-len(panels) // across)
-    known = [x for panel in panels for row in panel.numbers for x in row if not math.isnan(x)]
+    numbers = [[_numbers(row) for row in panel.cells] for panel in panels]
+    known = [x for table in numbers for row in table for x in row if not math.isnan(x)]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     size = 0.5 * len(panels[0].languages) + 0.55
     with drawing.canvas(name, size * across + 1.0, (size + 0.25) * down) as figure:
         axes = [one for row in drawing.grid(figure, down, across) for one in row]
-        for panel, one in zip(panels, axes, strict=False):
-            image = one.imshow(panel.numbers, cmap=drawing.SHADES, vmin=low, vmax=high)
-            for i, row in enumerate(panel.numbers):
+        for panel, table, one in zip(panels, numbers, axes, strict=False):
+            image = one.imshow(table, cmap=drawing.SHADES, vmin=low, vmax=high)
+            for i, row in enumerate(table):
                 for j, number in enumerate(row):
                     share = (number - low) / (high - low) if high > low else 1.0
-                    text = '-' if math.isnan(number) else f'{number:.3g}'
+                    text = str(panel.cells[i][j])
                     # On dark shades white, on light ones and on the paper black.
                     colour = 'white' if share < _MIDDLE else 'black'
                     one.text(j, i, text, ha='center', va='center', color=colour, fontsize='small')
