@@ -196,7 +196,7 @@ def test_regressors_and_scores_correlate_with_ratings(runs, rated, capsys):
     values = {(line['exhibit'], line['row'], line['column']): line['value'] for line in lines}
     regressors_of = [column for name, row, column in values if (name, row) == ('Table 3', 'mean')]
     assert regressors_of == list(fitting.NAMES)
-    assert float(values['Figure 2', 'rouge_l', 'Relevance']) > 0.6
+    assert float(values['Figure 2', 'rouge_l', 'Relevance']) > 0.5
     assert ('Figure 2', 'fitted_rating', 'mean') in values
     assert all(-1 <= float(value) <= 1 for value in values.values())
 

@@ -123,7 +123,7 @@ def write_all(folder, models=tuple(MODELS), tasks=MTG.tasks, **more):
     return paths
 
 
-def write_ratings(path, runs, task='qg', examples=4):
+def write_ratings(path, runs, task='qg', examples=6):
     """What judges said of runs' texts: the better the score, the higher; grammar less so."""
     lines = []
     for folder in runs:
