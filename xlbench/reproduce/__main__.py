@@ -48,7 +48,7 @@ from xlbench.errors import UserError
 from xlbench.reporting import render
 from xlbench.reproduce import launching, listing, running, showing, steps as steps_lib
 from xlbench.reproduce.state import State
-from xlbench.reproduce.steps import Settings
+from xlbench.reproduce.steps import Settings, Step
 
 
 def main(argv: Sequence[str]) -> int:
@@ -69,8 +69,7 @@ def main(argv: Sequence[str]) -> int:
     if args.launch:
         again = f'python -m xlbench.reproduce {shlex.join(a for a in argv if "--launch" not in a)}'
         folder = state.folder / 'launch'
-        left = [step for step in steps if not step.missing and not state.is_done(step)]
-        for path in launching.write(args.launch, left, folder, title, again):
+        for path in launching.write(args.launch, _left(steps, state), folder, title, again):
             print(f'wrote {path}')
         return 0
     gaps: dict[str, str] = {}
@@ -79,7 +78,16 @@ def main(argv: Sequence[str]) -> int:
             gaps = running.run(steps, state, _say)
     for table in tables:
         print(_text(recipe, table, experiments, settings, state, gaps), end='')
-    return 1 if any(not step.missing for step in steps if step.name in gaps) else 0
+    return 1 if gaps else 0
+
+
+def _left(steps: Sequence[Step], state: State) -> list[Step]:
+    """The steps that can be run and are not done."""
+    gaps: dict[str, str] = {}
+    for step in steps:
+        if reason := running.why_not(step, gaps):
+            gaps[step.name] = reason
+    return [step for step in steps if step.name not in gaps and not state.is_done(step)]
 
 
 def _text(

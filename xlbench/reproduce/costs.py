@@ -55,8 +55,8 @@ def hours(steps: Sequence[Step], topology: str) -> dict[str, float]:
         known = config_lib.to_dict(config)
         key = json.dumps([known.get(name) for name in _DECISIVE], sort_keys=True, default=str)
         if key not in seconds:
-            found = make_plan(config, topology, with_decoding=False, tries=0)['hours']
-            seconds[key] = found['step_seconds'] if found else 0.0
+            estimate = make_plan(config, topology, with_decoding=False, tries=0)['hours']
+            seconds[key] = estimate['step_seconds'] if estimate else 0.0
         planned[step.name] = seconds[key] * _length(config) / 3600
     return planned
 

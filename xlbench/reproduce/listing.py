@@ -72,8 +72,8 @@ def of_steps(
         words = _standing(step, state, gaps)
         done += words == 'done'
         if step.name in planned:
+            total += 0.0 if words == 'done' else planned[step.name]
             words += f', {planned[step.name]:.1f} hours on {topology}'
-            total += planned[step.name] * (not words.startswith('done'))
         elif words.startswith(('to do', 'failed')) and (length := costs.num_steps(step)):
             words += f', {length:,} steps'
             if seconds := costs.guess(step, measured):

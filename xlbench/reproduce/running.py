@@ -116,7 +116,7 @@ def start(step: Step, log: pathlib.Path) -> int:
         Interrupted: It was told to end, and so was the child, which has ended.
     """
     line = [sys.executable, '-m', step.module, *step.arguments]
-    told: list[int] = []
+    signals: list[int] = []
     with log.open('ab') as file:
         file.write(f'$ python -m {step.module} {shlex.join(step.arguments)}\n'.encode())
         file.flush()
@@ -128,14 +128,14 @@ def start(step: Step, log: pathlib.Path) -> int:
 
         def tell(number: int, frame: FrameType | None) -> None:
             del frame
-            told.append(number)
+            signals.append(number)
             # The first lets it save what it has.
-            child.send_signal(signal.SIGTERM if len(told) == 1 else signal.SIGKILL)
+            child.send_signal(signal.SIGTERM if len(signals) == 1 else signal.SIGKILL)
 
         with _handling(tell):
             code = child.wait()
-    if told:
-        name = signal.Signals(told[0]).name
+    if signals:
+        name = signal.Signals(signals[0]).name
         raise Interrupted(f'{name}: {step.name} was stopped; the same command goes on from there')
     return code
 

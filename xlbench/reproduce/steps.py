@@ -160,8 +160,8 @@ def _fill(
 
     def fill(match: re.Match) -> str:
         if not match[1]:
-            own = {'root': settings.root or _ROOTS[settings.size], 'runs': settings.workdir}
-            place = own[match[2]] if match[2] in own else str(needs[match[2]].folder)
+            folders = {'root': settings.root or _ROOTS[settings.size], 'runs': settings.workdir}
+            place = folders.get(match[2]) or str(needs[match[2]].folder)
             return shlex.quote(place) if is_stage else place
         name, _, lang = match[2].rpartition(' ')
         engine = settings.engines.get(name) or recipe.engines[name].get(settings.size)
