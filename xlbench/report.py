@@ -47,7 +47,6 @@ import argparse
 import contextlib
 import dataclasses
 import pathlib
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -267,41 +266,6 @@ def _ratings(paths: str, metrics: str) -> tuple[Sequence[ratings_lib.RatedText],
 def _scored(run: Run) -> list[tuple[int, str, str]]:
     """The step, task and split of every result of a run."""
     return [(step, *place) for step, places in run.evaluations.items() for place in places]
-
-
-def paper_table(benchmark: str, number: str, workdirs: Sequence[str], kind: str = 'Table') -> str:
-    """A table of a benchmark's paper from finished runs, set for a terminal.
-
-    Args:
-        benchmark: Name of the benchmark, such as mtg.
-        number: Of the table, or of the figure, of which this gives the numbers.
-        workdirs: Of runs; of few-shot transfer those of sweeps.
-        kind: 'Table' or 'Figure'.
-
-    Raises:
-        UserError: There is no such table, or a workdir has no results.
-    """
-    if benchmark == 'fewshot':
-        return _fewshot_table(number, workdirs)
-    of_it = benchmarks.get(benchmark)
-    material = making.Material(of_it, [read_run(folder) for folder in workdirs])
-    section = output_lib.section(material, making.chosen(of_it, kind, number))
-    return '\n\n'.join(render.screen(table) for table in section.besides)
-
-
-def _fewshot_table(number: str, workdirs: Sequence[str]) -> str:
-    from xlbench.fewshot.analysis import systems as systems_of, tables  # They load for a second.
-    from xlbench.fewshot.analysis.sweeps import Sweep
-
-    made = [
-        table
-        for system in systems_of.systems([Sweep.read(workdir) for workdir in workdirs])
-        for table in tables.all_tables(system)
-        if number in re.findall(r'\d+', table.title.rpartition('paper: table')[2])
-    ]
-    if not made:
-        raise errors.UserError(f'Table {number} of few-shot transfer is not made from sweeps')
-    return '\n\n'.join(map(render.screen, made))
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import xml.etree.ElementTree as ElementTree
 
 import mtg_runs
@@ -213,12 +212,16 @@ def test_table_6_counts_what_was_built(runs, tmp_path):
     assert [*rows(table)] == ['0', '0.3', '0.4', '0.5', '0.6']
 
 
-def test_one_function_gives_a_table_of_any_benchmark(runs, capsys):
-    text = report.paper_table('mtg', '7', list(map(str, runs)))
-    assert re.search(r'qg mT5 p-value +\|( +\S+){6}', text)
-    assert 'Figure 4' in report.paper_table('mtg', '4', list(map(str, runs)), 'Figure')
-    for number in ('2', 'x'):
-        with pytest.raises(UserError, match='is not made from runs; 3, 4, 5, 6'):
-            report.paper_table('mtg', number, list(map(str, runs)))
+def test_numbers_of_tables_are_known(runs, capsys):
+    paths = list(map(str, runs))
+    report.main([*paths, '--table=7', '--figure=4'])
+    text = capsys.readouterr().out
+    assert '### Table 7: After the first stage' in text and '| qg mT5 p-value | ' in text
+    assert '### Figure 4: From each language' in text  # Its numbers; the picture needs --output.
+    for flag in ('--table=2', '--table=x', '--figure=1'):
+        with pytest.raises(UserError, match='of mtg is not made from runs; '):
+            report.main([*paths, flag])
+    with pytest.raises(UserError, match='have their own tests'):
+        report.main([*paths, '--table=7', '--significance=t-test'])
     for benchmark in benchmarks.BENCHMARKS.values():
         assert all(exhibit.shows in making.MAKERS for exhibit in benchmark.exhibits)

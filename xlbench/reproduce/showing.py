@@ -77,7 +77,7 @@ def of_runs(
     if exhibits and not benchmark.pages:
         section = exhibited.section(making.Material(benchmark, list(runs.values())), exhibits)
         drawn = exhibited.write_figures([section], output) if section.figures else []
-        return Shown(section.besides, tuple(map(pathlib.Path, drawn)))
+        return Shown(section.besides, tuple(drawn))
     return Shown(tuple(_reported(table, list(runs.values()), labels)))
 
 

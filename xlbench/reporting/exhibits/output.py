@@ -83,12 +83,15 @@ def picture_names(sections: Sequence[Section]) -> list[str]:
     return [f'{figure.name}.{kind}' for figure in drawn for kind in figures.KINDS]
 
 
-def write_figures(sections: Sequence[Section], folder: pathlib.Path) -> None:
-    """Draws the figures of sections into a folder."""
+def write_figures(sections: Sequence[Section], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Draws the figures of sections into a folder; gives the files."""
+    paths = []
     for one in sections:
         for figure in one.figures:
             for kind, content in figure.draw(figures.KINDS).items():
-                files.write(folder / f'{figure.name}.{kind}', content)
+                paths.append(folder / f'{figure.name}.{kind}')
+                files.write(paths[-1], content)
+    return paths
 
 
 def markdown(figure: Figure) -> str:
