@@ -94,14 +94,14 @@ def brought(scenario: Scenario) -> ConfigDict:
     """An encoder of the user's own, which --config.model.from names, in minutes on two CPU cores.
 
     The time goes by the tokens that are read, so batches are of few texts, all of about one length:
-    half an epoch of the treebanks, some epochs of the small training sets of tasks/dev_split.py.
+    a fifth of the treebanks, three epochs of the small training sets of tasks/dev_split.py.
     """
     c = base(scenario, batch_size=16, length=128)
     c.data = dict(root='data', vocabulary='', sample=False)
     c.model = labeller(recipes.brought_model, scenario)
     # Of each further shape a program is compiled, which takes as long as some twenty steps.
     c.batches.update(length_buckets=3, equal_rows=True)
-    c.stages = dict(source=scenario.stage(600, recipes.adamw(1e-4, 0.1, weight_decay=0.01)))
+    c.stages = dict(source=scenario.stage(300, recipes.adamw(1e-4, 0.1, weight_decay=0.01)))
     # As in `small`, but of 500 English examples; the last step is the best one.
     scenario = dataclasses.replace(scenario, evaluate=scenario.train)
     part = dict(num_examples=500, lengths=c.batches.lengths)

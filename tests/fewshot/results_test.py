@@ -209,6 +209,20 @@ def test_numbers_of_buckets(asked, numbers):
     assert list(results.bucket_numbers(asked)) == numbers
 
 
+def test_methods_of_a_frozen_encoder_may_have_rates_of_their_own():
+    block = {'languages': ('de',), 'shots': (1,), 'buckets': 2, 'learning_rates': (1e-4, 2e-4)}
+    same = settings.Adapt(**block, methods=('full', 'fc'))
+    own = settings.Adapt(**block, methods=('full', 'fc'), head_learning_rates=(0.01,))
+    for adapt, rates in ((same, {1e-4, 2e-4}), (own, {0.01})):
+        adapt.check('udpos')
+        rows = [row for row in settings.planned('udpos', adapt) if row.shots]
+        of = {m: {row.learning_rate for row in rows if row.method == m} for m in adapt.methods}
+        assert of == {'full': {1e-4, 2e-4}, 'fc': rates}
+        assert len(rows) == 2 * (2 + len(rates))
+    with pytest.raises(errors.UserError, match='head_learning_rates is .* is there twice'):
+        settings.Adapt(**block, head_learning_rates=(0.1, 0.1)).check('udpos')
+
+
 def test_what_a_group_is_to_be_adapted_to_is_what_any_command_asked_for(tmp_path):
     asked = [
         {'languages': ['de'], 'shots': [1, 2], 'buckets': 2},
