@@ -20,10 +20,13 @@ a vocabulary of its own, from the English training set and the buckets:
   python -m xlbench.fewshot --config=configs/fewshot.py:ud --workdir=RUNS/fewshot_ud
   python -m xlbench.fewshot.report RUNS/fewshot_ud --output=RUNS/fewshot_ud_report
 
-The size `encoder` adapts any encoder of yours, by default to all languages of the task:
+The size `encoder` adapts any encoder of yours, by default to all languages of the task, and writes
+the report of tables, figures and findings:
 
   python -m xlbench.fewshot --config=configs/fewshot.py:encoder,languages=de+zh,shots=1+4 \
-      --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine
+      --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine --report=RUNS/fewshot_report
+
+tasks/dev_split.py makes small training and test sets of XNLI's and PAWS-X's dev sets for it.
 
 The other size is the paper's, mBERT on the official files below `data`:
 

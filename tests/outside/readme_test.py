@@ -448,6 +448,21 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
             leaves='RUNS/fewshot_report/report.md'
         ),
+        f'{_SWEEP}:encoder,languages=de+tr+ta+zh+mr,methods=full+fc '
+        '--config.source.model.from=models/my-encoder --workdir=RUNS/pos '
+        '--report=RUNS/pos_report': Step(
+            f'{SWEEP_SHORT} --config.source.data.root=data/sample --config.source.data.sample=True '
+            '--config.adapt.shots="(1,)" --config.adapt.languages="(\'de\',)" '
+            '--config.adapt.methods="(\'fc\',)" --config.adapt.dev_examples=4',
+            prepare=own_encoder,
+            leaves='RUNS/pos_report/report.md',
+        ),
+        'python -m xlbench.tasks.dev_split --root=data --task=xnli --output=data/dev_split': Step(
+            '--root=data/sample', leaves='data/dev_split/fewshot/xnli/train-en.tsv'
+        ),
+        f'{_SWEEP}:encoder,task=xnli,languages=de+es+sw+zh,methods=full+fc+fc_pooler '
+        '--config.source.model.from=models/my-encoder --config.source.data.root=data/dev_split '
+        '--workdir=RUNS/xnli': Step(skip='as the sweep over parts of speech, in other languages'),
         'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
         'languages=de+fr --workdir=RUNS/mood': Step(
             skip='needs mBERT; tests/training/finetune_test.py sweeps over a task of its own'
