@@ -219,7 +219,7 @@ def test_methods_of_a_frozen_encoder_may_have_rates_of_their_own():
         of = {m: {row.learning_rate for row in rows if row.method == m} for m in adapt.methods}
         assert of == {'full': {1e-4, 2e-4}, 'fc': rates}
         assert len(rows) == 2 * (2 + len(rates))
-    with pytest.raises(errors.UserError, match='head_learning_rates is .* is there twice'):
+    with pytest.raises(errors.UserError, match=r'head_learning_rates is .* twice'):
         settings.Adapt(**block, head_learning_rates=(0.1, 0.1)).check('udpos')
 
 

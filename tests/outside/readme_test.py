@@ -452,8 +452,7 @@ PLAN: dict[str, dict[str, Step]] = {
         '--config.source.model.from=models/my-encoder --workdir=RUNS/pos '
         '--report=RUNS/pos_report': Step(
             f'{SWEEP_SHORT} --config.source.data.root=data/sample --config.source.data.sample=True '
-            '--config.adapt.shots="(1,)" --config.adapt.languages="(\'de\',)" '
-            '--config.adapt.methods="(\'fc\',)" --config.adapt.dev_examples=4',
+            '--config.adapt.languages="(\'de\',)" --config.adapt.methods="(\'fc\',)"',
             prepare=own_encoder,
             leaves='RUNS/pos_report/report.md',
         ),

@@ -12,6 +12,7 @@ from flax import traverse_util
 from jax.sharding import Mesh, NamedSharding
 
 from xlbench.data import features
+from xlbench.fewshot import eval_sets
 from xlbench.fewshot.corpus import Corpus
 from xlbench.fewshot.eval_sets import EvalSet
 from xlbench.fewshot.lanes import EMBEDDING, LANES, WHOLE, Eval, put
@@ -132,27 +133,47 @@ class FrozenEncoder:
         arrays = dict(self._corpus.bucket_arrays(shots))
         examples, (buckets, rows) = arrays.pop('examples'), arrays['labels'].shape[:2]
         flat = {name: x.reshape(buckets * rows, *x.shape[2:]) for name, x in arrays.items()}
-        places = None
-        if self._of_words:
-            unlabelled = flat['label_weights'] == 0
-            most = -(-max((~unlabelled).sum(-1).max(), 1) // 8) * 8
-            places = np.argsort(unlabelled, axis=-1, kind='stable')[:, :most]
-            labelled = {
-                name: np.take_along_axis(flat[name], places, axis=-1)
-                for name in ('labels', 'label_weights')
-            }
-        states = []
-        for start in range(0, buckets * rows, ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            x = self._states({name: x[part] for name, x in flat.items()})
-            states.append(x if places is None else np.take_along_axis(x, places[part, :, None], 1))
-        flat |= {} if places is None else labelled
-        flat['encoder_input_tokens'] = np.concatenate(states)
+        flat |= self._of_labelled(flat) if self._of_words else self._of_texts(flat)
         flat['encoder_segment_ids'] = np.zeros((buckets * rows, 1), np.int32)
         return {
             **{name: x.reshape(buckets, rows, *x.shape[1:]) for name, x in flat.items()},
             'examples': examples,
         }
+
+    def _of_texts(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The states of rows [rows, emb_dim] in place of their tokens; 0 of empty ones."""
+        [real] = np.nonzero(flat['encoder_segment_ids'].any(-1))
+        parts = [
+            self._states({name: x[part] for name, x in flat.items()}) for part in _parts(real)
+        ]
+        states = np.zeros((len(flat['labels']), *parts[0].shape[1:]), parts[0].dtype)
+        states[real] = np.concatenate(parts)
+        return {'encoder_input_tokens': states}
+
+    def _of_labelled(self, flat: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The states of labelled pieces [rows, words, emb_dim], their labels and weights.
+
+        The encoder reads the examples in rows that they share, and no row without one.
+        """
+        unlabelled = flat['label_weights'] == 0
+        most = -(-max((~unlabelled).sum(-1).max(), 1) // 8) * 8
+        places = np.argsort(unlabelled, axis=-1, kind='stable')[:, :most]
+        labelled = {
+            name: np.take_along_axis(flat[name], places, axis=-1)
+            for name in ('labels', 'label_weights')
+        }
+        lengths = np.count_nonzero(flat['encoder_segment_ids'], axis=-1)
+        rows = eval_sets.plan_rows(lengths, flat['labels'].shape[-1])
+        packed, starts = eval_sets.side_by_side(flat, rows, len(rows))
+        parts = [
+            self._states({name: x[part] for name, x in packed.items()})
+            for part in _parts(np.arange(len(rows)))
+        ]
+        states = np.concatenate(parts)
+        states = states.reshape(-1, states.shape[-1])
+        # Places behind an example's last label are not read: they have the weight 0.
+        read = np.where(labelled['label_weights'] > 0, starts[:, None] + places, 0)
+        return labelled | {'encoder_input_tokens': states[read]}
 
     def _of_eval(self, examples: EvalSet) -> np.ndarray:
         """[W, emb_dim]; 0 at separators."""
@@ -181,6 +202,11 @@ class FrozenEncoder:
         rows = len(batch['labels'])
         spec = LANES if rows % self._mesh.shape['data'] == 0 else WHOLE
         return jax.device_put(dict(batch), NamedSharding(self._mesh, spec))
+
+
+def _parts(rows: np.ndarray) -> list[np.ndarray]:
+    """Numbers of rows in parts that an encoder reads at a time: of one size, where they divide."""
+    return np.array_split(rows, max(-(-len(rows) // ROWS_AT_ONCE), 1))
 
 
 def digest(examples: EvalSet) -> str:
