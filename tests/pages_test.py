@@ -8,6 +8,7 @@ import pages
 import pytest
 
 from xlbench import config as config_lib, names
+from xlbench.__main__ import PROGRAMS
 from xlbench.config import signatures
 from xlbench.config.optimizer import OPTIMIZERS
 from xlbench.models import FAMILIES
@@ -71,6 +72,15 @@ def test_config_has_every_block():
     for path in tables:
         module, kind = path.split(':')
         assert signatures.of(module, kind).types, path
+
+
+def test_every_program_and_config_has_its_docstring_on_a_page():
+    modules = {f'xlbench.{name}' for name in PROGRAMS}
+    files = (pages.PROJECT / 'configs').glob('[!_]*.py')
+    modules |= {f'xlbench.configs.{path.stem}' for path in files}
+    texts = [pages.FILES[page].read_text('utf-8') for page in ('programs.md', 'configs.md')]
+    named = re.findall(r'automodule:: (\S+?)(?:\.__main__)?\n', ''.join(texts))
+    assert set(named) == modules
 
 
 def test_the_messages_that_are_explained_are_those_of_the_program():

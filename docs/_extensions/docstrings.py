@@ -39,8 +39,9 @@ def to_markup(
 
 def _escaped(line: str) -> str:
     """A line of text, in which `*`, `|` and a `_` behind a word mean themselves."""
-    parts = re.split(r'(`+[^`]*`+)', line)
+    parts = re.split(r'`+([^`]+)`+', line)
     parts[::2] = [re.sub(r'([*|]|(?<=\w)_\b)', r'\\\1', part) for part in parts[::2]]
+    parts[1::2] = [f'``{code.strip()}``' for code in parts[1::2]]
     return ''.join(parts)
 
 
