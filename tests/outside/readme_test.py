@@ -91,6 +91,14 @@ def official_mtg(newcomer: Newcomer) -> None:
     _heads(newcomer, 'mtg', ('*.src', '*.trg'), 40)
 
 
+def official_mtg2(newcomer: Newcomer) -> None:
+    """Summaries of version 2 in two languages, which are all that there is of it then."""
+    for lang, text in (('en', 'a long text'), ('zh', '一篇长文')):
+        for split in ('rough_train', 'train', 'validation', 'test'):
+            for side in ('src', 'trg'):
+                newcomer.write(f'data/mtg2/summ/{lang}/{split}.{side}', f'{text}\n' * 8)
+
+
 def official_chats(newcomer: Newcomer) -> None:
     """The official chats of ClidSum in small."""
     for split in ('train', 'val', 'test'):
@@ -295,6 +303,7 @@ def treebank(newcomer: Newcomer) -> None:
 _CI = 'what .ci/run does'
 _PARSED = 'like those of your_own.md; tests/pages_test.py checks its flags'
 _TRIMMED = 'tests/inference/trimming_test.py does so with a small encoder'
+_EXHIBITS = 'tests/reporting/exhibits_test.py makes them; reports.md runs one such command'
 _RENTED = 'needs machines that are rented'
 _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
 _VENV = '.venv/bin/python -m '
@@ -350,6 +359,9 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.report RUNS/mtg --significance=t-test --against=stage1': Step(
             prints='mtg minus stage1'
         ),
+        'python -m xlbench.report RUNS/mtg --table=7,14 --figure=3,5 --output=paper': Step(
+            leaves='paper/figure5.png'
+        ),
         'python -m xlbench.zoo RUNS/mtg RUNS/other_system --output=zoo.md': Step(
             leaves='zoo.md'
         ),
@@ -383,6 +395,18 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
         f'{_MTG}:base,scenario=zero_shot,task=tg': Step(
             f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
+        ),
+        'python -m xlbench.report RUNS/* --table=all --figure=all --output=paper': Step(
+            skip=_EXHIBITS
+        ),
+        'python -m xlbench.report RUNS/* --table=3,5,8 --figure=2,7 '
+        '--ratings=study/scores/ratings.jsonl --output=paper': Step(skip=_EXHIBITS),
+        'python -m xlbench.report RUNS/* --table=6 --rough=built': Step(skip=_EXHIBITS),
+        'python -m xlbench.report RUNS/mtg --format=mtg --output=submission': Step(
+            skip='RUNS/mtg has scored 8 examples here; tests/reporting/leaderboard_test.py has all'
+        ),
+        f'{_MTG}:base,version=2,scenario=multi,task=summ': Step(
+            f'{MTG_FRESH} --dry_run', official_mtg2, prints='mtg2_summ_zh_zh'
         ),
         'python -m xlbench.prepare --root=data --mixture=xquad_multi_qg --split=train '
         '--new_vocabulary=data/xquad/xquad.model --vocabulary_size=8000': Step(

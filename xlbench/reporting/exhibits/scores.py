@@ -4,6 +4,7 @@ A place that no run fills is a '-', and a note names it. Rows marked paper stand
 data alone.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -138,24 +139,34 @@ def staged(
 
 def missing_runs(board: Board, exhibit: Exhibit) -> list[str]:
     """Names the places of an exhibit that no run fills: what a '-' in it stands for."""
-    gaps = []
+    models, tasks = board.models(exhibit.scenarios), exhibit.tasks or board.benchmark.tasks
+    gaps = {
+        place: [model for model in models if _lacks(board, exhibit, *place, model)]
+        for place in itertools.product(exhibit.scenarios, tasks)
+    }
+    absent = [model for model in models if all(model in of_place for of_place in gaps.values())]
+    said = [f'No run of {", ".join(absent)}.'] if absent else []
+    places = []
     for scenario in exhibit.scenarios:
-        for task in exhibit.tasks or board.benchmark.tasks:
-            models = [
-                model
-                for model in board.models(exhibit.scenarios)
-                if board.cell(
-                    (scenario, model),
-                    board.tasks(scenario, task, exhibit.sources),
-                    board.benchmark.scores[0],
-                ).is_missing
-            ]
-            if models:
-                gaps.append(f'{scenario} {task} {", ".join(models)}')
-    said = [f'No run, or not of every language: {"; ".join(gaps)}.'] if gaps else []
+        of_tasks = {
+            task: tuple(model for model in gaps[scenario, task] if model not in absent)
+            for task in tasks
+        }
+        if len(set(of_tasks.values())) == 1:
+            of_tasks = {'': of_tasks[tasks[0]]}
+        for task, lacking in of_tasks.items():
+            if lacking:
+                places.append(f'{scenario} {task} '.replace('  ', ' ') + ', '.join(lacking))
+    said += [f'No run, or not of every language: {"; ".join(places)}.'] if places else []
     if board.others:
         said.append(f'Left out, as they follow no setting: {", ".join(board.others)}.')
     return said
+
+
+def _lacks(board: Board, exhibit: Exhibit, scenario: str, task: str, model: str) -> bool:
+    """Whether a model has no run, or not of every language, on a task in a setting."""
+    tasks = board.tasks(scenario, task, exhibit.sources)
+    return board.cell((scenario, model), tasks, board.benchmark.scores[0]).is_missing
 
 
 def _rows(
