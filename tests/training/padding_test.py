@@ -140,6 +140,8 @@ def test_rows_of_padding_get_no_probability(folder):
 def test_where_a_table_is_padded(folder):
     assert resolved(folder, data=-1)['vocab_size'] == ROWS
     assert resolved(folder, tensor=-1)['vocab_size'] % 128 == 0
+    # What no mesh can be is refused later, in words.
+    assert resolved(folder, tensor=0)['vocab_size'] == ROWS
     # A run that was begun with such a mesh goes on with another.
     again = resolved(folder, {'model.vocab_padding': 7})
     assert (again['vocab_size'], again['vocab_padding']) == (ROWS + 7, 7)

@@ -131,7 +131,7 @@ def _padding(block: dict[str, Setting], parts: int) -> dict[str, int]:
       parts: config.mesh.tensor; -1 stands for the devices that are left, which nobody knows yet.
     """
     rows, padding = int(block['vocab_size']), block.get('vocab_padding')
-    if padding is None and (parts == -1 or rows % parts):
+    if padding is None and (parts == -1 or (parts > 1 and rows % parts)):
         padding = -rows % math.lcm(_MULTIPLE, max(parts, 1))
     return {'vocab_size': rows + padding, 'vocab_padding': padding} if padding else {}
 
