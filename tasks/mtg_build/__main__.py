@@ -35,6 +35,9 @@ leave out. --uncorrected takes the machine's text where nobody has corrected it.
 
 `statistics` prints Table 2 of the paper and the lengths of all texts in DATA/mtg.
 
+--benchmark=mtg2 makes the files of version 2 of the data, in DATA/mtg2: --summ has documents and
+summaries (columns text and summary), and --languages any that the engine knows, such as zh.
+
 The same command goes on after an interruption and gives the same files, whatever the number of
 workers. Files on the way are in DATA/mtg_build; they hold each back-translation, too, and may be
 removed when all is corrected. With --redo, another --ngram or --threshold translates nothing again.
@@ -47,7 +50,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import errors, files, names
-from xlbench.benchmarks import MTG
+from xlbench.benchmarks import MTG, mtg
 from xlbench.config import decoding_flags
 from xlbench.config.arguments import engine, share, whole
 from xlbench.data.work_folders import Settings
@@ -65,7 +68,7 @@ _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
     args = _parse(argv[1:])
-    args.work = args.work or os.path.join(args.output, 'mtg_build')
+    args.work = args.work or os.path.join(args.output, f'{args.benchmark}_build')
     try:
         return args.run(args)
     except OSError as error:
@@ -76,33 +79,38 @@ def _build(args: argparse.Namespace) -> int:
     tasks = [task for task in KINDS if getattr(args, task)]
     if not tasks:
         raise UserError(f'no originals; name files with {", ".join(f"--{task}" for task in KINDS)}')
+    if unknown := [task for task in tasks if task not in MTG.tasks and args.benchmark == MTG.name]:
+        raise UserError(f'--{unknown[0]} is a task of version 2 of MTG; add --benchmark=mtg2')
     decoding_flags.check(args)
     decoding = decoding_flags.given(args)
     engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
     for name in translating.engine_names(args.engine, args.languages):
         if engines.is_model(name):
             names.check_source(name, '--engine')
-    abouts = {}
-    for task in tasks:
-        options = _options(args, task)
-        kind = KINDS[task]
-        if options.columns and len(options.columns) != len(kind.fields):
-            raise UserError(
-                f'--{task}_columns={",".join(options.columns)}; name {len(kind.fields)}: those of '
-                f'{", ".join(kind.fields)}'
-            )
-        abouts[task] = build.build(options, args.redo)
+    every = [_options(args, task) for task in tasks]  # What is wrong is said before hours of work.
+    abouts = {options.task: build.build(options, args.redo) for options in every}
     print(tables.thresholds(abouts, args.thresholds))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
 
 
 def _options(args: argparse.Namespace, task: str) -> Options:
+    """The options of one task; UserError if its files are not there, or columns are missing."""
+    columns, fields = getattr(args, f'{task}_columns'), KINDS[task].fields
+    if columns and len(columns) != len(fields):
+        raise UserError(
+            f'--{task}_columns={",".join(columns)}; name {len(fields)}: those of '
+            f'{", ".join(fields)}'
+        )
+    for path in (*getattr(args, task), *getattr(args, f'{task}_held_out')):
+        if not os.path.isfile(path):
+            raise UserError(f'there is no file {path}')
     return Options(
+        benchmark=args.benchmark,
         task=task,
         originals=tuple(getattr(args, task)),
         held_out=tuple(getattr(args, f'{task}_held_out')),
-        columns=getattr(args, f'{task}_columns'),
+        columns=columns,
         max_bad=args.max_bad,
         sizes=args.sizes,
         spare=args.spare if sum(args.sizes) else 0,
@@ -167,12 +175,12 @@ def _annotation(args: argparse.Namespace, task: str) -> Annotation:
         sizes=args.sizes or tuple(settings['read']['sizes']),
         settings=settings,
         work=work,
-        final=os.path.join(args.output, 'mtg', task),
+        final=os.path.join(args.output, args.benchmark, task),
     )
 
 
 def _statistics(args: argparse.Namespace) -> int:
-    print(tables.statistics(args.output))
+    print(tables.statistics(os.path.join(args.output, args.benchmark)))
     return 0
 
 
@@ -184,6 +192,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         command.set_defaults(run=run)
         command.add_argument('--output', required=True, help='the data root, for mtg/TASK')
         command.add_argument('--work', default='', help='for files on the way: OUTPUT/mtg_build')
+        versions = tuple(mtg.VARIABLES)
+        command.add_argument('--benchmark', choices=versions, default=MTG.name, help='see above')
         if name != 'statistics':
             command.add_argument('--redo', action='store_true', help='do again what changes')
         if name == 'correct':

@@ -177,12 +177,12 @@ def _corrected(
     for lang, of_lang in sheets.items():
         counts[f'corrected_{lang}'] = 0
         for numbered in of_lang:
-            sheet, own = numbered.sheet, by_sheet.get(numbered.sheet.id)
-            if own:
-                corrections.check(own, sheet)
-                counts[f'corrected_{lang}'] += len(own.texts)
+            sheet, given = numbered.sheet, by_sheet.get(numbered.sheet.id)
+            if given:
+                corrections.check(given, sheet)
+                counts[f'corrected_{lang}'] += len(given.texts)
             for place, machine in enumerate(sheet.texts):
-                texts = own.texts.get(place, ()) if own else ()
+                texts = given.texts.get(place, ()) if given else ()
                 if texts == () and uncorrected and all(machine):
                     texts = machine
                 row = sample[numbered.first + place]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from xlbench.data import outputs
 from xlbench.data.work_folders import Setting, Settings
-from xlbench.errors import UserError
 from xlbench.files import Setting as Value
 
 ENGLISH = 'en'  # What everything is translated from.
@@ -17,6 +16,7 @@ class Options:
     """The command line as far as it is about one task, see __main__.py.
 
     Attributes:
+      benchmark: mtg, or mtg2 for version 2 of the data.
       task: of originals.KINDS.
       originals: English files.
       held_out: those that the sample is of; empty: the originals.
@@ -33,11 +33,12 @@ class Options:
       ngram: tokens of an n-gram.
       threshold: overlaps below it are left out.
       per_sheet: examples of a sheet for people.
-      output: the data root, for mtg/TASK.
+      output: the data root, for BENCHMARK/TASK.
       work: folder of this task for files on the way.
       workers: processes.
     """
 
+    benchmark: str
     task: str
     originals: tuple[str, ...]
     held_out: tuple[str, ...]
@@ -111,7 +112,4 @@ def affected(options: Options, name: str) -> list[str]:
 
 def _named(paths: tuple[str, ...]) -> list[str]:
     """Files by their names and hashes of their contents, in the order that was given."""
-    for path in paths:
-        if not os.path.isfile(path):
-            raise UserError(f'there is no file {path}')
     return [f'{os.path.basename(p)} sha256 {outputs.sha256(p)[:16]}' for p in paths]

@@ -3,6 +3,7 @@
   sg   ROCStories' CSV, columns sentence1 to sentence5      ('the first four', 'the fifth')
   qg   SQuAD 1.1's JSON                                     ('passage', 'answer', 'question')
   tg   JSON lines of articles, as ByteCup has them          ('article', 'title')
+  summ documents and summaries, in version 2 alone          ('text', 'summary')
 
 or rows of JSONL, JSON, CSV, TSV or Parquet whose keys are the names of the fields, or those that
 --sg_columns and so on name. White space of a text, line ends and all, becomes single spaces.
@@ -52,6 +53,7 @@ KINDS = {
     ),
     'qg': Kind(('passage', 'answer'), 'question', {('passage', 'answer', 'question'): tuple}),
     'tg': Kind(('article',), 'title', {('article', 'title'): tuple, ('content', 'title'): tuple}),
+    'summ': Kind(('text',), 'summary', {('text', 'summary'): tuple}),
 }
 
 

@@ -55,7 +55,7 @@ class About(msgspec.Struct):
 
 def final(options: Options) -> str:
     """The folder of a task that tasks/mtg.py reads."""
-    return os.path.join(options.output, 'mtg', options.task)
+    return os.path.join(options.output, options.benchmark, options.task)
 
 
 def file_name(lang: str, split: str, side: str) -> str:

@@ -14,15 +14,15 @@ from xlbench.tasks.mtg_build.options import ENGLISH
 from xlbench.tasks.mtg_build.publishing import ROUGH, SIDES, About, file_name
 
 
-def thresholds(abouts: Mapping[str, About], wanted: Sequence[float]) -> str:
+def thresholds(abouts: Mapping[str, About], chosen: Sequence[float]) -> str:
     """Table 6: how many examples stay at each threshold.
 
     Args:
       abouts: task -> what made its rough data.
-      wanted: thresholds with at most two decimals.
+      chosen: thresholds with at most two decimals.
     """
     made = []
-    for threshold in wanted:
+    for threshold in chosen:
         kept = [(about.kept[f'{threshold:g}'], about.kept['0']) for about in abouts.values()]
         cells = [Cell(text=f'{n:,} ({100 * n / max(whole, 1):.1f} %)') for n, whole in kept]
         made.append(Row(f'{threshold:g}', 'data', tuple(cells)))
@@ -49,13 +49,12 @@ def _notes(abouts: Mapping[str, About]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def statistics(root: str) -> str:
-    """Table 2 of the files below ROOT/mtg: sizes, and how long the texts are.
+def statistics(folder: str) -> str:
+    """Table 2 of the files in ROOT/mtg: sizes, and how long the texts are.
 
     Raises:
       UserError: there are none, or a file is wrong.
     """
-    folder = os.path.join(root, 'mtg')
     measured = {}
     for task in files.names(folder):
         for lang in sorted(files.names(os.path.join(folder, task)), key=_english_first):

@@ -88,18 +88,18 @@ def translate(options: Options, counts: sampling.Counts, pool: Pool) -> None:
       counts: of the first step.
       pool: of processes.
     """
-    wanted = [
+    every = [
         (lang, part, number)
         for lang in options.languages
         for part, number in sampling.names(options, counts)
     ]
-    jobs = [job for job in wanted if not os.path.exists(_path(options, *job))]
+    jobs = [job for job in every if not os.path.exists(_path(options, *job))]
     for lang, part, _ in jobs:
         os.makedirs(os.path.join(options.work, options_lib.step(lang), part), exist_ok=True)
     work = functools.partial(_translate, options)
     cut = 0
-    with Progress(f'translated {options.task}', len(wanted), 'files of examples') as progress:
-        progress.skip(len(wanted) - len(jobs))
+    with Progress(f'translated {options.task}', len(every), 'files of examples') as progress:
+        progress.skip(len(every) - len(jobs))
         for num_cut in pool.run(work, jobs):
             cut += num_cut
             progress.add()

@@ -36,7 +36,7 @@ PROGRAMS = {
     'fewshot.attention': 'rnus --lang=de',
     'buckets': 'chekc x',
     'tasks.mrs_build': 'nothing.zst --output=out',
-    'tasks.mtg_build': 'build --engine=apertium --languages=dd --tg=x --output=out',
+    'tasks.mtg_build': 'build --engine=apertium --tg=x.csv --output=out',
     'tasks.xtreme': '--task=xnil',
 }
 

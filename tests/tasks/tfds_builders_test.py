@@ -71,13 +71,13 @@ def test_examples_are_those_of_our_tasks(root, tmp_path, name, task, renamed, si
     for split, rows in made.items():
         with pipeline.bound(None, str(root)):
             dataset = source.get_dataset(split, shuffle=False)
-            own = [texts(row) for row in dataset.as_numpy_iterator()]
-        own = [{renamed.get(key, key): text for key, text in row.items()} for row in own]
+            expected = [texts(row) for row in dataset.as_numpy_iterator()]
+        expected = [{renamed.get(key, key): x for key, x in row.items()} for row in expected]
         joined = [
             {key: ' '.join(x) if isinstance(x, list) else x for key, x in row.items()}
             for row in rows
         ]
-        assert joined == own
+        assert joined == expected
     if task == 'fewshot_udpos_de_de':
         assert made['test'][0]['tags'] == ['INTJ', 'PUNCT']
 
