@@ -101,7 +101,7 @@ def test_seeds_are_averaged_before_the_test(tmp_path, capsys):
     width = 12.7062 * abs(pair[0] - pair[1]) / 2  # t of one degree of freedom.
     assert f'{sum(pair) / 2:.1f} ±{width:.1f}' in said and '95 % interval of the mean over' in said
     made = table(*seeds, other)
-    assert made.rows[0].name == 'other minus s0 (2 seeds)'
+    assert made.rows[0].name == 'other minus s (2 seeds)'
     (best,) = [results.read_run(other).at(10, 'test')['mtg_qg_en_en'].scores['rouge_l']]
     assert made.rows[0].cells[0].value == pytest.approx(best - sum(pair) / 2)
 

@@ -259,13 +259,26 @@ def test_seeds_become_one_row_with_a_deviation(tmp_path):
     other = write_workdir(tmp_path / 'other', lambda step, task: 60.0, info={'config': {'lr': 1}})
     section = _section(first, second, other)
     rows = _rows(section)
-    assert rows['s0 (2 seeds)']['qg avg'] == '42.0 ±2.8'  # sqrt(((40-42)^2 + (44-42)^2) / 1)
+    assert rows['s (2 seeds)']['qg avg'] == '42.0 ±2.8'  # sqrt(((40-42)^2 + (44-42)^2) / 1)
     assert rows['other']['qg avg'] == '60.0'
-    assert rows['error removed by s0 (2 seeds)']['qg avg'] == '17%'
+    assert rows['error removed by s (2 seeds)']['qg avg'] == '17%'
     assert [notes.provenance(pick)['seed'] for pick in section.picks] == ['0', '1', '0']
     assert not any('same seed' in note for note in section.notes)
     twin = write_workdir(tmp_path / 'twin', lambda step, task: 44.0, seed=1)
     assert any('same seed' in note for note in _section(first, second, twin).notes)
+
+
+def test_seeds_are_named_by_what_their_folders_share(tmp_path):
+    def run(name, lr, seed):
+        info = {'config': {'lr': lr}}
+        return write_workdir(tmp_path / name, lambda step, task: 40.0, seed=seed, info=info)
+
+    paths = [run('mt5_1', 1, 1), run('mt5_2', 1, 2), run('big-seed1', 2, 1), run('big-seed2', 2, 2)]
+    assert {'mt5 (2 seeds)', 'big (2 seeds)'} <= set(_rows(_section(*paths)))
+    others = [run('mt5_3', 3, 1), run('mt5_4', 3, 2), run('big', 4, 1)]
+    names = {'mt5_1 (2 seeds)', 'mt5_3 (2 seeds)', 'big-seed1 (2 seeds)', 'big'}
+    assert names <= set(_rows(_section(*paths, *others)))
+
 
 
 def test_equal_folder_names_are_told_apart(tmp_path):

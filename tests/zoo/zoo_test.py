@@ -52,7 +52,7 @@ def cells(text, start):
 def test_seeds_become_mean_and_spread(tmp_path, capsys):
     runs = [write_run(tmp_path / f'qg{i}', 40.0 + 2 * i, i, (60 + 20 * i,)) for i in range(2)]
     text = page(*runs, capsys=capsys)
-    assert cells(text, 'qg0 (2 seeds)')[-1] == '**41.0 ±1.4**'
+    assert cells(text, 'qg (2 seeds)')[-1] == '**41.0 ±1.4**'
     assert cells(text, 'nearest_input')[-1] == '30.0'
     assert cells(text, 'seeds') == ['0, 1']
     assert cells(text, 'wall time') == ['1m10s ±14.1s each of 2 runs, 2m20s in all']

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,6 +19,8 @@ from xlbench.data import baselines as baselines_lib
 from xlbench.files import Json
 from xlbench.reporting.results import Result, Run
 from xlbench.reporting.tables import Cell, clean
+
+_NUMBER = re.compile(r'[-_.]?(seed)?\d+$')  # Of a seed, at the end of a folder's name.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +90,7 @@ def runs(picks: list[Pick]) -> list[System]:
     """Makes rows of the runs; those with the same config and another seed together."""
     groups = _seeds(picks)
     systems = []
-    for name, members in zip(_distinct_names([m[0] for m in groups]), groups, strict=True):
+    for name, members in zip(_group_names(groups), groups, strict=True):
         name += f' ({len(members)} seeds)' if len(members) > 1 else ''
         scores = tuple(_scores(pick.results) for pick in members)
         systems.append(System(name, 'run', scores, tuple(members), examples=_examples(members)))
@@ -297,6 +300,18 @@ def _differing(column: list[list[Pick]]) -> str:
     facts = [_facts(members[0]) for members in column]
     keys = sorted({key for key, _ in set.union(*facts) - set.intersection(*facts)})
     return ', '.join(keys[:4]) + (f' and {len(keys) - 4} more keys' if len(keys) > 4 else '')
+
+
+def _group_names(groups: list[list[Pick]]) -> list[str]:
+    """Names groups of runs: RUNS/mt5_1 and RUNS/mt5_2 are mt5, if nothing else has that name."""
+    names = _distinct_names([members[0] for members in groups])
+    shared = [{_NUMBER.sub('', _folder(pick)) for pick in members} for members in groups]
+    for place, (members, of_members) in enumerate(zip(groups, shared, strict=True)):
+        name = min(of_members)
+        is_free = shared.count(of_members) == 1 and name not in names
+        if len(members) > 1 and len(of_members) == 1 and name and is_free:
+            names[place] = name
+    return names
 
 
 def _distinct_names(picks: list[Pick]) -> list[str]:
