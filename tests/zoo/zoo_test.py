@@ -82,6 +82,14 @@ def test_a_run_that_was_resumed_and_one_of_an_earlier_version(tmp_path, capsys):
     assert cells(text, 'wall time') == ['not recorded of one']
 
 
+def test_experiments_of_one_config_have_names_of_their_own(tmp_path, capsys):
+    for name in ('one', 'two'):
+        write_run(tmp_path / name, 30.0, config={'lora': name})
+    text = page(tmp_path / 'one', tmp_path / 'two', capsys=capsys)
+    names = [line for line in text.splitlines() if line.startswith('## ')]
+    assert names == [f'## configs/mtg_mt5.py:base ({name})' for name in ('one', 'two')]
+
+
 def test_the_command_of_every_session_once(tmp_path, capsys):
     write_run(tmp_path / 'run', 30.0)
     later = [session(9, command=argv('RUNS/run', '--config.mesh.data=2'))] * 2

@@ -4,6 +4,7 @@ Workdirs of one config that differ in the seed are one experiment. Nothing is co
 standard deviations over them; all else is what the workdirs say.
 """
 
+import collections
 import dataclasses
 import pathlib
 from collections.abc import Sequence
@@ -61,11 +62,20 @@ def read(folders: Sequence[str]) -> list[Entry]:
         raise errors.UserError(
             f'{", ".join(lost)}: no workdir is named that it was exported from; name that one, too'
         )
-    made = []
-    for key in order:
-        entry = runs_lib.entry(runs[key]) if key in runs else sweeps_lib.entry(sweeps[key])
-        made.append(dataclasses.replace(entry, cards=tuple(cards.get(key, ()))))
-    return made
+    made = {
+        key: runs_lib.entry(runs[key]) if key in runs else sweeps_lib.entry(sweeps[key])
+        for key in order
+    }
+    named = collections.Counter(entry.name for entry in made.values())
+    experiments = []
+    for key, entry in made.items():
+        name = entry.name
+        if named[name] > 1:  # Commands that set other keys of one config.
+            name += f' ({(runs.get(key) or sweeps[key])[0].workdir.resolve().name})'
+        experiments.append(
+            dataclasses.replace(entry, name=name, cards=tuple(cards.get(key, ())))
+        )
+    return experiments
 
 
 def _read_exported(folder: pathlib.Path) -> tuple[str, tuple[str, str]]:

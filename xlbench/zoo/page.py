@@ -10,7 +10,7 @@ MARK = 'xlbench zoo: made by python -m xlbench.zoo, may be overwritten'
 _ABOUT = (
     'Every number on this page was read from the workdirs of its experiment by '
     '`python -m xlbench.zoo`. Scores go from 0 to 100. What follows ± is the standard deviation '
-    'over seeds, in tables of few-shot sweeps over buckets where the table does not say otherwise.'
+    'over seeds; in the tables of a single few-shot sweep it is that over buckets.'
 )
 
 
