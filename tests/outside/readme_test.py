@@ -10,6 +10,7 @@ a page or heading with commands that is in none of GROUPS.
 import dataclasses
 import gzip
 import json
+import pathlib
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -65,17 +66,19 @@ def steps(*counts: int) -> str:
 
 
 _SCORE_FEW = '--config.evals.dev.num_examples=8 --config.evals.test.num_examples=8'
+# What is printed and left does not depend on the layers, and each takes seconds to compile.
+_SHALLOW = '--config.model.num_encoder_layers=1 --config.model.num_decoder_layers=1'
 _TINY = '--config.model.size=sample --config.model.vocab_size=0 --config.model.dtype=float32'
-MTG_SHORT = f'{steps(6, 4)} {_SCORE_FEW}'
+MTG_SHORT = f'{steps(6, 4)} {_SCORE_FEW} {_SHALLOW}'
 MTG_TINY = f'{MTG_SHORT} {_TINY} --config.data.vocabulary=data/sample/sample.model'
-MTG_FRESH = f'{MTG_TINY} --config.init_from='
-REPLIES_SHORT = steps(6)
+MTG_FRESH = f'{MTG_TINY} --config.init_from= --config.batches.length_buckets=1'
+REPLIES_SHORT = f'{steps(6)} --config.model.num_layers=1'
 REPLIES_TINY = (
-    f'{steps(2)} {_TINY} --config.init_from= '
+    f'{steps(2)} {_TINY} --config.model.num_layers=1 --config.init_from= '
     '--config.data.vocabulary=data/sample/sample_mrs.model --config.trainable="(\'.*\',)"'
 )
-CLIDSUM_SHORT = f'{steps(6)} {_SCORE_FEW}'.replace('stage1', 'train')
-SOURCE_SHORT = steps(4).replace('stage1', 'source')
+CLIDSUM_SHORT = f'{steps(6)} {_SCORE_FEW} {_SHALLOW}'.replace('stage1', 'train')
+SOURCE_SHORT = f'{steps(4)} --config.model.num_layers=1'.replace('stage1', 'source')
 SWEEP_SHORT = (
     f'{SOURCE_SHORT.replace("config.", "config.source.")} --config.adapt.buckets=2 '
     "--config.adapt.epochs=1 --config.adapt.shots='(1, 4)' --config.adapt.learning_rates='(1e-3,)'"
@@ -413,7 +416,7 @@ PLAN: dict[str, dict[str, Step]] = {
             '--vocabulary_size=400', xquad, leaves='data/xquad/xquad.model'
         ),
         'python -m xlbench.train --config=configs/xquad_mt5.py:sample,scenario=multi': Step(
-            steps(4), prints='nearest_input'
+            f'{steps(4)} {_SHALLOW}', prints='nearest_input'
         ),
         f'{_MTG_BUILD} build --qg=data/xquad/xquad.en.json --engine=apertium --languages=es '
         '--sizes=60,30,60 --output=built': Step(
@@ -521,7 +524,7 @@ PLAN: dict[str, dict[str, Step]] = {
             skip='prepares noise for minutes; the next one has two of its tasks'
         ),
         f'{_MDIALBART}:pretraining=mds+mt,target=de --workdir=RUNS/mds_mt': Step(
-            f'{steps(4, 4)} {_SCORE_FEW}',
+            f'{steps(4, 4)} {_SCORE_FEW} {_SHALLOW}',
             prints='batches of 16 rows x (192 inputs + 192 targets)',
             leaves='RUNS/mds_mt/DONE',
         ),
@@ -741,8 +744,10 @@ GROUPS = (
 
 
 @pytest.mark.parametrize('places', GROUPS, ids=lambda places: places[-1])
-def test_the_commands_work(places: Sequence[str], tmp_path):
+def test_the_commands_work(places: Sequence[str], tmp_path, corpora):
     newcomer = Newcomer(tmp_path)
+    if corpora.exists() and 'clidsum.md' in places:
+        shutil.copytree(corpora, newcomer.home / 'data' / 'sample')
     programs = {place: [] for place in places}
     for block in pages.blocks('python'):
         if match := re.match(r'# (tasks/\w+\.py)\n', block.text):
@@ -769,6 +774,16 @@ def test_the_commands_work(places: Sequence[str], tmp_path):
             f'python -m xlbench.prepare --mixture={names} --split=train '
             '--vocabulary=data/news_title_de.model'
         )
+    if not corpora.exists() and (newcomer.home / 'data' / 'sample').exists():
+        shutil.copytree(
+            newcomer.home / 'data' / 'sample', corpora, ignore=shutil.ignore_patterns('prepared')
+        )
+
+
+@pytest.fixture(scope='module')
+def corpora(tmp_path_factory) -> pathlib.Path:
+    """The sample corpora, as the first newcomer's first command has made them for the others."""
+    return tmp_path_factory.mktemp('corpora') / 'sample'
 
 
 def follow(newcomer: Newcomer, command: str, step: Step) -> None:
