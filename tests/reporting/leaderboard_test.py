@@ -39,6 +39,7 @@ def test_monolingual_runs_of_a_model_are_one_system(tmp_path):
         mtg_runs.write_run(tmp_path / lang, 'mBART', MTG.scenario('mono', 'qg', lang))
         for lang in ('en', 'fr')
     ]
+    mtg_runs.write_result(paths[0], 20, 'mtg_qg_fr_fr', 20)  # Evaluated besides.
     (name,), (texts,) = zip(*submit(tmp_path / 'out', *paths).items(), strict=True)
     assert name == 'QG-mBART-mono.json'
     assert {lang for lang, rows in texts.items() if rows} == {'en', 'fr'}

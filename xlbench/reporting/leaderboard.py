@@ -77,6 +77,7 @@ def _systems(benchmark: ParallelBenchmark, picks: Sequence[Pick]) -> dict[str, l
         name = pick.run.system or folder
         if scenario is not None and not pick.run.system:
             _check_complete(pick)
+            pick = board_lib.inside(pick)
             if scenario.name.startswith('mono'):  # The other languages are other runs.
                 name = f'{board_lib.model_of(benchmark, pick.run)}-{scenario.name}'
         groups.setdefault(re.sub(r'[^\w.-]+', '-', name).strip('-.'), []).append(pick)

@@ -26,8 +26,7 @@ class Board:
     Attributes:
         benchmark: Of them.
         systems: Those of runs.
-        chains: By model, of systems that generate in one language and translate; (place in the
-            order, system).
+        chains: By model, systems that generate in one language and translate what they wrote.
         papers: Those of the paper, where its numbers may stand beside ours.
         data: 'sample', 'official' or 'other'.
         split: That was scored.
@@ -130,7 +129,7 @@ def read(
         elif (key := _key(benchmark, pick.run)) is None:
             others.append(pick.run.system or str(pick.run.workdir))
         else:
-            groups.setdefault(key, []).append(_inside(pick))
+            groups.setdefault(key, []).append(inside(pick))
     systems = {}
     for (scenario, model), picks in groups.items():
         for system, _ in systems_lib.columns(model, picks):
@@ -161,17 +160,17 @@ def model_of(benchmark: benchmarks.Benchmark, run: Run) -> str:
     return name
 
 
+def inside(pick: Pick) -> Pick:
+    """A run with the results of its own setting alone; it may have scored others besides."""
+    tasks = pick.run.scenario.evaluate
+    return dataclasses.replace(pick, results={t: r for t, r in pick.results.items() if t in tasks})
+
+
 def _key(benchmark: benchmarks.Benchmark, run: Run) -> Key | None:
     scenario = run.scenario
     if run.system or scenario is None or not scenario.mixture.startswith(f'{benchmark.name}_'):
         return None
     return scenario.name, model_of(benchmark, run)
-
-
-def _inside(pick: Pick) -> Pick:
-    """A run with the results of its own setting alone; it may have scored others besides."""
-    tasks = pick.run.scenario.evaluate
-    return dataclasses.replace(pick, results={t: r for t, r in pick.results.items() if t in tasks})
 
 
 def _first_stage(pick: Pick) -> str:

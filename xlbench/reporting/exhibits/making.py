@@ -6,7 +6,6 @@ regressors that are fitted to these, or counts of a build. What lacks its materi
 
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from xlbench import errors
@@ -155,8 +154,8 @@ def chosen(benchmark: Benchmark, kind: str, numbers: str) -> list[Exhibit]:
     known = {e.name.partition(' ')[2]: e for e in benchmark.exhibits if e.name.startswith(kind)}
     if numbers == 'all':
         return list(known.values())
-    words = [word.strip() for word in re.split(',', numbers) if word.strip()]
-    for word in words:
+    words = [word.strip() for word in numbers.split(',') if word.strip()]
+    for word in words or [numbers] * bool(numbers):
         if word not in known:
             raise errors.UserError(
                 f'{kind} {word} of {benchmark.name} is not made from runs; '

@@ -14,6 +14,8 @@ from xlbench.benchmarks import SCENARIO_TITLES, Exhibit
 from xlbench.reporting.exhibits import scores
 from xlbench.reporting.exhibits.board import Board
 from xlbench.reporting.figures import Figure
+from xlbench.reporting.significance import p_text
+from xlbench.reporting.statistics import LEVEL, holm
 from xlbench.reporting.tables import Cell, Column, Row, Table
 
 if TYPE_CHECKING:
@@ -138,17 +140,28 @@ def translation(board: Board, exhibit: Exhibit) -> Figure:
     for task in board.benchmark.tasks:
         for model in dict.fromkeys((*_models(board, ('cross',)), *board.chains)):
             tasks = [(board.benchmark.task_name(task, *pair),) for pair in pairs]
-            cross = [board.cell(('cross', model), one, score, 2) for one in tasks]
-            chain = board.chains.get(model)
+            key, chain = ('cross', model), board.chains.get(model)
+            cross = [board.cell(key, one, score, 2) for one in tasks]
             chained = [chain.cell(score, one, 2) if chain else Cell() for one in tasks]
             if all(cell.is_missing for cell in (*cross, *chained)):
                 continue
+            printed = [board.paper_cell(key, one, score, 2) for one in tasks]
+            tests = [scores.difference(chain, board.systems.get(key), one, score) for one in tasks]
+            p_values = holm([test[1] if test else math.nan for test in tests])
             heights = dict(zip(ways, map(_numbers, (cross, chained)), strict=True))
-            panels.append(Bars(f'{task.upper()} {model}', titles, heights))
-            for way, cells in zip(ways, (cross, chained), strict=True):
-                rows.append(Row(f'{task} {model}, {way}', 'run', tuple(cells)))
+            labels = dict(zip(titles, ('*' * (p < LEVEL) for p in p_values), strict=True))
+            marks = {ways[0]: _numbers(printed)}
+            panels.append(Bars(f'{task.upper()} {model}', titles, heights, marks, labels))
+            rows += _table_rows(f'{task} {model}, {ways[0]}', cross, printed)
+            rows.append(Row(f'{task} {model}, {ways[1]}', 'run', tuple(chained)))
+            texts = (Cell(text=p_text(*pair)) for pair in zip(p_values, tests, strict=True))
+            rows.append(Row(f'{task} {model}, p-value', 'p', tuple(texts)))
     columns = [Column('', title) for title in titles]
-    said = (f'{score}.', *([] if board.chains else ['There is no chain (xlbench.chain) yet.']))
+    tests = 'two-sided paired t-tests over examples, corrected for the pairs of a task and model'
+    said = (
+        f'{score}; p-values of {tests} (Holm).',
+        *([] if board.chains else ['There is no chain (xlbench.chain) yet.']),
+    )
     across = len({panel.title.partition(' ')[2] for panel in panels})
     labels = ('languages', score)
     return _bar_figure(board, exhibit, panels, columns, rows, labels, across, said)
@@ -268,7 +281,7 @@ def _draw_panel(axes: 'Axes', panel: Bars, series: Sequence[str]) -> None:
             axes.plot(
                 places, marks, linestyle='none', marker='D', markersize=4,
                 markerfacecolor='white', markeredgecolor=drawing.BLACK,
-                label=' paper' if name == series[-1] else None,
+                label=' paper' if name == next(iter(panel.marks)) else None,
             )  # fmt: skip
     for i, group in enumerate(panel.groups):
         tops = [h[i] for h in panel.heights.values() if not math.isnan(h[i])]

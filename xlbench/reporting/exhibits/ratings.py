@@ -88,7 +88,10 @@ def _rated(result: Result, path: str) -> Result:
     rows = predictions.of_result(result)
     if not rows or any(row.prediction is None for row in rows.values()):
         return result  # It has no texts, or not those of a system that writes some.
-    lang = benchmarks.parse_task(result.task).target
+    try:
+        lang = benchmarks.parse_task(result.task).target
+    except errors.UserError:  # A task of the user's own.
+        return result
     references = [row.references or [row.target] for row in rows.values()]
     is_single = all(len(texts) == 1 for texts in references)
     targets = [texts[0] for texts in references] if is_single else references

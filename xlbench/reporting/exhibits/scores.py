@@ -126,7 +126,7 @@ def staged(
                 tasks, key = board.tasks(scenario, task), (scenario, model)
                 cells.append([b.cell(key, tasks, score, _DECIMALS) for b in (first, board)])
                 systems = first.systems.get(key), board.systems.get(key)
-                differences.append(_difference(*systems, tasks, score))
+                differences.append(difference(*systems, tasks, score))
             if all(before.is_missing for before, _ in cells):
                 continue
             p_values = statistics.holm([d[1] if d else math.nan for d in differences])
@@ -227,7 +227,7 @@ def _printed_stages(exhibit: Exhibit, task: str, model: str) -> list[Row]:
     return rows
 
 
-def _difference(
+def difference(
     first: System | None, last: System | None, tasks: Sequence[str], score: str
 ) -> Difference | None:
     """Last minus first over the examples of all tasks; None if one lacks them."""
