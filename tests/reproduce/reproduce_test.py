@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+import tiny_sweep
 import workdir_files
 import yaml
 
@@ -321,6 +322,22 @@ def test_runs_of_a_system_are_one_row_of_the_papers_groups(tmp_path):
     (shown,) = showing.shown(CLIDSUM, table, {'mBART': folders}, tmp_path).tables
     assert (shown.title, [row.name for row in shown.rows]) == ('Table 3', ['End-to-end', 'mBART'])
     assert not any(cell.is_missing for cell in shown.rows[1].cells)
+
+
+def test_sweeps_have_their_table_and_their_figure(tmp_path):
+    scores = tiny_sweep.group('de', 1, [50.0, 60.0]) + tiny_sweep.group('fr', 1, [70.0, 72.0])
+    rows = [tiny_sweep.zero_shot('de', 45.0), tiny_sweep.zero_shot('fr', 60.0), *scores]
+    made = {'sweep-udpos': [tiny_sweep.write(tmp_path / 'sweep-udpos', rows)]}
+    output = tmp_path / 'figures'
+    (table,) = showing.shown(FEWSHOT, table_of(FEWSHOT, 'table 12'), made, output).tables
+    assert 'Scores by language and shots (paper: table 12)' in table.title
+    shown = {row.name.lower(): str(row.cells[-1]) for row in table.rows}
+    assert shown['de'].startswith('55.00') and shown['fr'].startswith('71.00')
+    figure = showing.shown(FEWSHOT, table_of(FEWSHOT, 'figure 2'), made, output)
+    assert {path.suffix for path in figure.files} >= {'.svg', '.png'} and not figure.tables
+    # Without what it takes, such as curves of a classifier, a figure says so.
+    lost = showing.shown(FEWSHOT, table_of(FEWSHOT, 'figure 5'), made, output)
+    assert lost.files == () and 'do not suffice' in lost.tables[0].missing
 
 
 def test_the_command_writes_the_table_and_names_its_gaps(tmp_path, capsys, monkeypatch):
