@@ -90,7 +90,8 @@ def write_result(path, step, task, quality, *, data='sample', examples=8, **fact
 def write_chain(path, first, task='qg', quality=30.0, **facts):
     """A chain that generates English and translates it."""
     path.mkdir(parents=True)
-    about = {'config': {'system': path.name, 'seed': 0}, 'seed': 0, 'scored': {}, 'data': 'sample'}
+    about = {'config': {'system': path.name, 'seed': 0}, 'seed': 0, 'scored': {}}
+    about['data'] = facts.get('data', 'sample')
     (path / 'config.json').write_text(json.dumps(about))
     decoding = {
         'method': 'chain',
