@@ -72,8 +72,7 @@ def ensure(
     is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
     if is_new and not (has_copy and _all_prepared(root, vocabulary, needed)):
         named = ','.join(dict.fromkeys(map(':'.join, texts or needed[:1])))
-        line = f'training the vocabulary {vocabulary} on {named}'
-        print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+        _say(f'training the vocabulary {vocabulary} on {named}', to_stderr)
         more = [f'--mixture={named}', f'--new_vocabulary={path}']
         # Another run may be training it, or have just done so.
         more += [f'--vocabulary_size={vocabulary_size}', '--if_missing']
@@ -92,12 +91,11 @@ def ensure(
                 unseen.append(f'{task.name}:{split}')
     if unseen:
         names = ','.join(dict.fromkeys(unseen))
-        print(
+        _say(
             f'a function reads the data of {names}: what was prepared is used, and if the data has '
             f'changed since: python -m xlbench.prepare --force --mixture={names} --root={root} '
             f'--vocabulary={vocabulary}',
-            file=sys.stderr if to_stderr else sys.stdout,
-            flush=True,
+            to_stderr,
         )
     for name, split in optional:
         if _is_missing(root, vocabulary, name, split):
@@ -105,11 +103,24 @@ def ensure(
             reason = f'{name} has no prepared split {split!r}'
     if not missing:
         return
-    line = f'preparing {len(missing)} of {len(needed) + len(optional)} inputs: {reason}'
-    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+    _say(f'preparing {len(missing)} of {len(needed) + len(optional)} inputs: {reason}', to_stderr)
     command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
     command += ['--sample'] if sample else []
     _end_as(subprocess.run(command, check=False, stdout=out).returncode)
+    _check_made(needed, optional, root, vocabulary)
+
+
+def _say(line: str, to_stderr: bool) -> None:
+    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+
+
+def _check_made(
+    needed: Sequence[tuple[str, str]],
+    optional: Sequence[tuple[str, str]],
+    root: str,
+    vocabulary: str,
+) -> None:
+    """Raises UserError for what is still missing or stale after the child has made it."""
     for name, split in optional:
         if not members(root, vocabulary, name):
             raise errors.UserError(f'{name} has no split {split!r}; name another one, or none')
