@@ -37,8 +37,13 @@ has no such scenario.
 
   python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart,scenario=semi
 
-Keys after the colon: size (sample, large), model (t5, pegasus, bart, mbart, mvbart), corpus
-(xsamsum, xmediasum40k), scenario (mono, semi).
+BART(D_ALL) is BART with the same settings on dialogues in which xlbench.mark_dialogues has put its
+marks, of all splits, below the folder `marked`; it has the size `large` alone:
+
+  python -m xlbench.train --config=configs/clidsum_summariser.py:large,model=bart_d_all
+
+Keys after the colon: size (sample, large), model (t5, pegasus, bart, bart_d_all, mbart, mvbart),
+corpus (xsamsum, xmediasum40k), scenario (mono, semi).
 """
 
 from typing import NamedTuple
@@ -54,22 +59,27 @@ class Summariser(NamedTuple):
     """A model of the paper.
 
     Attributes:
+      family: of models.
       size: of its family, as the paper has it.
       checkpoint: that it starts from.
       kind: the end of the task's name, behind the corpus: how it reads dialogues.
+      root: the folder of its data.
     """
 
+    family: str
     size: str
     checkpoint: str
     kind: str = ''
+    root: str = 'data'
 
 
 MODELS = {
-    't5': Summariser('large', 'google-t5/t5-large'),
-    'pegasus': Summariser('large', 'google/pegasus-large'),
-    'bart': Summariser('large', 'facebook/bart-large'),
-    'mbart': Summariser('large_50', 'facebook/mbart-large-50'),
-    'mvbart': Summariser('large', 'facebook/bart-large', 'views'),
+    't5': Summariser('t5', 'large', 'google-t5/t5-large'),
+    'pegasus': Summariser('pegasus', 'large', 'google/pegasus-large'),
+    'bart': Summariser('bart', 'large', 'facebook/bart-large'),
+    'bart_d_all': Summariser('bart', 'large', 'facebook/bart-large', root='marked'),
+    'mbart': Summariser('mbart', 'large_50', 'facebook/mbart-large-50'),
+    'mvbart': Summariser('mvbart', 'large', 'facebook/bart-large', 'views'),
 }
 # Corpus -> rows of a batch, learning rate.
 _SETTINGS = {'xsamsum': (16, 4e-5), 'xmediasum40k': (24, 2e-5)}
@@ -88,6 +98,11 @@ def get_config(variant: str = '') -> ConfigDict:
     task = f'{corpus}{MODELS[model].kind}'
     scenario = CLIDSUM.scenario(chosen['scenario'], task, target=CLIDSUM.pivot)
     if chosen['size'] == 'sample':
+        if MODELS[model].root != 'data':
+            raise errors.UserError(
+                f'model={model} has no size sample, as the sample corpora have no marks; take the '
+                'size large, or model=bart'
+            )
         return sample(model, scenario)
     return multi_view(scenario) if model == 'mvbart' else paper(model, corpus, scenario)
 
@@ -158,8 +173,8 @@ def _public(model: str) -> ConfigDict:
     """What the configs of public checkpoints share."""
     summariser = MODELS[model]
     c = config_lib.defaults()
-    c.data = dict(root='data', vocabulary=summariser.checkpoint, sample=False)
-    c.model = recipes.public_model(model, summariser.size) | dict(dtype='float32')
+    c.data = dict(root=summariser.root, vocabulary=summariser.checkpoint, sample=False)
+    c.model = recipes.public_model(summariser.family, summariser.size) | dict(dtype='float32')
     c.init_from = summariser.checkpoint
     c.objective = _objective(model, 0.1 if model == 'mvbart' else 0.0)
     return c

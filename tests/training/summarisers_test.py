@@ -37,9 +37,9 @@ def public_folder(folder, family):
 
 @pytest.mark.parametrize('name', clidsum_summariser.MODELS)
 def test_a_summariser_is_fine_tuned_from_a_public_folder(tmp_path, name):
-    family, folder = 'bart' if name == 'mvbart' else name, tmp_path / 'public'
+    config, folder = clidsum_summariser.get_config(f'large,model={name}'), tmp_path / 'public'
+    family = 'bart' if name == 'mvbart' else config.model.family
     weights = public_folder(folder, family)
-    config = clidsum_summariser.get_config(f'large,model={name}')
     config.init_from = str(folder)
     fields = SIZES if family == 't5' else SIZES | dict(max_positions=24)
     config.model.update(size='sample', **fields)
@@ -47,7 +47,7 @@ def test_a_summariser_is_fine_tuned_from_a_public_folder(tmp_path, name):
     mesh = partitioning.make_mesh(data=1, devices=jax.devices()[:1])
     model, objective = runs.build_model(config.model, 128), objectives.build(**config.objective)
     shapes, _ = train_step.params_like(model, objective, mesh)
-    plan = init_from.Plan(config.init_from, name, model, shapes)
+    plan = init_from.Plan(config.init_from, config.model.family, model, shapes)
     fresh = plan.facts['initialised_fresh']
     assert all(path.startswith('view_weights/') for path in fresh)
     assert bool(fresh) == (name == 'mvbart')
