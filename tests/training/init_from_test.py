@@ -258,6 +258,18 @@ def test_lora(tmp_path):
     assert 'with its LoRA merged' in plan.lines[0]
 
 
+def test_a_fresh_head_that_no_step_changes_is_named(tmp_path):
+    folder, _ = encoder(tmp_path)
+    loaded, _, plan = load(folder, 'sequence_classifier', build('sequence_classifier'))
+    everything = nested(dict.fromkeys(loaded, True))
+    assert plan.notes(everything) == plan.lines
+    encoder_only = nested({name: not name.startswith('classifier') for name in loaded})
+    *lines, warning = plan.notes(encoder_only)
+    assert lines == plan.lines
+    assert warning.startswith('  warning: fresh, and not trained: classifier/')
+    assert 'config.lora.also_train' in warning
+
+
 # ------------------------------------------------------------------------------- what is refused
 
 

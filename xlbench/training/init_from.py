@@ -32,7 +32,7 @@ from xlbench.models import lora
 from xlbench.models.transformer import TransformerConfig
 from xlbench.progress import quantity
 from xlbench.training import checkpoints
-from xlbench.trees import Params, Shapes
+from xlbench.trees import Mask, Params, Shapes
 
 # Where the encoders of a family are, in the names of its parameters; the first is the one that
 # other families start from.
@@ -226,6 +226,24 @@ class Plan:
         for what, names in (('fresh', fresh), ('ignored', ignored)):
             if names:
                 yield f'  {what}: {len(names)}, {", ".join(_summary(names))}'
+
+    def notes(self, mask: Mask) -> list[str]:
+        """What is loaded, a line each, and which fresh parameters no step changes.
+
+        Args:
+          mask: tree of bools, the parameters that are trained.
+        """
+        trained = traverse_util.flatten_dict(mask, sep='/')
+        fixed = [name for name in self.facts['initialised_fresh'] if not trained[name]]
+        # LoRA's scale is a constant.
+        fixed = [name for name in fixed if name.rpartition('/')[2] not in lora.LEAVES]
+        if not fixed:
+            return self.lines
+        return [
+            *self.lines,
+            f'  warning: fresh, and not trained: {", ".join(_summary(fixed))}; they stay random '
+            'unless config.trainable, or with LoRA config.lora.also_train, has a pattern for them',
+        ]
 
     def load(self, params: Params) -> Params:
         """The parameters with what the source has in their place; consumes them.

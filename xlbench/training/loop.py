@@ -168,7 +168,7 @@ class Trainer:
             params = self._fresh_params()
         if self.source is None:
             return params
-        for line in self.source.lines:
+        for line in self.source.notes(self.experiment.mask):
             self.log.line(line)
         return self.source.load(params)
 
