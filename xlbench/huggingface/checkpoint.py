@@ -230,13 +230,19 @@ class Pair:
     Args:
       folder: with the subfolders, or an encoder that both sides share.
       fields: of the dual encoder's config, those for which an encoder's config.json has no place.
+      encoder: the one that both sides share, where it is open already.
     """
 
-    def __init__(self, folder: pathlib.Path, fields: Mapping[str, Json] | None = None):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        fields: Mapping[str, Json] | None = None,
+        encoder: Checkpoint | None = None,
+    ):
         self.folder = folder
         fields = dict(fields or {'shared': False})
         places = {'left': folder} if fields.get('shared') else {s: folder / s for s in _SIDES}
-        self._sides = {side: Checkpoint(place) for side, place in places.items()}
+        self._sides = {side: encoder or Checkpoint(place) for side, place in places.items()}
         left, *others = self._sides.values()
         self.config, self.family = left.config, 'dual_encoder'
         if left.family != 'bert' or any(left.model != right.model for right in others):

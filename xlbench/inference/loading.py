@@ -224,8 +224,8 @@ def _open_checkpoint(spec: str, mesh: jax.sharding.Mesh, fields: Mapping[str, st
     # First, as a folder without config.json is no model, whatever its vocabulary.
     source = hf_checkpoint.open(str(place), notes and notes.model)
     tokenizer = tokenizers.load(str(place), '')
-    if sentences:
-        source = hf_checkpoint.open(str(place), _of_sentences(sentences, tokenizer))
+    if sentences and isinstance(source, hf_checkpoint.Checkpoint):
+        source = hf_checkpoint.Pair(place, _of_sentences(sentences, tokenizer), source)
     model = models.build(**{**source.model, **fields})
     trained = {family: name for name, family in names.FAMILIES.items()}
     kind = {'name': trained.get(source.family, 'generation')}
