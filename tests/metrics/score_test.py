@@ -18,7 +18,7 @@ from xlbench import metrics, report, score
 from xlbench.benchmarks import MRS
 from xlbench.data import outputs, postprocess, prepared
 from xlbench.errors import UserError
-from xlbench.reporting import results, screen, sections as sections_lib
+from xlbench.reporting import documents, results, screen, sections as sections_lib
 
 PROJECT = pathlib.Path(__file__).parents[2]
 TASK = 'mtg_qg_de_de'
@@ -254,7 +254,7 @@ def test_a_system_without_a_model_joins_the_tables_of_all_models(tmp_path, capsy
     assert all('human' in [s.name for s in section.systems] for section in sections)
     (alone,) = sections_lib.sections([human])
     assert [s.name for s in alone.systems] == ['human'] and not alone.title.endswith(', ')
-    assert 'human, mt5' not in report.comma_separated(sections)
+    assert 'human, mt5' not in documents.comma_separated(sections)
 
 
 def test_numbers_of_an_evaluation_stand_for_records_with_ids(tmp_path, capsys):

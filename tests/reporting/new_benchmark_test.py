@@ -3,10 +3,10 @@
 import pytest
 from workdir_files import write_workdir
 
-from xlbench import benchmarks, report
+from xlbench import benchmarks
 from xlbench.benchmarks import paper
 from xlbench.benchmarks.parallel import ParallelBenchmark
-from xlbench.reporting import layout, results, sections as sections_lib
+from xlbench.reporting import documents, layout, results, sections as sections_lib
 
 PRINTED = """scenario,task,model,source,target,rouge_l,bertscore
 multi,sum,big,en,en,40.5,0.71
@@ -62,5 +62,9 @@ def test_a_declared_benchmark_needs_no_line_of_reporting(toy, tmp_path):
     assert 'The paper stems words.' in table.notes
     assert 'The paper stems words.' not in others[-1].notes
     assert toy.paper_scores('big', 'multi', 'sum', 'en')['bertscore'] == 71.0
-    for text in (report.markdown([section]), report.latex([section]), report.html([section])):
+    for text in (
+        documents.markdown([section]),
+        documents.latex([section]),
+        documents.html([section]),
+    ):
         assert 'their model' in text and 'big (paper, multi)' in text and 'stems words' in text

@@ -5,9 +5,8 @@ import json
 import pytest
 from workdir_files import write_result, write_workdir
 
-from xlbench import report
 from xlbench.benchmarks import CLIDSUM
-from xlbench.reporting import layout, results, sections as sections_lib
+from xlbench.reporting import documents, layout, results, sections as sections_lib
 
 CHAIN = {'method': 'chain'}
 
@@ -86,7 +85,11 @@ def test_table_3_has_the_groups_of_the_paper(tmp_path):
     best = [row.name for row in table.rows if row.cells[0].best]
     assert best == ['marked']
     assert any('semi-supervised' in note for note in table.notes)
-    for text in (report.markdown([section]), report.latex([section]), report.html([section])):
+    for text in (
+        documents.markdown([section]),
+        documents.latex([section]),
+        documents.html([section]),
+    ):
         assert 'Trans-Sum' in text and 'mDialBART + DA †' in text
 
 

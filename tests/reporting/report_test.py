@@ -14,7 +14,15 @@ from workdir_files import QG, write_result, write_workdir
 
 from xlbench import errors, report
 from xlbench.benchmarks import MRS, MTG
-from xlbench.reporting import html as page, layout, notes, results, screen, sections as sections_lib
+from xlbench.reporting import (
+    documents,
+    html as page,
+    layout,
+    notes,
+    results,
+    screen,
+    sections as sections_lib,
+)
 
 
 def _section(*paths, step='last', split=None):
@@ -55,30 +63,30 @@ def test_the_number_of_examples_stands_in_every_table(tmp_path):
     section = _section(path)
     assert list(_rows(section, 'bleu')['examples'].values()) == ['3000'] * 4 + ['12000']
     row = '| examples | 3000 | 3000 | 3000 | 3000 | 12000 |'
-    assert report.markdown([section]).count(row) == len(section.scores)
-    assert 'examples & 3000 & 3000' in report.latex([section])
-    assert '<tr class="count"><td>examples</td><td>3000</td>' in report.html([section])
+    assert documents.markdown([section]).count(row) == len(section.scores)
+    assert 'examples & 3000 & 3000' in documents.latex([section])
+    assert '<tr class="count"><td>examples</td><td>3000</td>' in documents.html([section])
     assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', screen.table(path))
-    rows = csv.DictReader(io.StringIO(report.comma_separated([section])))
+    rows = csv.DictReader(io.StringIO(documents.comma_separated([section])))
     assert {row['examples'] for row in rows if row['kind'] != 'paper'} == {'3000'}
 
 
 def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
     by_task = dict(zip(QG.evaluate, (40.0, 50.0, 25.0, 70.0), strict=True))
     section = _section(write_workdir(tmp_path / 'run', lambda step, task: by_task[task]))
-    text = report.markdown([section])
+    text = documents.markdown([section])
     assert '| run | **40.0** | **50.0** | 25.0 | **70.0** | **46.2** |' in text
     assert '| nearest_input | 30.0 | 30.0 | **30.0** | 30.0 | 30.0 |' in text
-    assert r'nearest\_input & 30.0 & 30.0 & \textbf{30.0} & 30.0' in report.latex([section])
-    assert '<td>25.0</td><td class=best>70.0</td>' in report.html([section])
+    assert r'nearest\_input & 30.0 & 30.0 & \textbf{30.0} & 30.0' in documents.latex([section])
+    assert '<td>25.0</td><td class=best>70.0</td>' in documents.html([section])
     # No paper's row: nobody knows what was scored there.
     official = _section(write_workdir(tmp_path / 'b', lambda step, task: 1.0, data='files'))
     assert any(system.kind == 'paper' for system in official.systems)
-    lines = report.markdown([official]).splitlines()
+    lines = documents.markdown([official]).splitlines()
     assert all('paper' not in line for line in lines if '**' in line)
     # A single system is not the best of any, and a low loss is better than a high one.
     alone = _section(write_workdir(tmp_path / 'c', lambda step, task: 1.0, baselines=False))
-    assert '**' not in report.markdown([alone])
+    assert '**' not in documents.markdown([alone])
     for folder, loss in (('d', 1.0), ('e', 2.0)):
         write_workdir(tmp_path / folder, lambda step, task: 1.0, baselines=False)
         for file in (tmp_path / folder / 'eval').rglob('metrics.json'):
@@ -86,7 +94,7 @@ def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
             file.write_text(json.dumps(record | {'scores': {'loss': loss}}))
         config = tmp_path / folder / 'config.json'
         config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
-    text = report.markdown([_section(tmp_path / 'd', tmp_path / 'e')])
+    text = documents.markdown([_section(tmp_path / 'd', tmp_path / 'e')])
     assert '| d | **1.0** |' in text and '| e | 2.0 |' in text
 
 
@@ -100,7 +108,7 @@ def test_an_error_rate_is_best_where_it_is_lowest(tmp_path, score, best):
             file.write_text(json.dumps(record | {'scores': {score: value}}))
         config = tmp_path / folder / 'config.json'
         config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
-    text = report.markdown([_section(tmp_path / 'd', tmp_path / 'e')])
+    text = documents.markdown([_section(tmp_path / 'd', tmp_path / 'e')])
     assert ('**30.0**' in text, '**40.0**' in text) == (best == 0, best == 1)
 
 
@@ -130,8 +138,8 @@ def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
     assert list(rows['examples of run'].values()) == ['16'] * 4 + ['64']
     assert list(rows['examples of the baselines'].values()) == ['300'] * 4 + ['1200']
     assert any('different numbers of examples' in note for note in section.notes)
-    assert '**' not in report.markdown([section])
-    lines = csv.DictReader(io.StringIO(report.comma_separated([section])))
+    assert '**' not in documents.markdown([section])
+    lines = csv.DictReader(io.StringIO(documents.comma_separated([section])))
     assert {(row['kind'], row['examples']) for row in lines} == {('run', '16'), ('baseline', '300')}
 
 
@@ -236,11 +244,15 @@ def test_a_single_sample_result_makes_the_table_a_sample_table(tmp_path):
 def test_every_format_says_when_the_data_is_made_up(tmp_path):
     path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
     section = _section(path)
-    for text in (report.markdown([section]), report.latex([section]), report.html([section])):
+    for text in (
+        documents.markdown([section]),
+        documents.latex([section]),
+        documents.html([section]),
+    ):
         # Under each of the three tables, at least.
         assert text.count('SAMPLE DATA') >= 3
     assert 'SAMPLE DATA' in screen.table(path)
-    assert ',sample,' in report.comma_separated([section])
+    assert ',sample,' in documents.comma_separated([section])
 
 
 def test_signatures_stand_under_their_table(tmp_path):
@@ -249,7 +261,7 @@ def test_signatures_stand_under_their_table(tmp_path):
     assert notes.signatures(section.picks, ['rouge_l'], shared=False) == [
         'MultilingualRouge: rouge|lang:{de,en,es,fr}|v1'
     ]
-    text = report.markdown([section])
+    text = documents.markdown([section])
     assert text.index('### bleu') < text.index('SacreBleu') < text.index('### distinct_1')
 
 
@@ -278,7 +290,6 @@ def test_seeds_are_named_by_what_their_folders_share(tmp_path):
     others = [run('mt5_3', 3, 1), run('mt5_4', 3, 2), run('big', 4, 1)]
     names = {'mt5_1 (2 seeds)', 'mt5_3 (2 seeds)', 'big-seed1 (2 seeds)', 'big'}
     assert names <= set(_rows(_section(*paths, *others)))
-
 
 
 def test_equal_folder_names_are_told_apart(tmp_path):
@@ -380,7 +391,7 @@ def test_tasks_of_no_benchmark_are_shown_too(tmp_path):
     )
     rows = _rows(_section(path))
     assert rows['run'] == {'own_de score': '50.0', 'own_fr score': '50.0', 'avg': '50.0'}
-    assert 'own_fr score' in report.markdown([_section(path)])
+    assert 'own_fr score' in documents.markdown([_section(path)])
 
 
 def test_all_files_are_written_and_written_again(tmp_path, capsys):
@@ -413,7 +424,7 @@ def test_files_of_the_user_are_left_alone(tmp_path):
 def test_csv_has_every_number(tmp_path):
     first = write_workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
     second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
-    rows = list(csv.DictReader(io.StringIO(report.comma_separated([_section(first, second)]))))
+    rows = list(csv.DictReader(io.StringIO(documents.comma_separated([_section(first, second)]))))
     # Four languages x (four scores of the runs + three of each of three baselines).
     assert len(rows) == 4 * (4 + 3 * 3)
     row = next(r for r in rows if r['kind'] == 'run' and r['score'] == 'rouge_l')
@@ -428,7 +439,7 @@ def test_csv_has_every_number(tmp_path):
 
 
 def test_latex_tables_are_regular(tmp_path):
-    text = report.latex([_section(write_workdir(tmp_path / 'run_1', lambda step, task: 50.0))])
+    text = documents.latex([_section(write_workdir(tmp_path / 'run_1', lambda step, task: 50.0))])
     assert text.count(r'\begin{tabular}{lrrrrr}') == 3
     body = text[text.index(r'\toprule') : text.index(r'\bottomrule')]
     rows = [
@@ -452,7 +463,7 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
     )
     section = _section(path)
 
-    shown = report.html([section])
+    shown = documents.html([section])
     assert '<script' not in shown and '&lt;script&gt;' in shown
     tags = set()
 
@@ -469,17 +480,17 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
         'http://creativecommons.org', ''
     )  # Nothing is loaded: the addresses left are names of XML vocabularies.
 
-    markdown = report.markdown([section])
+    markdown = documents.markdown([section])
     assert '<script' not in markdown
     for line in markdown.splitlines():
         if line.startswith('|'):
             assert line.replace(r'\|', '').count('|') == len(section.columns) + 2
-    tex = report.latex([section])
+    tex = documents.latex([section])
     assert r'\$\textless{}b\textgreater{}\&' in tex
     code = [line for line in tex.splitlines() if not line.startswith('%')]
     assert not any('input{x}' in line for line in code)
     cells = [
-        row['system'] for row in csv.DictReader(io.StringIO(report.comma_separated([section])))
+        row['system'] for row in csv.DictReader(io.StringIO(documents.comma_separated([section])))
     ]
     assert not any(cell.startswith('=') for cell in cells)
     for text in (shown, markdown, tex, screen.table(path)):
@@ -497,7 +508,7 @@ def test_plots_are_drawn_from_the_logs(tmp_path):
     assert {'Loss', 'nats', 'step', 'a_$b$<c>'} <= set(texts)
     assert 'empty' not in texts
     assert page.plot('Loss', 'nats', {'empty': []}) == ''
-    assert report.html([_section(path)]).count('<svg') == 3
+    assert documents.html([_section(path)]).count('<svg') == 3
 
 
 def test_evaluations_in_the_log_are_plotted_by_name(tmp_path):
@@ -524,7 +535,7 @@ def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
     validation = _section(path, step='best', split='validation')
     # No baseline, and no error to remove.
     assert list(_rows(validation, 'loss')) == ['run', 'examples']
-    report.html([validation])
+    documents.html([validation])
 
 
 def test_a_log_that_was_cut_short_and_resumed(tmp_path):
@@ -563,7 +574,7 @@ def test_lines_of_the_log_and_folders_that_no_run_writes_are_left_out(tmp_path):
         run.choose_step('²', 'test', 'rouge_l')
     result = run.at(7, 'test')['mtg_qg_de_de']
     assert results.read_predictions(result, 9) == [{'id': 0}]
-    report.html(sections_lib.sections([run]))
+    documents.html(sections_lib.sections([run]))
 
 
 @pytest.mark.parametrize(
@@ -720,22 +731,22 @@ def test_settings_are_columns_and_languages_rows(tmp_path):
 def test_every_format_shows_a_row_a_language(tmp_path):
     folders = [_replies(tmp_path / lang, 'mono', lang, data='sample') for lang in ('de', 'ja')]
     section = _section(*folders)
-    text = report.markdown([section])
+    text = documents.markdown([section])
     assert '| language | Monolingual mrs_rouge | Monolingual dist_1 |' in text
     size = MRS.official_size('retrieval', 'test', 'de')
     baselines = '0.50 | 0.50 | 0.25 | 1.00 | 0.50 | 0.25'
     assert f'| de | **2.00** | **1.25** | **3.50** | {baselines} | {size} |' in text
     assert text.count('SAMPLE DATA') == 3
-    tex = report.latex([section])
+    tex = documents.latex([section])
     assert tex.count(r'\begin{tabular}{lrrrrrrrrrr}') == 1
     assert r'\multicolumn{3}{c}{Monolingual}' in tex and 'Language & mrs' in tex
     for body in tex.split(r'\toprule')[1:]:
         lines = [line for line in body.splitlines() if line.endswith(r'\\') and ' & ' in line]
         assert len({line.count(' & ') for line in lines if 'multicolumn' not in line}) == 1
-    shown = report.html([section])
+    shown = documents.html([section])
     assert '<th>language</th>' in shown and '<td>ja</td><td class=best>2.00</td>' in shown
     assert 'nats per example' in shown or '<svg' not in shown
-    rows = list(csv.DictReader(io.StringIO(report.comma_separated([section]))))
+    rows = list(csv.DictReader(io.StringIO(documents.comma_separated([section]))))
     row = next(r for r in rows if r['source'] == 'ja' and r['score'] == 'mrs_rouge')
     assert row['system'] == 'Monolingual, bert-base-multilingual-cased'
     assert (row['runs'], row['workdirs']) == ('1', str(folders[1]))
@@ -826,7 +837,7 @@ def test_other_languages_of_a_monolingual_run_are_a_column_of_their_own(tmp_path
     assert (rows['de']['Monolingual de mrs_rouge'], rows['ja']['Monolingual de mrs_rouge']) == (
         '-', '2.00',
     )  # fmt: skip
-    report.html([section])
+    documents.html([section])
     english = tuple(MRS.task_name('retrieval', lang) for lang in ('en', 'ja'))
     rows, _ = _by_language(_replies(tmp_path / 'zero', 'zero_shot', tasks=english))
     assert rows['en']['Zero-Shot mrs_rouge'] == '2.00'
@@ -852,7 +863,7 @@ def test_all_suggestions_of_an_example_are_shown(tmp_path):
     suggestions = [{'text': text, 'score': 1.0} for text in ('はい', 'いいえ', '<b>')]
     lines = [example | {'suggestions': suggestions}, example | {'suggestions': 3, 'n_best': ['x']}]
     file.write_text(''.join(json.dumps(line) + '\n' for line in lines))
-    shown = report.html([_section(path)])
+    shown = documents.html([_section(path)])
     assert shown.count('<b>or</b>') == 2 and '<span lang="ja" dir="ltr">いいえ</span>' in shown
     assert '<b></span>' not in shown
 

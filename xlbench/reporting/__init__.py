@@ -15,6 +15,7 @@
   drawing   colours and fonts of figures, and their files
   tables    a table: cells of numbers under grouped columns
   render    a table for the screen, as Markdown or CSV
+  documents  all tables as Markdown, CSV, LaTeX or HTML, and their files
   leaderboard  the texts of systems, in the form of MTG's leaderboard
   lengths   how long the texts of data are
   latex     a table for a paper
@@ -29,6 +30,7 @@ __all__ = [
     'best',
     'command_lines',
     'comparisons',
+    'documents',
     'drawing',
     'exhibits',
     'figures',

@@ -1,0 +1,184 @@
+"""Documents of sections: Markdown, CSV, LaTeX and one HTML page, and the files they are kept in."""
+
+import contextlib
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from xlbench import benchmarks, errors, files, locks
+from xlbench.reporting import latex as latex_lib, layout, leaderboard, notes, render
+from xlbench.reporting.exhibits import output as output_lib
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Cell
+
+# A file that begins like this is a report and may be written again.
+_MARK = 'xlbench report: made by python -m xlbench.report, may be overwritten'
+
+_CSV_FIELDS = (
+    'benchmark', 'split', 'data', 'system', 'kind', 'task', 'source', 'target', 'score', 'mean',
+    'standard_deviation', 'examples', 'runs', 'seeds', 'steps', 'stages', 'config', 'workdirs',
+)  # fmt: skip
+
+
+def markdown(sections: Sequence[Section]) -> str:
+    """Sets all tables as Markdown."""
+    parts = [f'<!-- {_MARK} -->', '# Results']
+    for section in sections:
+        title, split = map(render.markdown_text, (section.title, section.split))
+        parts.append(f'## {title}: {split} split')
+        parts += [render.markdown_text(note) for note in section.notes]
+        for table in layout.tables(section):
+            parts.append(render.markdown(table))
+            parts += [output_lib.markdown(one) for one in section.figures if one.numbers is table]
+        parts.append('### Provenance')
+        for pick in section.picks:
+            facts = notes.provenance(pick).items()
+            parts.append('\n'.join(f'- {key}: {render.markdown_text(fact)}' for key, fact in facts))
+    return '\n\n'.join(part for part in parts if part) + '\n'
+
+
+def comma_separated(sections: Sequence[Section]) -> str:
+    """Every number as one line: tidy, for other tools; also scores that the tables leave out."""
+    if not any(section.columns for section in sections):
+        return output_lib.comma_separated(sections)  # Of tables and figures of a paper.
+    rows = []
+    for section in sections:
+        for system in section.systems:
+            system = dataclasses.replace(system, has_intervals=False)
+            names = sorted({name for run in system.scores for t in run.values() for name in t})
+            for column in (c for c in section.columns if len(c.tasks) == 1):
+                for score in names:
+                    cell = system.cell(score, column.tasks)
+                    if cell.value is not None:
+                        rows.append(_csv_row(section, system, column.tasks[0], score, cell))
+    return render.comma_separated(_CSV_FIELDS, rows)
+
+
+def latex(sections: Sequence[Section]) -> str:
+    """Sets all tables for a paper; needs \\usepackage{booktabs}."""
+    parts = []
+    for section in sections:
+        parts += map(latex_lib.table, layout.tables(section))
+        for pick in section.picks:
+            parts += [f'% {key}: {value}' for key, value in notes.provenance(pick).items()]
+    return latex_lib.document(parts, _MARK)
+
+
+def html(sections: Sequence[Section]) -> str:
+    """One self-contained page with plots."""
+    # It loads matplotlib, which nothing else here needs.
+    from xlbench.reporting import html as html_lib
+
+    return html_lib.document(sections, _MARK)
+
+
+FORMATS: dict[str, tuple[str, Callable[[Sequence[Section]], str]]] = {
+    'markdown': ('report.md', markdown),
+    'csv': ('report.csv', comma_separated),
+    'latex': ('report.tex', latex),
+    'html': ('report.html', html),
+}
+
+
+def write(sections: Sequence[Section], output: str, formats: Sequence[str]) -> list[str]:
+    """Writes the report into a folder, each file whole or not at all.
+
+    Returns:
+        The paths. Raises UserError, before anything is written, if one of them is another's file.
+    """
+    folder = pathlib.Path(output)
+    for name in formats:
+        _refuse_foreign(folder / FORMATS[name][0])
+    texts = {FORMATS[name][0]: FORMATS[name][1](sections) for name in formats}
+    has_report = any((folder / name).is_file() for name, _ in FORMATS.values())
+    pictures = output_lib.picture_names(sections)
+    if not has_report and (taken := [name for name in pictures if (folder / name).exists()]):
+        raise errors.UserError(
+            f'{folder / taken[0]} exists and is no part of a report of xlbench; move it away or '
+            'choose another --output'
+        )
+    with _writing(folder):
+        for name, text in texts.items():
+            files.remove_leftovers_of(folder / name)
+            files.write(folder / name, text)
+        output_lib.write_figures(sections, folder)
+    return [str(folder / name) for name in (*texts, *pictures)]
+
+
+def write_submissions(contents: Mapping[str, str], output: str) -> list[str]:
+    """Writes the files that MTG's leaderboard takes into a folder.
+
+    Args:
+        contents: By name, as leaderboard.submissions gives them.
+        output: The folder.
+
+    Returns:
+        The paths. Raises UserError, before anything is written, if one of them is another's file.
+    """
+    folder = pathlib.Path(output)
+    with _writing(folder):
+        for name in contents:
+            leaderboard.check_free(folder / name)
+        for name, text in contents.items():
+            files.write(folder / name, text)
+    return [str(folder / name) for name in contents]
+
+
+@contextlib.contextmanager
+def _writing(folder: pathlib.Path) -> Iterator[None]:
+    """Holds the folder of --output, and says what is in the way in one line."""
+    if folder.exists() and not folder.is_dir():
+        raise errors.UserError(f'--output={folder} is a file; give a folder')
+    try:
+        with locks.folder(folder):
+            yield
+    except OSError as error:
+        raise errors.UserError(f'cannot write into {folder}: {error.strerror}') from None
+
+
+def _refuse_foreign(path: pathlib.Path) -> None:
+    """Raises unless the path is free or holds a report of ours."""
+    if not (path.exists() or path.is_symlink()):
+        return
+    start = ''
+    if path.is_file() and not path.is_symlink():
+        with path.open(encoding='utf-8', errors='replace') as file:
+            start = file.read(300)
+    heads = (','.join(_CSV_FIELDS[:10]), ','.join(output_lib.CSV_FIELDS))
+    if _MARK not in start and not start.startswith(heads):
+        raise errors.UserError(
+            f'{path} exists and is not a report of xlbench; move it away or choose another --output'
+        )
+
+
+def _csv_row(
+    section: Section, system: System, task: str, score: str, cell: Cell
+) -> tuple[object, ...]:
+    """A line, in the order of _CSV_FIELDS."""
+    try:
+        name = benchmarks.parse_task(task)
+    except errors.UserError:  # A task of the user's own.
+        name = benchmarks.TaskName('', task, '', '')
+    picks = [pick for pick in system.picks if task in pick.results]
+    is_setting = system.kind == 'run' and section.model and not system.picks[0].run.system
+    return (
+        name.benchmark or section.title,
+        section.split,
+        section.data,
+        f'{system.name}, {section.model}' if is_setting else system.name,
+        system.kind,
+        name.task,
+        name.source,
+        name.target,
+        score,
+        cell.value,
+        cell.spread,
+        '' if (count := system.count([task])) == '-' else count.replace('-', ' to '),
+        len(picks) or len(system.scores),
+        ' '.join(str(pick.run.seed) for pick in picks),
+        ' '.join(str(pick.step) for pick in picks),
+        ' '.join(pick.run.stage_of(pick.step) for pick in picks),
+        picks[0].run.config_hash if picks else '',
+        ' '.join(str(pick.run.workdir) for pick in picks),
+    )
