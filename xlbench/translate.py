@@ -164,7 +164,9 @@ def _files(
     fields = [field for field in args.field.split(',') if field]
     keep = [field for field in args.keep.split(',') if field]
     name = args.format or records.format_of(args.input)
-    form = records.Form(name, fields, keep=keep, lower=args.lower)
+    form = records.Form(
+        name, fields, keep=keep, lower=args.lower, may_be_empty=bool(args.input_task)
+    )
     paths = readers.find(args.input)
     if not paths:
         raise UserError(f'there is no file {args.input}')

@@ -478,6 +478,17 @@ def test_the_cache_is_no_translation_file(tmp_path, program, capfd):
     assert 'cannot be used: file is not a database' in capfd.readouterr().err
 
 
+def test_what_a_model_wrote_may_be_empty(tmp_path):
+    path = tmp_path / 'predictions.jsonl'
+    path.write_text('{"id": "1", "prediction": " "}\n{"id": "2", "prediction": "Hi"}\n')
+    form = records.Form('jsonl', ['prediction'], may_be_empty=True)
+    first, second = form.read(str(path))
+    assert (first.texts, second.texts) == (('',), ('Hi',))
+    assert json.loads(form.line(first, [''])) == {'id': '1', 'prediction': ''}
+    with pytest.raises(UserError, match='predictions.jsonl:1: prediction is empty'):
+        list(records.Form('jsonl', ['prediction']).read(str(path)))
+
+
 def test_forms():
     form = records.Form('tsv', ['2'])
     record = records.Record('x:1', ['a', 'b'], ('b',))
