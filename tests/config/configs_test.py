@@ -118,7 +118,9 @@ def test_variants_are_accepted_and_fit_eight_devices(name, variant):
             benchmarks.parse_task(task)
     labels = {'num_labels': 3} if 'num_labels' in config.model else {}
     models.config(**dict(config.model) | labels)
-    assert sum(stage.num_steps for stage in config.stages.values()) >= 100
+    # A public encoder knows the most of it already.
+    least = 50 if variant.startswith('encoder') else 100
+    assert sum(stage.num_steps for stage in config.stages.values()) >= least
     # Without a dev set there is no best checkpoint to look for.
     assert any(block.every for block in config.evals.values()) or not config.best.score
 

@@ -5,6 +5,7 @@ import pathlib
 import random
 import time
 
+import encoder_folders
 import jax
 import pytest
 from ml_collections import ConfigDict
@@ -21,6 +22,8 @@ NEEDED = {
     'finetune': ':tiny,objective=generation,mixture=mtg_multi_qg',
     'fewshot_any': ':tiny,objective=tagging,task=udpos,languages=de+fr',
 }
+# Those that take an encoder of the user's own by default.
+BROUGHT = ('masakhanews_bert2bert', 'xpersona', 'xquad_bert2bert')
 FILES = [
     path.stem + NEEDED.get(path.stem, '')
     for path in sorted(pathlib.Path(configs.__file__).parent.glob('[a-z]*.py'))
@@ -95,7 +98,7 @@ def overrides(plain: ConfigDict, keys: list[str], choose: random.Random) -> list
 def check(file: str, given: list[str]) -> ConfigDict:
     """As the programs do it, up to where data is read."""
     config, _ = config_lib.parse_flags(
-        ['train', f'--config={file}', *given], doc='', fields=names.fields
+        ['train', f'--config={file}', *given], doc='', fields=names.fields, resolve=names.resolve
     )
     (sweep.check_config if names.is_sweep(config) else runs.check_config)(config)
     run = config.source if names.is_sweep(config) else config
@@ -116,10 +119,16 @@ def assert_is_right(config: ConfigDict) -> None:
                  else {**run.model, 'vocab_size': 64})  # fmt: skip
 
 
+@pytest.fixture(scope='module')
+def encoder(tmp_path_factory):
+    return encoder_folders.write(tmp_path_factory.mktemp('encoders') / 'encoder')
+
+
 @pytest.mark.parametrize('file', FILES)
-def test_random_overrides_are_accepted_or_one_line(file, tmp_path, monkeypatch):
+def test_random_overrides_are_accepted_or_one_line(file, encoder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plain = check(file, [])
+    always = [f'--config.model.from={encoder}'] if file in BROUGHT else []
+    plain = check(file, always)
     keys, choose, accepted = settable(plain), random.Random(file), 0
     for draw in range(200):
         if draw >= 60 and accepted > 4:  # Among 60 there may be fewer that are right, by chance.
@@ -127,7 +136,7 @@ def test_random_overrides_are_accepted_or_one_line(file, tmp_path, monkeypatch):
         given = overrides(plain, keys, choose)
         began = time.process_time()
         try:
-            config = check(file, given)
+            config = check(file, always + given)
         except UserError as error:
             assert '\n' not in str(error) and str(error).strip(), given
             assert len(str(error)) < 1500, given

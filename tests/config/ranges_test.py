@@ -136,12 +136,12 @@ HUGE = {
     'stages.optimizer.min_dim_size_to_factor', 'stages.optimizer.weight_decay',
 }  # fmt: skip
 BELOW_ZERO = {
-    'evals.decoding.length_penalty', 'evals.lm_weight', 'mesh.data', 'mesh.fsdp',
+    'evals.bertscore_layer', 'evals.decoding.length_penalty', 'evals.lm_weight', 'mesh.data', 'mesh.fsdp',
     'mesh.replica', 'mesh.sequence', 'mesh.tensor',
 }  # fmt: skip
 TEXTS = {
-    'baseline_split', 'data.root', 'data.vocabulary', 'evals.responses', 'evals.split',
-    'init_from', 'stages.mixture', 'stages.split',
+    'baseline_split', 'data.root', 'data.vocabulary', 'evals.bertscore', 'evals.responses',
+    'evals.split', 'init_from', 'stages.mixture', 'stages.split',
 }  # fmt: skip
 NOTHING = {
     'batches.row_multiple', 'batches.window', 'evals.decoding', 'model.matmul_dtype',

@@ -42,7 +42,7 @@ class Options(base.Options):
     decode: bool = True
     decoding: Mapping[str, Json] | None = None
     bertscore: str = ''
-    bertscore_layer: Annotated[int, '-1 or more'] = -1
+    bertscore_layer: Annotated[int, '-1 to 2**16'] = -1
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
         """BERTScore in the task's language, where an encoder is named and texts are written."""
