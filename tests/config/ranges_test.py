@@ -136,8 +136,8 @@ HUGE = {
     'stages.optimizer.min_dim_size_to_factor', 'stages.optimizer.weight_decay',
 }  # fmt: skip
 BELOW_ZERO = {
-    'evals.bertscore_layer', 'evals.decoding.length_penalty', 'evals.lm_weight', 'mesh.data', 'mesh.fsdp',
-    'mesh.replica', 'mesh.sequence', 'mesh.tensor',
+    'evals.bertscore_layer', 'evals.decoding.length_penalty', 'evals.lm_weight', 'mesh.data',
+    'mesh.fsdp', 'mesh.replica', 'mesh.sequence', 'mesh.tensor',
 }  # fmt: skip
 TEXTS = {
     'baseline_split', 'data.root', 'data.vocabulary', 'evals.bertscore', 'evals.responses',

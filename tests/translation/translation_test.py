@@ -485,7 +485,7 @@ def test_what_a_model_wrote_may_be_empty(tmp_path):
     first, second = form.read(str(path))
     assert (first.texts, second.texts) == (('',), ('Hi',))
     assert json.loads(form.line(first, [''])) == {'id': '1', 'prediction': ''}
-    with pytest.raises(UserError, match='predictions.jsonl:1: prediction is empty'):
+    with pytest.raises(UserError, match=r'predictions\.jsonl:1: prediction is empty'):
         list(records.Form('jsonl', ['prediction']).read(str(path)))
 
 
