@@ -131,6 +131,24 @@ def _is_temporary(name: str) -> bool:
     return name.startswith('.') and name.endswith('.tmp')
 
 
+def is_foreign(path: str | os.PathLike, marks: Sequence[str], heads: Sequence[str] = ()) -> bool:
+    """Whether a path is taken by something that one of our programs has not written.
+
+    Args:
+        path: That is to be written.
+        marks: One of them stands in the first 300 characters of a file of ours.
+        heads: Or the file begins with one of these.
+    """
+    path = pathlib.Path(path)
+    if not (path.exists() or path.is_symlink()):
+        return False
+    if path.is_symlink() or not path.is_file():
+        return True
+    with path.open(encoding='utf-8', errors='replace') as file:
+        start = file.read(300)
+    return not (any(mark in start for mark in marks) or start.startswith(tuple(heads)))
+
+
 def is_free(path: str | os.PathLike) -> bool:
     """Says whether a folder holds nothing but what locks, or writers that were killed, left."""
     return all(name == LOCK or _is_temporary(name) for name in os.listdir(path))

@@ -139,14 +139,8 @@ def _writing(folder: pathlib.Path) -> Iterator[None]:
 
 def _refuse_foreign(path: pathlib.Path) -> None:
     """Raises unless the path is free or holds a report of ours."""
-    if not (path.exists() or path.is_symlink()):
-        return
-    start = ''
-    if path.is_file() and not path.is_symlink():
-        with path.open(encoding='utf-8', errors='replace') as file:
-            start = file.read(300)
     heads = (','.join(_CSV_FIELDS[:10]), ','.join(output_lib.CSV_FIELDS))
-    if _MARK not in start and not start.startswith(heads):
+    if files.is_foreign(path, [_MARK], heads):
         raise errors.UserError(
             f'{path} exists and is not a report of xlbench; move it away or choose another --output'
         )

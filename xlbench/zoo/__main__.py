@@ -47,13 +47,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _refuse_foreign(path: pathlib.Path) -> None:
     """Raises unless the path is free or holds a page of ours."""
-    if not (path.exists() or path.is_symlink()):
-        return
-    start = ''
-    if path.is_file() and not path.is_symlink():
-        with path.open(encoding='utf-8', errors='replace') as file:
-            start = file.read(300)
-    if page.MARK not in start:
+    if files.is_foreign(path, [page.MARK]):
         raise errors.UserError(
             f'{path} exists and is no page of xlbench.zoo; move it away or choose another --output'
         )
