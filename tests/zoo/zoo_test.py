@@ -135,12 +135,12 @@ def test_sweeps_of_several_seeds(tmp_path, capsys):
     assert cells(text, 'de') == ['41.00', '52.00 ±2.83']
     assert 'over buckets' in text and 'average:micro' in text
     name = 'configs/fewshot.py:ud'
-    assert cells(text, name)[0] == 'chunk_f1, mean over languages, K=0: 41.0, K=1: 52.0'
+    assert cells(text, name)[0] == 'chunk_f1, de, K=0: 41.0, K=1 (full model): 52.0'
     text = page(one, two, capsys=capsys)
     assert cells(text, 'de') == ['41.50 ±0.71', '55.00 ±4.24']
     assert 'over 2 sweeps' in text and cells(text, 'seeds') == ['1, 2']
     assert cells(text, 'adaptations') == ['4']
-    assert cells(text, name)[0] == 'chunk_f1, mean over languages, K=0: 41.5 ±0.7, K=1: 55.0 ±4.2'
+    assert cells(text, name)[0] == 'chunk_f1, de, K=0: 41.5 ±0.7, K=1 (full model): 55.0 ±4.2'
     assert '/home' not in text
 
 

@@ -31,7 +31,7 @@ def entry(runs: Sequence[Run]) -> Entry:
         **costs.facts(workdirs),
         'dtype': experiments.common(run.info.get('dtype') for run in runs),
         'parameters': first.info.get('parameters'),
-        'starts from': '' if first.system else systems.model_name(first),
+        'starts from': '' if first.system else _start(first),
         'trained on': first.scenario.mixture if first.scenario else '',
         'step': ', '.join(dict.fromkeys(str(pick.step) for pick in picks)),
         'data': experiments.common(run.info.get('data') for run in runs),
@@ -42,6 +42,11 @@ def entry(runs: Sequence[Run]) -> Entry:
     }
     parts = tuple(_part(section) for section in sections)
     return Entry(first.system or name, commands, experiments.present(facts), parts)
+
+
+def _start(run: Run) -> str:
+    """The name of the checkpoint that a run starts from."""
+    return systems.model_name(run) if run.config.get('init_from') else 'random weights'
 
 
 def _part(section: Section) -> Part:

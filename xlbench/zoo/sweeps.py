@@ -7,8 +7,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from xlbench.fewshot.analysis import systems as systems_lib, tables as tables_lib
+from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
+from xlbench.fewshot.results import ZERO_SHOT, Row
 from xlbench.files import Json
 from xlbench.reporting.tables import Cell, Table
 from xlbench.zoo import costs, experiments
@@ -68,22 +70,51 @@ def _part_of_sweeps(same: Sequence[System]) -> Part:
 
 
 def _headline(same: Sequence[System]) -> str:
-    """The mean score over languages without adaptation, and with the most shots of the full model.
+    """The mean score over languages without adaptation, and with the most shots of one method.
 
-    Of those languages that have both in every sweep.
+    It is the method that adapts the most languages; of several, the full model comes first.
     """
-    most = max(
-        (k for system in same for k in system.shots(method='full', start='source')), default=0
-    )
-    every: list[list[tuple[float, float]]] = []
-    for system in same:
-        pairs = [systems_lib.pair(system, lang, 0, most) for lang in system.languages]
-        every.append([(zero.mean, high.mean) for zero, high in pairs if zero and high])
-    if not all(every):
+    methods = {group.method for system in same for group in system.groups if group.shots}
+    ordered = sorted(methods, key=lambda name: (name != 'full', name))
+    if not ordered:
         return ''
-    means = [[statistics.fmean(of_k) for of_k in zip(*pairs, strict=True)] for pairs in every]
-    zero, high = (_mean_cell([Cell(value) for value in of_k]) for of_k in zip(*means, strict=True))
-    return f'{same[0].metric}, mean over languages, K=0: {zero}, K={most}: {high}'
+    by_method = {method: _languages(same, method) for method in ordered}
+    method = max(ordered, key=lambda name: len(by_method[name]))
+    shots, languages = _most_shots(same, method), by_method[method]
+    if not languages:
+        return ''
+    zero = _mean_over(same, languages, Group('', 0, ZERO_SHOT))
+    high = _mean_over(same, languages, Group('', shots, method))
+    over = f'mean over {len(languages)} languages' if len(languages) > 1 else languages[0]
+    how = tables_lib.METHODS.get(method, method)
+    return f'{same[0].metric}, {over}, K=0: {zero}, K={shots} ({how}): {high}'
+
+
+def _most_shots(same: Sequence[System], method: str) -> int:
+    return max(k for system in same for k in system.shots(method=method, start='source'))
+
+
+def _languages(same: Sequence[System], method: str) -> list[str]:
+    """The languages that every sweep scores without adaptation, and with this method's most shots."""
+    needed = Group('', 0, ZERO_SHOT), Group('', _most_shots(same, method), method)
+    return [
+        lang
+        for lang in same[0].languages
+        if all(_rows(system, lang, group) for system in same for group in needed)
+    ]
+
+
+def _rows(system: System, lang: str, group: Group) -> tuple[Row, ...]:
+    stats = system.groups.get(group._replace(language=lang))
+    return stats.rows if stats else ()
+
+
+def _mean_over(same: Sequence[System], languages: Sequence[str], group: Group) -> Cell:
+    """The mean score of a group in these languages; over several sweeps with its deviation."""
+    return _mean_cell([
+        Cell(statistics.fmean(system.groups[group._replace(language=lang)].mean for lang in languages))
+        for system in same
+    ])  # fmt: skip
 
 
 def _tables(same: Sequence[System]) -> list[Table]:
@@ -119,9 +150,7 @@ def mean(tables: Sequence[Table]) -> Table:
     said = f'Mean ± standard deviation over {len(tables)} sweeps, of the mean over buckets of each.'
     # What one of them says of its own spread, or of itself alone, is not true of all.
     kept = (n for n in first.notes if '±' not in n and all(n in table.notes for table in tables))
-    return dataclasses.replace(
-        first, columns=tuple(columns), rows=tuple(rows), notes=(said, *kept)
-    )
+    return dataclasses.replace(first, columns=tuple(columns), rows=tuple(rows), notes=(said, *kept))
 
 
 def _mean_cell(cells: Sequence[Cell]) -> Cell:

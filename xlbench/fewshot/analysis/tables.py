@@ -30,7 +30,7 @@ _CSV_FIELDS = (
     'min', 'max', 'paper_mean', 'paper_standard_deviation',
 )  # fmt: skip
 _LATIN = 'latin'  # The script of English.
-_METHODS = {
+METHODS = {
     'full': 'full model',
     'fc': 'FC only',
     'fc_pooler': 'FC+Pooler',
@@ -246,7 +246,7 @@ def starts(system: System) -> Table:
 def methods(system: System) -> Table:
     """Makes table 6: what is trained in adaptation."""
     title = 'Methods of adaptation (paper: table 6)'
-    names = [name for name in _METHODS if system.shots(method=name, start='source')]
+    names = [name for name in METHODS if system.shots(method=name, start='source')]
     if len(names) < 2:
         only = f'only {names[0]} is' if names else 'none is'
         return Table(title, missing=f'it needs two methods, and {only} finished')
@@ -260,11 +260,11 @@ def methods(system: System) -> Table:
         for k in system.shots(method=name, start='source'):
             of_k = [Group(lang, k, name) for lang in langs]
             cells = [parts.score(system.groups.get(group)) for group in of_k]
-            columns[_METHODS[name], f'K={k}'] = cells
+            columns[METHODS[name], f'K={k}'] = cells
             # Table 6 alone has other methods; for the full model it repeats table 2.
             if any(map(system.paper, of_k)):
                 printed = [parts.printed(system.paper(group)) for group in of_k]
-                columns[_METHODS[name], f'K={k} paper'] = printed
+                columns[METHODS[name], f'K={k} paper'] = printed
     notes = about_groups(system, start='source')
     return parts.build(title, system, columns, notes, parts.languages_of(langs))
 
