@@ -111,10 +111,9 @@ def _rows(system: System, lang: str, group: Group) -> tuple[Row, ...]:
 
 def _mean_over(same: Sequence[System], languages: Sequence[str], group: Group) -> Cell:
     """The mean score of a group in these languages; over several sweeps with its deviation."""
-    return _mean_cell([
-        Cell(statistics.fmean(system.groups[group._replace(language=lang)].mean for lang in languages))
-        for system in same
-    ])  # fmt: skip
+    groups = [group._replace(language=lang) for lang in languages]
+    means = [statistics.fmean(system.groups[g].mean for g in groups) for system in same]
+    return _mean_cell([Cell(mean) for mean in means])
 
 
 def _tables(same: Sequence[System]) -> list[Table]:
