@@ -95,7 +95,7 @@ def _most_shots(same: Sequence[System], method: str) -> int:
 
 
 def _languages(same: Sequence[System], method: str) -> list[str]:
-    """The languages that every sweep scores without adaptation, and with this method's most shots."""
+    """The languages that every sweep scores without adaptation and with the most shots."""
     needed = Group('', 0, ZERO_SHOT), Group('', _most_shots(same, method), method)
     return [
         lang
