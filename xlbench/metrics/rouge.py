@@ -174,8 +174,6 @@ class MultilingualRouge:
     def __post_init__(self):
         # What is missing for a language shall be said now, and not after a day of training.
         tokenizer = self.tokenizer
-        if tokenizer.canonical == 'burmese':
-            segmenters.load('burmese')
         if self.stem:
             stemmers.load(tokenizer.canonical)
 

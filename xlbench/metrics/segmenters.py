@@ -4,17 +4,24 @@
 
 jieba and newmm return each space as a token, and the official scorer keeps it: every punctuation
 mark inside a Chinese text therefore counts as one token. MeCab returns the spaces of Unicode but
-not the plain one.
+not the plain one. Burmese is cut into syllables, which go on over spaces.
 """
 
 import functools
 import importlib.metadata
+import re
 from collections.abc import Callable
 
-from xlbench import errors
 from xlbench.benchmarks import languages
 from xlbench.data import chinese
 from xlbench.metrics import specs
+
+# Of Myanmar script: the sign that kills a vowel (asat), the one that stacks what follows below what
+# precedes, and all that hangs on the letter before it: vowels, tones and medial consonants.
+_ASAT, _STACKER, _TONE = '\u103a', '\u1039', '\u1037'
+_BURMESE_UNIT = re.compile('.[\u102b-\u1032\u1036-\u1038\u103a-\u103e]*', re.DOTALL)
+# Of a unit with an asat; in longer ones it is part of the vowel au.
+_MOST_OF_AN_END = 3
 
 
 @functools.cache
@@ -34,10 +41,7 @@ def load(language: str | None) -> Callable[[str], list[str]] | None:
 
         return functools.partial(tokenize.word_tokenize, engine='newmm')
     if language == 'burmese':
-        raise errors.UserError(
-            'ROUGE for Burmese is not offered: the syllable rules of the official scorer are in '
-            'no package; use SacreBleu("char") or ChrF() for my'
-        )
+        return _syllables
     return None
 
 
@@ -56,6 +60,8 @@ def signature(language: str | None) -> str:
         return f'tok:fugashi-{version("fugashi")}+unidic-lite-{version("unidic-lite")}'
     if language == 'thai':
         return f'tok:newmm-{version("pythainlp")}'
+    if language == 'burmese':
+        return 'tok:burmese-syllables'
     return 'tok:unicode'
 
 
@@ -90,3 +96,24 @@ def _fugashi() -> Callable[[str], list[str]]:
     # Not `parse`, which drops spaces at the end. MeCab skips the plain space; a no-break or an
     # ideographic one is a token.
     return lambda text: [node.surface for node in tagger(text)]
+
+
+def _syllables(text: str) -> list[str]:
+    """Cuts Burmese into syllables, by the rules of C. Ding et al. (doi.org/10.1145/3325885).
+
+    A letter with what hangs on it is a unit; a unit that an asat ends belongs to the one before it,
+    and a stacker joins the two around it. All other letters and digits are units of their own.
+    Example: မြန်မာ စကား -> မြန် မာ စ ကား
+    """
+    letters = ''.join(text.split()).replace(_TONE + _ASAT, _ASAT + _TONE)
+    units = _BURMESE_UNIT.findall(letters)
+    syllables = units[:1]
+    is_end = False
+    for unit in units[1:]:
+        # The second of two ends in a row is none: it would belong to one that is spoken for.
+        was_end, is_end = is_end, _ASAT in unit and len(unit) <= _MOST_OF_AN_END
+        if is_end and not was_end:
+            syllables[-1] += unit
+        else:
+            syllables.append(unit)
+    return ' '.join(syllables).replace(f' {_STACKER} ', _STACKER).split()

