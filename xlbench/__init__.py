@@ -9,13 +9,22 @@ What a user's own files import:
   config      for config files: config.variant
   benchmarks  tasks, scenarios and published scores of the benchmarks
 
+What notebooks and scripts call, see xlbench/interactive:
+
+  list_tasks     the tasks of the benchmarks
+  load_config    a config, with some of its keys changed
+  read_examples  examples as texts and as tokens
+  read_batch     the arrays that a model is trained on
+  Run            trains, evaluates, answers; gives scores as pandas frames
+  Sweep          a sweep of few-shot transfer
+  write_report   the report of runs or sweeps
+
 The programs are run with `python -m`: xlbench.train, evaluate, predict, prepare, convert, report,
 score, translate, chain, annotate, buckets, data, fewshot, plan and doctor.
 """
 
 import importlib
 import os
-import types
 
 __version__ = '0.1.0'
 
@@ -26,8 +35,28 @@ if not os.path.isdir(os.path.join(_package, 'tasks')):
     __path__.append(os.path.dirname(_package))
 
 
-def __getattr__(name: str) -> types.ModuleType:
-    """What was a module here once, imported when somebody asks for it."""
+# Imported when somebody asks for them: `import xlbench` alone costs nothing.
+_INTERACTIVE = {
+    'list_tasks': 'data',
+    'read_batch': 'data',
+    'read_examples': 'data',
+    'load_config': 'configs',
+    'Run': 'runs',
+    'Sweep': 'runs',
+    'write_report': 'runs',
+}
+
+
+def __dir__() -> list[str]:
+    """The names that completion offers."""
+    return sorted([*globals(), *_INTERACTIVE])
+
+
+def __getattr__(name: str) -> object:
+    """Imports the names of notebooks, and what was a module here once."""
     if name == 'languages':
         return importlib.import_module('xlbench.benchmarks.languages')
+    if name in _INTERACTIVE:
+        module = importlib.import_module(f'xlbench.interactive.{_INTERACTIVE[name]}')
+        return getattr(module, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -55,10 +55,20 @@ def run(argv: Sequence[str], doc: str) -> config_lib.Command:
     command = config_lib.parse_command(
         argv, doc=doc, fields=names.fields, resolve=names.resolve, dry_run=True
     )
-    names.check_config(command.config)
-    if not names.check_workdir(command.workdir, command.config):  # A run that goes on has all.
-        names.check_places(command.config)
+    check_run(command.config, command.workdir)
     return command
+
+
+def check_run(config: ConfigDict, workdir: str) -> None:
+    """Raises UserError for a name in a config that nothing has, or for the workdir of another run.
+
+    Args:
+        config: of the run.
+        workdir: that it is to have, or has already.
+    """
+    names.check_config(config)
+    if not names.check_workdir(workdir, config):  # A run that goes on has all.
+        names.check_places(config)
 
 
 def plan(argv: Sequence[str], doc: str) -> tuple[argparse.Namespace, ConfigDict]:

@@ -60,6 +60,10 @@ class UserError(Exception):
 
     exit_code = 2
 
+    def _render_traceback_(self) -> list[str]:
+        """Gives IPython the lines to show in a notebook: the one that a program would print."""
+        return [f'error: {self}']
+
 
 class Unreadable(UserError):
     """A file that is there and may be whole, but the disk or the system does not give it."""
@@ -292,7 +296,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     os._exit(130)
 
 
-def _allow_open_files() -> None:
+def allow_open_files() -> None:
     """Raises the soft limit on open files, often 256 or 1,024, as far as the user may.
 
     Programs are meant to do that themselves; the soft limit protects old ones that use select().
@@ -316,7 +320,7 @@ def run_main(main: Callable[[Sequence[str]], int | None], argv: Sequence[str]) -
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.excepthook is _end_of_import:
         sys.excepthook = sys.__excepthook__
-    _allow_open_files()
+    allow_open_files()
     try:
         code = main(argv) or 0
         print(end='', flush=True)  # So that a reader that is gone is met here.

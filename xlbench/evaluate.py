@@ -59,6 +59,22 @@ def main(argv: Sequence[str]) -> None:
     args = commands.evaluate(argv, __doc__)
     cluster.join()
     cluster.keep_programs()
+    evaluate(args)
+
+
+def evaluate(args: argparse.Namespace) -> tuple[int, str]:
+    """Scores what a command line asks for, and prints the table.
+
+    Args:
+      args: of `commands.evaluate`.
+
+    Returns:
+      The step, and the split that the scores are filed under.
+
+    Raises:
+      UserError: the run, its data or the mesh cannot be had, or another process writes there.
+      Interrupted: the process was told to end.
+    """
     first = jax.process_index() == 0
     output = args.output or args.workdir
     with locks.folder(output, active=first):
@@ -67,7 +83,7 @@ def main(argv: Sequence[str]) -> None:
             files.remove_leftovers(output)
             if args.output:
                 _copy_config(args.workdir, args.output)
-        _evaluate(args, output, first)
+        return _evaluate(args, output, first)
 
 
 def _copy_config(workdir: str, output: str) -> None:
@@ -82,7 +98,7 @@ def _copy_config(workdir: str, output: str) -> None:
         )
 
 
-def _evaluate(args: argparse.Namespace, output: str, first: bool) -> None:
+def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, str]:
     """Scores what the command line asks for; the first process writes to output, and speaks."""
     about = read_run(args.workdir, RUN_KEYS)
     config = ConfigDict(about['config'])
@@ -132,6 +148,7 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> None:
             raise Interrupted(f'{error}: {kept}') from None
     if first:
         print('\n' + screen.table(output, step, filed))
+    return step, filed
 
 
 def _check_mesh(sizes: Mapping[str, int]) -> None:

@@ -4,6 +4,8 @@ import argparse
 import pathlib
 from collections.abc import Sequence
 
+from ml_collections import ConfigDict
+
 from xlbench import config as config_lib, errors, names
 from xlbench.benchmarks import topics
 from xlbench.errors import UserError
@@ -23,10 +25,20 @@ def sweep(argv: Sequence[str], doc: str) -> config_lib.Command:
         resolve=names.resolve,
         dry_run=True,
     )
-    names.check_sweep(command.config)
-    if not workdir_lib.check_workdir(command.workdir, command.config):
-        names.check_sweep_places(command.config)
+    check_sweep(command.config, command.workdir)
     return command
+
+
+def check_sweep(config: ConfigDict, workdir: str) -> None:
+    """Raises UserError for a name in a config that nothing has, or for another sweep's workdir.
+
+    Args:
+      config: of the sweep.
+      workdir: that it is to have, or has already.
+    """
+    names.check_sweep(config)
+    if not workdir_lib.check_workdir(workdir, config):
+        names.check_sweep_places(config)
 
 
 def report_folder(argv: Sequence[str]) -> str:

@@ -1,0 +1,147 @@
+"""Lists tasks; reads their examples as texts and as what a model is given."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from xlbench import benchmarks, names
+from xlbench.benchmarks import Benchmark
+from xlbench.data import prepared, tokenizers
+from xlbench.data.prepared import Record
+from xlbench.interactive.calling import plainly
+from xlbench.interactive.tables import Cell, frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SPLITS = ('rough_train', 'train', 'validation', 'test')
+_TEXT = '_pretokenized'  # What the names of texts end with, beside their tokens.
+
+
+@plainly
+def list_tasks(benchmark: str = '') -> 'pd.DataFrame':
+    """Lists the tasks of the benchmarks, a row each.
+
+    Args:
+        benchmark: The name of one; '' is all of them.
+
+    Returns:
+        A frame by task: benchmark, what the task is about, source and target language, and the
+        published numbers of examples of its splits, where the paper has them.
+
+    Raises:
+        UserError: There is no such benchmark.
+    """
+    chosen = [benchmarks.get(benchmark)] if benchmark else benchmarks.BENCHMARKS.values()
+    rows = [_about(one, task) for one in chosen for task in one.task_names()]
+    return frame(rows, index=('task',))
+
+
+def _about(benchmark: Benchmark, name: str) -> dict[str, Cell]:
+    _, task, source, target = benchmarks.parse_task(name)
+    sizes = {split: benchmark.official_size(task, split, source) for split in _SPLITS}
+    return {
+        'task': name,
+        'benchmark': benchmark.name,
+        'about': benchmark.task_titles[task],
+        'source': source,
+        'target': target,
+        'splits': ', '.join(f'{split} {size:,}' for split, size in sizes.items() if size),
+    }
+
+
+@plainly
+def read_examples(
+    config: ConfigDict, task: str, split: str = 'train', count: int = 5
+) -> 'pd.DataFrame':
+    """Reads the first examples of a task: their texts, and the tokens that a model reads.
+
+    What is not prepared yet is prepared, as a run with this config would do it.
+
+    Args:
+        config: Of a run; its block `data` says where the task is, and the vocabulary.
+        task: A task, also one of your own.
+        split: Of the task.
+        count: How many examples, at most.
+
+    Returns:
+        A frame with a row for each example: `inputs` and `targets` are texts; `inputs_tokens` and
+        `targets_tokens` are lists of tokens, the end of a text among them. Labels of a text or of
+        its words are numbers.
+
+    Raises:
+        UserError: There is no such task or split, or its data cannot be read.
+    """
+    data = config.data
+    names.check_task(task, 'task', data.root, data.vocabulary)
+    _prepare(config, [(task, split)])
+    opened = prepared.open_task(data.root, data.vocabulary, task, split)
+    pieces = tokenizers.load(data.vocabulary, data.root).pieces()
+    records = opened.read(range(min(count, len(opened))))
+    labelled = bool(opened.manifest.get('labels'))
+    return frame(_example(record, pieces, labelled) for record in records)
+
+
+def _prepare(config: ConfigDict, needed: Sequence[tuple[str, str]]) -> None:
+    """Makes what is not prepared yet, with the vocabulary that the config trains, if it does."""
+    data = config.data
+    prepared.ensure(
+        needed,
+        root=data.root,
+        vocabulary=data.vocabulary,
+        sample=data.sample,
+        vocabulary_size=data.get('vocabulary_size') or 0,
+        vocabulary_type=data.get('vocabulary_type') or 'unigram',
+        texts=names.needed(config)[:1],
+    )
+
+
+def _example(record: Record, pieces: Sequence[str], labelled: bool) -> dict[str, Cell]:
+    """A record as a row: its texts first, then its arrays."""
+    texts = {k.removesuffix(_TEXT): v for k, v in record.items() if isinstance(v, str)}
+    arrays = {}
+    for name, value in record.items():
+        if isinstance(value, str):
+            continue
+        if name in ('inputs', 'targets') and pieces and not (labelled and name == 'targets'):
+            arrays[f'{name}_tokens'] = [pieces[i] if i < len(pieces) else f'<{i}>' for i in value]
+        else:
+            arrays[name if name not in texts else f'{name}_ids'] = np.asarray(value).tolist()
+    return texts | arrays
+
+
+@plainly
+def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
+    """Reads the first batch that a stage of a run trains on.
+
+    Args:
+        config: Of a run.
+        stage: The stage's name; '' is the first.
+
+    Returns:
+        Feature to array [rows, length]. Where rows hold several examples, segment ids tell them
+        apart; see the page How it works.
+
+    Raises:
+        UserError: There is no such stage, or its data cannot be read.
+    """
+    from xlbench import errors, runs
+    from xlbench.parallel import partitioning
+    from xlbench.training import objectives
+    from xlbench.training.experiment import stage_batches
+
+    runs.check_config(config)
+    names.check_places(config)
+    stage = stage or next(iter(sorted(config.stages)))
+    if stage not in config.stages:
+        raise errors.unknown('stage', stage, config.stages)
+    block = config.stages[stage]
+    pairs = [(name, block.split) for name in (block.mixture, *(block.get('curriculum') or ()))]
+    _prepare(config, pairs)
+    root, vocabulary = config.data.root, config.data.vocabulary
+    data = {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}
+    mesh, view = partitioning.make_mesh(**config.mesh), objectives.build(**config.objective).view
+    with stage_batches(config, stage, data, mesh, view, prefetch=0) as batches:
+        return next(batches)

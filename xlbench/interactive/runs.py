@@ -1,0 +1,346 @@
+"""A run and a sweep, with what the programs do to their workdirs."""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ml_collections import ConfigDict
+
+from xlbench import commands, config as config_lib, errors, evaluate, report, train
+from xlbench.fewshot import command_lines, report as sweep_report, sweep as sweep_lib
+from xlbench.fewshot.analysis.sweeps import Sweep as SweepResults
+from xlbench.files import Setting
+from xlbench.inference.answers import Prediction, Suggestion
+from xlbench.inference.generator import Model
+from xlbench.inference.labeller import Classifier, Tagger
+from xlbench.inference.load import load
+from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
+from xlbench.interactive.calling import flags, plainly
+from xlbench.interactive.tables import Cell, frame
+from xlbench.parallel import cluster
+from xlbench.reporting import predictions, screen
+from xlbench.reporting.results import Result, Run as RunResults, read_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Run:
+    """A run of xlbench.train: one that is there, or one that `train` is to begin.
+
+    Args:
+        workdir: Its folder.
+
+    Attributes:
+        workdir: The folder, as a text.
+    """
+
+    def __init__(self, workdir: str | os.PathLike):
+        self.workdir = os.fspath(workdir)
+        self._models: dict[str, Model | Retriever | Classifier | Tagger] = {}
+
+    def __repr__(self) -> str:
+        return f'Run({self.workdir!r})'
+
+    @property
+    def config(self) -> ConfigDict:
+        """The config that the run was begun with."""
+        return ConfigDict(_config(self.workdir))
+
+    @plainly
+    def train(self, config: ConfigDict | None = None) -> None:
+        """Trains as `python -m xlbench.train` does; what was begun goes on, also after an error.
+
+        To interrupt the kernel saves the step that the run is at.
+
+        Args:
+            config: Of `load_config`, or made in Python; None goes on with the run's own.
+
+        Raises:
+            UserError: As xlbench.train says it.
+        """
+        config = self.config if config is None else config
+        commands.check_run(config, self.workdir)
+        _begin()
+        self._models.clear()
+        train.train(config, self.workdir)
+
+    @plainly
+    def evaluate(self, **options: Setting) -> 'pd.DataFrame':
+        """Scores a checkpoint as `python -m xlbench.evaluate` does.
+
+        Example: run.evaluate(tasks=['mtg_qg_en_de'], num_beams=4, num_examples=100)
+
+        Args:
+            **options: The flags of that program, but for --workdir.
+
+        Returns:
+            The scores of these tasks, as `scores` gives them.
+
+        Raises:
+            UserError: As xlbench.evaluate says it.
+        """
+        argv = ['evaluate', f'--workdir={self.workdir}', *flags(options)]
+        args = commands.evaluate(argv, evaluate.__doc__)
+        _begin()
+        step, split = evaluate.evaluate(args)
+        return Run(args.output or self.workdir).scores(split, step)
+
+    @plainly
+    def scores(self, split: str = '', step: str | int = 'last') -> 'pd.DataFrame':
+        """Reads the scores of the run and of its baselines.
+
+        Args:
+            split: '' is the test split if it was scored, else validation.
+            step: 'last', 'best', the name of a stage, or a step.
+
+        Returns:
+            A frame by system and task: the step, the number of examples, and each score.
+
+        Raises:
+            UserError: Nothing was scored there yet.
+        """
+        run = read_run(self.workdir)
+        split, number = _place(run, split, step)
+        systems = {'run': (number, run.at(number, split))} | {
+            name: (None, {task: r for (task, of), r in results.items() if of == split})
+            for name, results in run.baselines.items()
+        }
+        rows = [
+            {'system': name, 'task': task, 'step': at, 'examples': result.num_examples}
+            | result.scores
+            for name, (at, results) in systems.items()
+            for task, result in sorted(results.items())
+        ]
+        return frame(rows, index=('system', 'task'))
+
+    @plainly
+    def history(self) -> 'pd.DataFrame':
+        """Reads what was logged: a row for each step, and kind and name of what was logged.
+
+        Returns:
+            A frame with the columns step, kind ('train' or 'eval'), name (of a stage or a task),
+            and a column for each value, such as loss and learning_rate.
+
+        Raises:
+            UserError: There is no such run, or it has no results yet.
+        """
+        lines = read_run(self.workdir).log
+        rows = ({'step': x.step, 'kind': x.kind, 'name': x.name} | x.values for x in lines)
+        return frame(rows)
+
+    @plainly
+    def predictions(self, task: str, split: str = '', step: str | int = 'last') -> 'pd.DataFrame':
+        """Reads what the run wrote for the examples of a task that was scored.
+
+        Args:
+            task: Its name.
+            split: As in `scores`.
+            step: As in `scores`.
+
+        Returns:
+            A frame by the examples' ids: input, target, prediction, and the scores of each.
+
+        Raises:
+            UserError: The task was not scored there.
+        """
+        rows = predictions.of_result(self._result(task, split, step))
+        cells = (
+            {'id': key, 'input': row.input, 'target': row.target, 'prediction': row.prediction}
+            | row.scores
+            for key, row in rows.items()
+        )
+        return frame(cells, index=('id',))
+
+    def _result(self, task: str, split: str, step: str | int) -> Result:
+        run = read_run(self.workdir)
+        split, number = _place(run, split, step)
+        results = run.at(number, split)
+        if task not in results:
+            raise errors.unknown(f'task of {self.workdir}, step {number}, {split}', task, results)
+        return results[task]
+
+    @plainly
+    def predict(
+        self, texts: Sequence[str | Sequence[str]], step: str = 'best', **options: Setting
+    ) -> 'pd.DataFrame':
+        """Has the model answer texts, as `python -m xlbench.predict` does.
+
+        Example: run.predict(['Rome is an old city. <answer> Rome'], target_lang='de', num_beams=4)
+
+        Args:
+            texts: What a task calls inputs; pairs of texts for a classifier of pairs.
+            step: 'best', 'last' or a step.
+            **options: `target_lang` and `num_return`; of a model that writes texts, the other
+                arguments of its `generate`, too.
+
+        Returns:
+            A frame with a row for each answer: the text as `input`, `prediction`, and the answer's
+            `score` or `probability`.
+
+        Raises:
+            UserError: There is no such checkpoint, or the model does not take an option.
+        """
+        return frame(_answers(self.model(step), texts, options))
+
+    @plainly
+    def model(self, step: str = 'best') -> Model | Retriever | Classifier | Tagger:
+        """Opens the model once; see `xlbench.predict.load`.
+
+        Args:
+            step: 'best', 'last' or a step.
+
+        Raises:
+            UserError: There is no such checkpoint.
+        """
+        if step not in self._models:
+            _begin()
+            self._models[step] = load(f'{self.workdir}@{step}')
+        return self._models[step]
+
+    @plainly
+    def table(self, split: str = '', step: str | int = 'last') -> str:
+        """Gives the benchmark's own table of the run as a text to print.
+
+        Args:
+            split: As in `scores`.
+            step: As in `scores`.
+
+        Raises:
+            UserError: Nothing was scored there yet.
+        """
+        return screen.table(self.workdir, step, split or None)
+
+
+def _begin() -> None:
+    """Does what each program does before it calls jax."""
+    errors.allow_open_files()
+    cluster.keep_programs()
+
+
+def _config(workdir: str) -> Mapping[str, Setting]:
+    """The config that a workdir was begun with; UserError if it is none."""
+    return config_lib.read_about(workdir)['config']
+
+
+def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
+    """The split and the step that are meant."""
+    split = split or next(iter(run.splits()), '')
+    first = next(iter(run.evaluations.values()), {})
+    score = next((result.main_score for result in first.values()), 'loss')
+    return split, run.choose_step(step, split, score)
+
+
+def _answers(
+    model: Model | Retriever | Classifier | Tagger,
+    texts: Sequence[str | Sequence[str]],
+    options: Mapping[str, Setting],
+) -> Iterator[dict[str, Cell]]:
+    """A row for each answer to each text."""
+    options = dict(options)
+    if isinstance(model, Classifier):
+        for text, answer in zip(texts, model.classify(texts, **options), strict=True):
+            yield {'input': text, 'prediction': answer.label, 'probability': answer.probability}
+    elif isinstance(model, Tagger):
+        for answer in model.tag(texts, **options):
+            yield {'input': answer.words, 'prediction': answer.tags} | {
+                'probability': answer.probabilities
+            }
+    else:
+        lang = options.pop('target_lang', None)
+        count = options.pop('num_return', None)
+        if isinstance(model, Retriever):
+            lists = model.suggest(texts, lang, count or NUM_SUGGESTIONS, **options)
+        else:
+            lists = model.generate(texts, target_lang=lang, num_return=count or 1, **options)
+        for text, answers in zip(texts, lists, strict=True):
+            for answer in answers:
+                yield {'input': text} | _scored(answer)
+
+
+def _scored(answer: Prediction | Suggestion) -> dict[str, Cell]:
+    return {'prediction': answer.text, 'score': answer.score}
+
+
+class Sweep:
+    """A sweep of few-shot transfer: one that is there, or one that `train` is to begin.
+
+    Args:
+        workdir: Its folder.
+
+    Attributes:
+        workdir: The folder, as a text.
+    """
+
+    def __init__(self, workdir: str | os.PathLike):
+        self.workdir = os.fspath(workdir)
+
+    def __repr__(self) -> str:
+        return f'Sweep({self.workdir!r})'
+
+    @property
+    def config(self) -> ConfigDict:
+        """The config that the sweep was begun with."""
+        return ConfigDict(_config(self.workdir))
+
+    @plainly
+    def train(self, config: ConfigDict | None = None) -> None:
+        """Trains and adapts as `python -m xlbench.fewshot` does; what was begun goes on.
+
+        Args:
+            config: Of `load_config`; None goes on with the sweep's own.
+
+        Raises:
+            UserError: As xlbench.fewshot says it.
+        """
+        config = self.config if config is None else config
+        command_lines.check_sweep(config, self.workdir)
+        _begin()
+        sweep_lib.sweep(config, self.workdir)
+
+    @plainly
+    def results(self) -> 'pd.DataFrame':
+        """Reads the results: a row for each adaptation, and one for each score without shots.
+
+        Returns:
+            A frame with the columns of results.csv, as docs/fewshot.md lists them.
+
+        Raises:
+            UserError: There is no such sweep, or nothing of it is finished.
+        """
+        rows = map(dataclasses.asdict, SweepResults.read(self.workdir).rows)
+        return frame({k: v for k, v in row.items() if k != 'curve'} for row in rows)
+
+    @plainly
+    def table(self) -> str:
+        """Gives the tables of the sweep as a text to print.
+
+        Raises:
+            UserError: There is no such sweep, or nothing of it is finished.
+        """
+        return sweep_report.table(self.workdir)
+
+
+@plainly
+def write_report(
+    runs: Sequence[Run | Sweep], output: str | os.PathLike, **options: Setting
+) -> None:
+    """Writes the report of runs, as `python -m xlbench.report` does, or of sweeps.
+
+    Args:
+        runs: Runs alone, or sweeps alone.
+        output: The folder that it is written into.
+        **options: Of runs, the other flags of that program.
+
+    Raises:
+        UserError: The runs have no results yet, or the folder is not ours to write into.
+    """
+    folders = [run.workdir for run in runs]
+    if any(isinstance(run, Sweep) for run in runs):
+        if not all(isinstance(run, Sweep) for run in runs):
+            raise errors.UserError('a report is of runs or of sweeps; write one of each')
+        read = [SweepResults.read(folder) for folder in folders]
+        print('\n'.join(sweep_report.write(read, os.fspath(output))))
+    else:
+        report.main([*folders, f'--output={os.fspath(output)}', *flags(options)])
