@@ -24,8 +24,15 @@ translations.
 
   python -m xlbench.train --config=configs/clidsum_mbart.py:large,scenario=semi,target=de
 
+A summariser within German or Chinese, which reads what a machine has translated (Trans-Sum in
+Table 3), has a corpus of its own, xsamsumtranslated or xmediasum40ktranslated:
+
+  python -m xlbench.train \
+      --config=configs/clidsum_mbart.py:large,scenario=mono,corpus=xsamsumtranslated,source=de
+
 Keys after the colon: size (sample, large), scenario (mono, cross, semi), corpus (xsamsum,
-xmediasum40k; semi has the second alone), source (en), target, official (no, yes).
+xmediasum40k, and with `translated` at their end; semi has the second alone), source (en; de and zh
+of translated dialogues), target, official (no, yes).
 """
 
 from ml_collections import ConfigDict

@@ -31,6 +31,12 @@ MediaSum424k with summaries that a machine has translated, in the file that xlbe
 
 A dialogue whose summary was not translated is left out.
 
+For systems that translate first, clidsum_xsamsumtranslated_de_de has dialogues that a machine has
+translated, with the German summaries, in the files that xlbench.translate makes of a task:
+
+  clidsum/XSAMSum/{train,val,test}.translated.de.jsonl
+      {"id": "1", "inputs": "anna: hallo!", "targets": "anna grüßt ben."}, ...
+
 mDialBART (section 5.1 of the paper) is trained further on four tasks: translation, as above, and
 
   clidsum_xsamsumsummarize_en_en     '[summarize] anna: hi!...' -> 'anna greets ben.'; its
@@ -74,6 +80,7 @@ SUMMARIES = {'en': 'summary', 'de': 'summary_de', 'zh': 'summary_zh'}
 FIELDS = ('id', 'inputs', 'targets')
 NOISY = ('infilling', 'permutation')
 MONOLINGUAL = 'mediasum424k'
+TRANSLATED = 'translated'
 # How often a dialogue of training comes with other noise. Pass p reads draw p % DRAWS. The paper's
 # pre-training has about 19 passes, so that each draw is read four times; so often repeated data is
 # almost as good as new (arXiv:2305.16264). On the disk, a draw of a dialogue takes about 8 kB for
@@ -87,6 +94,8 @@ def files(corpus: str, kind: str, target: str, split: str) -> list[str]:
     """The files of a split, below the data root: those of the corpus, then those of the kind."""
     folder = f'clidsum/{FOLDERS[corpus]}'
     name = SPLITS[split]
+    if kind == TRANSLATED:
+        return [f'{folder}/{name}.{TRANSLATED}.{target}.jsonl']
     paths = [f'{folder}/{name}.json']
     if corpus == MONOLINGUAL:
         name = 'news_dialogue'
@@ -145,6 +154,16 @@ def read_in_views(
             yield readers.BadRecord(views, number, f'{reason}; {hint}')
         else:
             yield item | {'inputs': line.text(utterances)}
+
+
+def read_translated(split: str, path: str) -> Iterator[readers.Item]:
+    """The pairs of a split whose dialogues a machine has translated; a few it may have missed."""
+    del split
+    for item in readers.read_jsonl(path, dict(zip(FIELDS, FIELDS, strict=True)), ('inputs',)):
+        if isinstance(item, readers.BadRecord) or item['inputs']:
+            yield item
+        else:
+            yield readers.LeftOut('whose dialogue is not translated')
 
 
 Object = tuple[int, readers.Record]  # Its place in the file, from 1, and its texts.
@@ -211,7 +230,9 @@ def _source(
 
 def count(corpus: str, kind: str, split: str, path: str, *others: str) -> int:
     """The number of objects of a split, bad ones included."""
-    del split
+    if kind == TRANSLATED:
+        items = read_translated(split, path)
+        return sum(not isinstance(item, readers.LeftOut) for item in items)
     if corpus != MONOLINGUAL:
         return rows.count(path, _LAYOUT)
     try:
@@ -237,6 +258,14 @@ def hint(corpus: str, kind: str, target: str) -> str:
             f'krystalan/ClidSum into the folder clidsum/{FOLDERS[corpus]} below it'
         )
     folder = f'{{root}}/clidsum/{FOLDERS[corpus]}'
+    if kind == TRANSLATED:
+        task = CLIDSUM.task_name(corpus, CLIDSUM.pivot, target)
+        text += (
+            f'; {{train,val,test}}.{TRANSLATED}.{target}.jsonl are made by python -m '
+            f'xlbench.translate --engine=ENGINE --source_lang=en --target_lang={target} '
+            f'--input_task={task} --root={{root}} --split=train '
+            f'--output={folder}/train.{TRANSLATED}.{target}.jsonl, and so on'
+        )
     if kind == 'views':
         text += f'; views are made by python -m xlbench.segment {folder}/*.json'
     if kind.startswith('pseudo'):
@@ -265,6 +294,8 @@ def register(task: str, source: str, target: str) -> seqio.Task:
     elif corpus == MONOLINGUAL:
         fields = ('dialogue', 'summary')  # Also where it is a translation.
     reading = functools.partial(read, corpus, kind, *fields)
+    if kind == TRANSLATED:
+        reading = read_translated
     steps = pipeline.text_preprocessors(
         '{inputs}', '{targets}', target, keep=['id'], source_lang=source
     )

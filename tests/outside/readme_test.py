@@ -322,6 +322,7 @@ _TRANS_SUM = (
     'python -m xlbench.translate --engine=RUNS/translator --source_lang=en --target_lang=de '
     '--input_task=clidsum_xsamsum_en_de'
 )
+_CHATS, _OF_DE = 'data/sample/clidsum/XSAMSum', '.translated.de.jsonl'
 _MTG_BUILD = 'python -m xlbench.tasks.mtg_build'
 PLAN: dict[str, dict[str, Step]] = {
     'README.md': {
@@ -584,20 +585,20 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.report RUNS/clidsum RUNS/sum_trans': Step(
             prints='summariser + translator'
         ),
-        f'{_TRANS_SUM} --split=train --like=RUNS/clidsum --output=data/xsamsumde/train.jsonl': Step(
-            '--num_examples=40', leaves='data/xsamsumde/train.about.json'
+        f'{_TRANS_SUM} --split=train --like=RUNS/clidsum --output={_CHATS}/train{_OF_DE}': Step(
+            '--num_examples=40', leaves=f'{_CHATS}/train.translated.de.about.json'
         ),
-        f'{_TRANS_SUM} --split=validation --like=RUNS/clidsum '
-        '--output=data/xsamsumde/dev.jsonl': Step(
-            '--num_examples=8', leaves='data/xsamsumde/dev.about.json'
+        f'{_TRANS_SUM} --split=validation --like=RUNS/clidsum --output={_CHATS}/val{_OF_DE}': Step(
+            '--num_examples=8', leaves=f'{_CHATS}/val.translated.de.about.json'
         ),
-        'python -m xlbench.train --workdir=RUNS/summariser_de --config=configs/finetune.py:tiny,'
-        'objective=generation,mixture=xsamsumde_summary_de_de,steps=400,batch_size=16': Step(
-            '--dry_run', prints='xsamsumde_summary_de_de'
+        f'{_TRANS_SUM} --split=test --like=RUNS/clidsum --output={_CHATS}/test{_OF_DE}': Step(
+            '--num_examples=8', leaves=f'{_CHATS}/test.translated.de.about.json'
         ),
+        f'{_CLIDSUM}:sample,scenario=mono,corpus=xsamsumtranslated,source=de '
+        '--workdir=RUNS/summariser_de': Step(CLIDSUM_SHORT, leaves='RUNS/summariser_de/DONE'),
         'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
-        '--task=clidsum_xsamsum_en_de --workdir=RUNS/trans_sum': Step(
-            skip='needs the training of the line before; tests/chains/chain_test.py has this order'
+        '--task=clidsum_xsamsum_en_de --root=data/sample --workdir=RUNS/trans_sum': Step(
+            '--num_examples=8', leaves='RUNS/trans_sum/config.json'
         ),
     },
     'checkpoints.md': {

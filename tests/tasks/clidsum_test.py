@@ -51,6 +51,16 @@ def chats(count):
     return [CHAT, *others][:count]
 
 
+def translated(lang, count):
+    """Lines of xlbench.translate: dialogues in another language, the last of which it missed."""
+    pairs = [
+        {'id': str(i), 'inputs': f'{lang}: Hallo {i}', 'targets': chat[f'summary_{lang}'].lower()}
+        for i, chat in enumerate(chats(count), 1)
+    ]
+    missed = {'id': '9', 'inputs': '', 'targets': 'x'}
+    return ''.join(json.dumps(pair) + '\n' for pair in (*pairs, missed))
+
+
 def interviews(count):
     """Objects of MediaSum: the dialogues of `chats`, with ids."""
     return [
@@ -100,6 +110,8 @@ def made(tmp_path_factory):
             path = write(folder, corpus, split, chats(size))
             path.with_suffix('.triples.tsv').write_text(TRIPLES)
             path.with_suffix('.views.jsonl').write_text(VIEWS * size)
+            for lang in ('de', 'zh'):
+                path.with_suffix(f'.translated.{lang}.jsonl').write_text(translated(lang, size))
     write_mediasum(folder)
     mtg_files.write_vocabulary(folder)
     return folder
@@ -114,12 +126,16 @@ def made(tmp_path_factory):
         ('xsamsumdialogue_en_en', 'anna: hi!\r\nben: hello.', 'anna: hi!\r\nben: hello.'),
         ('xmediasum40ksummary_en_de', 'anna greets ben.', 'anna grüßt ben.'),
         ('xsamsumsummarize_en_de', '[summarize] anna: hi!\r\nben: hello.', 'anna grüßt ben.'),
+        ('xsamsumtranslated_de_de', 'de: Hallo 1', 'anna grüßt ben.'),
+        ('xmediasum40ktranslated_zh_zh', 'zh: Hallo 1', '安娜向本问好。'),
     ],
 )
 def test_what_is_read_and_written(root, name, inputs, targets):
     """The texts of the official code, for a model without its special token."""
     first, *others = task_records.read(f'clidsum_{name}')
     assert first == {'id': '1', 'inputs': inputs, 'targets': targets}
+    if 'translated' in name:
+        assert isinstance(others.pop(), readers.LeftOut)
     assert [record['id'] for record in others] == ['2', '3', '4', '5']
     example = next(iter(pipeline.get(f'clidsum_{name}').get_dataset(None, 'test', shuffle=False)))
     tag = f'<{name[-2:]}> '.encode()

@@ -35,16 +35,26 @@ _TRANSLATORS = {  # Of the paper -> (name in folders, stage of a chain)
     'Google Trans.': ('google', '{{engine Google Trans. {lang}}}'),
 }
 _MARKED = '{runs}/marked'  # A root of data: dialogues with DialoGPT's marks.
-_TRANS_SUM = (
-    'its summariser reads translated dialogues, which take a task file of your own: the page about '
-    'chains has the commands'
-)
 _END_TO_END = Model('clidsum_mbart', 'large')
 _SUMMARISER = Model('clidsum_summariser', 'large')
 _MDIALBART = Model('clidsum_mdialbart', 'large')
 _WMT = Model('translation', 'base')
 _WORDS = tuple(CLIDSUM.pretrained)
 _WHOLE = '+'.join(_WORDS)
+
+# Of the data that translators read: that of the end-to-end model, for which it is prepared anyway.
+_VOCABULARIES = {
+    'sample': ('--vocabulary=sample_clidsum',),
+    'paper': ('--vocabulary=facebook/mbart-large-50',),
+}
+# Writes the sample's corpora, for commands that read them and would not make them.
+_SAMPLE = Command(
+    'sample', 'prepare', sizes=('sample',), seeded=False,
+    flags=(
+        '--sample', '--root={root}', '--vocabulary=sample_clidsum',
+        f'--mixture={CLIDSUM.task_name(_INTERVIEWS, CLIDSUM.pivot)}',
+    ),
+)  # fmt: skip
 
 
 def _file(corpus: str, split: str, root: str = '{root}') -> str:
@@ -127,13 +137,50 @@ def _sum_trans() -> tuple[list[Command], list[Experiment]]:
 
 
 def _trans_sum() -> tuple[list[Command], list[Experiment]]:
+    """Systems that translate first: a summariser of each translator's dialogues in each language."""
     commands, experiments = [], []
     for translator, (word, _) in _TRANSLATORS.items():
-        name = f'{translator} + mBART'
-        missing = dict.fromkeys(('sample', 'paper'), _TRANS_SUM)
-        commands.append(Command(f'{word}-mbart', 'chain', missing=missing))
-        experiments.append(Experiment(name, name, name, (f'{word}-mbart',)))
+        name, cells = f'{translator} + mBART', []
+        for corpus, lang in _cells():
+            made = _translated_first(translator, word, corpus, lang)
+            commands += made
+            cells.append(made[-1].name)
+        experiments.append(Experiment(name, name, name, tuple(cells)))
     return commands, experiments
+
+
+def _translated_first(translator: str, word: str, corpus: str, lang: str) -> list[Command]:
+    """The translated dialogues, the model that sums them up, and the chain of both."""
+    engine, root = _translator(translator, lang), f'{{runs}}/{word}-dialogues'
+    task = CLIDSUM.task_name(corpus, CLIDSUM.pivot, lang)
+    cell = f'{corpus}-{lang}'
+    translations = [
+        Command(
+            f'{word}-dialogues-{cell}-{split}', 'translate', seeded=False,
+            after=(_SAMPLE.name,), sized=_VOCABULARIES,
+            flags=(
+                f'--engine={engine}', f'--source_lang={CLIDSUM.pivot}', f'--target_lang={lang}',
+                f'--input_task={task}', f'--split={split}', '--root={root}',
+                f'--output={root}/clidsum/{_CORPORA[corpus]}/{name}.translated.{lang}.jsonl',
+            ),
+        )
+        for split, name in zip(('train', 'validation', 'test'), _SPLITS, strict=True)
+    ]  # fmt: skip
+    variant = f'scenario=mono,corpus={corpus}translated,source={lang}'
+    summariser = Command(
+        f'{word}-dialogues-mbart-{cell}',
+        configs=_END_TO_END.configs(variant),
+        flags=(f'--config.data.root={root}', '--config.data.sample=False'),
+        after=tuple(command.name for command in translations),
+    )
+    chain = Command(
+        f'{word}-mbart-{cell}', 'chain', folder=f'{word}-mbart',
+        flags=(
+            f'translate:{engine}', f'{{{summariser.name}}}', f'--task={task}',
+            f'--system={translator} + mBART', '--root={root}',
+        ),
+    )  # fmt: skip
+    return [*translations, summariser, chain]
 
 
 def _cells() -> list[tuple[str, str]]:
@@ -179,9 +226,8 @@ def _end_to_end() -> tuple[list[Command], list[Experiment]]:
     for lang in _TARGETS:
         corpus = '{root}/clidsum/MediaSum424k'
         commands += [
-            # After a run that makes the sample's corpora where these are asked for.
             Command(
-                f'pseudo-{lang}', 'translate', after=(f'end_to_end-{_INTERVIEWS}-{lang}',),
+                f'pseudo-{lang}', 'translate', after=(_SAMPLE.name,),
                 flags=(
                     f'--engine={_translator("Trans-WMT", lang)}', '--source_lang=en',
                     f'--target_lang={lang}', '--lower', f'--input={corpus}/news_dialogue.json',
@@ -253,7 +299,7 @@ _ILLUSTRATION = 'it is an illustration; no run makes it'
 
 RECIPE = Recipe(
     'clidsum',
-    by_name([*_summarisers(), *_wmt(), *(command for part in _PARTS for command in part[0])]),
+    by_name([_SAMPLE, *_summarisers(), *_wmt(), *(command for part in _PARTS for command in part[0])]),
     by_name([experiment for part in _PARTS for experiment in part[1]]),
     (
         PaperTable('table 1', 'sizes and lengths of the data', instead=_DATA),
