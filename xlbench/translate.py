@@ -19,7 +19,7 @@ translated. A pattern (--input='train/en/*.tsv') reads several files one after a
 end in .gz are packed. The workdir of a run with --input_task stands for what the run predicted in
 the last evaluation of that task. --input_task without --input stands for the examples of that task
 and --split, whose `inputs` are translated: the output is JSONL with id, inputs and targets, a
-corpus to train on. --like=RUNS/mtg says where the task's data is.
+corpus to train on. --like=RUNS/mtg says where the task's data is, or --root and --vocabulary do.
 
 --unit=turn translates a dialogue turn by turn: of a text with several lines each line by itself,
 without the name at its beginning, which stays. It is the default for the examples of a task;
@@ -113,7 +113,7 @@ def _check(args: argparse.Namespace) -> None:
             '--field, --format, --keep and --lower are for files; of a task the inputs are '
             'translated'
         )
-    for name in ('like', 'workdir', 'num_examples'):
+    for name in ('like', 'vocabulary', 'workdir', 'num_examples'):
         of_examples = name != 'workdir' and not args.input
         if getattr(args, name) and not args.task and not of_examples:
             raise UserError(f'--{name} is for scoring the output; name the --task as well')
@@ -183,7 +183,9 @@ def _examples(
     from xlbench.translation import records
 
     split = args.split or 'test'
-    task = score.open_task(args.input_task, split, like=args.like, root=args.root)
+    task = score.open_task(
+        args.input_task, split, like=args.like, root=args.root, vocabulary=args.vocabulary
+    )
     examples = outputs.prepared_references(task).first(args.num_examples)
     texts = records.of_examples(examples, outputs.unmarked(task, examples.inputs))
     return records.Form('jsonl', ['inputs']), texts, {examples.name: task.sha256}
@@ -250,7 +252,7 @@ def _score(args: argparse.Namespace) -> None:
 
     flags = [f'--task={args.task}', f'--workdir={args.workdir}']
     flags += [f'--field={args.field}'] if args.field else []
-    given = ('like', 'split', 'root', 'num_examples')
+    given = ('like', 'split', 'root', 'vocabulary', 'num_examples')
     flags += [f'--{name}={getattr(args, name)}' for name in given if getattr(args, name)]
     score.main([args.output, *flags])
 
@@ -290,6 +292,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--task', default='', help='scores the output on this task')
     parser.add_argument('--split', default='', help='of the tasks (default: test)')
     parser.add_argument('--like', default='', help='workdir of a run, whose data is taken')
+    parser.add_argument('--vocabulary', default='', help='to prepare a task with')
     parser.add_argument('--num_examples', type=int, default=0, help='of a task: the first so many')
     parser.add_argument('--workdir', default='', help='to write the scores into')
     decoding_flags.add_flags(parser)

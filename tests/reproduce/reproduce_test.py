@@ -120,6 +120,22 @@ def test_settings_become_flags():
     assert spaced.arguments[:2] == (
         "'my runs/bart-xmediasum40k'", "translate:'my runs/trans_wmt-zh'",
     )  # fmt: skip
+    # A system that translates first: its summariser reads what its translator has written.
+    row = {step.name: step for step in steps(CLIDSUM, ['OPUS-MT + mBART'], settings)}
+    dialogues = row['opus_mt-dialogues-xsamsum-de-validation']
+    root = 'RUNS/opus_mt-dialogues'
+    assert dialogues.output == pathlib.Path(f'{root}/clidsum/XSAMSum/val.translated.de.jsonl')
+    assert '--num_examples=8' in dialogues.arguments
+    assert '--vocabulary=sample_clidsum' in dialogues.arguments
+    summariser = row['opus_mt-dialogues-mbart-xsamsum-de-seed2']
+    config = config_of(summariser.arguments)
+    assert (config.data.root, config.data.sample) == (root, False)
+    assert config.data.vocabulary == 'data/sample_clidsum.model'
+    assert list(config.evals.test.tasks) == ['clidsum_xsamsumtranslated_de_de']
+    assert {step.needs for step in row.values() if step.command.program == 'chain'} == {
+        (f'opus_mt-dialogues-mbart-{corpus}-{lang}-seed{seed}',)
+        for corpus in ('xsamsum', 'xmediasum40k') for lang in ('de', 'zh') for seed in (1, 2)
+    }  # fmt: skip
     # What nobody has named cannot be run, and neither can what needs it.
     lost = steps(CLIDSUM, ['BART + Google Trans.'], settings)
     assert "--engine='Google Trans.=ENGINE'" in lost[-1].missing

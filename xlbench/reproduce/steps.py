@@ -191,7 +191,9 @@ def _arguments(
         given += [f'--num_examples={settings.examples}'] if settings.examples else []
         return (*flags, *given, f'--workdir={folder}')
     if command.program not in CONFIGURED:
-        return flags
+        of_task = any(flag.startswith('--input_task=') for flag in flags)
+        few = settings.examples and command.program == 'translate' and of_task
+        return (*flags, f'--num_examples={settings.examples}') if few else flags
     head = f'--config={command.configs[settings.size]}'
     where = 'config.source' if command.program == 'fewshot' else 'config'
     given = [f'--{where}.data.root={root}'] if root else []

@@ -137,7 +137,7 @@ def _sum_trans() -> tuple[list[Command], list[Experiment]]:
 
 
 def _trans_sum() -> tuple[list[Command], list[Experiment]]:
-    """Systems that translate first: a summariser of each translator's dialogues in each language."""
+    """Systems that translate first; each translator's dialogues have a summariser of their own."""
     commands, experiments = [], []
     for translator, (word, _) in _TRANSLATORS.items():
         name, cells = f'{translator} + mBART', []
@@ -170,11 +170,17 @@ def _translated_first(translator: str, word: str, corpus: str, lang: str) -> lis
     summariser = Command(
         f'{word}-dialogues-mbart-{cell}',
         configs=_END_TO_END.configs(variant),
-        flags=(f'--config.data.root={root}', '--config.data.sample=False'),
+        flags=(f'--config.data.root={root}',),
+        sized={
+            'sample': (
+                '--config.data.sample=False',
+                '--config.data.vocabulary={root}/sample_clidsum.model',
+            )
+        },
         after=tuple(command.name for command in translations),
     )
     chain = Command(
-        f'{word}-mbart-{cell}', 'chain', folder=f'{word}-mbart',
+        f'{word}-mbart-{cell}', 'chain', folder=f'{word}-mbart', sized=_VOCABULARIES,
         flags=(
             f'translate:{engine}', f'{{{summariser.name}}}', f'--task={task}',
             f'--system={translator} + mBART', '--root={root}',
@@ -299,7 +305,9 @@ _ILLUSTRATION = 'it is an illustration; no run makes it'
 
 RECIPE = Recipe(
     'clidsum',
-    by_name([_SAMPLE, *_summarisers(), *_wmt(), *(command for part in _PARTS for command in part[0])]),
+    by_name(
+        [_SAMPLE, *_summarisers(), *_wmt(), *(command for part in _PARTS for command in part[0])]
+    ),
     by_name([experiment for part in _PARTS for experiment in part[1]]),
     (
         PaperTable('table 1', 'sizes and lengths of the data', instead=_DATA),
