@@ -10,7 +10,7 @@ import optax
 import pytest
 from flax import traverse_util
 
-from xlbench import errors, models
+from xlbench import errors, machine, models
 from xlbench.fewshot import adaptation, corpus as corpus_lib, lane_programs, lanes as lanes_lib
 from xlbench.fewshot.frozen import FrozenEncoder
 from xlbench.fewshot.lanes import Lane, Recipe
@@ -358,6 +358,21 @@ def test_only_rows_of_the_embedding_table_that_occur_move():
     tokens = data.arrays['encoder_input_tokens'][0][: data.sizes[0]]
     # Padding is looked up too, but nothing looks at it.
     assert set(moved) == {*data.token_ids[np.unique(tokens[tokens > 0])]}
+
+
+def test_streams_change_nothing(monkeypatch):
+    found = adapter('tagging', 'fc')
+    results = found.run(4, LANES, 2, LANES, streams=3)
+    results = sorted(results, key=lambda result: LANES.index(result.lane))
+    assert_same(run('tagging', 'fc', at_once=2), results, tolerance=0)
+    monkeypatch.setattr(machine, 'cores', lambda: 4)
+    assert [found.streams(4, lanes, 2) for lanes in (1, 2, 3, 7, 100)] == [1, 1, 2, 4, 4]
+    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(found._shapes(4, 2)))
+    monkeypatch.setattr(machine, 'memory', lambda: 7 * size)
+    assert found.streams(4, 100, 2) == 2  # Of 5.6 such states, each with as much again.
+    assert adapter('tagging', 'fc', devices=4).streams(4, 100, 4) == 1
+    monkeypatch.setattr(partitioning, 'memory_limit', lambda mesh: 2**30)  # As a GPU says it.
+    assert found.streams(4, 100, 2) == 1
 
 
 def test_parameters_are_returned_where_asked_for():

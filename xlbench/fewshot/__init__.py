@@ -11,6 +11,7 @@ xlbench.fewshot.attention WORKDIR` makes table 5.
   source         the source-trained model
   frozen         an encoder that stays as it is
   lane_programs  what the devices do with lanes
+  streams        iterators that are read side by side, in threads
   adaptation     adapts one model to one language in one way
   predictions    files of predicted labels
   results        the rows of a sweep's results, and the journal that they are written to
@@ -39,6 +40,7 @@ __all__ = [
     'runner',
     'settings',
     'source',
+    'streams',
     'sweep',
     'workdir',
 ]

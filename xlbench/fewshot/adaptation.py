@@ -18,6 +18,7 @@ what is trained is the head behind it, which reads the hidden states as if they 
 
 import collections
 import dataclasses
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from flax import traverse_util
 from jax import numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 
+from xlbench import machine
 from xlbench.data import features
 from xlbench.errors import UserError
 from xlbench.fewshot import eval_sets
@@ -50,6 +52,7 @@ from xlbench.fewshot.lanes import (
     early_stopping,
     put,
 )
+from xlbench.fewshot.streams import merged
 from xlbench.metrics import tagging
 from xlbench.parallel import partitioning
 from xlbench.training import memory
@@ -121,6 +124,7 @@ class Adapter:
         self._data_of: tuple[int, LaneData | None] = (0, None)
         self._test_of: tuple[int, Eval] | None = None
         self._programs = LanePrograms(model, objective, mesh, recipe)
+        self._dispatching = threading.Lock()
 
     def _head(self, model: nn.Module) -> Head:
         """The head that is trained, and which of its methods is called."""
@@ -137,7 +141,12 @@ class Adapter:
     # ----------------------------------------------------------------------------------- the lanes
 
     def run(
-        self, shots: int, lanes: Sequence[Lane], at_once: int, keep: Collection[Lane] = ()
+        self,
+        shots: int,
+        lanes: Sequence[Lane],
+        at_once: int,
+        keep: Collection[Lane] = (),
+        streams: int = 1,
     ) -> Iterator[Result]:
         """Adapts all lanes, `at_once` of them side by side; yields each when it has ended.
 
@@ -146,6 +155,7 @@ class Adapter:
           lanes: in the order in which they get a slot.
           at_once: slots, a multiple of the mesh's axis 'data'.
           keep: lanes whose parameters are kept.
+          streams: how many programs of so many slots run at the same time; see `streams`.
         """
         ways = self._mesh.shape['data']
         if at_once < 1 or at_once % ways:
@@ -153,34 +163,65 @@ class Adapter:
                 f'{at_once} adaptations at once cannot be cut over {ways} devices; choose a '
                 f'multiple of {ways}'
             )
-        data, test = self._data(shots), self._test(shots)
-        sizes = np.asarray(data.shots['examples'])
+        sizes = np.asarray(self._data(shots).shots['examples'])
         for lane in lanes:
             if not sizes[lane.bucket]:
                 raise UserError(f'bucket {lane.bucket} of {shots} shots is empty; leave it out')
-        waiting, slots = collections.deque(lanes), [None] * at_once
+        self._test(shots)  # Of both there is one for all streams.
+        waiting = collections.deque(lanes)
+        yield from merged(
+            [self._stream(shots, waiting, at_once, keep) for _ in range(max(streams, 1))]
+        )
+
+    def _stream(
+        self, shots: int, waiting: collections.deque[Lane], at_once: int, keep: Collection[Lane]
+    ) -> Iterator[Result]:
+        """Adapts the lanes that `waiting` still has whenever a slot is free."""
+        data, test, slots = self._data(shots), self._test(shots), [None] * at_once
         state, done, ended = None, np.zeros((at_once, 2), int), []
-        while waiting or any(slots):
-            free = np.array([slot is None for slot in slots])
-            for i in np.flatnonzero(free)[: len(waiting)]:
-                slots[i], done[i] = waiting.popleft(), 0
-            if state is None:
-                state = self._programs.begin(data, assigned(slots))
-            elif any(slot and new for slot, new in zip(slots, free, strict=True)):
-                state = self._programs.refill(state, data, assigned(slots), free)
-            running = np.array([slot is not None for slot in slots])
-            state, report = self._programs.advance(state, data, self._epochs(data, done, running))
+        while True:
+            # A program is compiled once, by the first stream that calls it. Nothing in here waits
+            # for the device.
+            with self._dispatching:
+                free = np.array([slot is None for slot in slots])
+                for i in np.flatnonzero(free)[: len(waiting)]:
+                    slots[i], done[i] = waiting.popleft(), 0
+                running = np.array([slot is not None for slot in slots])
+                if not running.any():
+                    break
+                if free.all():
+                    state = None  # Before the new one is there: its memory may be needed.
+                state = self._refilled(state, data, slots, free)
+                epochs = self._epochs(data, done, running)
+                state, report = self._programs.advance(state, data, epochs)
             yield from self._results(ended, data)  # While the device works.
             report = np.array(report)
             done = report[:, 1:3].copy()
             ends = report[:, 0].astype(bool) & running
-            predicted = self._programs.predict(state, data, test, ends) if ends.any() else None
+            predicted = None
+            if ends.any():
+                with self._dispatching:
+                    predicted = self._programs.predict(state, data, test, ends)
             ended = []
             for i in np.flatnonzero(ends):
                 lane, slots[i] = slots[i], None
                 kept = self._whole(shots, state, i) if lane in keep else None
                 ended.append(_Ended(lane, report[i], predicted, i, kept))
         yield from self._results(ended, data)
+
+    def _refilled(
+        self,
+        state: State | None,
+        data: LaneData,
+        slots: Sequence[Lane | None],
+        free: np.ndarray,
+    ) -> State:
+        """The lanes of slots, begun in those that were free [slots]."""
+        if state is None:
+            return self._programs.begin(data, assigned(slots))
+        if any(slot and new for slot, new in zip(slots, free, strict=True)):
+            return self._programs.refill(state, data, assigned(slots), free)
+        return state
 
     def _epochs(self, data: LaneData, done: np.ndarray, running: np.ndarray) -> np.int32:
         """How many epochs can pass before the first lane may end.
@@ -245,6 +286,25 @@ class Adapter:
         one, two = (self._memory(shots, n * ways) for n in (1, 2))
         fit = 1 + (MEMORY_SHARE * limit - one) // max(two - one, 1)
         return ways * int(max(1, min(most, fit)))
+
+    def streams(self, shots: int, lanes: int, at_once: int) -> int:
+        """How many programs of `at_once` lanes to run at the same time.
+
+        Much of what one program does on a CPU keeps one core busy, and the others wait. A program
+        is the same however many of it run, so that no result depends on this number.
+
+        Args:
+          shots: of the corpus.
+          lanes: how many there are to adapt.
+          at_once: slots of a program.
+        """
+        if self._mesh.size > 1 or partitioning.memory_limit(self._mesh) is not None:
+            return 1
+        slots = jax.tree.leaves(self._shapes(shots, at_once))
+        # Gradients and activations take about as much as the state of a stream.
+        size = 2 * sum(x.size * x.dtype.itemsize for x in slots)
+        fit = int(MEMORY_SHARE * (machine.memory() or size) // size)
+        return max(1, min(machine.cores(), -(-lanes // at_once), fit))
 
     def _shapes(self, shots: int, slots: int) -> State:
         """The state of so many lanes, without its values."""

@@ -1,5 +1,6 @@
 """Adapts group after group, and writes down every lane that ends."""
 
+import contextlib
 import dataclasses
 import gc
 import pathlib
@@ -19,7 +20,7 @@ from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
 from xlbench.fewshot.frozen import FrozenEncoder
-from xlbench.fewshot.lanes import METHODS, Lane
+from xlbench.fewshot.lanes import METHODS, Lane, Result
 from xlbench.fewshot.results import Row
 from xlbench.fewshot.settings import Adapt, Group, in_order, planned, score, zero_shot
 from xlbench.fewshot.source import Source
@@ -210,31 +211,37 @@ class Runner:
         num_buckets = corpus.num_buckets(group.shots)
         # No more than there are buckets: how many lanes there are may change when a sweep grows.
         at_once = self._lanes_at_once(group, adapter, num_buckets)
+        streams = adapter.streams(group.shots, len(left), at_once)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
-            f'{len(left)} adaptations, {at_once} at once'
+            f'{len(left)} adaptations, {at_once * streams} at once'
         )
         said, scores = time.monotonic(), []
         keep = [lane for lane in left if lane.bucket < self._adapt.keep_params]
-        for result in adapter.run(group.shots, left, at_once, keep):
-            lane = result.lane
-            row = replace(
-                group.row(self._task, lane),
-                score=score(self._view, corpus.labels, corpus.test.gold, result.predicted),
-                dev_score=result.dev_score,
-                best_epoch=result.best_epoch,
-                epochs=result.epochs,
-                examples=examples[lane.bucket],
-                curve=tuple(result.curve),
-            )
-            if result.params is not None:
-                self._keep(group, lane, result.params)
-            self._add(row, result.predicted, num_buckets)
-            scores.append(row.score)
-            if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
-                said = time.monotonic()
-                self.log.line(self._progress.line(row.metric, scores))
-            self._check()
+        # An error does not go on before the streams have ended.
+        with contextlib.closing(adapter.run(group.shots, left, at_once, keep, streams)) as adapted:
+            for result in adapted:
+                row = self._row(group, result, corpus)
+                if result.params is not None:
+                    self._keep(group, result.lane, result.params)
+                self._add(row, result.predicted, num_buckets)
+                scores.append(row.score)
+                if time.monotonic() - said > SAY_EVERY or len(scores) == len(left):
+                    said = time.monotonic()
+                    self.log.line(self._progress.line(row.metric, scores))
+                self._check()
+
+    def _row(self, group: Group, result: Result, corpus: corpus_lib.Corpus) -> Row:
+        """The row of an adaptation that has ended."""
+        return replace(
+            group.row(self._task, result.lane),
+            score=score(self._view, corpus.labels, corpus.test.gold, result.predicted),
+            dev_score=result.dev_score,
+            best_epoch=result.best_epoch,
+            epochs=result.epochs,
+            examples=corpus.bucket_sizes(group.shots)[result.lane.bucket],
+            curve=tuple(result.curve),
+        )
 
     def _lanes_at_once(self, group: Group, adapter: adaptation.Adapter, most: int) -> int:
         """Reads how many lanes run at once from plan.json, or chooses and notes it there."""
