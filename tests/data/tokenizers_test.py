@@ -147,13 +147,14 @@ def test_ids_equal_transformers(folder_of, family):
     assert (ids == ours.unk_id).any() or family == 'gpt2'  # Which knows every byte.
 
 
-@pytest.mark.parametrize('family', ['t5', 'pegasus', 'mbart50', 'xlm-roberta', 'marian'])
+@pytest.mark.parametrize('family', ['t5', 'pegasus', 'mbart25', 'mbart50', 'xlm-roberta', 'marian'])
 def test_ids_equal_transformers_without_normalisation(tmp_path, family):
     assert_equals_reference(tokenizer_files.write(tmp_path, family, 'identity'))
 
 
 @pytest.mark.parametrize(
-    'family', ['t5', 'pegasus', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased', 'bart']
+    'family',
+    ['t5', 'pegasus', 'mbart25', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased', 'bart'],
 )
 def test_tokenizer_json_gives_the_same_ids(folder_of, tmp_path, family):
     """What transformers saves has a tokenizer.json and no ordinary files."""
@@ -249,6 +250,7 @@ def prefixes(tokenizer, source, target):
     [
         ('t5', [], [], '<pad>', 'target_in_source'),
         ('pegasus', [], [], '<pad>', 'target_in_source'),
+        ('mbart25', ['en_XX'], ['de_DE'], '</s>', 'own'),
         ('mbart50', ['en_XX'], ['de_DE'], '</s>', 'own'),
         ('xlm-roberta', ['<s>'], [], '<s>', 'target_in_source'),
         ('bert-cased', ['[CLS]', '[unused8]'], ['[unused8]'], '[CLS]', 'own'),
@@ -280,6 +282,31 @@ def test_mbart_writes_what_transformers_writes(folder_of):
     source, target = prefixes(ours, 'fr', 'zh')
     assert source + ids + eos == expected['input_ids']
     assert target + ids + eos == expected['labels']
+
+
+def test_mbart_25_writes_what_transformers_writes(folder_of):
+    ours, theirs = tokenizers.load(folder_of('mbart25'), ''), reference(folder_of('mbart25'))
+    theirs.src_lang, theirs.tgt_lang = 'fr_XX', 'zh_CN'
+    source, target = 'Le vieux pont', '河上的老桥'
+    expected = theirs(source, text_target=target)
+    ends = [ours.eos_id]
+    pairs = zip(ours.prefix_ids('fr', 'zh'), (source, target), strict=True)
+    stored = [np.concatenate([first, ours.encode(text), ends]) for first, text in pairs]
+    record = dict(zip(('inputs', 'targets'), stored, strict=True))
+    known = features.Conventions.of_tokenizer(ours, ours.vocab_size)
+    batch = features.generation([record], features.Layout({'inputs': 20, 'targets': 20}, known))
+    arrays = {name: array[0].tolist() for name, array in batch.items()}
+    length = len(expected['input_ids'])
+    assert arrays['encoder_input_tokens'][:length] == expected['input_ids']
+    labels = expected['labels']
+    assert arrays['decoder_target_tokens'][: len(labels)] == labels
+    # As its model shifts the labels: the language first.
+    fed = [labels[-1], *labels[:-1]]
+    assert arrays['decoder_input_tokens'][: len(fed)] == fed
+    assert known.begin('language') == ('language', None)
+    assert len(ours.languages()) == 25
+    to_id = theirs.convert_tokens_to_ids
+    assert (to_id('zh_CN'), to_id('<mask>')) == (ours.num_pieces - 2, ours.num_pieces - 1)
 
 
 def test_fairseq_ids(folder_of):
@@ -434,7 +461,6 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
 @pytest.mark.parametrize(
     ('family', 'config', 'message'),
     [
-        ('mbart50', {'tokenizer_class': 'MBartTokenizer'}, 'is of mBART-cc25'),
         ('marian', {'separate_vocabs': True}, 'separate vocabularies'),
     ],
 )

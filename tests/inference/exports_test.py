@@ -73,6 +73,7 @@ FAMILY_OF = {
     'bpe': 'mt5',
     'plain bpe': 'bart',
     'pegasus': 'pegasus',
+    'mbart25': 'mbart',
     'mbart50': 'mbart',
     'xlm-roberta': 'encoder_decoder',
     'roberta': 'encoder_decoder',
@@ -166,7 +167,8 @@ def mark_of(folder, lang):
         if '=' in part:
             name, value = part.split('=')
             options[name.strip()] = eval(value)
-    forced = {k: v for k, v in options.items() if k == 'forced_bos_token_id'}
+    keys = ('forced_bos_token_id', 'decoder_start_token_id')
+    forced = {k: v for k, v in options.items() if k in keys}
     return before, forced, {k: v for k, v in options.items() if k not in forced}
 
 
@@ -212,6 +214,7 @@ def test_ids_are_those_of_training(tmp_path, kind):
         ('t5', 't5_1_1'),
         ('mt5', 'mt5'),
         ('pegasus', 'pegasus'),
+        ('mbart25', 'mbart'),
         ('mbart50', 'mbart'),
         ('bart', 'bart'),
         ('marian', 'marian'),
@@ -231,7 +234,7 @@ def test_texts_are_those_of_the_run(tmp_path, kind, family):
     texts = [*[*SENTENCES.values()][::5], '', ' a  b\u3000c ', '</s> <unk> [SEP] and more']
     ours, again = (predict.load(str(path), batch_size=8) for path in (workdir, folder))
     lang = 'de' if kind == 'marian' else LANGS[-1]
-    options = {'source_lang': 'en'} if kind == 'mbart50' else {}
+    options = {'source_lang': 'en'} if family == 'mbart' else {}
     if kind != 'marian':
         options['target_lang'] = lang
     expected = ours.generate(texts, **options)

@@ -200,8 +200,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
 
     Args:
         folder: made if it is not there.
-        family: t5, mt5, pegasus, mbart50, xlm-roberta, bert-cased, bert-uncased, bart, roberta,
-            gpt2, marian (bilingual) or marian-multilingual.
+        family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, bert-cased, bert-uncased, bart,
+            roberta, gpt2, marian (bilingual) or marian-multilingual.
         normalizer: of SentencePiece models.
         config: content of tokenizer_config.json beside the class.
         files: further JSON files, `added_tokens={...}`.
@@ -215,6 +215,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         't5': ('t5', 'T5Tokenizer'),
         'mt5': ('mt5', 'T5Tokenizer'),
         'pegasus': ('pegasus', 'PegasusTokenizer'),
+        'mbart25': ('mbart', 'MBartTokenizer'),
         'mbart50': ('mbart', 'MBart50Tokenizer'),
         'xlm-roberta': ('xlm-roberta', 'XLMRobertaTokenizer'),
         'bert-cased': ('bert', 'BertTokenizer'),
@@ -235,7 +236,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         options['extra_ids'] = 0
     elif family == 'pegasus':
         (folder / 'spiece.model').write_bytes(sentencepiece_model('pegasus', normalizer))
-    elif family in ('mbart50', 'xlm-roberta'):
+    elif family in ('mbart25', 'mbart50', 'xlm-roberta'):
         data = sentencepiece_model('fairseq', normalizer)
         (folder / 'sentencepiece.bpe.model').write_bytes(data)
     elif model_type == 'bert':
@@ -260,8 +261,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
 
 
 FAMILIES = (
-    't5', 'mt5', 'pegasus', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased', 'bart',
-    'roberta', 'gpt2', 'marian', 'marian-multilingual',
+    't5', 'mt5', 'pegasus', 'mbart25', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased',
+    'bart', 'roberta', 'gpt2', 'marian', 'marian-multilingual',
 )  # fmt: skip
 
 

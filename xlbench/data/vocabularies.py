@@ -3,6 +3,7 @@
   T5, mT5        spiece.model
   PEGASUS        spiece.model, behind 103 ids for pretraining (arXiv:1912.08777)
   mBART-50       sentencepiece.bpe.model in fairseq's ids, then 52 languages (arXiv:2008.00401)
+  mBART-25       the same, then 25 languages (arXiv:2001.08210), which stand behind a text
   XLM-R          sentencepiece.bpe.model in fairseq's ids
   BERT, mBERT    vocab.txt; tokenizer_config.json says do_lower_case
   BART, RoBERTa  vocab.json, merges.txt
@@ -15,7 +16,6 @@ A tokenizer.json beside them goes first, as in transformers: see tokenizers/obje
 import dataclasses
 from collections.abc import Mapping
 
-from xlbench import errors
 from xlbench.data.vocabulary_files import Files, content
 
 
@@ -33,6 +33,8 @@ class Family:
         'target_lang'.
       start: the special token that decoding starts with, unless config.json names another.
       needs_languages: whether an example without a language is an error.
+      language_last: whether the models read and write the language behind the end of a text, and
+        decoders begin with it. Examples have it first all the same; `features.generation` moves it.
     """
 
     files: tuple[str, ...] = ()
@@ -44,6 +46,7 @@ class Family:
     target: tuple[str, ...] = ()
     start: str = 'pad'
     needs_languages: bool = False
+    language_last: bool = False
 
 
 _T5 = dict(eos_token='</s>', unk_token='<unk>', pad_token='<pad>')
@@ -66,21 +69,21 @@ _BERT = dict(
 _GPT2 = dict.fromkeys(('bos_token', 'eos_token', 'unk_token'), '<|endoftext|>')
 _BPE = ('vocab.json', 'merges.txt')
 _XLMR = ('sentencepiece.bpe.model',)
+_MBART = dict(
+    named=_FAIRSEQ,
+    source=('source_lang',),
+    target=('target_lang',),
+    start='eos',
+    needs_languages=True,
+)
 
 FAMILIES = {
     't5': Family(('spiece.model',), 'T5Tokenizer', unk_id=2, named=_T5),
     'pegasus': Family(
         ('spiece.model',), 'PegasusTokenizer', unk_id=2, named=_T5 | dict(mask_token='<mask_2>')
     ),
-    'mbart50': Family(
-        _XLMR,
-        'MBart50Tokenizer',
-        named=_FAIRSEQ,
-        source=('source_lang',),
-        target=('target_lang',),
-        start='eos',
-        needs_languages=True,
-    ),
+    'mbart25': Family(_XLMR, 'MBartTokenizer', **_MBART, language_last=True),
+    'mbart50': Family(_XLMR, 'MBart50Tokenizer', **_MBART),
     'xlm-roberta': Family(
         _XLMR, 'XLMRobertaTokenizer', named=_FAIRSEQ, source=('bos',), start='bos'
     ),
@@ -126,7 +129,7 @@ _CLASSES = {
     'MT5Tokenizer': 't5',
     'PegasusTokenizer': 'pegasus',
     'MBart50Tokenizer': 'mbart50',
-    'MBartTokenizer': 'mbart-cc25',
+    'MBartTokenizer': 'mbart25',
     'XLMRobertaTokenizer': 'xlm-roberta',
     'BertTokenizer': 'bert',
     'BartTokenizer': 'bart',
@@ -134,7 +137,7 @@ _CLASSES = {
     'GPT2Tokenizer': 'gpt2',
     'MarianTokenizer': 'marian',
 }
-_MBART50_ROWS = 250_054  # mBART-cc25 has 250,027.
+_MBART25_ROWS, _MBART50_ROWS = 250_027, 250_054
 _MODEL_TYPES = {
     't5': 't5',
     'mt5': 't5',
@@ -161,6 +164,13 @@ def _of_bert(files: Files, of_class: str | None) -> str:
     return 'xlm-roberta' if of_class is None and opens == '<s>' else 'bert'
 
 
+def _of_mbart(of_class: str | None, rows: int | None) -> str:
+    """The family of an mBART's vocabulary: mBART-50's is stored under the names of both classes."""
+    if of_class == 'mbart25':
+        return 'mbart25' if (rows or 0) < _MBART50_ROWS else 'mbart50'
+    return 'mbart25' if of_class is None and rows == _MBART25_ROWS else 'mbart50'
+
+
 def family_of(files: Files) -> str:
     """The family of a folder: by its model, its tokeniser's class, the files that only one has."""
     if files.tokenizer.xlbench_family in FAMILIES:
@@ -169,17 +179,15 @@ def family_of(files: Files) -> str:
     if model.model_type == 'encoder-decoder' and model.encoder:
         model = model.encoder
     name = (files.setting('tokenizer_class') or '').removesuffix('Fast')
-    # BART's tokeniser is stored under RoBERTa's name, and mBART-50's under two names: the model
-    # decides, and the class only where there is no model or where two models share a type.
-    if _CLASSES.get(name) == 'mbart-cc25' and (files.model.vocab_size or 0) < _MBART50_ROWS:
-        raise errors.UserError(
-            f'{files.folder} is of mBART-cc25, whose language stands behind the text; use mBART-50'
-        )
+    # BART's tokeniser is stored under RoBERTa's name: the model decides, and the class only where
+    # there is no model or where two models share a type.
     family = _MODEL_TYPES.get(model.model_type) or _CLASSES.get(name)
     if family == 'bert':
         family = _of_bert(files, _CLASSES.get(name))
+    if family in ('mbart25', 'mbart50'):
+        return _of_mbart(_CLASSES.get(name), model.vocab_size)
     if family:
-        return 'mbart50' if family == 'mbart-cc25' else family
+        return family
     for family in ('marian', 'bert', 't5'):
         if files.has(*FAMILIES[family].files):
             return family

@@ -31,7 +31,7 @@ def decode(
     batch: Mapping[str, jax.Array],
     options: Options,
     *,
-    start_id: int,
+    start_id: int | jax.Array,
     eos_id: int,
     pad_id: int,
     forced_first: jax.Array | None = None,
@@ -48,7 +48,7 @@ def decode(
         decoder-only model goes on from the first of decoder_input_tokens [batch, 1 or more], and
         rows where decoder_segment_ids has no segment first are padding.
       options: how.
-      start_id: what the first step is fed, but of a decoder-only model.
+      start_id: what the first step is fed, but of a decoder-only model: one id, or [batch] int32.
       eos_id: ends a text.
       pad_id: fills up.
       forced_first: [batch] int32, the first token of every text (a language, say).
@@ -63,7 +63,8 @@ def decode(
     size, count = segments.shape[0], options.hypotheses
     cache = apply(encoded, segments, options.max_length, count, method='init_cache')
     decode_step = functools.partial(apply, method='decode_step')
-    starts, empty = jnp.full(size, start_id, jnp.int32), ~jnp.any(segments > 0, axis=1)
+    starts = jnp.broadcast_to(jnp.asarray(start_id, jnp.int32), (size,))
+    empty = ~jnp.any(segments > 0, axis=1)
     if model.decoder_only:
         starts, empty = batch['decoder_input_tokens'][:, 0], batch['decoder_segment_ids'][:, 0] == 0
     if forced_first is not None:  # For the rows of a group of beams, or for all samples.

@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding as decoding_lib, errors, metrics
-from xlbench.data import postprocess
+from xlbench.data import features, postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
@@ -89,15 +89,19 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             for task in self.tasks:
                 base.check_metrics(task, self._options.num_return, _SCORES, True)
         self._row_losses = jax.jit(functools.partial(objective.row_losses, model))
-        ids = {
-            key: prepared[0].manifest['vocabulary'][f'{name}_id']
-            for key, name in (('start_id', 'decoder_start'), ('eos_id', 'eos'), ('pad_id', 'pad'))
-        }
+        known = features.Conventions.of(prepared[0].manifest)
 
         def decode_batch(params: Params, batch: dict[str, jax.Array]) -> decoding_lib.Decoded:
-            first = batch.pop('forced_first', None)
+            start, first = known.begin(batch.pop('forced_first', None))
             return decoding_lib.decode(
-                model, params, batch, self._options, **ids, forced_first=first
+                model,
+                params,
+                batch,
+                self._options,
+                start_id=start,
+                eos_id=known.eos_id,
+                pad_id=known.pad_id,
+                forced_first=first,
             )
 
         self._decode_batch = jax.jit(decode_batch)

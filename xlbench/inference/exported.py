@@ -23,7 +23,9 @@ from xlbench.huggingface import hub, sentencepiece_json, sentencepiece_models, t
 NOTES = 'xlbench.json'
 # Families whose class in transformers gives the ids that we give, from the files as they are; the
 # others get a tokenizer.json. PEGASUS: see tokenizers/objects.py.
-_AS_THEY_ARE = ('t5', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'gpt2', 'marian')
+_AS_THEY_ARE = (
+    't5', 'mbart25', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'gpt2', 'marian',
+)  # fmt: skip
 
 
 class TaskNote(TypedDict, total=False):
@@ -193,7 +195,7 @@ def _languages(
     if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.
         tokens = [known[lang] for lang in target_languages(tasks) if lang in known]
         return {'additional_special_tokens': tokens} if tokens else {}
-    if tokenizer.family == 'mbart50':
+    if tokenizer.family in ('mbart25', 'mbart50'):
         sources = {task['source_lang'] for task in tasks.values() if task['trained']}
         token = known.get(sources.pop()) if len(sources) == 1 else None
         return {'src_lang': token} if token else {}
@@ -237,8 +239,14 @@ def generation(
     targets = target_languages(tasks)
     lang = targets[0] if len(targets) == 1 else None
     if (first := forced_first(tokenizer, lang)) is not None:
-        content['forced_bos_token_id'] = first
+        content[first_key(tokenizer)] = first
     return content
+
+
+def first_key(tokenizer: tokenizers.Tokenizer) -> str:
+    """What `generate` calls the id that Tokenizer.forced_first gives."""
+    is_start = vocabularies.FAMILIES[tokenizer.family].language_last
+    return 'decoder_start_token_id' if is_start else 'forced_bos_token_id'
 
 
 def forced_first(tokenizer: tokenizers.Tokenizer, lang: str | None) -> int | None:

@@ -229,13 +229,13 @@ class Model(Answerer[Example, list[Prediction]]):
         def decode(
             params: Params, batch: dict[str, jax.Array], rng: jax.Array
         ) -> decoding.Decoded:
-            forced_first = batch.pop('forced_first', None)
+            start, forced_first = ids.begin(batch.pop('forced_first', None))
             return decoding.decode(
                 self._model,
                 params,
                 batch,
                 options,
-                start_id=ids.decoder_start_id,
+                start_id=start,
                 eos_id=ids.eos_id,
                 pad_id=ids.pad_id,
                 forced_first=forced_first,

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 
 from xlbench.data import tokenizers
-from xlbench.inference.exported import Notes, TaskNote, forced_first, target_languages
+from xlbench.inference.exported import (
+    Notes,
+    TaskNote,
+    first_key,
+    forced_first,
+    target_languages,
+)
 from xlbench.models.dual_encoder import DualEncoderConfig
 from xlbench.models.transformer import TransformerConfig
 
@@ -169,10 +175,10 @@ def _mark(
         return f'<{lang}> ', '', ''
     token = tokenizer.language_tokens().get(lang)
     first = forced_first(tokenizer, lang)
-    forced = '' if first is None else f', forced_bos_token_id={first}'
+    forced = '' if first is None else f', {first_key(tokenizer)}={first}'
     if token is None:
         return None
-    if tokenizer.family == 'mbart50':
+    if tokenizer.family in ('mbart25', 'mbart50'):
         sources = [task['source_lang'] for task in tasks.values() if task['target_lang'] == lang]
         source = tokenizer.language_tokens().get(sources[0], 'CODE')
         return '', forced, f', src_lang={source!r}'

@@ -2,10 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypeVar
 
+from xlbench.data import vocabularies
 from xlbench.data.prepared import Manifest
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
+
+_Ids = TypeVar('_Ids')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +23,8 @@ class Conventions:
         `trim_passage`; empty if the vocabulary cannot spell it.
       segment_marks: each of them begins a segment of an input that has views, see `multi_view`;
         empty where inputs have none.
+      language_last: whether the first id of inputs and of targets, their language, goes behind
+        their end, see `vocabularies.Family`.
     """
 
     pad_id: int
@@ -27,6 +33,7 @@ class Conventions:
     vocab_size: int
     answer_mark: tuple[int, ...] = ()
     segment_marks: tuple[int, ...] = ()
+    language_last: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
@@ -48,7 +55,7 @@ class Conventions:
                     'prepare it again with --force'
                 )
             marks.append(tuple(mark))
-        return cls(*values, *marks)
+        return cls(*values, *marks, _language_last(vocabulary.get('family')))
 
     @classmethod
     def of_tokenizer(
@@ -60,4 +67,20 @@ class Conventions:
     ) -> 'Conventions':
         """Those of texts that are not prepared: of their tokenizer, for a model of that size."""
         ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
-        return cls(*ids, vocab_size, tuple(answer_mark), tuple(segment_marks))
+        marks = tuple(answer_mark), tuple(segment_marks)
+        return cls(*ids, vocab_size, *marks, _language_last(tokenizer.family))
+
+    def begin(self, languages: _Ids | None) -> tuple[_Ids | int, _Ids | None]:
+        """What decoders are fed first, and what they have to write first.
+
+        Args:
+          languages: [batch] int32, Tokenizer.forced_first of each text, or None.
+        """
+        if self.language_last and languages is not None:
+            return languages, None
+        return self.decoder_start_id, languages
+
+
+def _language_last(family: str | None) -> bool:
+    known = vocabularies.FAMILIES.get(family)
+    return known is not None and known.language_last

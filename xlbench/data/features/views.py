@@ -57,7 +57,8 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_input_tokens (targets shifted right inside their segment), decoder_target_tokens,
       decoder_segment_ids, decoder_positions: [batch, targets] int32.
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
-      Segment ids are 1, 2, ... within a row and 0 on padding.
+      Segment ids are 1, 2, ... within a row and 0 on padding. Where the language is last, the first
+      id of inputs and of targets goes behind their end, and is the first decoder input.
 
     Example: one row of two examples, inputs [5, 1] and [6, 7, 1], targets [8, 1] and [9, 1] ->
       encoder_input_tokens   5 1 6 7 1 0     decoder_target_tokens  8 1 9 1
@@ -115,6 +116,8 @@ def _both_sides(
     eos_id, mark = conventions.eos_id, conventions.answer_mark
     most = layout.limit('inputs')
     parts = [trim_passage(example['inputs'], most, eos_id, mark) for example in examples]
+    if conventions.language_last:
+        parts = [np.roll(part, -1) for part in parts]
     inputs = _Inputs(parts, counts)
     starts: int | list[int] = conventions.decoder_start_id
     if continued:
@@ -124,6 +127,9 @@ def _both_sides(
     positions = {'encoder_positions': place.fill(place.positions, 0)}
     most = layout.limit('targets')
     targets = [trim(example['targets'], most, eos_id) for example in examples]
+    if conventions.language_last:
+        starts = [int(part[0]) for part in targets]
+        targets = [np.roll(part, -1) for part in targets]
     decoder = decoder_arrays(targets, counts, lengths['targets'], conventions, starts)
     return encoder | positions | decoder, inputs
 

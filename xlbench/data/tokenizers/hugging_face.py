@@ -55,7 +55,7 @@ class HuggingFaceTokenizer(Tokenizer):
         if family == 'bert':
             names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.TABLE, 1)}
         else:
-            rows = languages.LANGUAGES.items() if family == 'mbart50' else ()
+            rows = languages.LANGUAGES.items() if family in ('mbart25', 'mbart50') else ()
             names = {lang: row.mbart for lang, row in rows if row.mbart}
         self._set_special(files, self._tokenizer.token_to_id, names)
         self._silent += [number for number, token in added.items() if token.special]

@@ -129,7 +129,8 @@ class Tokenizer(abc.ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """The ids before inputs and before targets, each [length] int32.
 
-        mBART-50 puts the language of each side first, Marian's multilingual models `>>xxx<<` of the
+        mBART puts the language of each side first (mBART-25 for a batch of examples only, see
+        `vocabularies.Family.language_last`), Marian's multilingual models `>>xxx<<` of the
         target before the input, BART <s> before both, XLM-R and BERT <s> or [CLS] before the input.
         Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
         it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
