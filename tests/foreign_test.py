@@ -305,15 +305,11 @@ def test_copies_have_modes_of_their_own(tmp_path):
 
 
 def test_a_file_where_a_folder_is_meant(tmp_path, capsys):
-    (tmp_path / 'tensorboard').write_text('x')
+    (tmp_path / 'file').write_text('x')
     (tmp_path / 'folder').mkdir()
-
-    def write(argv):
-        logs.Log(str(tmp_path)).write(1, 'train', 'x', {'loss': 1.0})
-
     for call, words in (
-        (write, 'File exists'),
-        (lambda argv: (tmp_path / 'tensorboard' / 'x').write_text(''), 'Not a directory'),
+        (lambda argv: (tmp_path / 'file').mkdir(), 'File exists'),
+        (lambda argv: (tmp_path / 'file' / 'x').write_text(''), 'Not a directory'),
         (lambda argv: (tmp_path / 'folder').write_text(''), 'Is a directory'),
         (lambda argv: (tmp_path / ('x' * 300)).write_text(''), 'File name too long'),
     ):

@@ -16,9 +16,9 @@ def read(path):
 def test_lines_and_rows(tmp_path, capsys):
     log = logs.Log(str(tmp_path))
     log.line('hello')
-    assert not (tmp_path / 'tensorboard').exists()  # A run that fails at its start leaves none.
+    assert not (tmp_path / 'metrics.jsonl').exists()  # A run that fails at its start leaves none.
     log.write(3, 'train', 'stage1', {'loss': 2.5, 'mfu': math.inf, 'other': math.nan})
-    # Both can be read at once, not only at the end.
+    # It can be read at once, not only at the end.
     assert read(tmp_path) == [
         {
             'step': 3, 'kind': 'train', 'name': 'stage1',
@@ -33,7 +33,6 @@ def test_lines_and_rows(tmp_path, capsys):
     again.close()
     assert [row['step'] for row in read(tmp_path)] == [3, 4]
     assert (tmp_path / 'log.txt').read_text() == 'hello\nonce more\n'
-    assert list((tmp_path / 'tensorboard').glob('events*'))
 
 
 def test_other_processes_are_silent(tmp_path, capsys):

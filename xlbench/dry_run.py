@@ -11,7 +11,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, metrics, models, names, runs
+from xlbench import config as config_lib, metrics, models, names, runs, tracking
 from xlbench.data import prepared, tokenizers
 from xlbench.errors import UserError
 from xlbench.files import Setting
@@ -36,6 +36,7 @@ def of_run(config: ConfigDict, workdir: str) -> Iterator[str]:
       UserError: config, mesh, workdir or sizes cannot work.
     """
     runs.check_config(config)
+    tracking.check(config.get('trackers', ()))
     mesh = partitioning.make_mesh(**config.mesh)
     partitioning.check_batch_size(config.batches.batch_size, mesh, config.accumulate)
     memory.check(config, mesh)

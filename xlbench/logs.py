@@ -1,16 +1,14 @@
-"""The log of a run: plain lines, metrics.jsonl and TensorBoard, written by process 0 alone."""
+"""The log of a run: plain lines, metrics.jsonl and trackers, written by process 0 alone."""
 
 import contextlib
 import json
 import math
 import pathlib
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
-from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto.event_pb2 import Event
-from tensorboardX.proto.summary_pb2 import Summary
 
 from xlbench import files, foreign
 from xlbench.errors import UserError
@@ -25,22 +23,52 @@ class _Row(msgspec.Struct):
     name: str
 
 
+class Sample(NamedTuple):
+    """An example with what the model answers."""
+
+    input: str
+    target: str
+    prediction: str
+
+
+Samples = Mapping[str, Sequence[Sample]]  # {'eval/test/TASK': the same few examples each time}
+
+
+class Trackers(Protocol):
+    """What a log knows of the trackers of a run; xlbench/tracking/following.py has all of it."""
+
+    step: int
+
+    def write(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
+        """Hands over numbers and samples, and does not wait."""
+        ...
+
+    def notes(self) -> Sequence[str]:
+        """Lines that trackers have to say since the last call."""
+        ...
+
+    def close(self, finished: bool) -> None:
+        """Ends them."""
+        ...
+
+
 class Log:
     """The voice of one run; on other processes every method is silent.
 
     Args:
-      workdir: gets log.txt, and with the first numbers metrics.jsonl and tensorboard/; it must
-        exist.
+      workdir: gets log.txt, and with the first numbers metrics.jsonl and what the trackers write;
+        it must exist.
       active: False on every process but the first.
+      trackers: get all numbers, too.
 
     Raises:
       UserError: one of these is a link that leads out of the workdir, or no file.
     """
 
-    def __init__(self, workdir: str, *, active: bool = True):
-        self._active = active
-        self._folder = pathlib.Path(workdir)
-        self._text = self._metrics = self._board = None
+    def __init__(self, workdir: str, *, active: bool = True, trackers: Trackers | None = None):
+        self._active, self._finished = active, False
+        self._folder, self._trackers = pathlib.Path(workdir), trackers
+        self._text = self._metrics = None
         if active:
             for name in ('log.txt', 'metrics.jsonl'):
                 foreign.file(workdir, name)
@@ -56,7 +84,7 @@ class Log:
                 self._text.flush()
 
     def write(self, step: int, kind: str, name: str, values: Mapping[str, float]) -> None:
-        """One row of metrics.jsonl, and its numbers in TensorBoard.
+        """Writes one row of metrics.jsonl, and gives its numbers to the trackers.
 
         Args:
           step: the global step the values belong to.
@@ -66,25 +94,31 @@ class Log:
         """
         if not self._active:
             return
-        path, folder = self._folder / 'metrics.jsonl', self._folder / 'tensorboard'
+        path = self._folder / 'metrics.jsonl'
         if self._metrics is None:
             self._metrics = open(path, 'a', encoding='utf-8')  # noqa: SIM115
-            folder.mkdir(exist_ok=True)
-            # Not SummaryWriter: its thread dies when a disk is full, and then it blocks for ever.
-            self._board = EventsWriter(str(folder / 'events'))
         finite = {key: value if math.isfinite(value) else None for key, value in values.items()}
         row = {'step': step, 'kind': kind, 'name': name, 'values': finite}
         with files.naming(path):
             self._metrics.write(json.dumps(row) + '\n')
             self._metrics.flush()
-        points = [
-            Summary.Value(tag=f'{kind}/{name}/{key}', simple_value=value)
-            for key, value in values.items()
-        ]
-        event = Event(wall_time=time.time(), step=step, summary=Summary(value=points))
-        with files.naming(folder):
-            self._board.write_event(event)
-            self._board.flush()
+        self.track(step, {f'{kind}/{name}/{key}': value for key, value in values.items()}, {})
+
+    def track(self, step: int, scalars: Mapping[str, float], samples: Samples) -> None:
+        """Gives numbers and samples to the trackers alone, for what is in other files, too.
+
+        Args:
+          step: as for `write`.
+          scalars: {'train/stage1/loss': 2.5}
+          samples: the same examples at each step.
+        """
+        if self._trackers and (scalars or samples):
+            self._trackers.write(step, scalars, samples)
+            self._say_notes()
+
+    def _say_notes(self) -> None:
+        for note in self._trackers.notes() if self._trackers else ():
+            self.line(note)
 
     def rewind(
         self,
@@ -102,6 +136,8 @@ class Log:
           due: evaluations whose rows of this very step go.
         """
         path = self._folder / 'metrics.jsonl'
+        if self._trackers:
+            self._trackers.step = step
         if not self._active or foreign.file(self._folder, path.name) is None:
             return
         kept, unread = [], 0
@@ -123,9 +159,17 @@ class Log:
         if unread:
             self.line(f'{path.name}: {unread} lines that cannot be read were left out')
 
+    def finish(self) -> None:
+        """Notes that the run has come to its end, which the trackers are told when it closes."""
+        self._finished = True
+
     def close(self) -> None:
         """Closes the files; all that was said is in them, or an error was raised."""
-        for file in (self._text, self._metrics, self._board):
+        if self._trackers:
+            self._trackers.close(self._finished)
+            with contextlib.suppress(OSError):  # A full disk was said before.
+                self._say_notes()
+        for file in (self._text, self._metrics):
             if file is not None:
                 with contextlib.suppress(OSError):
                     file.close()

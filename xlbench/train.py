@@ -23,7 +23,7 @@ if __name__ == '__main__':  # A slip is answered before the imports below, which
 import jax
 from ml_collections import ConfigDict
 
-from xlbench import dry_run, files, locks, names, runs, sessions
+from xlbench import dry_run, files, locks, names, runs, sessions, tracking
 from xlbench.evaluators import baselines
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
@@ -65,6 +65,8 @@ def train(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         print(f'{workdir} is finished already; its table:\n\n{screen.table(workdir)}')
         return
     first = jax.process_index() == 0
+    if first:
+        tracking.check(config.get('trackers', ()))
     with (
         locks.folder(workdir, active=first),
         sessions.recorded(workdir, active=first) as session,
@@ -128,6 +130,7 @@ def finish(trainer: Trainer) -> None:
         trainer.log.line('\n' + screen.table(workdir))
     step = trainer.progress.chosen[trainer.progress.stage]
     files.write(pathlib.Path(workdir) / 'DONE', f'{step}\n')
+    trainer.log.finish()
 
 
 if __name__ == '__main__':

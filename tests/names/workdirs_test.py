@@ -173,3 +173,14 @@ def test_a_run_that_was_begun_without_a_later_key_has_its_default_workdir(tmp_pa
     assert 'embedding_rows' in config_lib.for_hash(config_lib.to_dict(config))
     sweep = config_lib.for_hash(config_lib.to_dict(fewshot.get_config()))
     assert 'embedding_rows' not in json.dumps(sweep)
+
+
+@pytest.mark.parametrize(('make', 'block'), [(mtg_mt5, ''), (fewshot, 'source.')])
+def test_other_trackers_are_no_other_run(tmp_path, make, block):
+    config = make.get_config()
+    before = changed(changed(config, f'{block}trackers'), f'{block}tracked_samples')
+    names.claim_workdir(str(tmp_path), before, {})
+    other = changed(config, f'{block}trackers', ['wandb', 'mlflow'])
+    assert names.check_workdir(str(tmp_path), other) is True
+    hashes = [config_lib.for_hash(config_lib.to_dict(one)) for one in (config, before, other)]
+    assert hashes[0] == hashes[1] == hashes[2]

@@ -348,6 +348,20 @@ PLAN: dict[str, dict[str, Step]] = {
             prints='on 1 tasks'
         ),
     },
+    'tracking.md': {
+        f'{_MTG} --workdir=RUNS/tracked --config.trackers="(\'tensorboard\', \'wandb\')"': Step(
+            skip='sends numbers to a server; tests/tracking/ does so offline'
+        ),
+        'export WANDB_MODE=offline': Step(skip='nothing follows that it changes'),
+        'tensorboard --logdir=RUNS': Step(skip='a server, of a package that is not ours'),
+        'mlflow ui --backend-store-uri=sqlite:///RUNS/tracked/mlflow.db': Step(
+            skip='a server, of a package that is not ours'
+        ),
+        f'{_MTG} --config.trackers="(\'tensorboard\', \'tasks/csv_tracker.py:CsvTracker\')"': Step(
+            '--dry_run',
+            prints="config.trackers = ('tensorboard', 'tasks/csv_tracker.py:CsvTracker')",
+        ),
+    },
     'reports.md': {
         'python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg '
         '--workdir=RUNS/other_system': Step(
@@ -725,6 +739,7 @@ GROUPS = (
         'README.md',
         'start.md',
         'reports.md',
+        'tracking.md',
         'mtg.md',
         'checkpoints.md',
         'inference.md',

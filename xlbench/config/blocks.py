@@ -33,6 +33,9 @@ class Run(Block):
       baseline_split: the split that they learn from.
       embedding_rows: rows of the token table that are trained: 'all', or those 'occurring' in the
         training data; see training/rows.py.
+      trackers: where the numbers of the run go beside its own files: 'tensorboard', 'wandb',
+        'mlflow', or a class of a task file; see tracking/.
+      tracked_samples: answers of each evaluated task that the trackers get, too.
     """
 
     where: ClassVar[str] = 'config'
@@ -45,6 +48,8 @@ class Run(Block):
     baselines: Sequence[str] = ()
     baseline_split: str = 'train'
     embedding_rows: Literal['all', 'occurring'] = 'all'
+    trackers: Sequence[str] = ('tensorboard',)
+    tracked_samples: Annotated[int, '0 to 100'] = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -237,15 +242,23 @@ def defaults() -> ConfigDict:
 
 
 # Keys that configs of earlier versions lack, with their defaults.
-LATER_KEYS: Mapping[str, Setting] = {'embedding_rows': Run().embedding_rows}
+LATER_KEYS: Mapping[str, Setting] = {
+    key: getattr(Run(), key) for key in ('embedding_rows', 'trackers', 'tracked_samples')
+}
+# Those that say who looks at a run, and nothing of what it computes.
+TRACKING_KEYS = ('trackers', 'tracked_samples')
 
 
 def for_hash(config: Mapping[str, Json]) -> dict[str, Json]:
-    """The config of a run or a sweep without later keys at their defaults.
+    """The config of a run or a sweep without later keys at their defaults, and without trackers.
 
     A hash of it is the same for a run that was begun before there were such keys.
     """
-    kept = {k: v for k, v in config.items() if k not in LATER_KEYS or v != LATER_KEYS[k]}
+    kept = {
+        key: value
+        for key, value in config.items()
+        if key not in TRACKING_KEYS and (key not in LATER_KEYS or value != LATER_KEYS[key])
+    }
     if isinstance(source := kept.get('source'), Mapping):
         kept['source'] = for_hash(source)
     return kept

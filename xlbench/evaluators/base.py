@@ -15,25 +15,22 @@ from typing import Annotated, ClassVar, Generic, TypeVar
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 from jax.sharding import Mesh
 
 from xlbench import errors, metrics
 from xlbench.config.ranges import Block
 from xlbench.data import batches as batches_lib, features, postprocess
-from xlbench.data.batches import Batch, EvalBatches
+from xlbench.data.batches import EvalBatches
 from xlbench.data.prepared import Prepared
 from xlbench.files import Json
-from xlbench.in_flight import in_flight
 from xlbench.metrics import pairs, tagging
 from xlbench.metrics.contract import Spec
 from xlbench.parallel import partitioning
 from xlbench.reporting import results
 from xlbench.trees import Params
 
-# Batches that may be in flight: enough to keep a device busy, few enough that `check` is asked, and
-# memory given back, at the pace of the device.
-BATCHES_AHEAD = 2
+# Lines of predictions.jsonl of each task that config.tracked_samples chooses from.
+MOST_SAMPLES = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,11 +82,13 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
       views: of the objectives whose models it can score, see data.features.VIEWS.
       tasks: what is scored, each with its preparation as `prepared`; see `tasks_of`.
       own_scores: the scores beside those of the tasks' metrics.
+      samples: {task: the first lines of its predictions.jsonl} of the last `run`, on process 0.
     """
 
     views: ClassVar[tuple[str, ...]] = ()
     tasks: Sequence[TaskT]
     own_scores: Collection[str] = ('loss',)
+    samples: Mapping[str, Lines] = {}  # Each `run` makes a new one.
 
     @property
     def num_programs(self) -> int:
@@ -163,7 +162,7 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
         started = time.monotonic()
         shared = self.begin(params, check)
         shared_seconds = (time.monotonic() - started) / len(self.tasks)
-        scores = {}
+        scores, samples = {}, {}
         for task in self.tasks:
             started = time.monotonic()
             rows = self.rows(task, shared, check)
@@ -176,6 +175,8 @@ class Evaluator(Generic[TaskT, Shared, Rows]):
                 if note := self.notes.get(task.prepared.name):
                     result['note'] = note
                 write_result(workdir, str(step), task.prepared, result, predictions, split)
+                samples[task.prepared.name] = predictions[:MOST_SAMPLES]
+        self.samples = samples
         return scores | {'mean': means(scores)}
 
     def score_names(self, task: str) -> set[str]:
@@ -342,55 +343,6 @@ def means(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         name: float(np.mean([v[name] for v in scores.values() if name in v]))
         for name in sorted(names)
     }
-
-
-def score_examples(
-    task: Task,
-    predict: Callable[[dict[str, jax.Array]], Mapping[str, jax.Array]],
-    mesh: Mesh,
-    check: Check,
-    more: Callable[[Batch], Batch] = lambda batch: {},
-) -> dict[str, np.ndarray]:
-    """Runs `predict` on all batches of a task.
-
-    Args:
-      task: whose examples are scored.
-      predict: from a batch on the devices to arrays [rows, ...].
-      mesh: where it runs.
-      check: called after every batch.
-      more: features that are added to those of a batch.
-
-    Returns:
-      Arrays [examples, ...] in the order of the examples, without padding, on every process;
-      'index' among them.
-    """
-
-    def begin(local: Batch) -> dict[str, jax.Array]:
-        batch = partitioning.put_batch({**local, **more(local)}, mesh)
-        return {'index': batch['example_index'], **predict(batch)}
-
-    results = []
-    with partitioning.activate(mesh):
-        for _, result in in_flight(task.batches, begin, BATCHES_AHEAD):
-            results.append(jax.block_until_ready(result))
-            check()
-    rows = {key: np.concatenate([_fetch(r[key]) for r in results]) for key in results[0]}
-    real = rows['index'] >= 0
-    order = np.argsort(rows['index'][real], kind='stable')
-    rows = {key: value[real][order] for key, value in rows.items()}
-    if not np.array_equal(rows['index'], np.arange(task.batches.num_examples)):
-        raise RuntimeError(
-            f'{task.prepared.name}: {len(rows["index"])} rows were scored, not each of '
-            f'{task.batches.num_examples} examples once'
-        )
-    return rows
-
-
-def _fetch(value: jax.Array) -> np.ndarray:
-    """The whole array on every process."""
-    if jax.process_count() == 1:
-        return np.asarray(value)
-    return np.asarray(multihost_utils.process_allgather(value, tiled=True))
 
 
 def write_result(

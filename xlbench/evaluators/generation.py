@@ -17,6 +17,7 @@ from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
 from xlbench.evaluators import base
+from xlbench.evaluators.every_example import score_examples
 from xlbench.files import Json, Setting
 from xlbench.metrics.contract import Spec
 from xlbench.training.objectives.contract import Objective
@@ -127,7 +128,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             rows = self._row_losses(shared, batch)
             return rows | (self._decode_batch(shared, batch)._asdict() if self._decode else {})
 
-        return base.score_examples(task, predict, self._mesh, check, forced)
+        return score_examples(task, predict, self._mesh, check, forced)
 
     def summarise(self, task: base.Task, rows: Rows) -> tuple[base.Result, base.Lines]:
         """Scores of the losses and of the texts; a line an example."""

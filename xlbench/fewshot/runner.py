@@ -15,7 +15,15 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, files, foreign, logs, names, progress as progress_lib
+from xlbench import (
+    config as config_lib,
+    files,
+    foreign,
+    logs,
+    names,
+    progress as progress_lib,
+    tracking,
+)
 from xlbench.benchmarks import topics
 from xlbench.data import tokenizers
 from xlbench.fewshot import adaptation, corpus as corpus_lib, report, results
@@ -90,7 +98,7 @@ class Runner:
         self._task, self._adapt = config.task, adapt
         self._folder, self._source, self._mesh = pathlib.Path(workdir), source, mesh
         self._view = source.objective.view
-        self.log = logs.Log(workdir)
+        self.log = tracking.open_log(config, workdir)
         self._journal, self._check = journal, check
         path = foreign.file(self._folder, 'plan.json')
         self._at_once = files.read_json(path, dict[str, _AtOnce]) if path else {}
@@ -195,6 +203,7 @@ class Runner:
             f'{topics.main_score(self._task)} {test_score:.2f} on '
             f'{corpus.test.num_examples} examples'
         )
+        self._track(group, [test_score])
         self._check()
 
     def _run_group(
@@ -230,6 +239,7 @@ class Runner:
                     said = time.monotonic()
                     self.log.line(self._progress.line(row.metric, scores))
                 self._check()
+        self._track(group, scores)
 
     def _row(self, group: Group, result: Result, corpus: corpus_lib.Corpus) -> Row:
         """The row of an adaptation that has ended."""
@@ -242,6 +252,13 @@ class Runner:
             examples=corpus.bucket_sizes(group.shots)[result.lane.bucket],
             curve=tuple(result.curve),
         )
+
+    def _track(self, group: Group, scores: Sequence[float]) -> None:
+        """Gives the trackers the scores of a group; a step of theirs is a result of the sweep."""
+        metric = topics.main_score(self._task)
+        values = {'mean': np.mean(scores), 'min': min(scores), 'max': max(scores)}
+        scalars = {f'{group.name}/{metric}_{key}': float(one) for key, one in values.items()}
+        self.log.track(self._progress.done, scalars, {})
 
     def _lanes_at_once(self, group: Group, adapter: adaptation.Adapter, most: int) -> int:
         """Reads how many lanes run at once from plan.json, or chooses and notes it there."""

@@ -22,7 +22,7 @@ import jax
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib, dry_run, locks, names, runs, sessions, train
+from xlbench import config as config_lib, dry_run, locks, names, runs, sessions, tracking, train
 from xlbench.errors import UserError
 from xlbench.fewshot import report, results, workdir as workdir_lib
 from xlbench.fewshot.runner import Runner, open_corpora, survey
@@ -107,6 +107,7 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
     if workdir_lib.check_workdir(workdir, config) and is_finished(workdir, config.task, adapt):
         print(f'{workdir} is finished already; its tables:\n\n{report.table(workdir)}')
         return
+    tracking.check(config.source.get('trackers', ()))
     mesh = partitioning.make_mesh(**config.mesh)
     memory.check(config.source, mesh)
     if adapt.at_once % mesh.size:

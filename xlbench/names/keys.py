@@ -26,6 +26,7 @@ RUN_OPTIONS = tuple(blocks.LATER_KEYS)
 ENCODERS = ('bert', 'encoder_decoder', 'dual_encoder', 'sequence_classifier', 'token_classifier')
 SWEEP_KEYS = ('task', 'source', 'source_workdir', 'mesh', 'adapt')
 _OBJECTIVES, _EVALUATORS = 'xlbench.training.objectives', 'xlbench.evaluators'
+_TRACKERS = 'xlbench.tracking'
 EVAL_KEYS = ('tasks', 'split', 'every')  # Ours; the others are arguments of the evaluator.
 # Ours, too. An evaluation that is `optional` leaves out the tasks that do not have its split; its
 # `type` is one of xlbench.evaluators, by default the one of the objective.
@@ -98,6 +99,11 @@ def check_config(config: ConfigDict) -> None:
     for key in ('data', 'best'):
         config_lib.check_arguments(taken(config, key), config[key], f'config.{key}')
     ranges.check_arguments(_RUN, config, 'config')
+    for name in config.get('trackers') or ():
+        known = signatures.catalog(_TRACKERS, 'Tracker')
+        if ':' not in name and name not in known:  # Else the user's own.
+            hint = 'One of your own is written as tasks/FILE.py:NAME'
+            raise errors.unknown('tracker in config.trackers', name, known, hint)
     if not config.trainable:
         raise UserError("config.trainable is empty, and nothing would be trained; ('.*',) is all")
     kind, family = objective_name(config), config.model.get('family')

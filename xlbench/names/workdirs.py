@@ -9,14 +9,19 @@ from ml_collections import ConfigDict
 
 from xlbench import files, foreign
 from xlbench.config import read_about, to_dict
+from xlbench.config.blocks import TRACKING_KEYS
 from xlbench.config.record import Begun
 from xlbench.errors import UserError, shortened
 from xlbench.files import Json
 from xlbench.names import defaults
 
-# What may differ when a run goes on: the devices it then has, and where its data lies; the data
-# itself has to be the same (see claim_workdir), so that its numbers stay what they are.
-ELASTIC = ('mesh', 'data.root', 'data.vocabulary')
+# What may differ when a run goes on: the devices it then has, its trackers, and the places of its
+# data. The data itself has to be the same (see claim_workdir), so that its numbers stay what
+# they are.
+ELASTIC = (
+    'mesh', 'data.root', 'data.vocabulary',
+    *TRACKING_KEYS, *(f'source.{key}' for key in TRACKING_KEYS),
+)  # fmt: skip
 _ABSENT = 'absent'
 
 

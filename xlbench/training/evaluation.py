@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from ml_collections import ConfigDict
 
 from xlbench import errors, logs
+from xlbench.config import blocks
+from xlbench.files import Json
 from xlbench.parallel.preemption import Interruption
 from xlbench.parallel.watchdog import Watch
 from xlbench.progress import duration
@@ -15,6 +17,9 @@ from xlbench.training import memory, messages
 from xlbench.training.checkpoints import Best, Progress
 from xlbench.training.experiment import Evaluator, Scores
 from xlbench.trees import Params
+
+# Characters of a text that trackers get.
+_LONGEST_SAMPLE = 1000
 
 
 class Evaluation:
@@ -44,6 +49,7 @@ class Evaluation:
         self._config, self._workdir, self._evals = config, workdir, evals
         self._log, self._interruption, self._watch = log, interruption, watch
         self._batches = itertools.count(1)  # For the watch.
+        self._tracked_samples = config.get('tracked_samples', blocks.LATER_KEYS['tracked_samples'])
         self.final = {name: one for name, (one, every) in evals.items() if not every}
 
     def due(self, step: int, last: bool) -> list[str]:
@@ -78,6 +84,9 @@ class Evaluation:
         self._watch.done(step)
         for task, values in scores.items():
             self._log.write(step, 'eval', f'{name}/{task}', values)
+            samples = map(_sample, evaluator.samples.get(task, ()))
+            if shown := list(itertools.islice(samples, self._tracked_samples)):
+                self._log.track(step, {}, {f'eval/{name}/{task}': shown})
         took = duration(time.monotonic() - started)
         mean = messages.headline(scores, self._config.best.score)
         count = len(scores) - 1
@@ -115,3 +124,9 @@ class Evaluation:
             progress.best, progress.stale = Best(step, float(score)), 0
         else:
             progress.stale += 1
+
+
+def _sample(line: Mapping[str, Json]) -> logs.Sample:
+    """A line of predictions.jsonl as trackers get it."""
+    texts = (str(line.get(key, '')) for key in logs.Sample._fields)
+    return logs.Sample(*(text[:_LONGEST_SAMPLE] for text in texts))

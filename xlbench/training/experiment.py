@@ -15,7 +15,7 @@ from xlbench import config as config_lib
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
-from xlbench.files import Setting
+from xlbench.files import Json, Setting
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.training import train_step
@@ -88,6 +88,7 @@ class Evaluator(Protocol):
 
     num_programs: int
     notes: Mapping[str, str]
+    samples: Mapping[str, Sequence[Mapping[str, Json]]]
 
     def run(
         self,

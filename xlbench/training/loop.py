@@ -9,7 +9,7 @@ import jax
 import optax
 from ml_collections import ConfigDict
 
-from xlbench import logs, names
+from xlbench import logs, names, tracking
 from xlbench.data import batches as batches_lib
 from xlbench.errors import UserError
 from xlbench.parallel import cluster, partitioning
@@ -74,7 +74,7 @@ class Trainer:
         self.config, self.workdir = config, workdir
         self.experiment, self.source = experiment, source
         self.interruption, self.watch = interruption, watch
-        self.log = logs.Log(workdir, active=jax.process_index() == 0)
+        self.log = tracking.open_log(config, workdir, active=jax.process_index() == 0)
         self.checkpoints = checkpoints_lib.Checkpoints(workdir, **config.checkpoints)
         self.rng = jax.random.key(config.seed)
         self.rows = occurring.rows(config, experiment)
