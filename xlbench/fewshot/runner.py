@@ -220,7 +220,8 @@ class Runner:
         num_buckets = corpus.num_buckets(group.shots)
         # No more than there are buckets: how many lanes there are may change when a sweep grows.
         at_once = self._lanes_at_once(group, adapter, num_buckets)
-        streams = adapter.streams(group.shots, len(left), at_once)
+        # Who says how many run at once means all of them.
+        streams = 1 if self._adapt.at_once else adapter.streams(group.shots, len(left), at_once)
         self.log.line(
             f'{group.language}, {group.shots} shots, {group.method}, start {group.start}: '
             f'{len(left)} adaptations, {at_once * streams} at once'

@@ -43,7 +43,7 @@ class Adapt(Block):
       test_examples: so many of a larger test set, the same ones for all; 0 takes all.
       lengths: most tokens of 'inputs'.
       eval_batch_size: rows of a batch of dev and test sets.
-      at_once: adaptations that run at once; 0 chooses as many as fit.
+      at_once: adaptations that run at once; 0 chooses as many as memory and cores are good for.
       keep_params: of the first so many buckets of each group, the adapted parameters are kept.
     """
 
