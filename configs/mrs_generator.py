@@ -3,24 +3,32 @@ r"""Generated replies on MRS (arXiv:2106.02017): an encoder-decoder, the three b
   python -m xlbench.train --config=configs/mrs_generator.py --workdir=RUNS/mrs_generator_sample
 
 trains a small model on the embedded sample corpora, in minutes on two CPU cores, without any
-download. The size `mbart` has the paper's settings and the official files below `data`:
+download. The other sizes have the paper's settings and the official files below `data`:
 
   python -m xlbench.train --config=configs/mrs_generator.py:mbart,scenario=mono,source=de \
       --workdir=RUNS/mrs_generator_de
 
-Its model is mBART-50 (arXiv:2008.00401), a stand-in: the paper begins from Unicoder-xDAE
-(arXiv:2004.01401), a smaller denoiser of mBART's kind (12 + 12 layers of 768), which has no public
-weights that can be read here. Table 4 of the paper is of that model: its ROUGE, averaged over the
-languages, is 4.10 in mono, 2.66 in mt and 3.27 in multi. The paper trains on eight V100, 1,000
-steps an hour. For eight H100 at 40 % of their peak the estimate (`python -m xlbench.plan
---topology=h100:8`) is 0.5 hours in mono of another language than English, 4 hours in multi, 16
-hours for English, as in zero_shot, and 2 hours in mt.
+The paper begins from Unicoder-xDAE (arXiv:2004.01401), a denoiser of BART's kind (12 + 12 layers of
+768) with XLM-R's vocabulary. The size `unicoder` has its shape and begins from its checkpoint,
+which docs/checkpoints.md tells how to lay out; a tag in the input names the language, in place of
+the checkpoint's own tokens. `mbart` is mBART-50 (arXiv:2008.00401), which stands in for it. The
+sizes `mt5_small`, `mt5_base`, `mt5_large` (arXiv:2010.11934) and `bert2bert`, of which both halves
+begin from mBERT (arXiv:1907.12461), are further models; the paper has none of them, and their
+learning rates are ours.
 
-Keys after the colon: size (sample, mbart), scenario (mono, zero_shot, mt, multi), source (the
-language of mono and mt; of zero_shot and multi the one language to evaluate).
+Table 4 of the paper is of Unicoder-xDAE: its ROUGE, averaged over the languages, is 4.10 in mono,
+2.66 in mt and 3.27 in multi. The paper trains on eight V100, 1,000 steps an hour. For eight H100 at
+40 % of their peak the estimate of `mbart` (`python -m xlbench.plan --topology=h100:8`) is 0.5 hours
+in mono of another language than English, 4 hours in multi, 16 hours for English, as in zero_shot,
+and 2 hours in mt.
+
+Keys after the colon: size (sample, mbart, unicoder, mt5_small, mt5_base, mt5_large, bert2bert),
+scenario (mono, zero_shot, mt, multi), source (the language of mono and mt; of zero_shot and multi
+the one language to evaluate).
 """
 
 import functools
+from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -28,17 +36,59 @@ from xlbench import config as config_lib
 from xlbench.benchmarks import MRS, Scenario
 from xlbench.config import recipes
 
-CHECKPOINT = 'facebook/mbart-large-50'
+
+class Generator(NamedTuple):
+    """A model of the size that is not `sample`.
+
+    Attributes:
+      family, size: of models.build.
+      checkpoint: where it begins.
+      vocabulary: its name.
+      fields: further fields of the model.
+      trainable: patterns of parameters; all but the token embeddings (and the bias of mBART's
+        logits, which was never trained).
+      learning_rate: at the end of the warm-up.
+    """
+
+    family: str
+    size: str
+    checkpoint: str
+    vocabulary: str
+    fields: dict[str, float]
+    trainable: str = '(encoder|decoder)/.*'
+    learning_rate: float = 1e-5
+
+
+_ATTENTION = dict(attention_dropout_rate=0.1)
+_MBART, _MBERT = 'facebook/mbart-large-50', 'google-bert/bert-base-multilingual-cased'
+_XLMR = 'FacebookAI/xlm-roberta-base'
+
+
+def _mt5(size: str) -> Generator:
+    trainable, rows = '(encoder|decoder|logits_dense)/.*', dict(vocab_size=250112)
+    return Generator('mt5', size, f'google/mt5-{size}', 'mt5', rows, trainable, 1e-4)
+
+
+MODELS = {
+    'mbart': Generator('mbart', 'large_50', _MBART, _MBART, _ATTENTION),
+    'unicoder': Generator('bart', 'unicoder', 'models/unicoder_xdae', _XLMR, _ATTENTION),
+    'mt5_small': _mt5('small'),
+    'mt5_base': _mt5('base'),
+    'mt5_large': _mt5('large'),
+    'bert2bert': Generator(
+        'encoder_decoder', 'mbert', _MBERT, _MBERT, _ATTENTION, '(?!.*/token_embedder/).*', 5e-5
+    ),
+}
 
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     scenario_of = functools.partial(MRS.scenario, task='generation')
-    sizes = ('sample', 'mbart')
+    sizes = ('sample', *MODELS)
     scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
-    return sample(scenario) if size == 'sample' else paper(scenario)
+    return sample(scenario) if size == 'sample' else paper(scenario, MODELS[size])
 
 
 def sample(scenario: Scenario) -> ConfigDict:
@@ -64,17 +114,16 @@ def sample(scenario: Scenario) -> ConfigDict:
     return c
 
 
-def paper(scenario: Scenario) -> ConfigDict:
+def paper(scenario: Scenario, model: Generator) -> ConfigDict:
     """The paper's setting (section 4.3); what it does not say as in microsoft/MRS's code."""
     batch_size = 1024
     num_steps = steps(scenario, batch_size)
     c = config_lib.defaults()
-    c.data = dict(root='data', vocabulary=CHECKPOINT, sample=False)
-    c.model = recipes.public_model('mbart', 'large_50', attention_dropout_rate=0.1)
-    c.init_from = CHECKPOINT
+    c.data = dict(root='data', vocabulary=model.vocabulary, sample=False)
+    c.model = recipes.public_model(model.family, model.size, **model.fields)
+    c.init_from = model.checkpoint
     c.objective = recipes.generation(label_smoothing=0.2)
-    # All but the token embeddings (and the bias of the logits, which mBART never trained).
-    c.trainable = ('(encoder|decoder)/.*',)
+    c.trainable = (model.trainable,)
     c.mesh.update(data=1, fsdp=-1)
     # Without packing, so that a batch is 1024 examples as in the paper. Sources are cut at 508
     # pieces there, before two end symbols; replies at the length that it decodes to.
@@ -83,7 +132,7 @@ def paper(scenario: Scenario) -> ConfigDict:
     c.accumulate = 4
     optimizer = dict(
         name='adamw',
-        learning_rate=1e-5,
+        learning_rate=model.learning_rate,
         schedule='inverse_sqrt',
         warmup_steps=num_steps // 5,
         b1=0.9,

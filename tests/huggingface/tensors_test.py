@@ -1,3 +1,4 @@
+import argparse
 import collections
 import json
 import os
@@ -202,6 +203,24 @@ def test_reads_bin(tmp_path, legacy):
     assert_same(tensors.find(tmp_path), arrays)
 
 
+@pytest.mark.parametrize('legacy', [False, True])
+def test_the_model_of_a_fairseq_checkpoint_is_taken(tmp_path, legacy):
+    """Not its options, and not the optimizer's state, whose keys are numbers."""
+    views = {name: bin_files.view(array, str(i)) for i, (name, array) in enumerate(ARRAYS.items())}
+    moment = bin_files.view(np.ones(2, np.float32), '99')
+    content = {
+        'args': argparse.Namespace(arch='mbart_base', langs='de,en', lr=[1e-5]),
+        'model': collections.OrderedDict(views),
+        'extra_state': {'best': None, 'train_iterator': {'epoch': 3}},
+        'last_optimizer_state': {'state': {0: {'step': 7, 'exp_avg': moment}}, 'groups': [[0]]},
+    }
+    bin_files.save(tmp_path / 'pytorch_model.bin', content, legacy)
+    assert_same(tensors.find(tmp_path), ARRAYS)
+    bin_files.save(tmp_path / 'pytorch_model.bin', content['last_optimizer_state']['state'], legacy)
+    with pytest.raises(errors.UserError, match='0 is no name of a tensor'):
+        tensors.find(tmp_path)
+
+
 def test_views_of_one_storage(tmp_path):
     storage = bin_files.Storage('0', np.arange(20, dtype=np.float32))
     content = {
@@ -306,7 +325,7 @@ STORAGE = (
         (b'X\x01\x00\x00\x00x(tR.', 'treats a str as a Global'),
         (b'ctorch._utils\n_rebuild_parameter\n(K\x01tR.', 'treats a int as a View'),
         (REBUILD + b'}X\x0c\x00\x00\x00__defaults__NsbK\x01.', 'treats a _Global as a dict'),
-        (b'}K\x01K\x02s.', 'treats a int as a str'),
+        (b'}K\x01K\x02s.', '1 is no name of a tensor'),
         (b'K\x01K\x02K\x03s.', 'treats a int as a dict'),
         (b'K\x01K\x02a.', 'treats a int as a list'),
         (b'X\x01\x00\x00\x00xQ.', 'treats a str as a tuple'),

@@ -24,6 +24,10 @@ IGNORED = (
 )
 
 
+# The table of tokens as the head of the logits; fairseq calls it the second.
+_HEADS = ('lm_head.weight', 'model.decoder.output_projection.weight')
+
+
 def rename(name: str) -> str:
     """The name of a stored tensor as the table below spells it.
 
@@ -38,7 +42,7 @@ def names(family: str, config: BartConfig) -> dict[str, Entry]:
     del family
     tied = ('model.encoder.embed_tokens.weight', 'model.decoder.embed_tokens.weight')
     table = {
-        'token_embedder/embedding': Entry(('model.shared.weight',), tied=(*tied, 'lm_head.weight')),
+        'token_embedder/embedding': Entry(('model.shared.weight',), tied=(*tied, *_HEADS)),
         # Not stored without the head of logits.
         'final_logits_bias': Entry(('final_logits_bias',), form='row', default=0.0),
     }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from xlbench.errors import UserError, shortened
 from xlbench.files import Json
+from xlbench.huggingface import xlm
 from xlbench.huggingface.mapping import Entry, Special, dense, norm
 
 if TYPE_CHECKING:  # A config.json is read without jax.
@@ -51,6 +52,8 @@ def rename(name: str) -> str:
 
 def names(family: str, config: BertConfig) -> dict[str, Entry]:
     """Our parameter -> its tensors, as transformers writes them."""
+    if not config.type_vocab_size:
+        return xlm.names(family, config)
     base = 'roberta.' if _is_roberta(config) else 'bert.'
     if family == 'bert':
         return _stack('', '', config) | _pooler('', '', config)
@@ -284,7 +287,12 @@ def to_config(family: str, config: BertConfig, ids: Special) -> dict[str, Json]:
 
     `ids` has special ids by name, if they are known, the names of a head's labels as 'labels', and
     as 'model_type' that of a RoBERTa that is no XLM-R.
+
+    Raises:
+      UserError: an XLM that is more than an encoder, which transformers does not have.
     """
+    if not config.type_vocab_size:
+        return xlm.to_config(family, config, ids)
     model_type, prefix = 'bert', 'Bert'
     if _is_roberta(config):
         model_type, prefix = 'xlm-roberta', 'XLMRoberta'

@@ -22,7 +22,7 @@ from jax.typing import ArrayLike
 from xlbench import errors, files, foreign, locks, models
 from xlbench.errors import UserError
 from xlbench.files import Json
-from xlbench.huggingface import bert, declared, hub, tensors
+from xlbench.huggingface import bert, declared, hub, tensors, xlm
 from xlbench.huggingface.mapping import Entry, Special
 from xlbench.models.bert import BertConfig
 from xlbench.models.dual_encoder import DualEncoder
@@ -31,7 +31,7 @@ from xlbench.models.transformer import Fields, TransformerConfig
 from xlbench.trees import Tree
 
 Value = TypeVar('Value')
-_MODULES = ('t5', 'bart', 'bert', 'gpt2')  # Files beside this one, with families' names.
+_MODULES = ('t5', 'bart', 'bert', 'gpt2', 'xlm')  # Files beside this one, with families' names.
 _SIDES = ('left', 'right')  # Of a dual encoder.
 _FLOATS = tuple(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16)))
 _MOST_LACKING = 100  # Tensors beyond as many as there are: a head, or a decoder.
@@ -94,7 +94,8 @@ class Checkpoint:
             if name in self._stored and not self._stored[name].equals(stored):
                 raise stored.broken(f'is also there as {self._stored[name].name}, and differs')
             self._stored[name] = stored
-        if self.family in ('bert', 'encoder_decoder'):  # No config.json says it.
+        # No config.json says it; an XLM has none.
+        if self.family in ('bert', 'encoder_decoder') and module is not xlm:
             self.model['has_pooler'] = bool(self._stored.keys() & _POOLERS)
         model = models.build(**self.model)
         self._entries = {

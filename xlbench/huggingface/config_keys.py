@@ -30,7 +30,21 @@ def expect(config: Mapping[str, Json], key: str, value: Json, why: str = '') -> 
 def fields_of(
     config: Mapping[str, Json], keys: Keys, fixed: Mapping[str, Json], kind: str
 ) -> dict[str, Json]:
-    """Our fields that keys of config.json give, with head_dim and activation.
+    """Our fields that keys of config.json give, with head_dim and activation; see `sizes_of`."""
+    fields = sizes_of(config, keys, fixed, kind)
+    activation = config['activation_function']
+    if activation not in ACTIVATIONS:
+        raise UserError(
+            f'config.json: activation_function is {shortened(activation)}; supported: '
+            f'{", ".join(ACTIVATIONS)}'
+        )
+    return {'activation': ACTIVATIONS[activation], **fields}
+
+
+def sizes_of(
+    config: Mapping[str, Json], keys: Keys, fixed: Mapping[str, Json], kind: str
+) -> dict[str, Json]:
+    """Our fields that keys of config.json give, with head_dim.
 
     Args:
       config: the content of config.json, with its defaults.
@@ -48,12 +62,6 @@ def fields_of(
             expect(config, key, config[names[0]], f', as {names[0]} is')
     for key, value in fixed.items():
         expect(config, key, value)
-    activation = config['activation_function']
-    if activation not in ACTIVATIONS:
-        raise UserError(
-            f'config.json: activation_function is {shortened(activation)}; supported: '
-            f'{", ".join(ACTIVATIONS)}'
-        )
     fields = {ours: config[names[0]] for ours, names in keys.items()}
     width, heads = keys['emb_dim'][0], keys['num_heads'][0]
     if fields['emb_dim'] % fields['num_heads']:
@@ -61,11 +69,7 @@ def fields_of(
             f'config.json: {width} is {fields["emb_dim"]}; supported: multiples of {heads}, '
             f'{fields["num_heads"]}'
         )
-    return {
-        'head_dim': fields['emb_dim'] // fields['num_heads'],
-        'activation': ACTIVATIONS[activation],
-        **fields,
-    }
+    return {'head_dim': fields['emb_dim'] // fields['num_heads'], **fields}
 
 
 def activation_key(activation: str) -> str:

@@ -27,7 +27,7 @@ class Config(msgspec.Struct):
 
     model_type: str | None = None
     architectures: list[str] | None = None
-    # Sizes, as T5, BART, BERT and GPT-2 call them.
+    # Sizes, as T5, BART, BERT, GPT-2 and XLM call them.
     vocab_size: Rows = None
     decoder_vocab_size: Rows = None
     d_model: Size = None
@@ -49,6 +49,11 @@ class Config(msgspec.Struct):
     max_position_embeddings: Positions = None
     type_vocab_size: Size = None
     n_embd: Size = None
+    emb_dim: Size = None
+    n_heads: Size = None
+    n_layers: Layers = None
+    n_langs: Size = None
+    n_words: Rows = None
     n_inner: Size = None
     n_head: Size = None
     n_layer: Layers = None

@@ -2,7 +2,8 @@
 
 A .bin file is a pickle, which in general may call anything when it is loaded. Here it is read by a
 machine that knows no calls: it builds dicts, lists, numbers, strings and descriptions of tensors,
-and refuses a file that asks for more.
+and refuses a file that asks for more. Of a training checkpoint of fairseq, which holds its options
+and the optimizer's state beside the model, the model is taken.
 """
 
 import io
@@ -11,7 +12,7 @@ import pathlib
 import pickletools
 import struct
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -49,6 +50,7 @@ class _View(NamedTuple):
     strides: tuple[int, ...]
 
 
+_Key = str | int
 _Value = None | bool | int | float | str | dict | list | tuple | _Global | _Storage | _View
 
 
@@ -79,12 +81,21 @@ def find(file: pathlib.Path) -> dict[str, Stored]:
         ) from None
     if not isinstance(content, dict):
         raise UserError(f'{file} holds a {type(content).__name__}, not a dict of tensors')
+    content = _model_of_fairseq(content) or content
     views = {name: view for name, view in content.items() if isinstance(view, _View)}
     for name in content:
+        if not isinstance(name, str):
+            raise UserError(f'{file}: {name!r} is no name of a tensor')
         stored.check_name(file, name)
     for name in content.keys() - views.keys():
         raise UserError(f'{file}: {name!r} is no tensor; a file of weights holds nothing else')
     return {name: _stored(file, name, view, starts) for name, view in views.items()}
+
+
+def _model_of_fairseq(content: Mapping[_Key, _Value]) -> dict[_Key, _Value] | None:
+    """The weights in a checkpoint of fairseq, None in a file that holds weights alone."""
+    model = content.get('model')
+    return model if isinstance(model, dict) and 'args' in content else None
 
 
 def _stored(
@@ -171,6 +182,7 @@ def _open_legacy(file: pathlib.Path) -> tuple[_Value, _Places]:
 # -------------------------------------------------------------------------------------- the machine
 
 
+_OPTIONS = 'argparse Namespace'  # Of a training, in fairseq's checkpoints.
 # Opcodes that put something on the stack.
 _ARGUMENTS = ('BININT', 'BININT1', 'BININT2', 'LONG1', 'BINFLOAT', 'BINUNICODE')
 _CONSTANTS: dict[str, Callable[[], _Value]] = {
@@ -249,7 +261,7 @@ class _Machine:
             case 'BINGET' | 'LONG_BINGET':
                 stack.append(self._memo[argument])
             case 'GLOBAL':
-                if argument not in (*_STORAGES, *_BUILDERS):
+                if argument not in (*_STORAGES, *_BUILDERS, _OPTIONS):
                     raise _Refused(f'it asks for {argument.replace(" ", ".")!r}')
                 stack.append(_Global(argument))
             case 'BINPERSID':
@@ -259,8 +271,13 @@ class _Machine:
             case 'REDUCE':
                 arguments = _expect(tuple, stack.pop())
                 stack.append(_build(_expect(_Global, stack.pop()).name, arguments))
+            case 'NEWOBJ':
+                arguments, name = stack.pop(), _expect(_Global, stack.pop()).name
+                if name != _OPTIONS or arguments != ():
+                    raise _Refused(f'it uses the pickle opcode NEWOBJ for {name!r}')
+                stack.append({})  # Whose attributes BUILD leaves out.
             case 'BUILD':
-                stack.pop()  # An OrderedDict's attributes: versions of the modules.
+                stack.pop()  # Attributes: an OrderedDict's are versions of the modules.
                 _expect(dict, stack[-1])
             case _:
                 raise _Refused(f'it uses the pickle opcode {opcode}')
@@ -281,7 +298,9 @@ def _expect(kind: type[_T], value: _Value) -> _T:
 
 def _set_items(target: _Value, items: Sequence[_Value]) -> None:
     for key, value in zip(items[::2], items[1::2], strict=True):
-        _expect(dict, target)[_expect(str, key)] = value
+        if type(key) not in (str, int):  # Numbers are those of an optimizer's parameters.
+            raise _Refused(f'it has a {type(key).__name__} as a key')
+        _expect(dict, target)[key] = value
 
 
 def _storage(identity: _Value) -> _Storage:

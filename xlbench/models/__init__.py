@@ -32,6 +32,7 @@ FAMILIES = {
 _T5_1_1 = ('sample', 'small', 'base', 'large', 'xl', 'xxl')
 _BERT = (
     'sample', 'base', 'large', 'mbert', 'roberta_base', 'roberta_large', 'xlmr_base', 'xlmr_large',
+    'xlm_xnli15', 'xlm_100',
 )  # fmt: skip
 _GPT2 = (
     'sample', 'small', 'medium', 'large', 'xl', 'dialogpt_small', 'dialogpt_medium',
@@ -41,7 +42,7 @@ SIZES = {
     't5': ('sample', 'small', 'base', 'large', '3b', '11b'),
     't5_1_1': _T5_1_1,
     'mt5': _T5_1_1,
-    'bart': ('sample', 'base', 'large'),
+    'bart': ('sample', 'base', 'large', 'unicoder'),
     'mbart': ('sample', 'large_50', 'large_cc25'),
     'pegasus': ('sample', 'large'),
     'marian': ('sample', 'base', 'transformer_base'),

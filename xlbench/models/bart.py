@@ -109,10 +109,26 @@ _LARGE = _size(1024, 16, 4096, 12)
 _TRANSFORMER_BASE = _size(512, 8, 2048, 6)  # arXiv:1706.03762, table 3.
 # SIZES[family][size]: fields of the config.
 SIZES = {
-    # arXiv:1910.13461 section 2.1; huggingface.co/facebook/bart-{base,large} config.json.
+    # arXiv:1910.13461 section 2.1; huggingface.co/facebook/bart-{base,large} config.json. Unicoder:
+    # arXiv:2004.01401; microsoft/MRS, generation_rs/train.sh: fairseq's mbart_base without
+    # --encoder-normalize-before, so that norms come behind. Of its rows 250,002 are XLM-R's.
     'bart': _family(
         'bart',
-        {'sample': _SAMPLE, 'base': _size(768, 12, 3072, 6), 'large': _LARGE},
+        {
+            'sample': _SAMPLE,
+            'base': _size(768, 12, 3072, 6),
+            'large': _LARGE,
+            'unicoder': _size(
+                768,
+                12,
+                3072,
+                12,
+                vocab_size=250_303,
+                max_positions=512,
+                scaled_embeddings=True,
+                activation_dropout_rate=0.0,
+            ),
+        },
         vocab_size=50265,
         max_positions=1024,
         scaled_embeddings=False,

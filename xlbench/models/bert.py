@@ -1,8 +1,8 @@
-"""BERT and mBERT (arXiv:1810.04805), RoBERTa (arXiv:1907.11692), XLM-R (arXiv:1911.02116).
+"""BERT and mBERT (arXiv:1810.04805), RoBERTa (arXiv:1907.11692), XLM-R (arXiv:1911.02116), XLM.
 
-The two kinds differ in fields of the config: RoBERTa's table of positions begins with rows for its
-padding symbol, it knows one type of token only, and its norms add another epsilon. Positions are
-absolute.
+The kinds differ in fields of the config: RoBERTa's table of positions begins with rows for its
+padding symbol, it knows one type of token only, and its norms add another epsilon. XLM
+(arXiv:1901.07291) knows no types, but may have a table of languages. Positions are absolute.
 """
 
 import dataclasses
@@ -32,7 +32,8 @@ class BertConfig(transformer.TransformerConfig):
       max_positions: tokens that the learned positions suffice for.
       position_offset: rows of their table that come before position 0: none in BERT; in RoBERTa
         the padding id and those below it, 2.
-      type_vocab_size: types of tokens: first and second text in BERT; RoBERTa has one.
+      type_vocab_size: types of tokens: first and second text in BERT; RoBERTa has one, XLM none.
+      num_languages: rows of the table of languages that some XLMs have.
       norm_epsilon: what layer norms add to the variance.
       has_pooler: whether there is a layer over the first token's state, for `pool`.
       attention_dropout_rate: on attention weights.
@@ -41,7 +42,8 @@ class BertConfig(transformer.TransformerConfig):
     num_layers: Annotated[int, '0 to 2**8']
     max_positions: Annotated[int, '1 to 2**24']
     position_offset: Annotated[int, '0 to 2**20'] = 0
-    type_vocab_size: Annotated[int, '1 to 2**20'] = 2
+    type_vocab_size: Annotated[int, '0 to 2**20'] = 2
+    num_languages: Annotated[int, '0 to 2**20'] = 0
     norm_epsilon: Annotated[float, '0 to 1'] = 1e-12
     has_pooler: bool = True
     attention_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
@@ -60,6 +62,7 @@ def _size(vocab_size: int, emb_dim: int, num_heads: int, num_layers: int, **more
     return sizes | more
 
 
+_XLM = dict(type_vocab_size=0, has_pooler=False)
 _ROBERTA = dict(position_offset=2, type_vocab_size=1, norm_epsilon=1e-5)
 # SIZES[family][size]: fields of the config.
 SIZES = {
@@ -77,6 +80,10 @@ SIZES = {
         # arXiv:1911.02116 table 6; huggingface.co/FacebookAI/xlm-roberta-{base,large} config.json.
         'xlmr_base': _size(250002, 768, 12, 12, **_ROBERTA),
         'xlmr_large': _size(250002, 1024, 16, 24, **_ROBERTA),
+        # arXiv:1901.07291 section 5.1; huggingface.co/FacebookAI/xlm-mlm-tlm-xnli15-1024 and
+        # xlm-mlm-100-1280 config.json.
+        'xlm_xnli15': _size(95000, 1024, 8, 12, num_languages=15, **_XLM),
+        'xlm_100': _size(200000, 1280, 16, 16, **_XLM),
     }
 }
 
@@ -132,7 +139,10 @@ class Stack(transformer.Stack):
         table = (cfg.emb_dim, cfg.dtype, INIT)
         self.token_embedder = Embedding(cfg.vocab_size, *table)
         self.position_embedder = LearnedPositions(rows, *table, offset=cfg.position_offset)
-        self.type_embedder = Embedding(cfg.type_vocab_size, *table, rows='types')
+        if cfg.type_vocab_size:
+            self.type_embedder = Embedding(cfg.type_vocab_size, *table, rows='types')
+        if cfg.num_languages:
+            self.language_embedder = Embedding(cfg.num_languages, *table, rows='types')
         self.embeddings_norm = norm(cfg)
         self.dropout = transformer.dropout(cfg)
 
@@ -142,6 +152,7 @@ class Stack(transformer.Stack):
         positions: jax.Array | None,  # broadcasts to [batch, length]; None: 0, 1, 2, ...
         train: bool,
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        languages: jax.Array | None = None,  # [batch, length], rows of the table; None: none
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> what the first layer reads.
 
@@ -153,10 +164,14 @@ class Stack(transformer.Stack):
             x = x + self.position_embedder.table(tokens.shape[1]).astype(x.dtype)
         else:
             x = x + self.position_embedder(positions)
-        if type_ids is None:
-            x = x + self.type_embedder.embedding[0].astype(x.dtype)
-        else:
+        if type_ids is not None:
             x = x + self.type_embedder(type_ids)
+        elif self.config.type_vocab_size:
+            x = x + self.type_embedder.embedding[0].astype(x.dtype)
+        if languages is not None:
+            x = x + self.language_embedder(languages)
+        elif self.config.num_languages and self.is_initializing():
+            self.language_embedder(jnp.zeros_like(tokens))  # So that its parameters exist.
         return self.dropout(self.embeddings_norm(x), train)
 
 
@@ -176,12 +191,13 @@ class Bert(Stack, transformer.Encoder):
         segment_ids: jax.Array | None = None,  # [batch, length]; 0 is padding
         positions: jax.Array | None = None,  # [batch, length]; None: 0, 1, 2, ...
         type_ids: jax.Array | None = None,  # [batch, length]; None: all 0
+        languages: jax.Array | None = None,  # [batch, length], see `enter`
         *,
         train: bool = False,
     ) -> jax.Array:  # [batch, length, emb_dim]
         """Tokens -> encoded tokens."""
         mask = segment_mask(segment_ids)
-        x = self.run(self.enter(tokens, positions, train, type_ids), mask, train)
+        x = self.run(self.enter(tokens, positions, train, type_ids, languages), mask, train)
         if self.config.has_pooler and self.is_initializing():
             self.pool(x)  # So that its parameters exist, whoever asks for them.
         return x

@@ -1,0 +1,104 @@
+"""XLM: an encoder of BERT's kind under other names, with a table of languages."""
+
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from xlbench import errors, models
+from xlbench.huggingface import checkpoint, xlm
+from xlbench.training import init_from
+
+GOLDENS = pathlib.Path(__file__).parents[1] / 'goldens'
+CONFIG = dict(
+    model_type='xlm', n_words=61, emb_dim=24, n_layers=2, n_heads=4, n_langs=3,
+    max_position_embeddings=40, dropout=0.0, attention_dropout=0.0,
+)  # fmt: skip
+IDS = dict(pad_id=2, bos_id=0, eos_id=1, decoder_start_id=0)
+
+
+@pytest.fixture(scope='module')
+def stored():
+    return dict(np.load(GOLDENS / 'xlm.npz'))
+
+
+@pytest.fixture(scope='module')
+def folder(stored, tmp_path_factory):
+    """A checkpoint as the public ones are: of a masked-language model."""
+    folder = tmp_path_factory.mktemp('xlm')
+    weights = {
+        f'transformer.{name[8:]}': value.astype(np.float32)
+        for name, value in stored.items()
+        if name.startswith('weights/')
+    }
+    weights['pred_layer.proj.bias'] = np.zeros(61, np.float32)
+    safetensors.numpy.save_file(weights, folder / 'model.safetensors')
+    (folder / 'config.json').write_text(json.dumps(CONFIG))
+    return folder
+
+
+def test_states_equal_transformers_with_languages_and_without(stored, folder):
+    opened = checkpoint.open(str(folder))
+    model, params = models.build(**opened.model), checkpoint.load_params(opened)
+    assert (opened.family, model.config.num_languages, model.config.type_vocab_size) == (
+        'bert', 3, 0
+    )  # fmt: skip
+    segments = (stored['inputs'] != 2).astype(np.int32)
+    real = segments[:, ::3, None]
+    run = jax.jit(model.apply)
+    for languages, expected in (
+        (None, stored['states']),
+        (stored['languages'], stored['states_of_languages']),
+    ):
+        states = run({'params': params}, stored['inputs'], segments, languages=languages)
+        np.testing.assert_allclose(states[:, ::3] * real, expected * real, atol=1e-4, rtol=0)
+
+
+def test_the_folder_is_written_as_it_was_read(stored, folder, tmp_path):
+    opened = checkpoint.open(str(folder))
+    model, params = models.build(**opened.model), checkpoint.load_params(opened)
+    checkpoint.save(tmp_path / 'again', 'bert', model.config, params, IDS, ())
+    again = checkpoint.open(str(tmp_path / 'again'))
+    assert again.model == opened.model
+    assert (again.config['model_type'], again.config['pad_token_id']) == ('xlm', 2)
+    tensors = safetensors.numpy.load_file(tmp_path / 'again' / 'model.safetensors')
+    expected = {k[8:]: v for k, v in stored.items() if k.startswith('weights/')}
+    assert tensors.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(tensors[name], value.astype(np.float32))
+
+
+def test_both_halves_of_an_encoder_decoder_begin_with_it(folder):
+    source = init_from.open_source(str(folder))
+    fields = {**source.model, 'family': 'encoder_decoder', 'num_layers': 2}
+    pair = models.build(**fields)
+    names = set(checkpoint.boxed_params(pair))
+    for half in ('encoder', 'decoder'):
+        assert {f'{half}/{name}' for name in source.shapes} <= names
+    assert 'decoder/language_embedder/embedding' in names
+    with pytest.raises(errors.UserError, match='transformers has no encoder_decoder of this form'):
+        checkpoint.names('encoder_decoder', pair.config)
+
+
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        ({'gelu_activation': False}, 'gelu_activation is False; supported: True'),
+        ({'causal': True}, 'causal is True; supported: False'),
+        ({'emb_dim': None}, "lacks 'emb_dim', which an XLM needs"),
+        ({'n_heads': 5}, 'emb_dim is 24; supported: multiples of n_heads, 5'),
+    ],
+)
+def test_other_forms_are_named(change, message):
+    with pytest.raises(errors.UserError, match=message):
+        xlm.from_config(CONFIG | change)
+
+
+def test_models_without_a_table_of_languages():
+    assert xlm.from_config(CONFIG | {'use_lang_emb': False})['num_languages'] == 0
+    assert xlm.from_config(CONFIG | {'n_langs': 1})['num_languages'] == 0
+    config = models.config('bert', 'xlm_100')
+    assert (config.num_languages, config.emb_dim, config.num_layers) == (0, 1280, 16)
