@@ -1,4 +1,4 @@
-r"""M-BERT and XLM-R on MTG as encoder-decoders (arXiv:2108.07140, appendix A).
+r"""M-BERT, XLM and XLM-R on MTG as encoder-decoders (arXiv:2108.07140, appendix A).
 
 Both halves start from the encoder's weights, attention over the source is new; the rest is as in
 configs/mtg_mt5.py. In multi_multitask the paper's M-BERT reaches a ROUGE-L of 15.4 for story
@@ -6,12 +6,16 @@ endings, 29.8 for questions and 25.0 for titles, averaged over the languages (Ta
 time of training there, on one H100 at 40 % of its peak (`python -m xlbench.plan
 --topology=h100:1`): 10 hours for mbert, 11 for xlmr_base, 35 for xlmr_large.
 
+The paper's section 4.1 describes XLM, its appendix names XLM-R. `xlm_xnli15` and `xlm_100` are XLM
+(arXiv:1901.07291), of 15 languages with parallel texts and of 100 without. The first was trained
+with a table of languages, which takes no part here: the tag in the input names the target.
+
   python -m xlbench.train --config=configs/mtg_bert2bert.py
   python -m xlbench.train --config=configs/mtg_bert2bert.py:mbert,scenario=cross,task=qg,source=en
 
-Keys after the colon: size (sample, mbert, xlmr_base, xlmr_large), scenario (mono, mono_multitask,
-multi, multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target, rate (proportional,
-equal, temperature, capped).
+Keys after the colon: size (sample, mbert, xlm_xnli15, xlm_100, xlmr_base, xlmr_large), scenario
+(mono, mono_multitask, multi, multi_multitask, cross, zero_shot), task (sg, qg, tg), source, target,
+rate (proportional, equal, temperature, capped).
 """
 
 from ml_collections import ConfigDict
@@ -21,6 +25,8 @@ from xlbench.configs import mtg_mt5
 CHECKPOINTS = {
     'sample': '',
     'mbert': 'google-bert/bert-base-multilingual-cased',
+    'xlm_xnli15': 'FacebookAI/xlm-mlm-tlm-xnli15-1024',
+    'xlm_100': 'FacebookAI/xlm-mlm-100-1280',
     'xlmr_base': 'FacebookAI/xlm-roberta-base',
     'xlmr_large': 'FacebookAI/xlm-roberta-large',
 }

@@ -357,6 +357,8 @@ def test_a_language_without_a_token(folder_of, family, langs, message):
 def test_decoding_drops_special_and_language_tokens(folder_of, family):
     ours = tokenizers.load(folder_of(family), '')
     text = 'the old bridge.'
+    if family == 'xlm':  # Marks are words of their own, as in transformers' texts.
+        text = 'the old bridge .'
     ids = ours.encode(text, target=True).tolist()
     source, target = prefixes(ours, 'en', 'de')
     noisy = [ours.decoder_start_id] * (ours.decoder_start_id != ours.eos_id)

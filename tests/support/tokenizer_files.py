@@ -1,6 +1,7 @@
 """Made-up multilingual text, and small vocabularies of every family in their ordinary files."""
 
 import functools
+import importlib.util
 import io
 import json
 import pathlib
@@ -182,6 +183,32 @@ def _write_byte_bpe(folder: pathlib.Path, first: tuple[str, ...], last: str) -> 
     (folder / 'merges.txt').write_text('\n'.join(['#version: 0.2', *merges]) + '\n')
 
 
+def _write_xlm(folder: pathlib.Path) -> None:
+    """vocab.json and merges.txt, whose lines end with a count, and some of which are in vain."""
+    special = ('<s>', '</s>', '<pad>', '<unk>', *(f'<special{i}>' for i in range(10)))
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.normalizer = tokenizers.normalizers.Sequence(
+        [
+            tokenizers.normalizers.NFD(),
+            tokenizers.normalizers.StripAccents(),
+            tokenizers.normalizers.Lowercase(),
+        ]
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=1500, special_tokens=list(special), end_of_word_suffix='</w>'
+    )
+    tokenizer.train_from_iterator(SENTENCES.values(), trainer)
+    model = json.loads(tokenizer.to_str())['model']
+    pairs = [pair if isinstance(pair, list) else pair.split(' ') for pair in model['merges']]
+    lost = {a + b for a, b in pairs[50::60]}  # As where a vocabulary was cut after it was learnt.
+    kept = [piece for piece in sorted(model['vocab'], key=model['vocab'].get) if piece not in lost]
+    vocab = {piece: i for i, piece in enumerate(kept)}
+    (folder / 'vocab.json').write_text(json.dumps(vocab, ensure_ascii=False))
+    lines = [f'{a} {b} {len(pairs) - i}' for i, (a, b) in enumerate(pairs)]
+    (folder / 'merges.txt').write_text('\n'.join(lines) + '\n')
+
+
 def _write_marian(folder: pathlib.Path, codes: tuple[str, ...], normalizer: str) -> None:
     """Two models and the ids of both their pieces; target pieces alone are in the file, too."""
     pieces: dict[str, None] = {}
@@ -201,7 +228,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
     Args:
         folder: made if it is not there.
         family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, bert-cased, bert-uncased, bart,
-            roberta, gpt2, marian (bilingual) or marian-multilingual.
+            roberta, gpt2, xlm, marian (bilingual) or marian-multilingual.
         normalizer: of SentencePiece models.
         config: content of tokenizer_config.json beside the class.
         files: further JSON files, `added_tokens={...}`.
@@ -223,6 +250,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         'bart': ('bart', 'BartTokenizer'),
         'roberta': ('roberta', 'RobertaTokenizer'),
         'gpt2': ('gpt2', 'GPT2Tokenizer'),
+        'xlm': ('xlm', 'XLMTokenizer'),
         'marian': ('marian', 'MarianTokenizer'),
         'marian-multilingual': ('marian', 'MarianTokenizer'),
     }[family]
@@ -246,6 +274,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         codes = ('deu', 'fra', 'cmn_Hans', 'es') if family == 'marian-multilingual' else ()
         _write_marian(folder, codes, normalizer)
         options |= {'source_lang': 'eng', 'target_lang': 'mul'}
+    elif family == 'xlm':
+        _write_xlm(folder)
     elif family == 'gpt2':
         _write_byte_bpe(folder, (), '<|endoftext|>')
     else:
@@ -263,6 +293,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
 FAMILIES = (
     't5', 'mt5', 'pegasus', 'mbart25', 'mbart50', 'xlm-roberta', 'bert-cased', 'bert-uncased',
     'bart', 'roberta', 'gpt2', 'marian', 'marian-multilingual',
+    *(('xlm',) if importlib.util.find_spec('sacremoses') else ()),
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@
   BERT, mBERT    vocab.txt; tokenizer_config.json says do_lower_case
   BART, RoBERTa  vocab.json, merges.txt
   GPT-2          vocab.json, merges.txt; one token ends texts, parts them and pads
+  XLM            vocab.json, merges.txt over the words of Moses: see tokenizers.XlmTokenizer
   Marian         source.spm, target.spm, vocab.json: see tokenizers.MarianTokenizer
 
 A tokenizer.json beside them goes first, as in transformers: see tokenizers/objects.py.
@@ -114,6 +115,12 @@ FAMILIES = {
         start='bos',
     ),
     'gpt2': Family(_BPE, 'GPT2Tokenizer', ('add_prefix_space',), named=_GPT2, start='eos'),
+    'xlm': Family(
+        _BPE,
+        named=dict(bos_token='<s>', sep_token='</s>', unk_token='<unk>', pad_token='<pad>'),
+        source=('bos',),
+        start='bos',
+    ),
     'marian': Family(
         ('source.spm', 'target.spm', 'vocab.json'),
         named=_T5,
@@ -136,6 +143,7 @@ _CLASSES = {
     'RobertaTokenizer': 'roberta',
     'GPT2Tokenizer': 'gpt2',
     'MarianTokenizer': 'marian',
+    'XLMTokenizer': 'xlm',
 }
 _MBART25_ROWS, _MBART50_ROWS = 250_027, 250_054
 _MODEL_TYPES = {
@@ -150,6 +158,7 @@ _MODEL_TYPES = {
     'roberta': 'roberta',
     'gpt2': 'gpt2',
     'marian': 'marian',
+    'xlm': 'xlm',
 }
 
 

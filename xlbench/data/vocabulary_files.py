@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, omit_defaults=True):
     add_prefix_space: bool | None = None
     split_special_tokens: bool | None = None
     separate_vocabs: bool | None = None
+    do_lowercase_and_remove_accent: bool | None = None
     tokenizer_class: str | None = None
     words: str | None = None
     xlbench_family: str | None = None

@@ -25,6 +25,7 @@ NOTES = 'xlbench.json'
 # others get a tokenizer.json. PEGASUS: see tokenizers/objects.py.
 _AS_THEY_ARE = (
     't5', 'mbart25', 'mbart50', 'xlm-roberta', 'bert', 'bart', 'roberta', 'gpt2', 'marian',
+    'xlm',
 )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ from xlbench.data.tokenizers.tokenizer import (
     limit_threads,
     num_threads,
 )
+from xlbench.data.tokenizers.xlm import XlmTokenizer
 
 __all__ = [
     'ANSWER_SEPARATOR',
@@ -70,6 +71,7 @@ __all__ = [
     'MarianTokenizer',
     'SentencePieceTokenizer',
     'Tokenizer',
+    'XlmTokenizer',
     'check_name',
     'copy_files',
     'limit_threads',

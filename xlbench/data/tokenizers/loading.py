@@ -14,6 +14,7 @@ from xlbench.data.tokenizers.hugging_face import HUB_NAMES, VOCABULARY_FILES, Hu
 from xlbench.data.tokenizers.marian import MarianTokenizer
 from xlbench.data.tokenizers.sentencepieces import SentencePieceTokenizer
 from xlbench.data.tokenizers.tokenizer import BYTES, BYTES_CLASS, ByteTokenizer, Tokenizer
+from xlbench.data.tokenizers.xlm import XlmTokenizer
 from xlbench.files import Json
 
 # The vocabularies of the sample corpora, in the data root.
@@ -38,6 +39,8 @@ def _from_files(files: vocabulary_files.Files, name: str) -> Tokenizer:
         family = vocabularies.family_of(files)
         if family == 'marian' and files.has(*vocabularies.FAMILIES[family].files):
             return MarianTokenizer(files, name)
+        if family == 'xlm':
+            return XlmTokenizer(files, name)
         return HuggingFaceTokenizer(files, name, family)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OSError) as error:
         reason = errors.printable(f'{type(error).__name__}: {error}')
