@@ -13,18 +13,18 @@ from xlbench.config import signatures
 from xlbench.config.optimizer import OPTIMIZERS
 from xlbench.models import FAMILIES
 
-_LINK = re.compile(r'(?<!!)\[[^\]]*\]\(([^)\s]+)\)')
+_LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')  # Those to pictures, too.
 
 
-@pytest.mark.parametrize('page', pages.FILES)
+@pytest.mark.parametrize('page', pages.FILES | pages.NOTEBOOKS)
 def test_links_inside_the_project_lead_somewhere(page):
     """Files are there, and headings are on their pages; addresses of the web are left alone."""
-    folder = pages.FILES[page].parent
+    file = (pages.FILES | pages.NOTEBOOKS)[page]
     for link in _LINK.findall(pages.prose(page)):
         path, _, anchor = link.partition('#')
         if '://' in path:
             continue
-        target = (folder / path).resolve() if path else pages.FILES[page]
+        target = (file.parent / path).resolve() if path else file
         assert target.is_relative_to(pages.PROJECT) and target.exists(), link
         assert not anchor or anchor in pages.anchors(target.name), link
 
@@ -34,6 +34,8 @@ def test_readme_and_index_lead_to_every_page():
     assert linked == set(pages.FILES) - {'README.md', 'index.md'}
     listed = [f'{name}.md' for block in pages.blocks('{toctree}') for name in block.text.split()]
     assert sorted(name for name in listed if name in pages.FILES) == sorted(linked)
+    linked = set(re.findall(r'\]\((notebooks/\w+\.md)\)', pages.FILES['notebooks.md'].read_text()))
+    assert linked == set(pages.NOTEBOOKS) == linked & set(listed)
 
 
 def _refuse(arguments: list[str]) -> None:

@@ -75,6 +75,8 @@ def test_examples_and_batches_are_read(config_file):
     assert frame.loc[2, ['inputs', 'targets']].tolist() == [source, target]
     tokens = frame.loc[2, 'targets_tokens']
     assert tokens[-1] == '</s>' and ''.join(tokens[:-1]).replace('▁', ' ').strip() == target
+    mixed = xlbench.read_examples(config, tiny.MIXTURE, 'rough_train', count=2)
+    assert mixed.task.tolist() == [task for task in tiny.QUESTIONS for _ in range(2)]
     with pytest.raises(UserError, match="unknown task 'mtg_qg_en_xx'"):
         xlbench.read_examples(config, 'mtg_qg_en_xx')
     batch, again = xlbench.read_batch(config), xlbench.read_batch(config, 'stage1')

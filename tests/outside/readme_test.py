@@ -287,6 +287,11 @@ def own_data(newcomer: Newcomer) -> None:
         path.write_bytes(gzip.compress(lines))
 
 
+def new_texts(newcomer: Newcomer) -> None:
+    """Texts that the model of a task of one's own shall answer."""
+    newcomer.write('new.txt', 'Anna fährt 3 Tage.\nBernd fährt 1 Tag.\n')
+
+
 def own_encoder(newcomer: Newcomer) -> None:
     """A small encoder of random weights, as a user would have a public one."""
     (newcomer.home / 'models').mkdir(exist_ok=True)
@@ -665,9 +670,12 @@ PLAN: dict[str, dict[str, Step]] = {
             hub('google/mt5-base', 'mt5', 'mt5'),
             prints='news_title_de',
         ),
-        f'{_FINETUNE}:tiny,objective=generation,mixture=news_title_de': Step(
-            '--config.stages.train.num_steps=4 --workdir=RUNS/news', leaves='RUNS/news/DONE'
+        f'{_FINETUNE}:tiny,objective=generation,mixture=news_title_de --workdir=RUNS/news': Step(
+            '--config.stages.train.num_steps=4', leaves='RUNS/news/DONE'
         ),
+        'python -m xlbench.report RUNS/news --output=report': Step(leaves='report/report.html'),
+        'python -m xlbench.predict RUNS/news --target_lang=de --input=new.txt '
+        '--output=answers.txt': Step(prepare=new_texts, leaves='answers.txt'),
         f'{_FINETUNE}:gpt2,mixture=news_title_de': Step(
             f'{_TINY} --config.data.vocabulary=openai-community/gpt2 --dry_run',
             hub('openai-community/gpt2', 'gpt2', 'gpt2'),

@@ -1,6 +1,7 @@
 """The documentation as tests read it: README.md and the pages of docs/, their blocks and commands.
 
-A page is known by the name of its file: README.md, mtg.md.
+A page is known by the name of its file: README.md, mtg.md; a notebook by that of its folder, too:
+notebooks/sample.md.
 """
 
 import dataclasses
@@ -11,6 +12,9 @@ from collections.abc import Iterator
 PROJECT = pathlib.Path(__file__).parents[2]
 FILES = {
     path.name: path for path in (PROJECT / 'README.md', *sorted((PROJECT / 'docs').glob('*.md')))
+}
+NOTEBOOKS = {
+    f'notebooks/{path.name}': path for path in sorted((PROJECT / 'docs/notebooks').glob('*.md'))
 }
 _BLOCK = re.compile(r'^```([^\n]*)\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 
@@ -55,9 +59,33 @@ def blocks(language: str) -> Iterator[Block]:
                     yield Block(page, heading, match[1], match[2])
 
 
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A cell of code in a notebook.
+
+    Attributes:
+      code: its lines.
+      raises: whether it shows an error.
+    """
+
+    code: str
+    raises: bool
+
+
+def cells(notebook: str) -> list[Cell]:
+    """The cells of code of a notebook, in their order."""
+    parts = []
+    for match in _BLOCK.finditer(NOTEBOOKS[notebook].read_text('utf-8')):
+        if match[1] == '{code-cell} ipython3':
+            tags = re.match(r':tags: \[(.*)\]\n\n', match[2])
+            code = match[2][tags.end() :] if tags else match[2]
+            parts.append(Cell(code, raises=bool(tags and 'raises-exception' in tags[1])))
+    return parts
+
+
 def prose(page: str) -> str:
     """A page without its blocks of code and its code in lines."""
-    text = _BLOCK.sub('', FILES[page].read_text('utf-8'))
+    text = _BLOCK.sub('', (FILES | NOTEBOOKS)[page].read_text('utf-8'))
     return re.sub(r'`[^`]*`', '``', text)
 
 

@@ -62,14 +62,14 @@ def read_examples(
 
     Args:
         config: Of a run; its block `data` says where the task is, and the vocabulary.
-        task: A task, also one of your own.
+        task: A task or a mixture, also one of your own.
         split: Of the task.
-        count: How many examples, at most.
+        count: How many examples, at most, of each task.
 
     Returns:
         A frame with a row for each example: `inputs` and `targets` are texts; `inputs_tokens` and
         `targets_tokens` are lists of tokens, the end of a text among them. Labels of a text or of
-        its words are numbers.
+        its words are numbers. Those of a mixture have a column `task`.
 
     Raises:
         UserError: There is no such task or split, or its data cannot be read.
@@ -77,11 +77,15 @@ def read_examples(
     data = config.data
     names.check_task(task, 'task', data.root, data.vocabulary)
     _prepare(config, [(task, split)])
-    opened = prepared.open_task(data.root, data.vocabulary, task, split)
+    tasks, _ = prepared.open_mixture(data.root, data.vocabulary, task, split)
     pieces = tokenizers.load(data.vocabulary, data.root).pieces()
-    records = opened.read(range(min(count, len(opened))))
-    labelled = bool(opened.manifest.get('labels'))
-    return frame(_example(record, pieces, labelled) for record in records)
+    rows = []
+    for opened in tasks:
+        labelled = bool(opened.manifest.get('labels'))
+        for record in opened.read(range(min(count, len(opened)))):
+            about = {'task': opened.name} if len(tasks) > 1 else {}
+            rows.append(about | _example(record, pieces, labelled))
+    return frame(rows)
 
 
 def _prepare(config: ConfigDict, needed: Sequence[tuple[str, str]]) -> None:

@@ -96,24 +96,26 @@ class Run:
             step: 'last', 'best', the name of a stage, or a step.
 
         Returns:
-            A frame by system and task: the step, the number of examples, and each score.
+            A frame by system and task: the number of examples, and each score. Its `attrs` have the
+            split and the step.
 
         Raises:
             UserError: Nothing was scored there yet.
         """
         run = read_run(self.workdir)
         split, number = _place(run, split, step)
-        systems = {'run': (number, run.at(number, split))} | {
-            name: (None, {task: r for (task, of), r in results.items() if of == split})
+        systems = {'run': run.at(number, split)} | {
+            name: {task: result for (task, of), result in results.items() if of == split}
             for name, results in run.baselines.items()
         }
         rows = [
-            {'system': name, 'task': task, 'step': at, 'examples': result.num_examples}
-            | result.scores
-            for name, (at, results) in systems.items()
+            {'system': name, 'task': task, 'examples': result.num_examples} | dict(result.scores)
+            for name, results in systems.items()
             for task, result in sorted(results.items())
         ]
-        return frame(rows, index=('system', 'task'))
+        scores = frame(rows, index=('system', 'task'))
+        scores.attrs.update(split=split, step=number)
+        return scores
 
     @plainly
     def history(self) -> 'pd.DataFrame':

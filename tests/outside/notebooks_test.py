@@ -1,0 +1,69 @@
+"""The notebooks of the documentation work, cell by cell, in an empty folder and in one process.
+
+`make docs` executes them as well, each in a kernel and a folder of its own, and shows what they
+print. Here they share the sample corpora and what they compile.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pages
+import pytest
+import quick_compilation
+
+pytestmark = pytest.mark.outside
+
+# Cells like `frame.head()` are evaluated, and what a notebook would show is made: its HTML.
+PROGRAM = """
+import ast
+import json
+import pathlib
+import sys
+
+from xlbench.errors import UserError
+
+for name, cells in json.loads(pathlib.Path(sys.argv[1]).read_text('utf-8')).items():
+    names = {}
+    for number, (code, raises) in enumerate(cells, 1):
+        place = f'{name}, cell {number}'
+        print(f'{place} begins', flush=True)
+        statements = ast.parse(code).body
+        last = statements.pop() if isinstance(statements[-1], ast.Expr) else None
+        try:
+            exec(compile(ast.Module(statements, []), place, 'exec'), names)
+            if last:
+                shown = eval(compile(ast.Expression(last.value), place, 'eval'), names)
+                getattr(shown, '_repr_html_', shown.__repr__)()
+        except UserError as error:
+            if not raises:
+                raise
+            print(error)
+            raises = False
+        assert not raises, f'{place} shows no error'
+"""
+
+
+def test_every_cell_of_every_notebook_works(tmp_path):
+    notebooks = {
+        name: [(cell.code, cell.raises) for cell in pages.cells(name)] for name in pages.NOTEBOOKS
+    }
+    assert all(notebooks.values())
+    (tmp_path / 'cells.json').write_text(json.dumps(notebooks), encoding='utf-8')
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    environ = {k: v for k, v in os.environ.items() if not k.startswith('XLBENCH_')}
+    run = subprocess.run(
+        [sys.executable, '-c', PROGRAM, str(tmp_path / 'cells.json')],
+        cwd=folder,
+        env=environ | {'MPLBACKEND': 'Agg', 'XLA_FLAGS': quick_compilation.xla_flags()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-4000:]
+    assert 'nearest: num_steps' in run.stdout
+    for place in ('runs/questions/DONE', 'runs/parts_of_speech/results.csv', 'runs/trips/DONE'):
+        assert (folder / place).exists(), place
+    assert (folder / 'report' / 'report.html').exists()
