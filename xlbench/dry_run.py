@@ -106,9 +106,9 @@ def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     """Steps, and the shapes of batches, which the data's lengths decide where it is there."""
     objective = objectives.build(**config.objective)
     for name, stage in config.stages.items():
-        pair, block = (stage.mixture, stage.split), config_lib.batches_of(config, name)
+        block = config_lib.batches_of(config, name)
         parts = [(part, stage.split) for part in stage.get('curriculum') or ()]
-        if not all(known in data for known in (pair, *parts)):
+        if not all(known in data for known in (*config_lib.stage_pairs(stage), *parts)):
             lengths = block['lengths']
             yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
             yield (

@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 
 from xlbench import config as config_lib, errors, evaluators, models, names
 from xlbench.benchmarks import languages
+from xlbench.config import stage_pairs
 from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.errors import UserError
@@ -19,7 +20,14 @@ from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
 from xlbench.training import memory, objectives, optimizers, train_step
-from xlbench.training.experiment import Data, Evaluator, Experiment, data_facts, stage_batches
+from xlbench.training.experiment import (
+    Data,
+    Evaluator,
+    Experiment,
+    data_facts,
+    stage_batches,
+    stage_data,
+)
 
 
 def build(config: ConfigDict, workdir: str = '') -> Experiment:
@@ -168,6 +176,7 @@ def _open_data(config: ConfigDict, has_copy: bool) -> Data:
             optional=optional,
             vocabulary_size=config.data.get('vocabulary_size') or 0,
             vocabulary_type=config.data.get('vocabulary_type') or 'unigram',
+            texts=[p for stage in list(config.stages.values())[:1] for p in stage_pairs(stage)],
             has_copy=has_copy,
         )
     else:
@@ -208,7 +217,7 @@ def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Json]:
     trained = {
         task.name
         for stage in config.stages.values()
-        for task in experiment.data[stage.mixture, stage.split][0]
+        for task in stage_data(experiment.data, stage)[0]
     }
     return config_lib.facts() | {
         # What the model can be asked for, known where the data is not.

@@ -22,6 +22,7 @@ from xlbench.config.blocks import (
     check_keys,
     defaults,
     for_hash,
+    stage_pairs,
     to_dict,
 )
 from xlbench.config.flags import Command, parse_command, parse_flags, variant
@@ -55,6 +56,7 @@ __all__ = [
     'read_config',
     'read_run',
     'refuse_sweep',
+    'stage_pairs',
     'to_dict',
     'variant',
 ]

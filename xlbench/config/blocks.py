@@ -185,6 +185,21 @@ class Best(Block):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Added(Block):
+    """A block of `added` in a stage: further data that its batches have as well.
+
+    Attributes:
+      mixture: a mixture or task.
+      split: of it, which may be another one than the stage's.
+      rate: its examples for each example of the stage's own mixture.
+    """
+
+    mixture: str
+    split: str
+    rate: Annotated[float, 'above 0, up to 10**6'] = 1.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Stage(Block):
     """A block of config.stages.
 
@@ -198,6 +213,8 @@ class Stage(Block):
       curriculum: tasks or mixtures that make up `mixture`, in the order in which every epoch has
         them, each example once (arXiv:2202.05599, section 6.1); a batch has examples of one of
         them. By default examples of all tasks are mixed, at the mixture's rates.
+      added: names of your choice -> further mixtures with a split and a rate of their own, whose
+        examples are mixed with those of `mixture`: organic and translated pairs, for example.
     """
 
     mixture: str
@@ -207,6 +224,7 @@ class Stage(Block):
     start_from: Literal['last', 'best'] = 'last'
     batches: Mapping = dataclasses.field(default_factory=dict)
     curriculum: Sequence[str] = ()
+    added: Mapping[str, Mapping] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -267,6 +285,12 @@ def for_hash(config: Mapping[str, Json]) -> dict[str, Json]:
 def batches_of(config: ConfigDict, stage: str) -> dict[str, Setting]:
     """The block config.batches as it is in a stage."""
     return dict(config.batches) | dict(config.stages[stage].get('batches') or {})
+
+
+def stage_pairs(stage: Mapping[str, Setting]) -> list[tuple[str, str]]:
+    """(mixture or task, split) of what a stage trains on, its own mixture first."""
+    added = (stage.get('added') or {}).values()
+    return [(block['mixture'], block['split']) for block in (stage, *added)]
 
 
 def to_dict(config: ConfigDict) -> dict[str, Json]:

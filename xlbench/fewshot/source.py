@@ -23,7 +23,7 @@ def open_data(config: ConfigDict, adapt: Adapt) -> Data:
     """Opens what the sweep and its source training read; makes what is not prepared."""
     root, vocabulary = config.source.data.root, config.source.data.vocabulary
     pairs = needed_data(config, adapt)
-    trained = [(stage.mixture, stage.split) for stage in config.source.stages.values()]
+    trained = trained_pairs(config)
     prepared.ensure(
         pairs,
         root=root,
@@ -36,6 +36,12 @@ def open_data(config: ConfigDict, adapt: Adapt) -> Data:
     return {pair: prepared.open_mixture(root, vocabulary, *pair) for pair in pairs}
 
 
+def trained_pairs(config: ConfigDict) -> list[tuple[str, str]]:
+    """(task or mixture, split) of all that the source training trains on."""
+    stages = config.source.stages.values()
+    return [pair for stage in stages for pair in config_lib.stage_pairs(stage)]
+
+
 def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
     """(task or mixture, split) of all that `open_data` opens."""
     pairs = [
@@ -44,7 +50,7 @@ def needed_data(config: ConfigDict, adapt: Adapt) -> list[tuple[str, str]]:
         for pair in corpus_lib.needed(config.task, language, adapt.shots, adapt.dev)
     ]
     if not config.source_workdir:
-        pairs += [(stage.mixture, stage.split) for stage in config.source.stages.values()]
+        pairs += trained_pairs(config)
         blocks = [b for b in config.source.evals.values() if not b.get('optional')]
         pairs += [(task, block.split) for block in blocks for task in block.tasks]
     return list(dict.fromkeys(pairs))

@@ -40,6 +40,7 @@ _BLOCKS = {
 }  # fmt: skip
 _NAME = Signature('name', {'name': 'str'}, frozenset())  # Of what has kinds.
 _RUN, _STAGE, _EVAL = map(signatures.of_class, (blocks.Run, blocks.Stage, blocks.Evaluation))
+_ADDED = signatures.of_class(blocks.Added)
 
 
 def is_sweep(config: Block) -> bool:
@@ -79,6 +80,8 @@ def taken(config: Block, *path: str) -> Signature | None:
         return _optimizer(config['stages'][path[1]]['optimizer'], f'config.{".".join(path)}')
     if path[:1] == ('stages',) and path[2:] == ('batches',):
         return signatures.of_class(blocks.Batches)
+    if path[:1] == ('stages',) and path[2:3] == ('added',) and len(path) == 4:
+        return _ADDED
     if path[:1] == ('evals',) and len(path) == 2:
         return _evaluation(config, path[1])
     if path[:1] == ('evals',) and path[2:] == ('decoding',):
@@ -131,8 +134,27 @@ def check_config(config: ConfigDict) -> None:
             _check_is_block(stage.batches, f'{where}.batches')
             merged = config_lib.batches_of(config, name)
             config_lib.check_arguments(taken(config, 'batches'), merged, f'{where}.batches')
+        _check_added(config, name)
     for name in config.evals:
         _check_evaluation(config, name)
+
+
+def _check_added(config: ConfigDict, name: str) -> None:
+    """Checks the blocks `added` of a stage."""
+    stage = config.stages[name]
+    pairs = set()
+    for part, block in (stage.get('added') or {}).items():
+        where = f'config.stages.{name}.added.{part}'
+        _check_is_block(block, where)
+        config_lib.check_arguments(_ADDED, block, where)
+        pairs.add((block.mixture, block.split))
+    if pairs and stage.get('curriculum'):
+        raise UserError(
+            f'config.stages.{name} has both added, which is mixed with the other examples, and '
+            'curriculum, whose parts come one after another; leave out one of them'
+        )
+    if len(pairs | {(stage.mixture, stage.split)}) <= len(stage.get('added') or {}):
+        raise UserError(f'config.stages.{name} names a mixture and split twice; raise its rate')
 
 
 def _check_evaluation(config: ConfigDict, name: str) -> None:

@@ -23,6 +23,9 @@ def check_places(config: ConfigDict) -> None:
     root, vocabulary = config.data.root, config.data.vocabulary
     for name, stage in config.stages.items():
         check_task(stage.mixture, f'mixture in config.stages.{name}', root, vocabulary)
+        for part, block in (stage.get('added') or {}).items():
+            where = f'mixture in config.stages.{name}.added.{part}'
+            check_task(block.mixture, where, root, vocabulary)
         for part in stage.get('curriculum') or ():
             where = f'task or mixture in config.stages.{name}.curriculum'
             check_task(part, where, root, vocabulary)
@@ -165,11 +168,10 @@ def _nearest(path: pathlib.Path) -> str:
 
 def needed(config: ConfigDict) -> list[tuple[str, str]]:
     """(task or mixture, split) of all that a run reads, in the order of the config."""
-    pairs = [
-        (name, stage.split)
-        for stage in config.stages.values()
-        for name in (stage.mixture, *(stage.get('curriculum') or ()))
-    ]
+    pairs = []
+    for stage in config.stages.values():
+        parts = [(name, stage.split) for name in stage.get('curriculum') or ()]
+        pairs += [*config_lib.stage_pairs(stage), *parts]
     for block in config.evals.values():
         splits = ['' if block.get('optional') else block.split, block.get('responses', '')]
         pairs += [(task, split) for split in splits if split for task in block.tasks]

@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from xlbench import config as config_lib
+from xlbench.config.blocks import Added
 from xlbench.data import batches as batches_lib
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
@@ -52,10 +53,12 @@ def stage_batches(
       UserError: such batches cannot be made.
     """
     stage = config.stages[name]
+    tasks, rates = stage_data(data, stage)
     share, shares = partitioning.row_share(mesh)
     parts = [data[part, stage.split][0] for part in stage.get('curriculum') or ()]
     return batches_lib.train_batches(
-        *data[stage.mixture, stage.split],
+        tasks,
+        rates,
         **config_lib.batches_of(config, name) | changed,
         view=view,
         curriculum=[[task.name for task in part] for part in parts],
@@ -64,6 +67,28 @@ def stage_batches(
         process_index=share,
         process_count=shares,
     )
+
+
+def stage_data(data: Data, stage: ConfigDict) -> tuple[list[Prepared], list[float]]:
+    """The tasks of a stage and their rates, with what is added to its own mixture.
+
+    Each added mixture has its `rate` times as many examples as the stage's own, and shares them
+    among its tasks at its own rates.
+
+    Args:
+      data: all that the stage names.
+      stage: its block.
+    """
+    tasks, rates = data[stage.mixture, stage.split]
+    if not stage.get('added'):
+        return tasks, rates
+    tasks, rates = list(tasks), [rate / sum(rates) for rate in rates]
+    for block in stage.added.values():
+        added = Added(**block)
+        others, theirs = data[added.mixture, added.split]
+        tasks += others
+        rates += [added.rate * rate / sum(theirs) for rate in theirs]
+    return tasks, rates
 
 
 def data_facts(data: Data) -> dict[str, dict[str, str] | dict[str, int] | str]:

@@ -27,7 +27,7 @@ from xlbench.training import (
 )
 from xlbench.training.checkpoints import DamagedCheckpoint, Position, Progress, stages_begun
 from xlbench.training.evaluation import Evaluation
-from xlbench.training.experiment import Experiment, stage_batches
+from xlbench.training.experiment import Experiment, stage_batches, stage_data
 from xlbench.trees import Params
 
 # Steps that may be in flight: enough to keep a device busy, few enough to notice a failure soon.
@@ -197,7 +197,7 @@ class Trainer:
             self.state = train_step_lib.init_state(tx, params, mask, first_step, self.rows)
             self.progress.stage, self.progress.position = name, None
             self.progress.best, self.progress.stale = None, 0
-        tasks, _ = experiment.data[stage.mixture, stage.split]
+        tasks, _ = stage_data(experiment.data, stage)
         batches = self._feed(name)
         train_step = self._train_step(tx, schedule, first_step)
         shardings = jax.tree.map(lambda leaf: leaf.sharding, self.state)
@@ -320,7 +320,7 @@ class Trainer:
           UserError: config.nonfinite.skip does not allow as many of them.
         """
         stage = self.config.stages[self.progress.stage]
-        tasks, _ = self.experiment.data[stage.mixture, stage.split]
+        tasks, _ = stage_data(self.experiment.data, stage)
         numbers = flight.batches.examples(flight.position.place())
         line, path = nonfinite.write(self.workdir, flight.step, flight.metrics, tasks, numbers)
         self.progress.skipped += 1

@@ -65,6 +65,8 @@ def data_table(
 ) -> Iterator[str]:
     """Each task with its examples, rate and epochs; the batches' shapes; one example a task."""
     yield f'{name}: {stage.mixture}, split {stage.split}, {stage.num_steps} steps'
+    for mixture, split in config_lib.stage_pairs(stage)[1:]:
+        yield f'  mixed with {mixture}, split {split}'
     if parts := stage.get('curriculum'):
         steps = f'{batches.steps_per_epoch:,} steps'
         yield f'  an epoch, of about {steps}, has {", then ".join(parts)}'

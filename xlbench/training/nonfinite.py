@@ -32,14 +32,14 @@ def write(
     loss /= max(weight, 1.0)
     path = pathlib.Path(workdir, 'nonfinite', f'step-{step}.json')
     if jax.process_index() == 0:
-        of_name = {task.name: task for task in tasks}
+        of_name = {(task.name, task.split): task for task in tasks}
         shown = [
             {
                 'task': name,
                 'split': split,
                 'number': number,
-                'input': of_name[name][number]['inputs_pretokenized'][:200],
-                'target': of_name[name][number]['targets_pretokenized'][:200],
+                'input': of_name[name, split][number]['inputs_pretokenized'][:200],
+                'target': of_name[name, split][number]['targets_pretokenized'][:200],
             }
             for name, split, number in examples
         ]

@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 
 from xlbench.data.prepared import Prepared
 from xlbench.progress import Progress
-from xlbench.training.experiment import Experiment
+from xlbench.training.experiment import Experiment, stage_data
 from xlbench.training.rows import Rows
 
 # The tables of a family that are only looked up: one that also gives the logits moves as a whole.
@@ -35,7 +35,7 @@ def rows(config: ConfigDict, experiment: Experiment) -> Rows:
     tasks = {
         (task.name, task.split): task
         for stage in config.stages.values()
-        for task in experiment.data[stage.mixture, stage.split][0]
+        for task in stage_data(experiment.data, stage)[0]
     }
     sides = ('inputs', 'targets') if family == 'dual_encoder' else ('inputs',)
     seen_ids = seen(list(tasks.values()), sides)

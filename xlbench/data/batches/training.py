@@ -29,7 +29,7 @@ Batch = dict[str, np.ndarray]
 class TaskShare(NamedTuple):
     """How often a run sees one task."""
 
-    task: str
+    task: str  # Its name; TASK/SPLIT where several splits of it are mixed.
     examples: int  # Of one pass.
     rate: float  # 0 to 1, of the examples that are drawn.
     epochs: float  # Passes over the task.
@@ -261,8 +261,15 @@ class TrainBatches:
 
     def _shares(self, examples: float) -> list[TaskShare]:
         passes = self._windows.passes(examples)
+        names = [task.name for task in self._prepared]
         return [
-            TaskShare(task.name, task.pass_size, rate, epochs, task.draws)
+            TaskShare(
+                task.name if names.count(task.name) == 1 else f'{task.name}/{task.split}',
+                task.pass_size,
+                rate,
+                epochs,
+                task.draws,
+            )
             for task, rate, epochs in zip(self._prepared, self._rates, passes, strict=True)
         ]
 
