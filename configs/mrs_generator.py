@@ -23,8 +23,10 @@ in mono of another language than English, 4 hours in multi, 16 hours for English
 and 2 hours in mt.
 
 Keys after the colon: size (sample, mbart, unicoder, mt5_small, mt5_base, mt5_large, bert2bert),
-scenario (mono, zero_shot, mt, multi), source (the language of mono and mt; of zero_shot and multi
-the one language to evaluate).
+scenario (mono, zero_shot, mt, multi, mixed), source (the language of mono, mt and mixed; of
+zero_shot and multi the one language to evaluate), dev (organic or translated pairs choose the
+checkpoint of mt and mixed). `mixed` trains on English pairs and, as often, on those that were
+translated (section 6 of the paper).
 """
 
 import functools
@@ -85,9 +87,12 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     scenario_of = functools.partial(MRS.scenario, task='generation')
     sizes = ('sample', *MODELS)
+    variant, dev = recipes.split_key(variant, 'dev', ('organic', 'translated'))
     scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
+    if dev == 'translated':
+        scenario = MRS.by_translated_dev(scenario)
     return sample(scenario) if size == 'sample' else paper(scenario, MODELS[size])
 
 
@@ -106,7 +111,7 @@ def sample(scenario: Scenario) -> ConfigDict:
     beam = dict(method='beam', num_beams=3, num_return=3)
     test = dict(decode=True, decoding=beam, num_examples=0)
     recipes.evaluate(c, scenario, 200, recipes.LOSS, test=test, batch_size=64, lengths=lengths)
-    if scenario.name == 'mt':
+    if scenario.name == 'mt' and scenario.select_split == 'validation':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
     c.log_every = 50
@@ -154,8 +159,8 @@ def steps(scenario: Scenario, batch_size: int) -> int:
     """Length of a run: four epochs of English, one of translated pairs, or the steps it names."""
     if scenario.name == 'multi':
         return 40_000
-    if scenario.name == 'mt':
-        return MRS.num_mt_pairs // batch_size
+    if scenario.name in ('mt', 'mixed'):  # Of `mixed`, half of the pairs are English.
+        return MRS.num_mt_pairs * (1 + len(scenario.added)) // batch_size
     if scenario.train != (MRS.task_name('generation', 'en'),):
         return 5_000
     return 4 * MRS.official_size('generation', 'train', 'en') // batch_size

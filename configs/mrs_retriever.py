@@ -33,8 +33,13 @@ for a TPU slice of 16 chips:
   python -m xlbench.plan --config=configs/mrs_retriever.py:xlmr_large_v5p_2x2x4 \
       --topology=v5p:2x2x4
 
-Keys after the colon: size (sample, encoder, mbert, xlmr), scenario (mono, zero_shot, mt, multi),
-source (the language of mono and mt; of zero_shot and multi the one language to evaluate).
+Keys after the colon: size (sample, encoder, mbert, xlmr), scenario (mono, zero_shot, mt, multi,
+mixed), source (the language of mono, mt and mixed; of zero_shot and multi the one language to
+evaluate), dev (organic or translated pairs choose the checkpoint of mt and mixed), validation
+(paper, or code for the score that the official code chooses by).
+
+`mixed` trains on English pairs and, as often, on those that were translated (section 6 of the
+paper); --config.stages.stage1.added.mt.rate=2.0 takes two translated pairs for each English one.
 """
 
 import functools
@@ -59,12 +64,20 @@ def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
     scenario_of = functools.partial(MRS.scenario, task='retrieval')
     sizes = ('sample', 'encoder', *MODELS)
+    variant, dev = recipes.split_key(variant, 'dev', ('organic', 'translated'))
+    variant, validation = recipes.split_key(variant, 'validation', ('paper', 'code'))
     scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
+    if dev == 'translated':
+        scenario = MRS.by_translated_dev(scenario)
     if size in ('sample', 'encoder'):
-        return {'sample': sample, 'encoder': brought}[size](scenario)
-    return paper(scenario, size, **SLICES.get(size, {}))
+        c = {'sample': sample, 'encoder': brought}[size](scenario)
+    else:
+        c = paper(scenario, size, **SLICES.get(size, {}))
+    if validation == 'code':
+        choose_as_code(c)
+    return c
 
 
 def sample(scenario: Scenario) -> ConfigDict:
@@ -78,7 +91,7 @@ def sample(scenario: Scenario) -> ConfigDict:
     c.stages = dict(stage1=scenario.stage(900, recipes.adamw(2e-3, 40 / 900)))
     evaluated = dict(batch_size=64, lengths=lengths, responses='responses', candidates=500)
     recipes.evaluate(c, scenario, 300, 'dev/mean/mrs_rouge', **evaluated)
-    if scenario.name == 'mt':
+    if scenario.name == 'mt' and scenario.select_split == 'validation':
         # The dev pairs are English there, and say nothing of fresh parameters that never saw any.
         c.best.score = ''  # The last step.
     c.log_every = 50
@@ -112,6 +125,8 @@ def paper(
         MRS.official_size('retrieval', scenario.split, name.rpartition('_')[2])
         for name in scenario.train
     )
+    if scenario.added:  # As many English pairs as translated ones.
+        num_examples = MRS.num_mt_pairs * (1 + len(scenario.added))
     num_steps = epochs(scenario) * num_examples // batch_size
     encoder, checkpoint = MODELS[size]
     c = config_lib.defaults()
@@ -157,8 +172,22 @@ def paper(
     return c
 
 
+def choose_as_code(c: ConfigDict) -> None:
+    """Has the checkpoint chosen as microsoft/MRS chooses it.
+
+    That is by a ROUGE of its own, of three replies whose scores have half of their
+    log-likelihoods; the test has none of these.
+    """
+    c.best.mode = 'max'
+    c.best.score = 'dev/mean/mrs_validation_rouge'
+    c.evals.dev.update(lm_weight=0.5, validation_rouge=True)
+
+
 def epochs(scenario: Scenario) -> int:
-    """Passes over the training pairs (arXiv:2106.02017, section 4.3)."""
-    if scenario.name in ('mt', 'multi'):
+    """Passes over the training pairs (arXiv:2106.02017, section 4.3).
+
+    The paper does not train `mixed`: here translated pairs are seen as often as in mt.
+    """
+    if scenario.name in ('mt', 'multi', 'mixed'):
         return 10
     return 20 if scenario.train == (MRS.task_name('retrieval', 'en'),) else 50

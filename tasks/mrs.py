@@ -2,15 +2,16 @@
 
 Reads below the data root, in the layout of microsoft/MRS:
 
-  mrs/{train,valid,test,mt_train}/de/*.tsv*, mrs/gmr_valid/de/*
+  mrs/{train,valid,test,mt_train,mt_valid}/de/*.tsv*, mrs/gmr_valid/de/*
       Hast du Zeit?<TAB>Ja, um drei.<TAB>...<TAB>...  message, reply, two columns that are not used
   mrs/rsp_set/de/response_lm_cluster.txt
       -3.5<TAB>Ja, gern.<TAB>17                       score of a language model, text, cluster
   mrs/rsp_map/de/response.mapping.txt                 if it is there: text, TAB, text to show for it
 
 Every file may also be packed (.gz). A split may have any number of files; they are read in the
-order of their names. `mt_train` holds English pairs that were machine-translated, `gmr_valid`
-(split gmr_validation) pairs whose reply is in the response set.
+order of their names. `mt_train` holds English training pairs that were machine-translated,
+`mt_valid` (split mt_validation) such validation pairs, `gmr_valid` (split gmr_validation) pairs
+whose reply is in the response set.
 
 The split `responses` is the response set: message and reply are both the text of a response.
 
@@ -32,6 +33,7 @@ PAIRS = {
     'validation': 'mrs/valid/{lang}/*.tsv*',
     'test': 'mrs/test/{lang}/*.tsv*',
     'mt_train': 'mrs/mt_train/{lang}/*.tsv*',
+    'mt_validation': 'mrs/mt_valid/{lang}/*.tsv*',
     'gmr_validation': 'mrs/gmr_valid/{lang}/*',
 }
 RESPONSES = 'responses'

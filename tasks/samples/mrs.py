@@ -8,7 +8,8 @@ vocabulary of its own, so that no other corpus changes with these. The same seed
 bytes. What is said is in `replies`.
 
 The splits say the same in all languages, line by line. `mt_train` says what the first English
-training pairs say, with the slips of a translating machine.
+training pairs say, with the slips of a translating machine, and `mt_valid` what the English
+validation pairs say.
 """
 
 import collections
@@ -25,7 +26,7 @@ from xlbench.tasks.samples import corpus, replies, texts
 
 # Raise it when this code changes any byte: older samples are then written anew, as they are when
 # one of the texts has changed.
-GENERATOR = 1
+GENERATOR = 2
 TEXTS = ('frames', 'phrases')
 
 # Pairs of each split in each language.
@@ -75,9 +76,11 @@ def make_splits(seed: int) -> dict[str, list[replies.Meaning]]:
     return splits
 
 
-def translated(meanings: Sequence[replies.Meaning], lang: str, seed: int) -> list[Pair]:
-    """English pairs as a machine would translate them."""
-    rng = random.Random(f'mrs/mt_train/{lang}/{seed}')
+def translated(
+    meanings: Sequence[replies.Meaning], lang: str, seed: int, split: str = 'mt_train'
+) -> list[Pair]:
+    """English pairs as a machine would translate them, for `mt_train` or `mt_valid`."""
+    rng = random.Random(f'mrs/{split}/{lang}/{seed}')
     pairs = []
     for meaning in meanings:
         beside = 'en' if rng.random() < _UNTRANSLATED else lang
@@ -145,6 +148,7 @@ def _write_corpora(folder: str, seed: int) -> None:
         pairs['gmr_valid'] = [pair for pair in pairs['valid'] if pair[1] in known]
         if lang != 'en':
             pairs['mt_train'] = translated(splits['train'][:MT_PAIRS], lang, seed)
+            pairs['mt_valid'] = translated(splits['valid'], lang, seed, 'mt_valid')
         for split, rows in pairs.items():
             parts = _PARTS.get(lang, 1) if split == 'train' else 1
             ends = [len(rows) * part // parts for part in range(parts + 1)]

@@ -259,7 +259,8 @@ def test_paper_scores_of_replies(arguments, expected):
 
 def test_the_paper_of_replies_is_complete():
     """Ten languages in each setting; no translation into English, no zero-shot generation."""
-    columns = {('retrieval', model): MRS.scenario_names for model in ('mBERT', 'XLM-R')}
+    four = ('mono', 'zero_shot', 'mt', 'multi')
+    columns = {('retrieval', model): four for model in ('mBERT', 'XLM-R')}
     columns['generation', 'Unicoder-xDAE'] = ('mono', 'mt', 'multi')
     count = 0
     for task, model, setting in itertools.product(MRS.tasks, MRS.paper_models, MRS.scenario_names):

@@ -30,6 +30,7 @@ BENCHMARKS = [name for name in FILES if name != 'finetune']  # That one takes an
 NEEDS = {
     'mono': 'task=qg,source=de', 'mono_multitask': 'source=de', 'multi': 'task=qg',
     'multi_multitask': '', 'cross': 'task=qg', 'zero_shot': 'task=qg', 'mt': 'source=de',
+    'mixed': 'source=de',
 }  # fmt: skip
 NEEDS_OF = {
     'clidsum_mbart': {'mono': 'corpus=xmediasum40k', 'cross': 'target=zh', 'semi': 'target=de'},
@@ -178,6 +179,9 @@ def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
         splits = {stage.split for stage in c.stages.values()}
         assert splits <= {'train', 'rough_train', 'mt_train'}
         assert ('mt_train' in splits) == (scenario == 'mt')
+        added = [pair for s in c.stages.values() for pair in config_lib.stage_pairs(s)[1:]]
+        assert bool(added) == (scenario == 'mixed')
+        assert {split for _, split in added} <= {'mt_train'}
         if not c.best.score:  # The last step.
             continue
         dev = c.evals[c.best.score.partition('/')[0]]
@@ -188,7 +192,7 @@ def test_checkpoints_are_chosen_by_what_the_scenario_has_alone(name):
         }
         if scenario == 'zero_shot':
             assert sides == {('en', 'en')}, text
-        if scenario == 'mt':
+        if scenario in ('mt', 'mixed'):
             lang = re.search(r'source=(\w+)', text)[1]
             assert lang != 'en' and sides == {('en', 'en')}, text
         else:
@@ -516,10 +520,12 @@ def test_generators_move_all_but_the_embeddings():
         ('mrs_retriever', 'mbert,scenario=zero_shot', 3_046_934, 30_469),
         ('mrs_retriever', 'mbert,scenario=mt,source=ja', 742_187, 7_421),
         ('mrs_retriever', 'mbert,scenario=multi', 1_755_028, 17_550),
+        ('mrs_retriever', 'mbert,scenario=mixed,source=ja', 1_484_375, 14_843),
         ('mrs_generator', 'mbart,scenario=mono,source=de', 5_000, 1_000),
         ('mrs_generator', 'mbart,scenario=zero_shot', 152_346, 30_469),
         ('mrs_generator', 'mbart,scenario=mt,source=ja', 18_554, 3_710),
         ('mrs_generator', 'mbart,scenario=multi', 40_000, 8_000),
+        ('mrs_generator', 'mbart,scenario=mixed,source=ja', 37_109, 7_421),
     ],
 )
 def test_settings_of_reply_suggestion_take_the_papers_steps(name, variant, num_steps, warmup_steps):
@@ -537,6 +543,20 @@ def test_transfer_is_not_chosen_by_the_languages_it_is_asked_for():
     assert tuple(load('xdailydialog', 'scenario=zero_shot').evals.test.tasks) == (
         'xdailydialog_retrieval_de_de', 'xdailydialog_retrieval_zh_zh',
     )  # fmt: skip
+
+
+def test_what_else_may_choose_a_retriever_or_a_model_of_translated_pairs():
+    config = load('mrs_retriever', 'mbert,scenario=mixed,source=ja,dev=translated,validation=code')
+    assert (config.evals.dev.split, config.evals.dev.tasks) == (
+        'mt_validation', ('mrs_retrieval_ja_ja',),
+    )  # fmt: skip
+    assert config.best.score == 'dev/mean/mrs_validation_rouge'
+    assert (config.evals.dev.lm_weight, config.evals.test.lm_weight) == (0.5, 0.0)
+    names.check_config(config)
+    sample = load('mrs_generator', 'scenario=mt,source=de,dev=translated')
+    assert sample.best.score == 'dev/mean/loss' and sample.evals.dev.split == 'mt_validation'
+    with pytest.raises(UserError, match="scenario 'multi' has no translated pairs"):
+        load('mrs_retriever', 'scenario=multi,dev=translated')
 
 
 def test_what_a_config_need_not_say():

@@ -152,7 +152,7 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
     """Against the definition: scores, order, clusters, metrics, ranks of the gold replies."""
     task = with_metrics(tasks[0], metrics.MrsRouge('en'), metrics.SacreBleu())
     options = dict(lm_weight=0.5, top_k=6, num_suggestions=3)
-    evaluator = make(tasks=[task], responses=replies[:1], **options)
+    evaluator = make(tasks=[task], responses=replies[:1], validation_rouge=True, **options)
     found = evaluator.run({}, 7, str(tmp_path), 'stage1')[task.name]
     result, rows = read(tmp_path, task)
     records = task.read(range(33))
@@ -170,7 +170,8 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
         assert row['prediction'] == n_best[-1][0]
     targets = [record['targets_pretokenized'] for record in records]
     expected, _ = metrics.score(metrics.MrsRouge('en'), targets, n_best)
-    expected |= metrics.score(metrics.SacreBleu(), targets, n_best)[0]
+    for metric in (metrics.SacreBleu(), metrics.MrsValidationRouge()):
+        expected |= metrics.score(metric, targets, n_best)[0]
     gold = ranking.gold_ids(responses.texts, targets)
     inside = np.flatnonzero(gold >= 0)
     assert 0 < len(inside) < 33
@@ -189,7 +190,11 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
     assert result['responses']['split'] == 'train'
     assert result['responses']['gold_inside'] == len(inside)
     assert result['responses']['trimmed'] == sum(len(row) > 8 for row in responses.ids)
-    assert set(result['signatures']) == {'MrsRouge', 'SacreBleu'}
+    assert set(result['signatures']) == {'MrsRouge', 'SacreBleu', 'MrsValidationRouge'}
+    with pytest.raises(UserError, match='num_suggestions is 2; set it to 3'):
+        make(tasks=[task], responses=replies[:1], num_suggestions=2, validation_rouge=True)
+    with pytest.raises(UserError, match='from a response set, and there is none'):
+        make(tasks=[task], validation_rouge=True)
 
 
 def test_a_metric_of_the_users_gets_the_suggestions(make, tasks, replies, tmp_path, monkeypatch):

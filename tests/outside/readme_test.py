@@ -474,6 +474,11 @@ PLAN: dict[str, dict[str, Step]] = {
             REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
         ),
         'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
+        f'{_MRS}:scenario=mixed,source=de,dev=translated --workdir=RUNS/mixed_de': Step(
+            skip=_PARSED
+        ),
+        f'{_MRS}:scenario=mixed,source=de,validation=code '
+        '--config.stages.stage1.added.mt.rate=2.0 --workdir=RUNS/mixed_de_2': Step(skip=_PARSED),
         'python -m xlbench.train --config=configs/xdailydialog.py:encoder,scenario=zero_shot '
         '--config.model.from=models/my-encoder --workdir=RUNS/zero_shot_dialogues': Step(
             skip=_PARSED

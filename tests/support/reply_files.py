@@ -8,7 +8,7 @@ from xlbench.benchmarks import MRS
 
 # MRS's languages of which mtg_files has no words borrow those of another one.
 _WORDS_OF = {'pt': 'es', 'ja': 'zh', 'it': 'fr', 'sv': 'de', 'nl': 'de', 'ru': 'en'}
-FOLDERS = ('train', 'valid', 'test', 'mt_train', 'gmr_valid')
+FOLDERS = ('train', 'valid', 'test', 'mt_train', 'gmr_valid', 'mt_valid')
 
 
 def text(lang: str, seed: int, words: int = 6) -> str:

@@ -57,7 +57,8 @@ def test_every_task_works_with_seqio(root):
     for number, name in enumerate(sorted(names)[::3]):  # Both views, every split.
         task = pipeline.get(name)
         assert set(task.splits) == {
-            'train', 'validation', 'test', 'mt_train', 'gmr_validation', 'responses'
+            'train', 'validation', 'test', 'mt_train', 'mt_validation', 'gmr_validation',
+            'responses',
         }  # fmt: skip
         split = task.splits[number % len(task.splits)]
         dataset = seqio.get_dataset(name, LENGTHS, converter, split)

@@ -77,6 +77,7 @@ def test_layout_and_counts(root):
         for split, size in mrs.SPLITS.items():
             assert len(pairs(root, split, lang)) == size
         assert len(pairs(root, 'mt_train', lang)) == (0 if lang == 'en' else mrs.MT_PAIRS)
+        assert len(pairs(root, 'mt_valid', lang)) == (0 if lang == 'en' else mrs.SPLITS['valid'])
     assert mrs.SPLITS['train'] >= 1500 and mrs.SPLITS['test'] >= 150
     assert [len(os.listdir(root / 'mrs/train' / lang)) for lang in ('en', 'ja', 'de')] == [3, 2, 1]
 

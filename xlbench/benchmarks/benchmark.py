@@ -24,6 +24,26 @@ class TaskName(NamedTuple):
     target: str
 
 
+class Added(NamedTuple):
+    """Further examples that a scenario trains on, mixed with those of its own mixture.
+
+    Attributes:
+        name: Of the block in config.stages.STAGE.added.
+        mixture: Its SeqIO mixture or task.
+        split: The split of it.
+        rate: Its examples for each example of the scenario's mixture.
+    """
+
+    name: str
+    mixture: str
+    split: str
+    rate: float = 1.0
+
+    def block(self) -> dict[str, Setting]:
+        """The block of config.stages.STAGE.added."""
+        return dict(mixture=self.mixture, split=self.split, rate=self.rate)
+
+
 @dataclasses.dataclass(frozen=True)
 class Scenario:
     """One setting of a benchmark: what is trained on together, and what is evaluated.
@@ -41,6 +61,8 @@ class Scenario:
             so that nothing is chosen by what the scenario has never seen.
         curriculum: Tasks or mixtures that make up `mixture`, in the order in which each epoch has
             them; empty where examples of all tasks are mixed.
+        added: Further examples, of another split, that are mixed with those of `mixture`.
+        select_split: The split of `select` that may choose a checkpoint.
     """
 
     name: str
@@ -53,6 +75,8 @@ class Scenario:
     split: str = 'train'
     select: tuple[str, ...] = ()
     curriculum: tuple[str, ...] = ()
+    added: tuple[Added, ...] = ()
+    select_split: str = 'validation'
 
     def __post_init__(self):
         object.__setattr__(self, 'select', self.select or self.train)
@@ -76,6 +100,8 @@ class Scenario:
         """
         block = dict(mixture=self.mixture, split=self.split, num_steps=num_steps)
         parts = dict(curriculum=self.curriculum) if self.curriculum else {}
+        if self.added:
+            parts['added'] = {added.name: added.block() for added in self.added}
         return block | parts | dict(optimizer=optimizer) | options
 
     def evals(
@@ -90,7 +116,9 @@ class Scenario:
             **both: Options of both, such as batch_size and lengths.
         """
         return dict(
-            dev=dict(tasks=self.select, split='validation', every=every) | both | dict(dev or {}),
+            dev=dict(tasks=self.select, split=self.select_split, every=every)
+            | both
+            | dict(dev or {}),
             test=dict(tasks=self.evaluate, split='test', every=0) | both | dict(test or {}),
         )
 

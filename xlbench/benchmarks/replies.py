@@ -3,13 +3,16 @@
 import dataclasses
 from collections.abc import Mapping
 
-from xlbench.benchmarks.benchmark import Scenario
+from xlbench import errors
+from xlbench.benchmarks.benchmark import Added, Scenario
 from xlbench.benchmarks.monolingual import MonolingualBenchmark
 
 # The settings of reply suggestion. `zero_shot` asks for replies in languages that training had none
-# of; `mt` trains on English pairs that were machine-translated into the language it asks for.
-# Without translated pairs there is no `mt`.
-REPLY_SCENARIOS = ('mono', 'zero_shot', 'mt', 'multi')
+# of; `mt` trains on English pairs that were machine-translated into the language it asks for, and
+# `mixed` on these and on English pairs as they are (arXiv:2106.02017, section 6). Without
+# translated pairs there is neither.
+REPLY_SCENARIOS = ('mono', 'zero_shot', 'mt', 'multi', 'mixed')
+TRANSLATED = ('mt', 'mixed')
 
 # The settings as columns, in the order of that paper's tables.
 SETTING_TITLES = {
@@ -17,6 +20,7 @@ SETTING_TITLES = {
     'zero_shot': 'Zero-Shot',
     'mt': 'MT',
     'multi': 'Multilingual',
+    'mixed': 'Zero-Shot + MT',
 }
 
 # What the paper of reply suggestion prints (arXiv:2106.02017, section 3.3), and how well replies
@@ -56,24 +60,48 @@ class ReplyBenchmark(MonolingualBenchmark):
         Args:
             name: One of `scenario_names`.
             task: 'retrieval' or 'generation'.
-            lang: The language of mono and mt; narrows what zero_shot and multi evaluate to one.
+            lang: The language of mono, mt and mixed; narrows what zero_shot and multi evaluate to
+                one.
         """
-        if name != 'mt':
+        if name not in TRANSLATED:
             return super()._in_language(name, task, lang)
         others = tuple(other for other in self.languages if other != self.pivot)
         self._refuse_other(name, task, lang, others)
         tasks, mixture = self._named(task, (lang,)), f'{self.name}_mt_{task}_{lang}'
-        # Pairs that were written in the language are what this setting does without: the pairs
+        # Pairs that were written in the language are what these settings do without: the pairs
         # that were translated are English.
         select = self._named(task, (self.pivot,))
-        return Scenario(name, mixture, tasks, tasks, task, lang, lang, 'mt_train', select)
+        if name == 'mt':
+            return Scenario(name, mixture, tasks, tasks, task, lang, lang, 'mt_train', select)
+        added = (Added('mt', mixture, 'mt_train'),)
+        mixture = f'{self.name}_mixed_{task}_{lang}'
+        return Scenario(name, mixture, select, tasks, task, lang, lang, added=added)
+
+    def by_translated_dev(self, scenario: Scenario) -> Scenario:
+        """The same scenario, whose checkpoint machine-translated validation pairs choose.
+
+        Raises:
+            UserError: It trains on no translated pairs.
+        """
+        if scenario.name not in TRANSLATED:
+            raise errors.UserError(
+                f'scenario {scenario.name!r} has no translated pairs; dev=translated is for '
+                f'{" and ".join(TRANSLATED)}'
+            )
+        return dataclasses.replace(
+            scenario, select=scenario.evaluate, select_split='mt_validation'
+        )
 
     def scenarios(self) -> tuple[Scenario, ...]:
         """Every scenario, each with a mixture of its own name."""
-        translated = []
-        if 'mt' in self.scenario_names:
-            others = [lang for lang in self.languages if lang != self.pivot]
-            translated = [self.scenario('mt', task, lang) for task in self.tasks for lang in others]
+        others = [lang for lang in self.languages if lang != self.pivot]
+        translated = [
+            self.scenario(name, task, lang)
+            for name in TRANSLATED
+            if name in self.scenario_names
+            for task in self.tasks
+            for lang in others
+        ]
         return (*super().scenarios(), *translated)
 
     def official_size(self, task: str, split: str, source: str) -> int | None:

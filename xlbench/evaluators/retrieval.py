@@ -20,6 +20,7 @@ import flax.linen as nn
 import numpy as np
 from jax.sharding import Mesh
 
+from xlbench import metrics
 from xlbench.data import features
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
@@ -28,6 +29,7 @@ from xlbench.evaluators import base, candidates as candidates_lib
 from xlbench.evaluators.candidates import RetrievalTask
 from xlbench.files import Json, Setting
 from xlbench.metrics import ranking
+from xlbench.metrics.contract import Spec
 from xlbench.retrieval import exact_search
 from xlbench.retrieval.mbr import Choose, chooser
 from xlbench.retrieval.response_set import ResponseSet
@@ -57,6 +59,8 @@ class Options(base.Options):
         top_k are chosen that promise most together, see retrieval/mbr.py.
       official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
         of the others the last incomplete batch of 512.
+      validation_rouge: adds the score mrs_validation_rouge, by which microsoft/MRS chooses a
+        checkpoint; of a response set and three suggestions, with lm_weight=0.5 there.
     """
 
     responses: str = ''
@@ -66,6 +70,7 @@ class Options(base.Options):
     lm_weight: float = 0.0
     consensus: Annotated[float, '0 or more'] = 0.0
     official_filter: bool = False
+    validation_rouge: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +79,16 @@ class Options(base.Options):
                 f'num_suggestions is {self.num_suggestions} and top_k {self.top_k}; suggestions '
                 'are chosen among the top_k best, so that 1 <= num_suggestions <= top_k'
             )
+        if self.validation_rouge and self.num_suggestions != 3:
+            raise UserError(
+                f'validation_rouge is of three suggestions, and num_suggestions is '
+                f'{self.num_suggestions}; set it to 3, or validation_rouge to False'
+            )
+
+    def further_metrics(self, task: Prepared) -> list[Spec]:
+        """The official score of validation, where it is asked for."""
+        del task
+        return [metrics.to_spec(metrics.MrsValidationRouge())] if self.validation_rouge else []
 
 
 class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
@@ -114,10 +129,15 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     ):
         del tokenizer
         options = self._options = Options(**block)
+        if options.validation_rouge and not responses:
+            raise UserError(
+                'validation_rouge is of suggestions from a response set, and there is none; set '
+                "responses='responses', or validation_rouge to False"
+            )
         lengths = options.lengths
         self._mesh, self._scale = mesh, objective.scale
         self._choosers: dict[tuple[str, str | None], Choose] = {}
-        tasks = base.tasks_of(prepared, 'retrieval', mesh, options)
+        tasks = base.tasks_of(prepared, 'retrieval', mesh, options, options.further_metrics)
         official = lengths if options.official_filter else None
         self.tasks = [
             RetrievalTask(

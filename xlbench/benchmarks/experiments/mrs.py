@@ -76,7 +76,7 @@ def _named(model: str, *settings: str) -> tuple[str, ...]:
     )
 
 
-_FOUR = tuple(SETTING_TITLES)
+_FOUR = ('mono', 'zero_shot', 'mt', 'multi')
 _ILLUSTRATION = 'it is an illustration; no run makes it'
 
 RECIPE = Recipe(
