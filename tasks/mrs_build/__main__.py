@@ -6,6 +6,8 @@ The dumps are JSON lines, plain, .zst (also with --long=31), .bz2, .xz or .gz, a
 The result is OUTPUT/mrs in the layout of the published data:
 
   {train,valid,test}/LANG/pairs.tsv          message, reply, t1_ name of the reply, its day (UTC)
+  gmr_valid/LANG/pairs.tsv                   validation pairs whose reply is in the response set
+  {mt_train,mt_valid}/LANG/pairs.tsv         with --engine: English pairs, translated
   rsp_set/LANG/response_lm_cluster.txt       score, response, cluster
   rsp_map/LANG/response.mapping.txt          response, what is shown for it
   stats.json                                 what was found, kept and dropped, and why
@@ -15,10 +17,14 @@ the characters that they stand for. Texts that begin with [removed] or [deleted]
 below one, are dropped, and so are replies to them. A pair is a comment and a reply to it; its
 language is that of both texts together, if the identifier is surer than --min_confidence. English
 replies count in --english_years only. Of equal pairs the earliest stays. A thread is in train
-(80 %), valid or test (10 % each) by a hash of its id, so no thread is in two of them.
+(80 %), valid or test (10 % each) by a hash of its id, so no thread is in two of them; with
+--split_by=pair each pair is by itself, as the paper can be read. --languages=largest takes the
+--num_languages languages with most pairs, of those with --min_pairs, as the paper did; tasks/mrs.py
+has tasks of the paper's ten.
 
 The response set has the replies that occur at least --min_count times in the training pairs, the
-most frequent first, then those of --translations. The paper counts them in the whole dataset
+most frequent first, then those of --translations, or with --engine the English ones translated.
+The paper counts them in the whole dataset
 (--response_pairs=all); by default test replies have no say in what can be answered. The score is
 ln((count + 1) / (replies + responses)). Responses that differ in case and punctuation only are one
 cluster.
@@ -28,6 +34,13 @@ of lines "key TAB score"; the key of a pair is its third column, that of a respo
 scores above --max_toxicity is dropped. --strict_toxicity judges what English is evaluated on too:
 valid, test and responses, as the paper did with another model. Nothing is dropped by default.
 
+--engine translates English pairs and responses into --mt_languages: `apertium`, 'command:my_engine
+--from={source} --to={target}', the address of a server, file:PATH, or a model, as xlbench.translate
+takes it; {source} and {target} stand for the codes of the languages. --mt_pairs of the training
+pairs are translated, 19 million as in the paper or all if they are fewer, spread over all threads,
+and --mt_valid_pairs of the validation pairs. What is not translated is left out and counted. So
+--engine=Helsinki-NLP/opus-mt-{source}-{target} takes another model for each language.
+
 The same command goes on after an interruption and gives the same files, whatever the number of
 workers and the order of dumps. Files on the way are in OUTPUT/mrs_build, which may be removed when
 all is done. Memory: about 0.5 GB, 0.3 GB more for each worker, and 2 GB more for reading a .zst
@@ -36,6 +49,7 @@ needs more, unless there are more --partitions. Plan disk for a quarter of the d
 """
 
 import argparse
+import dataclasses
 import os
 import re
 import sys
@@ -46,22 +60,26 @@ from xlbench.config.arguments import share, whole
 from xlbench.data import identification
 from xlbench.errors import UserError
 from xlbench.tasks.mrs_build import build, stats
-from xlbench.tasks.mrs_build.options import Options
+from xlbench.tasks.mrs_build.options import ENGLISH, Options
+from xlbench.translation import templates
+from xlbench.translation.templates import Template
 
 
 def main(argv: Sequence[str]) -> int:
     """The command line, the program's name first."""
-    args = vars(_parse(argv[1:]))
-    redo = args.pop('redo')
+    parsed = _parse(argv[1:])
+    fields = {field.name for field in dataclasses.fields(Options)}
+    args = {name: value for name, value in vars(parsed).items() if name in fields}
     for path in args['dumps']:
         if not os.path.isfile(path):
             raise UserError(f'there is no file {path}')
     for name in ('translations', 'mapping'):
         args[name] = _by_language(name, args[name], args['languages'])
+    args['engine'] = _engine(parsed)
     args['language_model'] = args['language_model'] or identification.bundled_model()
     args['work'] = args['work'] or os.path.join(args['output'], 'mrs_build')
     try:
-        counted = build.build(Options(**args), redo)
+        counted = build.build(Options(**args), parsed.redo)
     except OSError as error:
         raise UserError(f'{error.filename or args["output"]}: {error.strerror or error}') from error
     print(stats.table(counted))
@@ -79,8 +97,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         '--languages',
         type=_languages,
         default=benchmarks.MRS.languages,
-        help=f'codes that the identifier gives; default: {",".join(benchmarks.MRS.languages)}',
+        help='codes that the identifier gives, or largest; default: '
+        + ','.join(benchmarks.MRS.languages),
     )
+    add('--num_languages', type=whole(1), default=10, help='of largest; default: %(default)s')
+    add('--min_pairs', type=whole(0), default=100_000, help='likewise; default: %(default)s')
     add(
         '--language_model',
         default='',
@@ -94,6 +115,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         default=(2018,),
         help='like 2018,2019, or all; default: 2018',
     )
+    add('--split_by', choices=('thread', 'pair'), default='thread', help='default: %(default)s')
     add('--toxicity', default='', help='module:function, or a file of scores')
     add('--max_toxicity', type=share, default=0.9, help='0 to 1; default: %(default)s')
     add('--strict_toxicity', default='', help='likewise, for English that is evaluated on')
@@ -123,6 +145,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help='default: one for 16 MiB of dumps, at most 4096',
     )
     add('--redo', action='store_true', help='of another command: do again what this one changes')
+    templates.add_flags(parser, required=False)
+    add('--mt_languages', type=_codes, default=(), help='default: all languages but English')
+    add('--mt_pairs', type=whole(0), default=benchmarks.MRS.num_mt_pairs, help='see above')
+    add('--mt_valid_pairs', type=whole(0), default=50_000, help='default: %(default)s')
     return parser.parse_args(argv)
 
 
@@ -130,7 +156,21 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
 
 
+def _engine(parsed: argparse.Namespace) -> Template | None:
+    """The engine that a command line names, if it names one."""
+    if parsed.engine:
+        languages = {*(parsed.mt_languages or parsed.languages)} - {ENGLISH}
+        return templates.of_flags(parsed, [(ENGLISH, lang) for lang in sorted(languages)])
+    if parsed.mt_languages:
+        raise UserError('--mt_languages is for an --engine; name one, or leave it out')
+    return None
+
+
 def _languages(text: str) -> tuple[str, ...]:
+    return () if text == 'largest' else _codes(text)
+
+
+def _codes(text: str) -> tuple[str, ...]:
     codes = tuple(text.split(','))
     if not all(re.fullmatch('[a-z]{2,3}', code) for code in codes) or len(set(codes)) < len(codes):
         raise argparse.ArgumentTypeError(f'{text!r} is not a list of codes like en,de')
@@ -152,7 +192,7 @@ def _by_language(name: str, given: Sequence[str], languages: Sequence[str]) -> d
         lang, equals, path = text.partition('=')
         if not equals or lang in paths:
             raise UserError(f'--{name}={text}: not LANG=FILE, once for each language')
-        if lang not in languages:
+        if languages and lang not in languages:
             raise errors.unknown('language', lang, languages, f'Mend --{name}')
         paths[lang] = path
     return paths

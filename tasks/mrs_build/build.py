@@ -3,6 +3,7 @@
   WORK/scan/FILE/BLOCK    comments of a block of a dump, by thread
   WORK/pair/PARTITION     pairs of the threads of a partition, by reply
   WORK/split/PARTITION    what of the final files belongs to the replies of a partition
+  WORK/translated_LANG    English pairs and responses in another language, in blocks
   OUTPUT/mrs              the final files, which appear together
 
 A step is a set of jobs, and a job is done when its file is there: it appears when it is whole, and
@@ -27,8 +28,10 @@ from xlbench.tasks.mrs_build import (
     pairs,
     plugins,
     scan,
+    shards,
     splits,
     stats as stats_lib,
+    translating,
 )
 from xlbench.tasks.mrs_build.options import Options
 from xlbench.tasks.mrs_build.publish import Publisher
@@ -51,30 +54,56 @@ def build(options: Options, redo: bool) -> Stats:
     settings = options_lib.settings(options)
     final = os.path.join(options.output, 'mrs')
     if os.path.exists(final):
-        return _finished(final, settings)
+        return _finished(final, options, settings)
     with locks.folder(options.work), Pool(options.workers) as pool:
+        # What is wrong with an engine or the user's own files is said before hours of work.
+        if options.languages:
+            translating.check(options)
+            settings |= options_lib.translated_settings(options)
         _begin(options.work, settings, redo)
-        # What is wrong with the user's own files is said before hours of work.
         plugins.identifier(options.language_model)
         options = _with_indexed_scores(options, settings['split'])
-        publisher = Publisher(options)
+        Publisher(options)
         scanned = scan.scan(options, pool)
         paired = _pair(options, [path for file in scanned for path in file.shards()], pool)
+        if not options.languages:
+            options = dataclasses.replace(options, languages=_largest(options, paired))
+            translating.check(options)
+            settings |= options_lib.translated_settings(options)
+            _begin(options.work, settings, redo)
         split = _split(options, paired, pool)
         stats = stats_lib.count(options, settings, scanned, paired, split)
-        publisher.publish(final, split, stats)
+        publisher = Publisher(options)
+        responses = publisher.english_responses(split, stats)
+        translated = translating.translate(options, split, responses, pool)
+        publisher.publish(final, split, translated, stats)
     return stats
+
+
+def _largest(options: Options, paired: Sequence[str]) -> tuple[str, ...]:
+    """The languages with most pairs, the largest first (arXiv:2106.02017, section 2)."""
+    counts = shards.reasons(shards.total(paired), 'pairs')
+    largest = [lang for lang, count in counts.most_common() if count >= options.min_pairs]
+    if not largest:
+        most = ', '.join(f'{count:,} in {lang}' for lang, count in counts.most_common(3))
+        raise UserError(
+            f'no language has --min_pairs={options.min_pairs:,} pairs; there are '
+            f'{most or "none"}. Lower it, or name --languages'
+        )
+    return tuple(largest[: options.num_languages])
 
 
 # ---------------------------------------------------------------------------------------------
 # Folders.
 
 
-def _finished(final: str, settings: Settings) -> Stats:
+def _finished(final: str, options: Options, settings: Settings) -> Stats:
     try:
         with open(os.path.join(final, 'stats.json'), encoding='utf-8') as file:
             stats = json.load(file)
-        if stats['settings'] == settings:
+        if not options.languages:
+            options = dataclasses.replace(options, languages=tuple(stats['languages']))
+        if stats['settings'] == settings | options_lib.translated_settings(options):
             return stats
     except (OSError, ValueError, KeyError, TypeError):
         pass
@@ -87,7 +116,17 @@ def _finished(final: str, settings: Settings) -> Stats:
 def _begin(work: str, settings: Settings, redo: bool) -> None:
     """Checks that the work folder is of these settings, or makes it so."""
     steps = list(options_lib.STEPS)
-    work_folders.begin(work, settings, redo, lambda step: steps[steps.index(step) :])
+    files = os.listdir(work)
+    translated = [name for name in files if name.startswith(options_lib.step(''))]
+
+    def affected(step: str) -> list[str]:
+        if step in translated or step not in steps:
+            return [step]
+        if step == 'publish':  # It says which English responses are translated.
+            return [f'{name}/{translating.RESPONSES}' for name in translated]
+        return [*steps[steps.index(step) :], *translated]
+
+    work_folders.begin(work, settings, redo, affected)
     for step in steps:
         if step != 'publish':
             os.makedirs(os.path.join(work, step), exist_ok=True)
@@ -142,6 +181,7 @@ def _sort(options: Options, sources: Sequence[str], partition: int, path: str) -
         path,
         languages=options.languages,
         toxicity=options.toxicity_filter,
+        split_by=options.split_by,
     )
 
 

@@ -10,7 +10,9 @@ from typing import IO
 from xlbench.data.work_folders import Setting, Settings
 from xlbench.errors import UserError
 from xlbench.tasks.mrs_build import plugins, splits
+from xlbench.translation.templates import Template
 
+ENGLISH = 'en'  # What is translated, and what another year is chosen of.
 # Bytes of the dumps, as they are on disk, for one partition; it is held in memory as a whole.
 _PARTITION = 16 * 2**20
 _MIN_PARTITIONS, _MAX_PARTITIONS = 16, 4096
@@ -21,8 +23,15 @@ class Options:
     """The command line, see __main__.py.
 
     Attributes:
+      languages: those that are kept; none until the largest ones are known.
       translations: a file for each language that has one.
       mapping: likewise.
+      num_languages, min_pairs: so many languages with at least so many pairs are kept, where
+        `languages` has none.
+      split_by: 'thread' or 'pair'.
+      engine: translates English pairs and responses; None translates nothing.
+      mt_languages: into which; none: into all but English.
+      mt_pairs, mt_valid_pairs: English training and validation pairs that are translated, at most.
     """
 
     dumps: tuple[str, ...]
@@ -44,6 +53,13 @@ class Options:
     mapping: Mapping[str, str]
     max_bad: float
     partitions: int
+    num_languages: int = 0
+    min_pairs: int = 0
+    split_by: str = 'thread'
+    engine: Template | None = None
+    mt_languages: tuple[str, ...] = ()
+    mt_pairs: int = 0
+    mt_valid_pairs: int = 0
 
     @property
     def toxicity_filter(self) -> splits.Filter:
@@ -54,6 +70,14 @@ class Options:
             self.strict_toxicity,
             self.max_strict_toxicity,
         )
+
+    @property
+    def translated_languages(self) -> tuple[str, ...]:
+        """The languages that are translated into."""
+        if self.engine is None:
+            return ()
+        others = tuple(lang for lang in self.languages if lang != ENGLISH)
+        return self.mt_languages or others
 
     @functools.cached_property
     def sizes(self) -> dict[str, int]:
@@ -78,7 +102,8 @@ STEPS = {
 def settings(options: Options) -> Settings:
     """The settings that decide about the files of each step, by the names of flags.
 
-    Neither folders nor the order of dumps nor the number of workers are among it.
+    Neither folders nor the order of dumps nor the number of workers are among it. Flags that came
+    with later versions are among it where they are not at their defaults.
     """
     dumps = sorted(map(dump_name, options.dumps))
     if len(set(dumps)) < len(dumps):
@@ -93,9 +118,36 @@ def settings(options: Options) -> Settings:
     }
     for name in ('language_model', 'toxicity', 'strict_toxicity'):
         by_content[name] = _named(getattr(options, name))
-    return {
+    of_steps: Settings = {
         step: {name: by_content.get(name, getattr(options, name)) for name in names}
         for step, names in STEPS.items()
+    }
+    if not options.languages:
+        largest = {name: getattr(options, name) for name in ('num_languages', 'min_pairs')}
+        of_steps['split'] |= largest
+    if options.split_by != 'thread':
+        of_steps['split']['split_by'] = options.split_by
+    return of_steps
+
+
+def step(lang: str) -> str:
+    """The step that translates into a language."""
+    return f'translated_{lang}'
+
+
+def translated_settings(options: Options) -> Settings:
+    """The settings of what is translated into each language; see `settings`.
+
+    Raises:
+      UserError: the engine is not there, or does not know a language.
+    """
+    return {
+        step(lang): {
+            'engine': options.engine.job(ENGLISH, lang).identity,
+            'mt_pairs': options.mt_pairs,
+            'mt_valid_pairs': options.mt_valid_pairs,
+        }
+        for lang in options.translated_languages
     }
 
 

@@ -6,6 +6,7 @@ the dumps.
 
 import collections
 import itertools
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from xlbench.tasks.mrs_build import shards
 from xlbench.tasks.mrs_build.dumps import Comment
 
 BATCH = 1024  # Texts for one call of a plug-in.
+_CODE = re.compile('[a-z]{2,3}')
 
 
 class Pair(NamedTuple):
@@ -56,7 +58,7 @@ def join(
       partition: of comments.
       num_partitions: of comments, and of pairs.
       path: of the new shard.
-      languages: those that are kept.
+      languages: those that are kept; none: all whose code has two or three letters.
       identify: texts -> (language, confidence) of each.
       min_confidence: a pair is kept above it.
       english_years: years of English replies that are kept; none: all.
@@ -73,7 +75,7 @@ def join(
         for pair, (lang, confidence) in zip(batch, identified, strict=True):
             if confidence <= min_confidence:
                 counts['dropped/language not sure'] += 1
-            elif lang not in languages:
+            elif not (lang in languages if languages else _CODE.fullmatch(lang)):
                 counts['dropped/another language'] += 1
             elif lang == 'en' and english_years and pair.year not in english_years:
                 counts['dropped/English of another year'] += 1

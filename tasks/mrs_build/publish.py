@@ -4,13 +4,15 @@ import collections
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xlbench import locks
+from xlbench.metrics import words
 from xlbench.progress import Progress
 from xlbench.tasks.mrs_build import dumps, plugins, responses, shards, splits
-from xlbench.tasks.mrs_build.options import Options
+from xlbench.tasks.mrs_build.options import ENGLISH, Options
 from xlbench.tasks.mrs_build.stats import Stats
+from xlbench.tasks.mrs_build.translating import RESPONSES, Translated
 
 
 class Publisher:
@@ -28,33 +30,75 @@ class Publisher:
         self._translated = {lang: _translated(p) for lang, p in options.translations.items()}
         self._mapping = {lang: _mapping(path) for lang, path in options.mapping.items()}
 
-    def publish(self, final: str, split: Sequence[str], stats: Stats) -> None:
+    def english_responses(self, split: Sequence[str], stats: Stats) -> list[str]:
+        """The texts of the English response set, for translation; none if nothing is translated."""
+        if not self._options.translated_languages:
+            return []
+        contents = self._contents(split, f'replies/{ENGLISH}')
+        return [response.text for response in self._responses(contents, ENGLISH, (), stats)]
+
+    def publish(
+        self, final: str, split: Sequence[str], translated: Translated, stats: Stats
+    ) -> None:
         """Writes the final files, which appear together.
 
         Args:
           final: their folder.
           split: shards of their lines.
-          stats: of all steps before; get those of the response sets.
+          translated: English pairs and responses in other languages.
+          stats: of all steps before; get those of the response sets and of translated pairs.
         """
         names = splits.keys(self._options.languages)
-        progress = Progress('publish', len(names), 'files')
+        languages = self._options.translated_languages
+        progress = Progress('publish', len(names) + len(languages), 'files')
         with locks.appearing(final) as part, progress:
-            for number, name in enumerate(names):
-                contents = (shards.data(path, number) for path in split)
+            for name in names:
+                contents = self._contents(split, name)
                 kind, lang = name.split('/')
                 if kind == 'replies':
-                    self._write_responses(str(part), lang, contents, stats)
+                    valid = self._contents(split, f'valid/{lang}')
+                    self._write_responses(str(part), lang, contents, valid, translated, stats)
                 else:
                     _write(os.path.join(part, kind, lang, 'pairs.tsv'), contents)
+                progress.add()
+            for lang in languages:
+                _write_translated(str(part), lang, translated, stats)
                 progress.add()
             text = json.dumps(stats, ensure_ascii=False, indent=1)
             _write(os.path.join(part, 'stats.json'), [f'{text}\n'.encode()])
         print(f'publish: {final}', file=sys.stderr, flush=True)
 
+    def _contents(self, split: Sequence[str], name: str) -> Iterator[bytes]:
+        """The lines of a key, of all partitions."""
+        number = splits.keys(self._options.languages).index(name)
+        return (shards.data(path, number) for path in split)
+
     def _write_responses(
-        self, folder: str, lang: str, contents: Iterable[bytes], stats: Stats
+        self,
+        folder: str,
+        lang: str,
+        contents: Iterable[bytes],
+        valid: Iterable[bytes],
+        translated: Translated,
+        stats: Stats,
     ) -> None:
-        chosen = self._responses(contents, lang, stats)
+        """Writes a response set, and the validation pairs whose reply is in it.
+
+        Args:
+          folder: of the final files.
+          lang: of the responses.
+          contents: the lines of replies that splits.split wrote.
+          valid: those of validation pairs.
+          translated: has English responses in this language, unless a file of the user has them.
+          stats: get counts of both.
+        """
+        others = self._translated.get(lang)
+        if others is None:
+            others = list(_texts(translated.contents(lang, RESPONSES)))
+        chosen = self._responses(contents, lang, others, stats)
+        pairs = list(_inside([r.text for r in chosen], valid))
+        stats['languages'][lang]['gmr_valid'] = len(pairs)
+        _write(os.path.join(folder, 'gmr_valid', lang, 'pairs.tsv'), pairs)
         lines = (f'{response}\n'.encode() for response in chosen)
         _write(os.path.join(folder, 'rsp_set', lang, 'response_lm_cluster.txt'), lines)
         shown = self._mapping.get(lang, {})
@@ -62,10 +106,10 @@ class Publisher:
         _write(os.path.join(folder, 'rsp_map', lang, 'response.mapping.txt'), lines)
 
     def _responses(
-        self, contents: Iterable[bytes], lang: str, stats: Stats
+        self, contents: Iterable[bytes], lang: str, translated: Sequence[str], stats: Stats
     ) -> list[responses.Response]:
         """The response set of a language, from the lines that splits.split wrote."""
-        options, translated = self._options, self._translated.get(lang, ())
+        options = self._options
         column = 0 if options.response_pairs == 'train' else 1
         counted = (
             (int(line[column]), line[2])
@@ -90,6 +134,35 @@ class Publisher:
         of_lang['toxic responses'] = judged['toxic']
         of_lang['responses without a toxicity score'] = judged['unscored']
         return chosen
+
+
+def _write_translated(folder: str, lang: str, translated: Translated, stats: Stats) -> None:
+    """Writes the translated pairs of a language, and counts them."""
+    untranslated = 0
+    for part in ('train', 'valid'):
+        contents = translated.contents(lang, part)
+        _write(os.path.join(folder, f'mt_{part}', lang, 'pairs.tsv'), contents)
+        counts = translated.counts(lang, part)
+        stats['languages'][lang][f'mt_{part}'] = counts['translated']
+        untranslated += counts['untranslated']
+    stats['languages'][lang]['untranslated pairs'] = untranslated
+    of_responses = translated.counts(lang, RESPONSES)
+    stats['languages'][lang]['untranslated responses'] = of_responses['untranslated']
+
+
+def _inside(texts: Sequence[str], valid: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of pairs whose reply is among the texts, compared as `ranking.gold_ids` does."""
+    known = {words.generic(text) for text in texts}
+    for data in valid:
+        for line in data.decode().split('\n')[:-1]:
+            if words.generic(line.split('\t')[1]) in known:
+                yield f'{line}\n'.encode()
+
+
+def _texts(contents: Iterable[bytes]) -> Iterator[str]:
+    """The different lines, in the order of first sight."""
+    lines = (line for data in contents for line in data.decode().split('\n')[:-1])
+    yield from dict.fromkeys(lines)
 
 
 def _translated(path: str) -> list[str]:

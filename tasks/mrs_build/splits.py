@@ -33,6 +33,11 @@ def split_of(thread: str) -> str:
     return SPLITS[max(0, int.from_bytes(digest, 'big') % 10 - 7)]
 
 
+def split_of_pair(pair: Pair, split_by: str) -> str:
+    """The split of a pair, by its thread, or by itself (arXiv:2106.02017, section 2)."""
+    return split_of(pair.thread if split_by == 'thread' else f't1_{pair.id}')
+
+
 def num_tokens(text: str) -> int:
     """Words, and other signs one by one; so are characters of Chinese and Japanese.
 
@@ -107,6 +112,7 @@ def split(
     *,
     languages: Sequence[str],
     toxicity: Filter,
+    split_by: str = 'thread',
 ) -> collections.Counter[str]:
     """One partition of pairs -> a shard by `keys(languages)`.
 
@@ -124,7 +130,8 @@ def split(
     # Of equal pairs the earliest stays.
     rows.sort(key=lambda pair: (int(pair.created), pair.id))
     for lang in languages:
-        pairs = _kept([pair for pair in rows if pair.lang == lang], lang, toxicity, counts)
+        of_lang = [pair for pair in rows if pair.lang == lang]
+        pairs = _kept(of_lang, lang, toxicity, split_by, counts)
         everywhere = collections.Counter(pair.reply for pair, _ in pairs)
         train = collections.Counter(pair.reply for pair, place in pairs if place == 'train')
         for reply, count in everywhere.items():
@@ -141,7 +148,11 @@ def split(
 
 
 def _kept(
-    pairs: Sequence[Pair], lang: str, toxicity: Filter, counts: collections.Counter[str]
+    pairs: Sequence[Pair],
+    lang: str,
+    toxicity: Filter,
+    split_by: str,
+    counts: collections.Counter[str],
 ) -> list[tuple[Pair, str]]:
     """Distinct pairs of one language that are not toxic, with their splits, in a mixed order.
 
@@ -149,6 +160,7 @@ def _kept(
       pairs: the earliest first.
       lang: of all of them.
       toxicity: what is too toxic.
+      split_by: 'thread' or 'pair'.
       counts: see `split`.
     """
     distinct: dict[tuple[str, str], Pair] = {}
@@ -157,7 +169,7 @@ def _kept(
     counts[f'dropped/{lang}/duplicate'] += len(pairs) - len(distinct)
     # Neighbours are of different threads and times.
     pairs = sorted(distinct.values(), key=lambda pair: (zlib.crc32(pair.id.encode()), pair.id))
-    places = [split_of(pair.thread) for pair in pairs]
+    places = [split_of_pair(pair, split_by) for pair in pairs]
     judged: collections.Counter[str] = collections.Counter()
     kept = toxicity.allowed(
         [f't1_{pair.id}' for pair in pairs],

@@ -11,6 +11,10 @@ from xlbench.tasks.mrs_build.scan import Dump
 _COLUMNS = ('language', *splits.SPLITS, 'tokens', 'responses', 'translated', 'duplicates', 'toxic')
 
 
+# Where English pairs were translated.
+_TRANSLATED = ('mt_train', 'mt_valid', 'untranslated pairs')
+
+
 class DumpStats(TypedDict):
     """One dump: its lines, those that are no comments by reason, and what damaged its end."""
 
@@ -42,6 +46,11 @@ LanguageStats = TypedDict(
         'tokens': int,
         'dropped': Mapping[str, int],
         'without a toxicity score': int,
+        'gmr_valid': NotRequired[int],
+        'mt_train': NotRequired[int],
+        'mt_valid': NotRequired[int],
+        'untranslated pairs': NotRequired[int],
+        'untranslated responses': NotRequired[int],
         'responses': NotRequired[int],
         'translated responses': NotRequired[int],
         'toxic responses': NotRequired[int],
@@ -110,12 +119,15 @@ def count(
 
 def table(stats: Stats) -> str:
     """The statistics for people to read, like the paper's Table 1."""
-    rows = [_COLUMNS]
+    built = stats['languages'].values()
+    more = [name for name in _TRANSLATED if any(name in of_lang for of_lang in built)]
+    rows = [(*_COLUMNS, *more)]
     for lang, of_lang in stats['languages'].items():
         dropped = of_lang['dropped']
         numbers = [of_lang[name] for name in (*splits.SPLITS, 'tokens', 'responses')]
         numbers += [of_lang['translated responses'], dropped.get('duplicate', 0)]
-        rows.append((lang, *(f'{n:,}' for n in [*numbers, dropped.get('toxic', 0)])))
+        numbers += [dropped.get('toxic', 0), *(of_lang.get(name, 0) for name in more)]
+        rows.append((lang, *(f'{n:,}' for n in numbers)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for name, *cells in rows:

@@ -49,10 +49,9 @@ import re
 import sys
 from collections.abc import Sequence
 
-from xlbench import errors, files, names
+from xlbench import errors, files
 from xlbench.benchmarks import MTG, mtg
-from xlbench.config import decoding_flags
-from xlbench.config.arguments import engine, share, whole
+from xlbench.config.arguments import share, whole
 from xlbench.data.work_folders import Settings
 from xlbench.errors import UserError
 from xlbench.judgement import corrections
@@ -60,7 +59,8 @@ from xlbench.tasks.mtg_build import build, correcting, tables, translating
 from xlbench.tasks.mtg_build.correcting import Annotation
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import KINDS
-from xlbench.translation import engines, round_trips
+from xlbench.translation import round_trips, templates
+from xlbench.translation.templates import Template
 
 _SIZES = tuple(MTG.split_sizes['sg'][split] for split in correcting.SPLITS)
 
@@ -81,20 +81,16 @@ def _build(args: argparse.Namespace) -> int:
         raise UserError(f'no originals; name files with {", ".join(f"--{task}" for task in KINDS)}')
     if unknown := [task for task in tasks if task not in MTG.tasks and args.benchmark == MTG.name]:
         raise UserError(f'--{unknown[0]} is a task of version 2 of MTG; add --benchmark=mtg2')
-    decoding_flags.check(args)
-    decoding = decoding_flags.given(args)
-    engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
-    for name in translating.engine_names(args.engine, args.languages):
-        if engines.is_model(name):
-            names.check_source(name, '--engine')
-    every = [_options(args, task) for task in tasks]  # What is wrong is said before hours of work.
+    template = templates.of_flags(args, translating.pairs(args.languages))
+    # What is wrong is said before hours of work.
+    every = [_options(args, task, template) for task in tasks]
     abouts = {options.task: build.build(options, args.redo) for options in every}
     print(tables.thresholds(abouts, args.thresholds))
     failed = sum(sum(about.failures.values()) for about in abouts.values())
     return 1 if failed else 0
 
 
-def _options(args: argparse.Namespace, task: str) -> Options:
+def _options(args: argparse.Namespace, task: str, template: Template) -> Options:
     """The options of one task; UserError if its files are not there, or columns are missing."""
     columns, fields = getattr(args, f'{task}_columns'), KINDS[task].fields
     if columns and len(columns) != len(fields):
@@ -116,12 +112,7 @@ def _options(args: argparse.Namespace, task: str) -> Options:
         spare=args.spare if sum(args.sizes) else 0,
         seed=args.sample_seed,
         languages=args.languages,
-        engine=args.engine,
-        engine_version=args.engine_version,
-        timeout=args.timeout,
-        prefix=args.prefix,
-        batch_size=args.batch_size,
-        decoding=tuple(sorted(decoding_flags.given(args).items())),
+        engine=template,
         unit=args.unit,
         ngram=args.ngram,
         threshold=args.threshold,
@@ -213,11 +204,6 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
         add(f'--{task}_columns', type=_words, default=(), metavar='NAMES', help='see above')
     others = [lang for lang in MTG.languages if lang != ENGLISH]
     add('--languages', type=_languages, default=tuple(others), help=f'default: {",".join(others)}')
-    add('--engine', type=engine, required=True, help='see above')
-    add('--engine_version', default='', help='of a program or server of yours')
-    add('--timeout', type=float, default=600.0, help='seconds for a batch')
-    add('--prefix', default='', help='before each text, for a model that needs it')
-    add('--batch_size', type=whole(1), default=0, help='of a model')
     add('--unit', choices=round_trips.UNITS, default='text', help='default: %(default)s')
     add('--ngram', type=int, choices=(1, 2, 3, 4), default=1, help='default: %(default)s')
     add('--threshold', type=share, default=0.5, help='default: %(default)s')
@@ -234,7 +220,7 @@ def _add_build(parser: argparse.ArgumentParser) -> None:
     add('--sample_seed', type=whole(0), default=0, help='default: 0')
     add('--max_bad', type=share, default=0.0, help='share of examples; default: %(default)s')
     add('--workers', type=whole(1), default=1, help='processes; default: %(default)s')
-    decoding_flags.add_flags(parser)
+    templates.add_flags(parser, required=True)
 
 
 def _words(text: str) -> tuple[str, ...]:

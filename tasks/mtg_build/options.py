@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from xlbench.data import outputs
 from xlbench.data.work_folders import Setting, Settings
-from xlbench.files import Setting as Value
+from xlbench.translation.templates import Template
 
 ENGLISH = 'en'  # What everything is translated from.
 
@@ -26,9 +26,7 @@ class Options:
       spare: how many more examples people shall correct, in place of those that they leave out.
       seed: of the sample.
       languages: without English.
-      engine: its name, with {source} and {target} in it where each pair has another one.
-      engine_version, timeout, prefix, batch_size: of the engine, see engines.find.
-      decoding: flags of a model's decoding, likewise.
+      engine: of each pair of languages.
       unit: of round_trips.UNITS.
       ngram: tokens of an n-gram.
       threshold: overlaps below it are left out.
@@ -48,12 +46,7 @@ class Options:
     spare: int
     seed: int
     languages: tuple[str, ...]
-    engine: str
-    engine_version: str
-    timeout: float
-    prefix: str
-    batch_size: int
-    decoding: tuple[tuple[str, Value], ...]
+    engine: Template
     unit: str
     ngram: int
     threshold: float

@@ -23,19 +23,16 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from xlbench import benchmarks, errors
-from xlbench.files import Setting
 from xlbench.pool import Pool
 from xlbench.progress import Progress
 from xlbench.tasks.mtg_build import options as options_lib, sampling
 from xlbench.tasks.mtg_build.options import ENGLISH, Options
 from xlbench.tasks.mtg_build.originals import Example
-from xlbench.translation import engines, round_trips
-from xlbench.translation.engines import Engine, Failure
-from xlbench.translation.jobs import Job
+from xlbench.translation import round_trips
+from xlbench.translation.engines import Failure
 from xlbench.translation.round_trips import RoundTrip
 
 NGRAMS = (1, 2, 3, 4)
-EngineSettings = tuple[tuple[str, Setting], ...]
 
 
 class Translated(msgspec.Struct, omit_defaults=True):
@@ -59,10 +56,9 @@ class Translated(msgspec.Struct, omit_defaults=True):
         return min(common / original if original else 0.0 for common, original, _ in counts)
 
 
-def engine_names(spec: str, languages: Sequence[str]) -> list[str]:
-    """The engines that a name with {source} and {target} stands for, each once."""
-    pairs = [pair for lang in languages for pair in ((ENGLISH, lang), (lang, ENGLISH))]
-    return list(dict.fromkeys(_engine_name(spec, *pair) for pair in pairs))
+def pairs(languages: Sequence[str]) -> list[tuple[str, str]]:
+    """(source, target) of all translations, there and back."""
+    return [pair for lang in languages for pair in ((ENGLISH, lang), (lang, ENGLISH))]
 
 
 def identities(options: Options) -> dict[str, tuple[str, str]]:
@@ -75,7 +71,7 @@ def identities(options: Options) -> dict[str, tuple[str, str]]:
     for lang in options.languages:
         if lang not in benchmarks.languages.LANGUAGES:
             raise errors.unknown('language in --languages', lang, benchmarks.languages.LANGUAGES)
-        there, back = _job(options, ENGLISH, lang), _job(options, lang, ENGLISH)
+        there, back = (options.engine.job(*pair) for pair in pairs([lang]))
         named[lang] = there.identity, back.identity
     return named
 
@@ -126,10 +122,11 @@ def _translate(options: Options, lang: str, part: str, number: int) -> int:
     """Does one job; returns how many texts were too long for the model."""
     source = sampling.path(os.path.join(options.work, 'read'), part, number)
     examples = list(sampling.read_examples(source))
-    there = _job(options, ENGLISH, lang)
-    back = _job(options, lang, ENGLISH) if part == 'rough' else None
+    there = options.engine.job(ENGLISH, lang)
+    back = options.engine.job(lang, ENGLISH) if part == 'rough' else None
     texts = [text for example in examples for text in example]
-    used = {id(engine): engine for engine in _engines(options, lang)}.values()  # One or two.
+    opened = (options.engine.engine(*pair) for pair in pairs([lang]))
+    used = {id(engine): engine for engine in opened}.values()  # One or two.
     before = sum(engine.num_cut for engine in used)
     with contextlib.ExitStack() as stack:
         for job in filter(None, (there, back)):  # The sum is said at the end, in place of warnings.
@@ -160,40 +157,3 @@ def _line(example: Example, trips: Sequence[RoundTrip | Failure], came_back: boo
         for text, returned in zip(example, back, strict=True)
     ]
     return Translated(texts, back, matches)
-
-
-def _job(options: Options, source: str, target: str) -> Job:
-    return _opened(*_named(options, source, target), source, target)
-
-
-def _engines(options: Options, lang: str) -> list[Engine]:
-    return [_engine(*_named(options, *pair)) for pair in ((ENGLISH, lang), (lang, ENGLISH))]
-
-
-# There and back: the models of other pairs leave the memory.
-@functools.lru_cache(maxsize=2)
-def _opened(name: str, settings: EngineSettings, source: str, target: str) -> Job:
-    return Job(_engine(name, settings), source, target)
-
-
-@functools.lru_cache(maxsize=2)
-def _engine(name: str, settings: EngineSettings) -> Engine:
-    return engines.find(name, **dict(settings))
-
-
-def _engine_name(spec: str, source: str, target: str) -> str:
-    """The engine of a pair; a command fills in its own braces."""
-    if spec.startswith('command:'):
-        return spec
-    return spec.replace('{source}', source).replace('{target}', target)
-
-
-def _named(options: Options, source: str, target: str) -> tuple[str, EngineSettings]:
-    """The engine of a pair, and its settings."""
-    return _engine_name(options.engine, source, target), (
-        ('version', options.engine_version),
-        ('timeout', options.timeout),
-        ('prefix', options.prefix),
-        ('batch_size', options.batch_size),
-        *options.decoding,
-    )

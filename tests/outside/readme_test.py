@@ -312,6 +312,7 @@ _CI = 'what .ci/run does'
 _PARSED = 'like those of your_own.md; tests/pages_test.py checks its flags'
 _TRIMMED = 'tests/inference/trimming_test.py does so with a small encoder'
 _EXHIBITS = 'tests/reporting/exhibits_test.py makes them; reports.md runs one such command'
+_REDDIT = 'needs dumps of Reddit; tests/tasks/mrs_build_test.py has made-up ones'
 _RENTED = 'needs machines that are rented'
 _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
 _VENV = '.venv/bin/python -m '
@@ -487,6 +488,10 @@ PLAN: dict[str, dict[str, Step]] = {
         '--config.model.from=models/my-encoder --workdir=RUNS/zero_shot_personas': Step(
             skip=_PARSED
         ),
+        'python -m xlbench.tasks.mrs_build RC_2018-*.zst --output=data '
+        '--engine=Helsinki-NLP/opus-mt-{source}-{target}': Step(skip=_REDDIT),
+        'python -m xlbench.tasks.mrs_build RC_2018-*.zst --output=data_es '
+        '--languages=en,es,pt --engine=apertium': Step(skip=_REDDIT),
         'python tests/speed/dual_encoder.py --torch_python=TORCH_ENV/bin/python': Step(
             skip=_ELSEWHERE
         ),

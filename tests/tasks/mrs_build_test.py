@@ -181,6 +181,18 @@ def built(paths, tmp_path_factory):
     return run(paths, tmp_path_factory.mktemp('built'))
 
 
+# 'Ok' has no translation.
+MT = [
+    '--engine=command:sed -e s/Question/Frage/;s/Yes/Ja/;s/^Ok$//', '--mt_pairs=10',
+    '--mt_valid_pairs=5',
+]  # fmt: skip
+
+
+@pytest.fixture(scope='module')
+def translated(paths, tmp_path_factory):
+    return run(paths, tmp_path_factory.mktemp('translated'), *MT)
+
+
 @pytest.fixture
 def plugins_for_children(monkeypatch, tmp_path):
     folder = pathlib.Path(__file__).parents[1] / 'support'
@@ -191,6 +203,7 @@ def plugins_for_children(monkeypatch, tmp_path):
 def test_the_files_are_exactly_those_expected(built):
     assert set(tree(built)) == {
         *(f'{name}/pairs.tsv' for name in PAIRS),
+        *(f'gmr_valid/{lang}/pairs.tsv' for lang in ('en', 'de')),
         *(f'rsp_set/{lang}/response_lm_cluster.txt' for lang in ('en', 'de')),
         *(f'rsp_map/{lang}/response.mapping.txt' for lang in ('en', 'de')),
         'stats.json',
@@ -280,18 +293,88 @@ def test_other_workers_and_order_give_the_same_bytes(paths, built, tmp_path, plu
     assert os.stat(again / 'stats.json').st_mtime_ns == before
 
 
-def test_killed_at_every_file_it_goes_on(paths, built, tmp_path, plugins_for_children):
+def test_killed_at_every_file_it_goes_on(paths, translated, tmp_path, plugins_for_children):
     """Each process makes one file appear and is killed before the next one does."""
     code = 'import sys, reddit_files; reddit_files.killed_until_done(sys.argv[1:])'
     argv = [sys.executable, '-c', code, str(tmp_path), *paths, f'--output={tmp_path}', *FLAGS]
-    states = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
-    # Settings, 3 blocks, 3 ends of files, 2 x 2 partitions; then the final files.
-    assert len(states) == 11
+    states = json.loads(subprocess.run([*argv, *MT], check=True, capture_output=True).stdout)
+    # Settings, 3 blocks, 3 ends of files, 2 x 2 partitions, 5 translations; then the final files.
+    assert len(states) == 16
     for before, after in itertools.pairwise(states):
         # What was finished is not done again.
         assert before.items() < after.items() and len(after) == len(before) + 1
         assert not any('mrs/' in path for path in after)
-    assert tree(tmp_path / 'mrs') == tree(built)
+    assert tree(tmp_path / 'mrs') == tree(translated)
+
+
+def test_english_pairs_and_responses_are_translated(paths, built, translated):
+    """A sample of the training pairs, all validation pairs, and the response set."""
+    more, fewer = tree(translated), tree(built)
+    assert more.keys() - fewer.keys() == {f'mt_{part}/de/pairs.tsv' for part in ('train', 'valid')}
+    changed = {name for name in fewer if fewer[name] != more[name]}
+    assert changed == {
+        'rsp_set/de/response_lm_cluster.txt', 'rsp_map/de/response.mapping.txt', 'stats.json',
+    }  # fmt: skip
+    pairs = (translated / 'mt_train/de/pairs.tsv').read_text().split('\n')[:-1]
+    english = {line.split('\t')[2]: line.split('\t') for line in EN_TRAIN | {TOXIC_91}}
+    assert len(pairs) == 8  # Of 10, two of which have an empty reply.
+    for line in pairs:
+        message, reply, name, day = line.split('\t')
+        assert message == english[name][0].replace('Question', 'Frage')
+        assert (reply, day) == (english[name][1].replace('Yes', 'Ja'), english[name][3])
+    assert set((translated / 'mt_valid/de/pairs.tsv').read_text().split('\n')[:-1]) == {
+        'Is it true?\tyes\tt1_c2\t2018-01-01', 'yes\tNo!\tt1_c3\t2018-12-31',
+    }  # fmt: skip
+    # 'Ok' has no translation; nothing of the set occurs in German, so that all are alike.
+    rows = (translated / 'rsp_set/de/response_lm_cluster.txt').read_text().split('\n')[:-1]
+    assert [row.split('\t')[1] for row in rows] == ['Ja!', 'yes', ':(', ':)', 'YES', 'toxic51']
+    # Pairs whose reply is in the set, whatever its case and punctuation.
+    assert (built / 'gmr_valid/en/pairs.tsv').read_text() == 'Is it true?\tyes\tt1_c2\t2018-01-01\n'
+    stats = json.loads((translated / 'stats.json').read_text())
+    de = stats['languages']['de']
+    assert (de['mt_train'], de['mt_valid'], de['untranslated pairs']) == (8, 2, 2)
+    assert (de['untranslated responses'], de['translated responses']) == (1, 6)
+    assert stats['languages']['en']['gmr_valid'] == 1
+    assert 'mt_train' in stats_lib.table(stats).split('\n')[0]
+    assert stats['settings']['translated_de']['mt_pairs'] == 10
+
+
+def test_what_cannot_be_translated_is_said_before_the_work(paths, tmp_path, capsys):
+    for flags, message in [
+        (['--mt_languages=de'], '--mt_languages is for an --engine'),
+        ([*MT, '--mt_languages=fr'], "unknown language in --mt_languages 'fr'"),
+        ([*MT, '--languages=de'], 'add en to --languages'),
+        ([*MT, '--num_beams=4'], 'flags of decoding are for models'),
+        (['--engine=command:there-is-none'], 'there-is-none'),
+    ]:
+        argv = ['', *paths, f'--output={tmp_path}', *FLAGS, *flags]
+        assert errors.run_main(command.main, argv) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / 'mrs_build' / 'scan').exists()
+
+
+def test_the_largest_languages_and_splits_by_pair(paths, built, tmp_path, capsys):
+    flags = ['--languages=largest', '--num_languages=2', '--min_pairs=1', '--split_by=pair']
+    mrs = run(paths, tmp_path, *flags)
+    stats = json.loads((mrs / 'stats.json').read_text())
+    assert list(stats['languages']) == ['en', 'de']  # One pair is Klingon.
+    assert stats['settings']['split'].items() >= {'num_languages': 2, 'split_by': 'pair'}.items()
+    everywhere = {
+        folder: sorted(
+            line
+            for part in splits.SPLITS
+            for line in (folder / part / 'en' / 'pairs.tsv').read_text('utf-8').split('\n')[:-1]
+        )
+        for folder in (mrs, built)
+    }
+    assert everywhere[mrs] == everywhere[built]
+    # A thread is in several splits now.
+    assert tree(mrs)['train/en/pairs.tsv'] != tree(built)['train/en/pairs.tsv']
+    run(paths, tmp_path, *flags)  # It is done, and left alone.
+    argv = ['', *paths, f'--output={tmp_path / "few"}', *FLAGS, '--languages=largest']
+    assert errors.run_main(command.main, argv) == 2
+    said = capsys.readouterr().err
+    assert 'no language has --min_pairs=100,000 pairs; there are 29 in en' in said
 
 
 def test_killed_workers_and_a_killed_parent(paths, built, tmp_path, plugins_for_children, capsys):

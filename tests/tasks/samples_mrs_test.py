@@ -194,7 +194,7 @@ def test_the_bytes_of_seed_0_stay(root):
     digest = hashlib.sha256()
     for path in sorted(path for path in (root / 'mrs').rglob('*') if path.is_file()):
         digest.update(f'{path.relative_to(root / "mrs")}\n'.encode() + path.read_bytes())
-    assert digest.hexdigest() == '35dd24fb8ff1d57d353bc6c563005b820971c3da22f2eca4d1a161f6b915fb3f'
+    assert digest.hexdigest() == '7dbc15061074ac51735d12309e0d50edea0df2095108deed6c7c9ee524255a71'
 
 
 def test_same_seed_same_bytes_in_any_process(root, tmp_path):

@@ -1,6 +1,7 @@
 """Machine translation: one way to translate, whoever does it.
 
   engines      the contract of an engine, and which one a name stands for
+  templates    an engine for each pair of languages, from one name
   programs     engines that are programs of this machine: Apertium, or any command
   servers      engines behind the HTTP interface of LibreTranslate
   tables       files of translations that were made elsewhere
@@ -22,5 +23,6 @@ __all__ = [
     'round_trips',
     'servers',
     'tables',
+    'templates',
     'units',
 ]

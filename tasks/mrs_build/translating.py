@@ -1,0 +1,201 @@
+"""The step behind splitting: English pairs and responses in the other languages.
+
+  WORK/translated_es/train/000003-0000      the first block of the English pairs of a partition
+  WORK/translated_es/valid/000003-0000
+  WORK/translated_es/responses/000000-0000  the first block of the English responses
+
+A file is a shard with one key: lines of message, reply, t1_ name of the English reply and its day,
+or of a response. What an engine does not translate, or translates to nothing, is left out and
+counted.
+
+A job is one block in one language. What it asks the engine depends on that block alone, so that the
+translations are the same whatever the number of workers and whatever was killed before.
+"""
+
+import collections
+import functools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from xlbench import benchmarks, errors
+from xlbench.pool import Pool
+from xlbench.progress import Progress
+from xlbench.tasks.mrs_build import dumps, options as options_lib, shards, splits
+from xlbench.tasks.mrs_build.options import ENGLISH, Options
+from xlbench.translation.engines import Failure
+
+BLOCK = 1024  # Pairs or responses of a job.
+RESPONSES = 'responses'
+Rows = list[tuple[str, ...]]  # The columns of lines.
+
+
+class Block(NamedTuple):
+    """One job: some lines of a partition, or some responses.
+
+    Attributes:
+      part: 'train', 'valid' or 'responses'.
+      partition: of the pairs; 0 for responses.
+      number: of the block in it.
+      size: its lines.
+    """
+
+    part: str
+    partition: int
+    number: int
+    size: int
+
+    @property
+    def start(self) -> int:
+        """The place of its first line."""
+        return self.number * BLOCK
+
+    def path(self, options: Options, lang: str) -> str:
+        """Its file in a language."""
+        name = f'{self.partition:06d}-{self.number:04d}'
+        return os.path.join(options.work, options_lib.step(lang), self.part, name)
+
+
+class Translated:
+    """What is translated into each language.
+
+    Args:
+      options: of the build.
+      blocks: all of it.
+    """
+
+    def __init__(self, options: Options, blocks: Sequence[Block]):
+        self._options, self._blocks = options, blocks
+
+    def contents(self, lang: str, part: str) -> Iterator[bytes]:
+        """The lines of 'train', 'valid' or 'responses', with their line ends."""
+        for path in self._paths(lang, part):
+            yield shards.data(path, 0)
+
+    def counts(self, lang: str, part: str) -> collections.Counter[str]:
+        """Counts of `part` in a language: translated, and untranslated."""
+        return shards.total(self._paths(lang, part))
+
+    def _paths(self, lang: str, part: str) -> list[str]:
+        if lang not in self._options.translated_languages:
+            return []
+        return [block.path(self._options, lang) for block in self._blocks if block.part == part]
+
+
+def check(options: Options) -> None:
+    """Raises UserError for languages that cannot be translated into."""
+    for lang in options.translated_languages:
+        if lang not in benchmarks.languages.LANGUAGES:
+            raise errors.unknown('language in --mt_languages', lang, benchmarks.languages.LANGUAGES)
+        if lang == ENGLISH or lang not in options.languages:
+            raise errors.unknown(
+                'language in --mt_languages',
+                lang,
+                [other for other in options.languages if other != ENGLISH],
+            )
+    if options.engine and ENGLISH not in options.languages:
+        raise errors.UserError('--engine translates English pairs; add en to --languages')
+
+
+def translate(
+    options: Options, split: Sequence[str], responses: Sequence[str], pool: Pool
+) -> Translated:
+    """Translates what is not translated yet.
+
+    Args:
+      options: of the build.
+      split: shards of lines of the final files.
+      responses: the English response set.
+      pool: of processes.
+    """
+    blocks = _blocks(options, split, len(responses))
+    jobs = [
+        (lang, block, responses[block.start :][: block.size] if block.part == RESPONSES else ())
+        for lang in options.translated_languages
+        for block in blocks
+        if not os.path.exists(block.path(options, lang))
+    ]
+    if not options.translated_languages:
+        return Translated(options, blocks)
+    for lang in options.translated_languages:
+        for part in {block.part for block in blocks}:
+            folder = os.path.join(options.work, options_lib.step(lang), part)
+            os.makedirs(folder, exist_ok=True)
+    total, cut = len(blocks) * len(options.translated_languages), 0
+    with Progress('translate', total, 'blocks') as progress:
+        progress.skip(total - len(jobs))
+        for num_cut in pool.run(functools.partial(_translate, options, split), jobs):
+            cut += num_cut
+            progress.add()
+    print(f'translate: {total:,} blocks', file=sys.stderr, flush=True)
+    if cut:
+        print(
+            f'translate: {cut:,} texts were longer than the model reads, and cut', file=sys.stderr
+        )
+    return Translated(options, blocks)
+
+
+def _blocks(options: Options, split: Sequence[str], num_responses: int) -> list[Block]:
+    """All jobs of a language, in the order of their lines."""
+    if options.engine is None:
+        return []
+    sizes = []
+    for part, limit in (('train', options.mt_pairs), ('valid', options.mt_valid_pairs)):
+        counts = [shards.counts(path)[f'pairs/{part}/{ENGLISH}'] for path in split]
+        sizes += [(part, number, size) for number, size in enumerate(quotas(counts, limit))]
+    sizes.append((RESPONSES, 0, num_responses))
+    return [
+        Block(part, partition, number, min(BLOCK, size - number * BLOCK))
+        for part, partition, size in sizes
+        for number in range(-(-size // BLOCK))
+    ]
+
+
+def quotas(counts: Sequence[int], limit: int) -> list[int]:
+    """How many of each partition are taken, so that they are `limit` together.
+
+    Example: [10, 30, 20], 6 -> [1, 3, 2]
+    """
+    total = max(sum(counts), 1)
+    limit, before, taken = min(limit, total), 0, []
+    for count in counts:
+        taken.append(limit * (before + count) // total - limit * before // total)
+        before += count
+    return taken
+
+
+def _translate(
+    options: Options, split: Sequence[str], lang: str, block: Block, responses: Sequence[str]
+) -> int:
+    """Does one job; returns how many texts were too long for a model."""
+    rows: Rows = [(text,) for text in responses] or _pairs(options, split, block)
+    width = min(len(rows[0]), 2)  # Message and reply, or a response.
+    job, engine = (getattr(options.engine, name)(ENGLISH, lang) for name in ('job', 'engine'))
+    before = engine.num_cut
+    with job.telling_of_cuts(lambda line: None):  # The sum is said at the end.
+        answers = list(job.run(text for row in rows for text in row[:width]))
+    writer = shards.Writer(block.path(options, lang), 1)
+    counts = collections.Counter({'translated': 0, 'untranslated': 0})
+    for place, row in enumerate(rows):
+        texts = [_clean(answer) for answer in answers[place * width : (place + 1) * width]]
+        counts['translated' if all(texts) else 'untranslated'] += 1
+        if all(texts):
+            writer.add(0, '\t'.join((*texts, *row[width:])))
+    writer.close(counts)
+    return engine.num_cut - before
+
+
+def _pairs(options: Options, split: Sequence[str], block: Block) -> Rows:
+    """The English lines of a block of pairs."""
+    names: Mapping[str, int] = {
+        name: number for number, name in enumerate(splits.keys(options.languages))
+    }
+    key = names[f'{block.part}/{ENGLISH}']
+    lines = shards.data(split[block.partition], key).decode().split('\n')
+    return [tuple(line.split('\t')) for line in lines[block.start :][: block.size]]
+
+
+def _clean(answer: str | Failure) -> str:
+    """A translation as one line; '' where there is none."""
+    return '' if isinstance(answer, Failure) else dumps.clean(answer)

@@ -1,0 +1,108 @@
+"""An engine for each pair of languages, from one name with {source} and {target} in it."""
+
+import argparse
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+from xlbench import names
+from xlbench.config import decoding_flags
+from xlbench.config.arguments import engine as engine_name, whole
+from xlbench.files import Setting
+from xlbench.translation import engines
+from xlbench.translation.engines import Engine
+from xlbench.translation.jobs import Job
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """An engine whose model or file may be another one for each pair of languages.
+
+    Attributes:
+      spec: its name as `engines.find` takes it, where {source} and {target} stand for the codes of
+        the languages; a command fills them in itself.
+      version, timeout, prefix, batch_size: see `engines.find`.
+      decoding: options of a model's decoding, by name.
+    """
+
+    spec: str
+    version: str = ''
+    timeout: float = 600.0
+    prefix: str = ''
+    batch_size: int = 0
+    decoding: tuple[tuple[str, Setting], ...] = ()
+
+    def name(self, source: str, target: str) -> str:
+        """The engine's name for a pair of languages."""
+        if self.spec.startswith('command:'):
+            return self.spec
+        return self.spec.replace('{source}', source).replace('{target}', target)
+
+    def engine(self, source: str, target: str) -> Engine:
+        """The engine for a pair of languages; a process keeps the last two."""
+        return _engine(dataclasses.replace(self, spec=self.name(source, target)))
+
+    def job(self, source: str, target: str) -> Job:
+        """A job without a folder of kept translations; a process keeps the last two.
+
+        Raises:
+          UserError: the engine is not there, or does not know the languages.
+        """
+        return _job(dataclasses.replace(self, spec=self.name(source, target)), source, target)
+
+
+@functools.lru_cache(maxsize=2)
+def _engine(named: Template) -> Engine:
+    return engines.find(
+        named.spec,
+        version=named.version,
+        timeout=named.timeout,
+        prefix=named.prefix,
+        batch_size=named.batch_size,
+        **dict(named.decoding),
+    )
+
+
+# There and back: the models of other pairs leave the memory.
+@functools.lru_cache(maxsize=2)
+def _job(named: Template, source: str, target: str) -> Job:
+    return Job(_engine(named), source, target)
+
+
+def add_flags(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Adds --engine and the flags of its settings.
+
+    Args:
+      parser: gets the flags.
+      required: whether an engine must be named.
+    """
+    add = parser.add_argument
+    add('--engine', type=engine_name, default='', required=required, help='see above')
+    add('--engine_version', default='', help='of a program or server of yours')
+    add('--timeout', type=float, default=600.0, help='seconds for a batch')
+    add('--prefix', default='', help='before each text, for a model that needs it')
+    add('--batch_size', type=whole(1), default=0, help='of a model')
+    decoding_flags.add_flags(parser)
+
+
+def of_flags(args: argparse.Namespace, pairs: Sequence[tuple[str, str]]) -> Template:
+    """The engine that a command line names, for some pairs of languages.
+
+    Raises:
+      UserError: it does not take the settings, or a model that it stands for is not there.
+    """
+    decoding_flags.check(args)
+    decoding = decoding_flags.given(args)
+    engines.check_settings(args.engine, args.prefix, args.batch_size, decoding)
+    template = Template(
+        args.engine,
+        args.engine_version,
+        args.timeout,
+        args.prefix,
+        args.batch_size,
+        tuple(sorted(decoding.items())),
+    )
+    for name in dict.fromkeys(template.name(*pair) for pair in pairs):
+        if engines.is_model(name):
+            names.check_source(name, '--engine')
+    return template
