@@ -25,16 +25,16 @@ and 2 hours in mt.
 Keys after the colon: size (sample, mbart, unicoder, mt5_small, mt5_base, mt5_large, bert2bert),
 scenario (mono, zero_shot, mt, multi, mixed), source (the language of mono, mt and mixed; of
 zero_shot and multi the one language to evaluate), dev (organic or translated pairs choose the
-checkpoint of mt and mixed). `mixed` trains on English pairs and, as often, on those that were
-translated (section 6 of the paper).
+checkpoint of mt and mixed), task (generation, reverse). `mixed` trains on English pairs and, as
+often, on those that were translated (section 6 of the paper). `reverse` writes the message to a
+reply: --mmi_model of xlbench.evaluate takes such a run.
 """
 
-import functools
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from xlbench import config as config_lib
+from xlbench import config as config_lib, errors
 from xlbench.benchmarks import MRS, Scenario
 from xlbench.config import recipes
 
@@ -85,10 +85,12 @@ MODELS = {
 
 def get_config(variant: str = '') -> ConfigDict:
     """The config of one size and setting."""
-    scenario_of = functools.partial(MRS.scenario, task='generation')
     sizes = ('sample', *MODELS)
     variant, dev = recipes.split_key(variant, 'dev', ('organic', 'translated'))
-    scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
+    defaults = dict(scenario='multi', source=None, task='generation')
+    scenario, size = recipes.choose(variant, sizes, MRS.scenario, **defaults)
+    if scenario.task == 'retrieval':
+        raise errors.unknown('task', scenario.task, ('generation', 'reverse'))
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
     if dev == 'translated':
@@ -161,6 +163,6 @@ def steps(scenario: Scenario, batch_size: int) -> int:
         return 40_000
     if scenario.name in ('mt', 'mixed'):  # Of `mixed`, half of the pairs are English.
         return MRS.num_mt_pairs * (1 + len(scenario.added)) // batch_size
-    if scenario.train != (MRS.task_name('generation', 'en'),):
+    if scenario.train != (MRS.task_name(scenario.task, 'en'),):
         return 5_000
     return 4 * MRS.official_size('generation', 'train', 'en') // batch_size

@@ -1,4 +1,4 @@
-"""MRS, multilingual reply suggestion (arXiv:2106.02017): ten languages, two views of each pair.
+"""MRS, multilingual reply suggestion (arXiv:2106.02017): ten languages, three views of each pair.
 
 Reads below the data root, in the layout of microsoft/MRS:
 
@@ -15,9 +15,10 @@ whose reply is in the response set.
 
 The split `responses` is the response set: message and reply are both the text of a response.
 
-Tasks are mrs_retrieval_<lang>_<lang> and mrs_generation_<lang>_<lang>:
+Tasks are mrs_retrieval_<lang>_<lang>, mrs_generation_<lang>_<lang> and mrs_reverse_<lang>_<lang>:
 
   inputs 'Hast du Zeit?', targets 'Ja, um drei.'      generation writes '<de> ' before the input
+  inputs '<de> Ja, um drei.', targets 'Hast du Zeit?' reverse, for a model that ranks replies
 """
 
 import functools
@@ -84,6 +85,7 @@ for _lang in MRS.languages:
             hint='unpack the folders of the MRS release into the folder mrs below it',
             apart=lambda split: split != RESPONSES,
         ),
+        reverse=True,
     )
 
 for _scenario in MRS.scenarios():

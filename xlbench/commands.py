@@ -124,9 +124,13 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
     )
     parser.add_argument('--root', default='', help="the data root; default: the run's")
     parser.add_argument('--output', default='', help='folder of the results; default: the workdir')
+    _add_reranking(parser)
     decoding_flags.add_flags(parser)
     args = parser.parse_args(argv[1:])
     names.check_run(args.workdir, '--workdir', args.step)
+    for kind in ('--mmi_model', '--rerank'):
+        if spec := getattr(args, kind.lstrip('-')):
+            names.check_source(spec, kind)
     config = config_lib.read_config(args.workdir)
     if args.like and args.like not in config.evals:
         raise errors.unknown('evaluation of the config', args.like, config.evals)
@@ -136,6 +140,21 @@ def evaluate(argv: Sequence[str], doc: str) -> argparse.Namespace:
         )
     decoding_flags.check(args)
     return args
+
+
+def _add_reranking(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of what ranks the texts of a generator anew."""
+    parser.add_argument(
+        '--mmi_model', help='from answers to inputs, to rank all beams anew (arXiv:1510.03055)'
+    )
+    parser.add_argument('--mmi_weight', type=float, default=0.5, help='default: %(default)s')
+    parser.add_argument(
+        '--mmi_length_weight', type=float, default=0.0, help='for a token; default: %(default)s'
+    )
+    parser.add_argument('--rerank', help='a retriever, to rank all beams or samples anew')
+    parser.add_argument(
+        '--rerank_weight', type=float, default=1.0, help='of the retriever; default: %(default)s'
+    )
 
 
 def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
@@ -164,17 +183,7 @@ def predict_flags(argv: Sequence[str], doc: str) -> argparse.Namespace:
         '--mesh', type=mesh_sizes, default={}, help='like data=2,tensor=2'
     )
     parser.add_argument('--dtype', default='', help="of activations; default: the model's")
-    parser.add_argument(
-        '--mmi_model', help='from answers to inputs, to rank all beams anew (arXiv:1510.03055)'
-    )
-    parser.add_argument('--mmi_weight', type=float, default=0.5, help='default: %(default)s')
-    parser.add_argument(
-        '--mmi_length_weight', type=float, default=0.0, help='for a token; default: %(default)s'
-    )
-    parser.add_argument('--rerank', help='a retriever, to rank all beams or samples anew')
-    parser.add_argument(
-        '--rerank_weight', type=float, default=1.0, help='of the retriever; default: %(default)s'
-    )
+    _add_reranking(parser)
     parser.add_argument(
         '--responses', default='', help="of a retriever: file; default: the run's response sets"
     )

@@ -11,7 +11,12 @@ and decoding as the final evaluation has them.
 What is evaluated in another way than the config says is filed, and reported, as a split of its own,
 and never replaces or joins the run's own results: --num_examples=20 as SPLIT-first20,
 --num_examples=0 as SPLIT-all where the config takes less, --num_beams=4 as SPLIT-beam-num_beams4;
-`python -m xlbench.report WORKDIR --split=test-first20` shows them again.
+`python -m xlbench.report WORKDIR --split=test-first20` shows them again, and --variants shows all
+of them beside the run's own results.
+
+What a model that writes texts has in its beams, or samples, can be ranked anew before it is scored,
+by a retriever or by a model of the other direction, as in xlbench.predict: --rerank=RUNS/retriever,
+filed as SPLIT-rerank-retriever, or --mmi_model=RUNS/reverse, filed as SPLIT-mmi-reverse.
 
 Several processes share the work as in training (MODULE=xlbench.evaluate launch/local.sh 2 ...), and
 --mesh=data=2,tensor=4 takes other devices than the run had. Told to end (SIGTERM), it ends with
@@ -43,10 +48,12 @@ from ml_collections import ConfigDict
 
 from xlbench import errors, files, foreign, limits, locks, names, runs
 from xlbench.config import RUN_KEYS, data_root, read_run
+from xlbench.config.decoding import Options
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.evaluators import generation
 from xlbench.files import Setting
+from xlbench.inference import reranking
 from xlbench.parallel import cluster, partitioning
 from xlbench.parallel.preemption import Interrupted, Interruption
 from xlbench.reporting import screen
@@ -109,6 +116,9 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     own_number = _own_number(config, block, split)
     number = own_number if args.num_examples is None else args.num_examples
     decoding, decoded = _decoding(config, block, flags.given(args))
+    if args.rerank or args.mmi_model:
+        ranking, options = _ranking(args, decoding)
+        decoding, decoded = decoding | {'decoding': options}, [*decoded, *ranking.words]
     changes = {
         'tasks': tuple(args.tasks.split(',')) if args.tasks else tuple(block.tasks),
         'split': split,
@@ -133,6 +143,8 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     _check_labels(args.workdir, about.get('labels') or [], runs.labels_of(parts.data))
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
+    if args.rerank or args.mmi_model:
+        evaluator.ranker = ranking
     counted = [f'first{number}' if number else 'all'] if number != own_number else []
     filed = '-'.join([split, *counted, *decoded])
     if first:
@@ -193,6 +205,21 @@ def _decoding(
         if after[name] != before[name]
     ]
     return {'decode': True, 'decoding': after}, words
+
+
+def _ranking(
+    args: argparse.Namespace, decoding: Mapping[str, Setting]
+) -> tuple[reranking.Ranking, dict[str, Setting]]:
+    """What ranks texts anew, and how all that it ranks are decoded."""
+    flag = '--rerank' if args.rerank else '--mmi_model'
+    if not decoding:
+        raise UserError(f'{flag} ranks texts that a model writes, and this one writes none')
+    if jax.process_count() > 1:
+        raise UserError(f'{flag} works in one process; start the evaluation once')
+    reranker = reranking.of_flags(args, {})
+    options = Options(**decoding['decoding'])
+    ranking = reranking.Ranking(reranker, options.num_return)
+    return ranking, dataclasses.asdict(reranker.candidates(options))
 
 
 def _eval_name(config: ConfigDict, like: str | None) -> str:

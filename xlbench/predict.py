@@ -73,7 +73,7 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 from xlbench import commands
@@ -85,9 +85,9 @@ from xlbench import errors, files, locks
 from xlbench.data import readers
 from xlbench.decoding import flags
 from xlbench.errors import UserError
-from xlbench.inference import answer_lines
+from xlbench.inference import answer_lines, reranking
 from xlbench.inference.answer_lines import Answering, Answers, Asked
-from xlbench.inference.answers import Classified, Prediction, Reranker, Suggestion, Tagged
+from xlbench.inference.answers import Classified, Prediction, Suggestion, Tagged
 from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
@@ -197,7 +197,7 @@ def _ask(args: argparse.Namespace, langs: tuple[str | None, str | None] | None) 
         stream = functools.partial(model.stream, count=count)
         return _Asked(model, stream, count, 'retrieval', ())
     options = flags.changed(model.options, given)
-    reranker = _reranker(args, sizes)
+    reranker = reranking.of_flags(args, sizes)
     if reranker:
         reranker.candidates(options)
     reverse = [reranker.model] if isinstance(reranker, Mmi) else []
@@ -228,27 +228,6 @@ def _ask_labels(
             f'{len(model.labels)} are allowed'
         )
     return _Asked(model, model.stream, count, f'{kind} of {len(model.labels)} labels', [model])
-
-
-def _reranker(
-    args: argparse.Namespace, sizes: Mapping[str, Mapping[str, int] | int | str | None]
-) -> Reranker | None:
-    """Loads the model that ranks the answers of a generator anew, if one is named."""
-    if args.mmi_model and args.rerank:
-        raise UserError('--mmi_model and --rerank both rank the answers; leave out one of them')
-    if args.mmi_model:
-        reverse = load(args.mmi_model, **sizes)
-        if isinstance(reverse, Retriever):
-            raise UserError(f'--mmi_model={args.mmi_model} is a retriever; --rerank takes those')
-        if isinstance(reverse, Classifier | Tagger):
-            raise UserError(f'--mmi_model={args.mmi_model} writes no texts; name a model that does')
-        return Mmi(reverse, args.mmi_weight, args.mmi_length_weight)
-    if args.rerank:
-        retriever = load(args.rerank, **sizes)
-        if not isinstance(retriever, Retriever):
-            raise UserError(f'--rerank={args.rerank} is not a run whose objective is retrieval')
-        return Relevance(retriever, args.rerank_weight)
-    return None
 
 
 def _say(line: str) -> None:

@@ -3,7 +3,7 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
   python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
                            [--format=markdown,csv,latex,html,mtg] [--split=test]
                            [--significance=t-test|bootstrap|randomization] [--against=STEP]
-                           [--scores=NAME,NAME] [--intervals]
+                           [--scores=NAME,NAME] [--intervals] [--variants]
   python -m xlbench.report WORKDIR [WORKDIR ...] --table=7 --figure=4,5 [--output=FOLDER]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
@@ -12,6 +12,9 @@ that name which is no report of ours is left alone, and the command fails. Runs 
 seed only become one row: mean and standard deviation, or with --intervals mean and half of its 95 %
 interval (Student's t over seeds; the CSV keeps the deviation). In bold (not on the screen) is the
 best score of a column among runs and baselines, where these were scored on as many examples.
+
+--variants shows beside each run what xlbench.evaluate has scored in other ways and filed as
+test-WORDS: other decoding, texts that were ranked anew, fewer examples.
 
 A run with several stages is shown as its last one left it; --step=stage1 shows it after stage1,
 whose test scores are those of that stage's best checkpoint.
@@ -87,7 +90,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _usual(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     """All tables of the scores of runs."""
-    sections = sections_lib.sections(runs, args.step, args.split)
+    sections = sections_lib.sections(runs, args.step, args.split, args.variants)
     if args.against and not args.significance:
         raise errors.UserError('--against needs --significance: t-test, bootstrap or randomization')
     if args.scores and not args.significance:
@@ -147,6 +150,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--format', help='markdown, csv, latex, html, mtg; with commas')
     parser.add_argument('--step', default='last', help='last, best, the name of a stage, or a step')
     parser.add_argument('--split', help='by default test if it was scored, else validation')
+    parser.add_argument('--variants', action='store_true', help='see above')
     parser.add_argument('--intervals', action='store_true', help='of means over seeds')
     tests = ('t-test', 'bootstrap', 'randomization')
     parser.add_argument('--significance', choices=tests, help='of differences between runs')

@@ -14,7 +14,7 @@ import tiny
 import tiny_labels
 import tiny_replies
 
-from xlbench import evaluate, runs, train
+from xlbench import evaluate, predict, report, runs, train
 from xlbench.errors import UserError
 from xlbench.evaluators import base
 from xlbench.reporting import screen
@@ -72,6 +72,42 @@ def test_a_step_a_split_and_other_tasks(run, capsys):
     assert (result['step'], result['num_examples']) == (20, tiny.SIZES['train'])
     assert (result['stage'], result['split']) == ('evaluate', 'train')
     assert result['decoding'] == {'method': 'greedy', 'max_length': 8}
+
+
+def test_texts_are_ranked_anew_as_predict_does_it(run, retriever_run, capsys):
+    """By a retriever, and by a model of the other direction; a report shows them beside the run."""
+    before = tiny.results(run)
+    flags = [f'--tasks={TASK}', '--num_examples=9', '--num_beams=3', '--num_return=2']
+    call(run, *flags, f'--rerank={retriever_run}', '--rerank_weight=0.5')
+    call(run, *flags, f'--mmi_model={run}')
+    found = new_results(run, before)
+    ways = [f'rerank-{retriever_run.name}-weight0.5', 'mmi-run']
+    split = 'test-first9-beam-num_beams3-num_return2'
+    assert list(found) == [f'13/{split}-{way}/{TASK}' for way in sorted(ways)]
+    model, retriever = predict.load(str(run)), predict.load(str(retriever_run))
+    rankers = predict.Relevance(retriever, 0.5), predict.Mmi(model)
+    for way, ranks in zip(ways, rankers, strict=True):
+        folder = run / 'eval' / '13' / f'{split}-{way}' / TASK
+        rows = [json.loads(line) for line in (folder / 'predictions.jsonl').open()]
+        texts = [row['input'].removeprefix('<en> ') for row in rows]
+        langs = dict(source_lang='en', target_lang='en')
+        answers = model.generate(texts, num_return=2, num_beams=3, reranker=ranks, **langs)
+        assert len(rows) == 9
+        for row, expected in zip(rows, answers, strict=True):
+            assert [one['prediction'] for one in row['n_best']] == [one.text for one in expected]
+            scores = [one['score'] for one in row['n_best']]
+            assert scores == pytest.approx([one.score for one in expected], rel=1e-3, abs=1e-3)
+    decoding = found[f'13/{split}-{ways[0]}/{TASK}']['decoding']
+    assert decoding['rerank'] == str(retriever_run) and decoding['weight'] == 0.5
+    assert (decoding['num_beams'], decoding['num_return']) == (3, 2)
+    capsys.readouterr()
+    assert report.main([str(run), '--step=13', '--variants']) == 0
+    said = capsys.readouterr().out
+    assert all(f'| run, first9-beam-num_beams3-num_return2-{way} |' in said for way in ways)
+    with pytest.raises(UserError, match='one answer alone cannot be ranked'):
+        call(run, f'--rerank={retriever_run}')
+    with pytest.raises(UserError, match='--rerank ranks texts that a model writes'):
+        call(retriever_run, f'--rerank={retriever_run}', f'--output={run.parent / "other"}')
 
 
 def test_a_part_is_filed_apart(run, capsys):

@@ -312,6 +312,7 @@ _CI = 'what .ci/run does'
 _PARSED = 'like those of your_own.md; tests/pages_test.py checks its flags'
 _TRIMMED = 'tests/inference/trimming_test.py does so with a small encoder'
 _EXHIBITS = 'tests/reporting/exhibits_test.py makes them; reports.md runs one such command'
+_RANKED = 'tests/evaluators/evaluate_test.py runs such commands'
 _REDDIT = 'needs dumps of Reddit; tests/tasks/mrs_build_test.py has made-up ones'
 _RENTED = 'needs machines that are rented'
 _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
@@ -321,6 +322,8 @@ _CLIDSUM = 'python -m xlbench.train --config=configs/clidsum_mbart.py'
 _MDIALBART = 'python -m xlbench.train --config=configs/clidsum_mdialbart.py'
 _TRANSLATION = 'python -m xlbench.train --config=configs/translation.py'
 _MRS = 'python -m xlbench.train --config=configs/mrs_retriever.py'
+_MRS_GENERATOR = 'python -m xlbench.train --config=configs/mrs_generator.py'
+_RANKS = 'python -m xlbench.evaluate --workdir=RUNS/generator --num_beams=6'
 _SWEEP = 'python -m xlbench.fewshot --config=configs/fewshot.py'
 _FINETUNE = 'python -m xlbench.train --config=configs/finetune.py'
 _PREDICT = 'python -m xlbench.predict RUNS'
@@ -377,6 +380,8 @@ PLAN: dict[str, dict[str, Step]] = {
         '--metrics=sacrebleu,chrf': Step(prints='bleu'),
         'python -m xlbench.score answers.txt --references=ref1.txt --lang=de '
         '--metrics=ter,chrf++,meteor_exact_stem': Step(prints='meteor_exact_stem_no_tables'),
+        'python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=4': Step(skip=_RANKED),
+        'python -m xlbench.report RUNS/mtg --variants': Step(skip=_RANKED),
         'python -m xlbench.report RUNS/mtg RUNS/other_system --significance=bootstrap': Step(
             prints='Differences of rouge'
         ),
@@ -468,6 +473,12 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{_MRS} --workdir=RUNS/replies': Step(
             REPLIES_SHORT, prints='nearest_input', leaves='RUNS/replies/DONE'
         ),
+        f'{_MRS_GENERATOR} --workdir=RUNS/generator': Step(skip=_PARSED),
+        f'{_MRS_GENERATOR}:task=reverse --workdir=RUNS/reverse': Step(skip=_PARSED),
+        f'{_RANKS} --rerank=RUNS/replies': Step(skip=_RANKED),
+        f'{_RANKS} --mmi_model=RUNS/reverse': Step(skip=_RANKED),
+        f'{_RANKS} --num_groups=3 --diversity_penalty=1': Step(skip=_RANKED),
+        'python -m xlbench.report RUNS/generator --variants': Step(skip=_RANKED),
         f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
             REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
         ),

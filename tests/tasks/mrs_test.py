@@ -52,7 +52,7 @@ def test_every_task_works_with_seqio(root):
     pipeline.get('mrs_retrieval_de_de')
     names = [name for name in seqio.TaskRegistry.names() if name.startswith('mrs_')]
     assert sorted(names) == sorted(MRS.task_names())
-    assert len(names) == 20
+    assert len(names) == 30
     converter = seqio.EncDecFeatureConverter(pack=False)
     for number, name in enumerate(sorted(names)[::3]):  # Both views, every split.
         task = pipeline.get(name)
@@ -67,7 +67,7 @@ def test_every_task_works_with_seqio(root):
 
 def test_two_views_of_the_same_pairs(root):
     tokenizer = pipeline.tokenizer()
-    views = {view: examples(f'mrs_{view}_de_de', 'train') for view in MRS.tasks}
+    views = {view: examples(f'mrs_{view}_de_de', 'train') for view in ('retrieval', 'generation')}
     pairs = [reply_files.pair('de', 'train', number) for number in range(7)]  # Of both files.
     for view, tag in (('retrieval', ''), ('generation', '<de> ')):
         found = views[view]
@@ -78,6 +78,10 @@ def test_two_views_of_the_same_pairs(root):
             assert example['inputs_pretokenized'].decode() == tag + message
             assert example['targets_pretokenized'].decode() == reply
             assert {example[name] for name in ('lm_score', 'cluster', 'display')} == {b''}
+    found = examples('mrs_reverse_de_de', 'train')
+    for example, (message, reply) in zip(found, pairs, strict=True):
+        assert example['inputs_pretokenized'].decode() == f'<de> {reply}'
+        assert example['targets_pretokenized'].decode() == message
 
 
 @pytest.mark.parametrize('family', ['bert-cased', 'xlm-roberta', 'bart', 'mt5'])

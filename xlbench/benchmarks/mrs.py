@@ -11,9 +11,10 @@ from xlbench.benchmarks.replies import (
 
 MRS = ReplyBenchmark(
     name='mrs',
-    tasks=tuple(TASKS),
+    tasks=(*TASKS, 'reverse'),
     languages=('en', 'es', 'de', 'pt', 'fr', 'ja', 'it', 'sv', 'nl', 'ru'),
-    task_titles=TASKS,
+    # `reverse` is of a model that ranks replies by the message that they answer (arXiv:1510.03055).
+    task_titles=TASKS | {'reverse': 'message to a reply'},
     scores=REPLY_SCORES + RANKING_SCORES,
     title='A Dataset and Baselines for Multilingual Reply Suggestion',
     arxiv='2106.02017',

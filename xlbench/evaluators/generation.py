@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple, Protocol
 
 import flax.linen as nn
 import jax
@@ -12,10 +12,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding as decoding_lib, errors, metrics
-from xlbench.data import features, postprocess
+from xlbench.data import features, outputs, postprocess
 from xlbench.data.batches import Batch
 from xlbench.data.prepared import Prepared
 from xlbench.data.tokenizers import Tokenizer
+from xlbench.decoding import mmi
 from xlbench.evaluators import base
 from xlbench.evaluators.every_example import score_examples
 from xlbench.files import Json, Setting
@@ -25,6 +26,51 @@ from xlbench.trees import Params
 
 Rows = dict[str, np.ndarray]  # [examples, ...] each.
 _SCORES = ('loss', 'perplexity', 'log_probability')  # The evaluation's own, of task or example.
+
+
+class Written(NamedTuple):
+    """One text that a model wrote to an example.
+
+    Attributes:
+      text: without special tokens.
+      score: what texts are ranked by; of beams with the length penalty.
+      log_probability: of its tokens, nats.
+      num_tokens: of the text, the end included.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    num_tokens: int
+
+
+class Ranker(Protocol):
+    """Ranks the texts of examples anew, and keeps the best of them.
+
+    Attributes:
+      facts: what metrics.json says of it, beside the options of decoding.
+      keep: texts of an example that stay.
+    """
+
+    facts: Mapping[str, Json]
+    keep: int
+
+    def scores(
+        self,
+        inputs: Sequence[str],
+        source_lang: str | None,
+        target_lang: str | None,
+        texts: Sequence[Sequence[Written]],
+    ) -> np.ndarray:
+        """The new scores [examples, texts].
+
+        Args:
+          inputs: of the examples, without the mark of a language.
+          source_lang: ISO code of the inputs.
+          target_lang: that of the texts.
+          texts: of each example, equally many.
+        """
+        ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,10 +110,14 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
       mesh: where it runs.
       tokenizer: turns predicted ids into text.
       **block: see `Options`.
+
+    Attributes:
+      ranker: ranks the texts of each example anew before they are scored, if there is one.
     """
 
     views: ClassVar[tuple[str, ...]] = ('generation', 'language_model', 'multi_view')
     own_scores = ('loss', 'perplexity')
+    ranker: Ranker | None = None
 
     def __init__(
         self,
@@ -136,8 +186,10 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
         scores = {'loss': nats, 'perplexity': math.exp(min(nats, 700.0))}
         signatures, written = {}, []
         if self._decode:
-            n_best = self._texts(rows['tokens'])
             records = [task.prepared[i] for i in range(task.batches.num_examples)]
+            if self.ranker:
+                rows = self._ranked(self.ranker, task.prepared, records, rows)
+            n_best = self._texts(rows['tokens'])
             compared = postprocess.Postprocess(task.prepared)(records, n_best)
             of_metrics, per_example = task.metrics.score(*compared, _SCORES)
             scores |= of_metrics
@@ -163,9 +215,49 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
             'signatures': signatures,
             'num_examples': task.batches.num_examples,
             'trimmed': task.batches.trimmed,
-            'decoding': describe(self._options) if self._decode else {},
+            'decoding': self._facts() if self._decode else {},
         }
         return result, written
+
+    def _facts(self) -> dict[str, Json]:
+        """What metrics.json says of how texts came about."""
+        facts = describe(self._options)
+        if self.ranker:
+            facts |= {'num_return': self.ranker.keep, **self.ranker.facts}
+        return facts
+
+    def _ranked(
+        self,
+        ranker: Ranker,
+        prepared: Prepared,
+        records: Sequence[Mapping[str, Json]],
+        rows: Rows,
+    ) -> Rows:
+        """The rows of examples with other scores of their texts, the best of these first.
+
+        Args:
+          ranker: gives the scores.
+          prepared: the task.
+          records: of its examples.
+          rows: of the examples, with all that is ranked.
+        """
+        eos = prepared.manifest['vocabulary']['eos_id']
+        lengths = np.asarray(mmi.lengths_of(rows['tokens'], eos))
+        values = (rows['scores'], rows['log_probabilities'], lengths)
+        texts = [
+            list(map(Written, of_example, *(of_each.tolist() for of_each in of_values)))
+            for of_example, *of_values in zip(self._texts(rows['tokens']), *values, strict=True)
+        ]
+        inputs = [record['inputs_pretokenized'] for record in records]
+        langs = (prepared.manifest.get(f'{side}_lang') for side in ('source', 'target'))
+        scores = ranker.scores(outputs.unmarked(prepared, inputs), *langs, texts)
+        order = np.argsort(-scores, axis=1, kind='stable')[:, : ranker.keep]
+        ranked = {
+            'scores': np.take_along_axis(scores, order, axis=1),
+            'log_probabilities': np.take_along_axis(rows['log_probabilities'], order, axis=1),
+            'tokens': np.take_along_axis(rows['tokens'], order[:, :, None], axis=1),
+        }
+        return rows | ranked
 
     def _texts(self, tokens: np.ndarray) -> list[list[str]]:
         """Tokens [examples, num_return, length] -> the texts of each example, best first."""
@@ -175,7 +267,7 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
 
     def _n_best(self, rows: Rows, i: int, texts: Sequence[str]) -> dict[str, Json]:
         """Returns the entry `n_best` of predictions.jsonl, where an example has several texts."""
-        if self._options.num_return == 1:
+        if len(texts) == 1:
             return {}
         values = (rows[name][i].tolist() for name in ('scores', 'log_probabilities'))
         return {

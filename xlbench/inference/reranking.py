@@ -1,14 +1,22 @@
 """Two ways to rank a generator's answers anew: a model of the other direction, and a retriever."""
 
+import argparse
 import dataclasses
-from collections.abc import Sequence
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from xlbench.decoding import mmi
 from xlbench.errors import UserError
+from xlbench.evaluators.generation import Written
+from xlbench.files import Json
 from xlbench.inference.answers import Example, Prediction, Reranker
 from xlbench.inference.generator import Model
+from xlbench.inference.labeller import Classifier, Tagger
+from xlbench.inference.load import load
 from xlbench.inference.retriever import Retriever
 
 
@@ -28,6 +36,13 @@ class Mmi(Reranker):
     model: Model
     weight: float = 0.5
     length_weight: float = 0.0
+
+    kind: ClassVar[str] = 'mmi'
+
+    @property
+    def ranked_by(self) -> Model:
+        """The model that ranks."""
+        return self.model
 
     def scores(self, examples: Sequence[Example], answers: Sequence[Prediction]) -> np.ndarray:
         """The new scores [n] of n answers, each to the example at its place."""
@@ -62,6 +77,13 @@ class Relevance(Reranker):
     retriever: Retriever
     weight: float = 1.0
 
+    kind: ClassVar[str] = 'rerank'
+
+    @property
+    def ranked_by(self) -> Retriever:
+        """The model that ranks."""
+        return self.retriever
+
     def __post_init__(self):
         if not 0 <= self.weight <= 1:
             raise UserError(f'rerank_weight is {self.weight}; 0 to 1 is allowed')
@@ -71,3 +93,82 @@ class Relevance(Reranker):
         relevance = self.retriever.relevance([e.text for e in examples], [a.text for a in answers])
         generated = np.array([answer.score for answer in answers])
         return (1 - self.weight) * generated + self.weight * relevance
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranking:
+    """A reranker at work in an evaluation; see evaluators.generation.Ranker.
+
+    Attributes:
+      reranker: gives the scores.
+      keep: texts of an example that stay.
+    """
+
+    reranker: Mmi | Relevance
+    keep: int
+
+    @property
+    def facts(self) -> dict[str, Json]:
+        """What metrics.json says of it: its kind, its model and its weights."""
+        weights = {f.name: getattr(self.reranker, f.name) for f in _weights(self.reranker)}
+        return {self.reranker.kind: self.reranker.ranked_by.name, **weights}
+
+    @property
+    def words(self) -> list[str]:
+        """Words of a folder's name, with the weights that are not at their defaults."""
+        place = pathlib.PurePath(self.reranker.ranked_by.name.partition('@')[0]).name
+        changed = [
+            f'{field.name}{getattr(self.reranker, field.name)}'
+            for field in _weights(self.reranker)
+            if getattr(self.reranker, field.name) != field.default
+        ]
+        return [self.reranker.kind, re.sub('[^A-Za-z0-9.]+', '_', place), *changed]
+
+    def scores(
+        self,
+        inputs: Sequence[str],
+        source_lang: str | None,
+        target_lang: str | None,
+        texts: Sequence[Sequence[Written]],
+    ) -> np.ndarray:
+        """The new scores [examples, texts]; see Ranker.scores."""
+        examples = [Example(text, source_lang, target_lang) for text in inputs]
+        answers = [Prediction(*one) for n_best in texts for one in n_best]
+        each = [
+            example for example, n_best in zip(examples, texts, strict=True) for _ in n_best
+        ]
+        scores = self.reranker.scores(each, answers)
+        return np.asarray(scores, np.float64).reshape(len(inputs), -1)
+
+
+def _weights(reranker: Mmi | Relevance) -> list[dataclasses.Field]:
+    return [field for field in dataclasses.fields(reranker) if field.type is float]
+
+
+def of_flags(
+    args: argparse.Namespace, sizes: Mapping[str, Mapping[str, int] | int | str | None]
+) -> Mmi | Relevance | None:
+    """The model that a command line names to rank the answers of a generator anew, loaded.
+
+    Args:
+      args: the flags of xlbench.predict, or of xlbench.evaluate.
+      sizes: mesh, batch_size and dtype of the model.
+
+    Raises:
+      UserError: there is no such model, or it is of another kind.
+    """
+    if args.mmi_model and args.rerank:
+        raise UserError('--mmi_model and --rerank both rank the answers; leave out one of them')
+    if args.mmi_model:
+        reverse = load(args.mmi_model, **sizes)
+        if isinstance(reverse, Retriever):
+            raise UserError(f'--mmi_model={args.mmi_model} is a retriever; --rerank takes those')
+        if isinstance(reverse, Classifier | Tagger):
+            raise UserError(f'--mmi_model={args.mmi_model} writes no texts; name a model that does')
+        return Mmi(reverse, args.mmi_weight, args.mmi_length_weight)
+    if args.rerank:
+        retriever = load(args.rerank, **sizes)
+        if not isinstance(retriever, Retriever):
+            raise UserError(f'--rerank={args.rerank} is not a run whose objective is retrieval')
+        return Relevance(retriever, args.rerank_weight)
+    return None

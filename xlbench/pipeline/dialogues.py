@@ -28,6 +28,7 @@ def add_reply_tasks(
     source: seqio.DataSource,
     metrics: Sequence[Metric] | None = None,
     headline: str | None = None,
+    reverse: bool = False,
 ) -> list[seqio.Task]:
     """Registers both views of the same pairs: <name>_retrieval_de_de and <name>_generation_de_de.
 
@@ -37,8 +38,9 @@ def add_reply_tasks(
       source: gives REPLY_FIELDS.
       metrics: metric functions; by default those of `reply_metrics`.
       headline: the score that stands for the tasks; see `headline`.
+      reverse: adds <name>_reverse_de_de, which writes the message to a reply.
     """
-    for kind in ('retrieval', 'generation'):
+    for kind in ('retrieval', 'generation', *(['reverse'] if reverse else [])):
         score = headline or ('mrs_rouge' if metrics is None else '')
         HEADLINES[f'{name}_{kind}_{lang}_{lang}'] = score
     metrics = reply_metrics(lang) if metrics is None else list(metrics)
@@ -47,6 +49,9 @@ def add_reply_tasks(
         'retrieval': (retrieval_preprocessors(*sides, REPLY_FIELDS), retrieval_features()),
         'generation': (text_preprocessors(*sides, lang, REPLY_FIELDS, lang), text_features()),
     }
+    if reverse:
+        steps = text_preprocessors(*reversed(sides), lang, REPLY_FIELDS, lang)
+        views['reverse'] = steps, text_features()
     return [
         seqio.TaskRegistry.add(
             f'{name}_{kind}_{lang}_{lang}',

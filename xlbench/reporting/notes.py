@@ -54,7 +54,7 @@ def about_runs(picks: list[Pick], step: str | int) -> list[str]:
     """Says what a reader must know before comparing the rows with each other."""
     notes = _about_stages(picks)
     if step == 'best':
-        judged = {'validation' if 'validation' in p.run.splits() else p.split for p in picks}
+        judged = {pick.run.judging_split(pick.split) for pick in picks}
         notes.append(f'Steps were chosen on the split {" and ".join(sorted(judged))}.')
         if any(pick.split in judged for pick in picks):
             notes.append('Choosing and reporting on the same examples flatters the best step.')
@@ -66,7 +66,7 @@ def about_runs(picks: list[Pick], step: str | int) -> list[str]:
             manifests.setdefault(task, set()).add(result.manifest)
     if any(len(hashes) > 1 for hashes in manifests.values()):
         notes.append('The runs read different preparations (other files or another vocabulary).')
-    seeds = [(p.run.config_hash, str(p.run.seed), *sorted(p.results)) for p in picks]
+    seeds = [(p.run.config_hash, str(p.run.seed), p.variant, *sorted(p.results)) for p in picks]
     if len(set(seeds)) < len(seeds):
         notes.append('Some runs have the same config and the same seed.')
     lost = sum(pick.run.bad_log_lines for pick in picks)

@@ -204,8 +204,7 @@ class Run:
         Args:
             step: 'last', a step, the name of a stage (its last step), or 'best': of the last
                 stage the highest mean of `score` (or, without it, the lowest loss) on the
-                validation split, on that which chooses the run's best checkpoint where there is
-                no validation, or else on `split`.
+                `judging_split`.
                 Only steps with all tasks compete; of a benchmark's scenario, the tasks that may
                 choose.
             split: Only steps with results on this split are taken.
@@ -237,16 +236,20 @@ class Run:
             )
         return int(step)
 
-    @property
-    def _chosen_by(self) -> str:
-        """The split of the evaluation that chooses the best checkpoint; '' if none does."""
+    def judging_split(self, split: str) -> str:
+        """The split whose scores tell the best step, where `split` is reported.
+
+        It is the validation split, else that of the evaluation that chooses the run's best
+        checkpoint, else the split that is reported.
+        """
         best, evals = (self.config.get(key) for key in ('best', 'evals'))
         score = best.get('score') if isinstance(best, dict) else ''
         block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
-        return str(block.get('split')) if isinstance(block, dict) else ''
+        chosen_by = str(block.get('split')) if isinstance(block, dict) else ''
+        return next((name for name in ('validation', chosen_by) if name in self.splits()), split)
 
     def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
-        judge = next((s for s in ('validation', self._chosen_by) if s in self.splits()), split)
+        judge = self.judging_split(split)
         results = self.at(step, judge)
         if judge == 'validation' and self.scenario:
             scored = {task for step in self.evaluations for task in self.at(step, judge)}

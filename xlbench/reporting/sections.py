@@ -65,7 +65,10 @@ class Section:
 
 
 def sections(
-    runs: Sequence[Run], step: str | int = 'last', split: str | None = None
+    runs: Sequence[Run],
+    step: str | int = 'last',
+    split: str | None = None,
+    variants: bool = False,
 ) -> list[Section]:
     """Sorts runs into sections.
 
@@ -73,15 +76,21 @@ def sections(
         runs: Any number of runs; those that differ in the seed only become one row.
         step: 'last', 'best', the name of a stage, or a step.
         split: The split to report; by default each run's test split, else validation.
+        variants: Whether what was evaluated in other ways, and filed as SPLIT-WORDS, stands beside
+            it as systems of its own.
     """
     groups: dict[tuple[str, ...], list[Pick]] = {}
     for run in runs:
         shown = split or run.splits()[0]
-        chosen = run.choose_step(step, shown, _main_score(run))
-        results = run.at(chosen, shown)
-        for topic in dict.fromkeys(_topic(run, task) for task in results):
-            of_topic = {task: r for task, r in results.items() if _topic(run, task) == topic}
-            groups.setdefault((*topic, shown), []).append(Pick(run, chosen, shown, of_topic))
+        others = [name for name in run.splits() if name.startswith(f'{shown}-')]
+        for filed in (shown, *(others if variants else ())):
+            chosen = run.choose_step(step, filed, _main_score(run))
+            results = run.at(chosen, filed)
+            variant = filed.removeprefix(shown).removeprefix('-')
+            for topic in dict.fromkeys(_topic(run, task) for task in results):
+                of_topic = {task: r for task, r in results.items() if _topic(run, task) == topic}
+                pick = Pick(run, chosen, shown, of_topic, variant)
+                groups.setdefault((*topic, shown), []).append(pick)
     _join_systems(groups)
     return [_section(*key, picks, step) for key, picks in groups.items()]
 

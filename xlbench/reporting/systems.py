@@ -31,6 +31,7 @@ class Pick:
     step: int
     split: str
     results: Mapping[str, Result]  # By task.
+    variant: str = ''  # In what other way it was evaluated than its config says.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +110,13 @@ def settings(picks: list[Pick]) -> tuple[list[System], list[str]]:
         for name, part in _with_setting(pick):
             by_setting.setdefault(name, []).append(part)
     order = list(SETTING_TITLES.values())
+
+    def place(name: str) -> tuple[int, bool]:
+        setting, _, variant = name.partition(', ')
+        return order.index(setting) if setting in order else len(order), bool(variant)
+
     systems, notes = [], []
-    for name in sorted(by_setting, key=lambda n: order.index(n) if n in order else len(order)):
+    for name in sorted(by_setting, key=place):
         for system, runs_of in columns(name, by_setting[name]):
             systems.append(system)
             if differing := _differing(runs_of):
@@ -131,7 +137,7 @@ def columns(name: str, picks: list[Pick]) -> list[tuple[System, list[list[Pick]]
     """
     made = []
     shared = _share_columns(_seeds(picks))
-    folders = _distinct_names([column[0][0] for column in shared])
+    folders = _distinct_names([dataclasses.replace(c[0][0], variant='') for c in shared])
     for folder, column in zip(folders, shared, strict=True):
         label = clean(f'{name} ({folder})' if len(shared) > 1 else name)
         scores = tuple(
@@ -243,15 +249,16 @@ def _with_setting(pick: Pick) -> Iterator[tuple[str, Pick]]:
     """
     scenario = pick.run.scenario
     if scenario is None:
-        yield _folder(pick), pick
+        yield _with_variant(pick, _folder(pick)), pick
         return
     title = SETTING_TITLES.get(scenario.name, scenario.name)
+    variant = f', {pick.variant}' if pick.variant else ''
     covered = {*scenario.train, *scenario.evaluate}
     inside = {task: r for task, r in pick.results.items() if task in covered}
     other = {task: r for task, r in pick.results.items() if task not in covered}
     for name, results in ((title, inside), (f'{title} {scenario.source}', other)):
         if results:
-            yield name, dataclasses.replace(pick, results=results)
+            yield f'{name}{variant}', dataclasses.replace(pick, results=results)
 
 
 def _share_columns(runs: list[list[Pick]]) -> list[list[list[Pick]]]:
@@ -272,8 +279,9 @@ def _seeds(picks: list[Pick]) -> list[list[Pick]]:
     """The runs; those with the same config and tasks, and another seed, together."""
     groups: dict[str, list[Pick]] = {}
     for pick in picks:
-        # Runs with different tasks have no common mean.
-        groups.setdefault(f'{pick.run.config_hash} {sorted(pick.results)}', []).append(pick)
+        # Runs with different tasks, or decoded in different ways, have no common mean.
+        key = f'{pick.run.config_hash} {sorted(pick.results)} {pick.variant}'
+        groups.setdefault(key, []).append(pick)
     return list(groups.values())
 
 
@@ -305,7 +313,10 @@ def _differing(column: list[list[Pick]]) -> str:
 def _group_names(groups: list[list[Pick]]) -> list[str]:
     """Names groups of runs: RUNS/mt5_1 and RUNS/mt5_2 are mt5, if nothing else has that name."""
     names = _distinct_names([members[0] for members in groups])
-    shared = [{_NUMBER.sub('', _folder(pick)) for pick in members} for members in groups]
+    shared = [
+        {_with_variant(pick, _NUMBER.sub('', _folder(pick))) for pick in members}
+        for members in groups
+    ]
     for place, (members, of_members) in enumerate(zip(groups, shared, strict=True)):
         name = min(of_members)
         is_free = shared.count(of_members) == 1 and name not in names
@@ -316,7 +327,7 @@ def _group_names(groups: list[list[Pick]]) -> list[str]:
 
 def _distinct_names(picks: list[Pick]) -> list[str]:
     """Names runs by their folders; those of equal names with the folder above, too."""
-    names = [_folder(pick) for pick in picks]
+    names = [_with_variant(pick, _folder(pick)) for pick in picks]
     return [
         _with_place(pick, name) if names.count(name) > 1 else name
         for pick, name in zip(picks, names, strict=True)
@@ -335,6 +346,11 @@ def _folder(pick: Pick) -> str:
     if pick.run.system:
         return clean(pick.run.system)
     return clean(pick.run.workdir.resolve().name)
+
+
+def _with_variant(pick: Pick, name: str) -> str:
+    """Example: RUNS/mtg, filed as test-beam-num_beams4 -> 'mtg, beam-num_beams4'."""
+    return f'{name}, {clean(pick.variant)}' if pick.variant else name
 
 
 def _scores(results: Mapping[str, Result]) -> dict[str, Mapping[str, float]]:
