@@ -241,8 +241,8 @@ class GenerationEvaluator(base.Evaluator[base.Task, Params, Rows]):
           records: of its examples.
           rows: of the examples, with all that is ranked.
         """
-        eos = prepared.manifest['vocabulary']['eos_id']
-        lengths = np.asarray(mmi.lengths_of(rows['tokens'], eos))
+        eos_id = features.Conventions.of(prepared.manifest).eos_id
+        lengths = np.asarray(mmi.lengths_of(rows['tokens'], eos_id))
         values = (rows['scores'], rows['log_probabilities'], lengths)
         texts = [
             list(map(Written, of_example, *(of_each.tolist() for of_each in of_values)))
