@@ -30,7 +30,10 @@ ln((count + 1) / (replies + responses)). Responses that differ in case and punct
 cluster.
 
 Toxicity: --toxicity=module:function names a function (texts, lang) -> scores from 0 to 1, or a file
-of lines "key TAB score"; the key of a pair is its third column, that of a response its text. What
+of lines "key TAB score"; the key of a pair is its third column, that of a response its text. Or it
+is the folder of a classifier, whose probability of --toxic_label is the score: a workdir of
+xlbench.train, trained on texts that people have labelled, in the languages of the build if need be
+(configs/finetune.py:mbert,objective=classification), or a folder in the form of Hugging Face. What
 scores above --max_toxicity is dropped. --strict_toxicity judges what English is evaluated on too:
 valid, test and responses, as the paper did with another model. Nothing is dropped by default.
 
@@ -116,7 +119,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         help='like 2018,2019, or all; default: 2018',
     )
     add('--split_by', choices=('thread', 'pair'), default='thread', help='default: %(default)s')
-    add('--toxicity', default='', help='module:function, or a file of scores')
+    add('--toxicity', default='', help='module:function, a file of scores, or a classifier')
+    add('--toxic_label', default='toxic', help='of a classifier; default: %(default)s')
     add('--max_toxicity', type=share, default=0.9, help='0 to 1; default: %(default)s')
     add('--strict_toxicity', default='', help='likewise, for English that is evaluated on')
     add('--max_strict_toxicity', type=share, default=0.5, help='0 to 1; default: %(default)s')

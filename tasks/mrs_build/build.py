@@ -137,8 +137,8 @@ def _with_indexed_scores(options: Options, names: Mapping[str, Setting]) -> Opti
     folders = {}
     for name in ('toxicity', 'strict_toxicity'):
         spec = getattr(options, name)
-        if plugins.is_function(spec):
-            plugins.scorer(spec)
+        if plugins.is_function(spec) or plugins.is_model(spec):
+            plugins.scorer(spec, options.toxic_label)
         elif spec:
             folders[name] = os.path.join(options.work, f'scores {names[name]}')
             if not os.path.exists(folders[name]):

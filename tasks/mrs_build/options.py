@@ -29,6 +29,7 @@ class Options:
       num_languages, min_pairs: so many languages with at least so many pairs are kept, where
         `languages` has none.
       split_by: 'thread' or 'pair'.
+      toxic_label: of a classifier that is a scorer of toxicity.
       engine: translates English pairs and responses; None translates nothing.
       mt_languages: into which; none: into all but English.
       mt_pairs, mt_valid_pairs: English training and validation pairs that are translated, at most.
@@ -56,6 +57,7 @@ class Options:
     num_languages: int = 0
     min_pairs: int = 0
     split_by: str = 'thread'
+    toxic_label: str = 'toxic'
     engine: Template | None = None
     mt_languages: tuple[str, ...] = ()
     mt_pairs: int = 0
@@ -69,6 +71,7 @@ class Options:
             self.max_toxicity,
             self.strict_toxicity,
             self.max_strict_toxicity,
+            self.toxic_label,
         )
 
     @property
@@ -127,6 +130,8 @@ def settings(options: Options) -> Settings:
         of_steps['split'] |= largest
     if options.split_by != 'thread':
         of_steps['split']['split_by'] = options.split_by
+    if any(map(plugins.is_model, (options.toxicity, options.strict_toxicity))):
+        of_steps['split']['toxic_label'] = options.toxic_label
     return of_steps
 
 
@@ -152,9 +157,11 @@ def translated_settings(options: Options) -> Settings:
 
 
 def _named(spec: str) -> str:
-    """A function by its name, a file by a hash of its contents."""
+    """A function by its name, a file or a classifier by a hash of its contents."""
     if not spec or plugins.is_function(spec):
         return spec
+    if plugins.is_model(spec):
+        return f'classifier {plugins.model_digest(spec)[:16]}'
     with _opened(spec) as file:
         return f'sha256 {hashlib.file_digest(file, "sha256").hexdigest()[:16]}'
 

@@ -3,7 +3,8 @@
   identify(texts) -> [(language, confidence)]   confidence from 0 to 1
   score(texts, lang) -> [score]                 toxicity from 0 to 1
 
-A function is named as module:function and is imported once in each process.
+A function is named as module:function and is imported once in each process. A folder is a
+classifier that xlbench.train has trained, or one in the form of Hugging Face.
 """
 
 import array
@@ -15,12 +16,16 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from xlbench import errors
 from xlbench.data import readers
 from xlbench.errors import UserError
+
+if TYPE_CHECKING:
+    from xlbench.inference.labeller import Classifier
 
 Identify = Callable[[Sequence[str]], Sequence[tuple[str, float]]]
 Score = Callable[[Sequence[str], Sequence[str], str], Sequence[float]]
@@ -107,13 +112,47 @@ def identifier(spec: str) -> Identify:
 # Toxicity.
 
 
+def is_model(spec: str) -> bool:
+    """Whether it is a folder with a classifier, and not with scores that `index_scores` made."""
+    return os.path.isdir(spec) and not os.path.exists(os.path.join(spec, 'keys.npy'))
+
+
+def model_digest(spec: str) -> str:
+    """A hash of a classifier's parameters and vocabulary."""
+    return _classifier(spec).digest()
+
+
 @functools.cache
-def scorer(spec: str) -> Score:
-    """The scorer of `spec`: module:function, or a folder that `index_scores` made.
+def _classifier(spec: str) -> 'Classifier':
+    from xlbench.inference import labeller, load  # They load jax, which nothing else here needs.
+
+    model = load.load(spec)
+    if not isinstance(model, labeller.Classifier):
+        raise UserError(f'{spec} is no classifier of texts; toxicity is the probability of a label')
+    return model
+
+
+@functools.cache
+def scorer(spec: str, label: str) -> Score:
+    """The scorer of `spec`: module:function, a classifier, or a folder that `index_scores` made.
+
+    Args:
+      spec: of the scorer.
+      label: whose probability a classifier gives.
 
     Returns:
       (keys, texts, lang) -> scores; NaN for what a file of scores does not hold.
     """
+    if is_model(spec):
+        model = _classifier(spec)
+        if label not in model.labels:
+            raise errors.unknown(f'label in --toxic_label of {spec}', label, model.labels)
+
+        def probability(keys: Sequence[str], texts: Sequence[str], lang: str) -> list[float]:
+            del keys, lang
+            return [answer.probabilities[label] for answer in model.classify(texts)]
+
+        return probability
     if not is_function(spec):
         return _indexed(spec)
     function = _function(spec)

@@ -58,12 +58,14 @@ class Filter:
       strict_spec: likewise for what English is evaluated on: its valid and test pairs and its
         responses.
       strict_max_score: likewise.
+      label: whose probability is the score, where a scorer is a classifier.
     """
 
     spec: str
     max_score: float
     strict_spec: str
     strict_max_score: float
+    label: str = 'toxic'
 
     def allowed(
         self,
@@ -91,7 +93,7 @@ class Filter:
             chosen = [i for i in chosen if kept[i]]
             for start in range(0, len(chosen) if spec else 0, BATCH):
                 batch = chosen[start : start + BATCH]
-                score = plugins.scorer(spec)
+                score = plugins.scorer(spec, self.label)
                 scores = score([keys[i] for i in batch], [texts[i] for i in batch], lang)
                 for i, value in zip(batch, scores, strict=True):
                     kept[i] = not value > max_score

@@ -1,5 +1,6 @@
 """Classifiers and taggers that answer new texts: what the evaluator wrote, formats, refusals."""
 
+import collections
 import functools
 import json
 import pathlib
@@ -20,6 +21,7 @@ from xlbench.errors import UserError
 from xlbench.inference import answer_lines
 from xlbench.metrics.tagging import CUT
 from xlbench.parallel import partitioning
+from xlbench.tasks.mrs_build import plugins, splits
 from xlbench.training import checkpoints, objectives, train_step
 
 WORDS = [word for text in tokenizer_files.SENTENCES.values() for word in text.split()]
@@ -389,3 +391,22 @@ def test_triples_are_those_of_the_tagger_s_tags(made, models, tmp_path, capsys):
     assert len(expected) > 1
     with pytest.raises(UserError, match='is no tagger'):
         triples.main(['triples', str(path), f'--tagger={made["texts"].workdir}'])
+
+
+@pytest.mark.filterwarnings('ignore:.* were longer than')
+def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
+    """Its folder stands for a scorer: the probability of a label."""
+    folder = str(made['texts'].workdir)
+    texts = [record['text_a'] for record in made['texts'].records[:12]]
+    expected = [answer.probabilities['bad'] for answer in models['texts'].classify(texts)]
+    assert plugins.scorer(folder, 'bad')(texts, texts, 'en') == pytest.approx(expected, rel=1e-4)
+    limit = sorted(expected)[6] - 1e-6
+    toxicity = splits.Filter(folder, limit, '', 1.0, 'bad')
+    counts = collections.Counter()
+    kept = toxicity.allowed(texts, texts, 'en', [False] * 12, counts)
+    assert kept == [probability <= limit for probability in expected] and counts['toxic'] == 6
+    assert len(plugins.model_digest(folder)) == 64
+    with pytest.raises(UserError, match=r"unknown label in --toxic_label of .* 'toxic'"):
+        plugins.scorer(folder, 'toxic')
+    with pytest.raises(UserError, match='is no classifier of texts'):
+        plugins.scorer(str(made['words'].workdir), 'toxic')
