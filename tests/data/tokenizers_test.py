@@ -273,6 +273,16 @@ def test_prefixes(folder_of, family, source, target, start, tags):
     assert ours.tags == tags
 
 
+def test_the_tags_of_a_bert_may_be_those_of_each_side(folder_of, tmp_path):
+    folder = tokenizer_files.write(tmp_path, 'bert-cased', config={'language_tags': 'sides'})
+    ours, plain = tokenizers.load(folder, ''), tokenizers.load(folder_of('bert-cased'), '')
+    english, german = (plain.forced_first(lang) for lang in ('en', 'de'))
+    assert prefixes(plain, 'en', 'de') == [[plain.bos_id, german], [german]]
+    assert prefixes(ours, 'en', 'de') == [[plain.bos_id, english], [german]]
+    assert prefixes(ours, None, None) == [[plain.bos_id], []]
+    assert ours.sha256 != plain.sha256
+
+
 def test_mbart_writes_what_transformers_writes(folder_of):
     ours, theirs = tokenizers.load(folder_of('mbart50'), ''), reference(folder_of('mbart50'))
     theirs.src_lang, theirs.tgt_lang = 'fr_XX', 'zh_CN'
@@ -464,6 +474,8 @@ def test_a_bert_with_the_vocabulary_of_xlmr(tmp_path, name):
     ('family', 'config', 'message'),
     [
         ('marian', {'separate_vocabs': True}, 'separate vocabularies'),
+        ('bart', {'language_tags': 'sides'}, "has language_tags 'sides' for a bart vocabulary"),
+        ('bert-cased', {'language_tags': 'both'}, "for BERT write 'sides'"),
     ],
 )
 def test_what_is_not_supported(tmp_path, family, config, message):

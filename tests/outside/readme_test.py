@@ -425,6 +425,12 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{_MTG}:base,scenario=zero_shot,task=tg': Step(
             f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
         ),
+        'python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=5': Step(
+            prints='test-beam-num_beams5'
+        ),
+        'python -m xlbench.report RUNS/mtg --split=test-beam-num_beams5': Step(
+            prints='test-beam-num_beams5'
+        ),
         'python -m xlbench.report RUNS/* --table=all --figure=all --output=paper': Step(
             skip=_EXHIBITS
         ),

@@ -45,6 +45,8 @@ class Settings(msgspec.Struct, omit_defaults=True):
     """The keys that are read of a JSON file; others may hold anything.
 
     `xlbench_family` stands in folders that xlbench.convert writes: a key of vocabularies.FAMILIES.
+    `words` (see tokenizers/objects.py) and `language_tags` (see tokenizers.Tokenizer.prefix_ids)
+    are keys of ours, too.
     """
 
     bos_token: AnyToken = None
@@ -67,6 +69,7 @@ class Settings(msgspec.Struct, omit_defaults=True):
     do_lowercase_and_remove_accent: bool | None = None
     tokenizer_class: str | None = None
     words: str | None = None
+    language_tags: str | None = None
     xlbench_family: str | None = None
     # Of config.json.
     model_type: str | None = None

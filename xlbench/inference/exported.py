@@ -194,7 +194,10 @@ def _languages(
     """The keys of tokenizer_config.json that name the languages of a run."""
     known = tokenizer.language_tokens()
     if tokenizer.family == 'bert':  # In a text, [unused3] would be four pieces.
-        tokens = [known[lang] for lang in target_languages(tasks) if lang in known]
+        langs = target_languages(tasks)
+        if 'source_lang' in tokenizer.source_words:
+            langs += sorted({task['source_lang'] for task in tasks.values()} - {None, *langs})
+        tokens = [known[lang] for lang in langs if lang in known]
         return {'additional_special_tokens': tokens} if tokens else {}
     if tokenizer.family in ('mbart25', 'mbart50'):
         sources = {task['source_lang'] for task in tasks.values() if task['trained']}

@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from xlbench import decoding
-from xlbench.data import features, vocabularies
+from xlbench.data import features
 from xlbench.decoding import flags, mmi as mmi_lib
 from xlbench.errors import UserError
 from xlbench.inference.answering import Answerer, check_list
@@ -140,8 +140,7 @@ class Model(Answerer[Example, list[Prediction]]):
                 f'{self.name} takes no target language: its vocabulary has no language tokens, and '
                 'its run, if it has one, names no languages; leave out target_lang'
             )
-        family = vocabularies.FAMILIES[tokenizer.family]
-        if 'source_lang' in family.source and tokenizer.languages():
+        if 'source_lang' in tokenizer.source_words and tokenizer.languages():
             source_lang = source_lang or known.sources.get(target_lang)
             if source_lang not in tokenizer.languages():
                 raise UserError(

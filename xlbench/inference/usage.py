@@ -178,8 +178,10 @@ def _mark(
     forced = '' if first is None else f', {first_key(tokenizer)}={first}'
     if token is None:
         return None
-    if tokenizer.family in ('mbart25', 'mbart50'):
+    if 'source_lang' in tokenizer.source_words:
         sources = [task['source_lang'] for task in tasks.values() if task['target_lang'] == lang]
         source = tokenizer.language_tokens().get(sources[0], 'CODE')
+        if tokenizer.family == 'bert':
+            return f'{source} ', forced, ''
         return '', forced, f', src_lang={source!r}'
     return f'{token} ', forced, ''

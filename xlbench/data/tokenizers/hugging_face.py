@@ -26,6 +26,17 @@ VOCABULARY_FILES = tuple(
 )
 
 
+def _tags_sides(files: vocabulary_files.Files, family: str) -> bool:
+    """Whether the inputs of a BERT begin with the tag of their own language."""
+    tags = files.setting('language_tags')
+    if tags is not None and (family, tags) != ('bert', 'sides'):
+        raise errors.UserError(
+            f'{files.path(vocabulary_files.TOKENIZER_CONFIG)} has language_tags {tags!r} for a '
+            f"{family} vocabulary; take it out, or for BERT write 'sides'"
+        )
+    return tags is not None
+
+
 class HuggingFaceTokenizer(Tokenizer):
     """The vocabulary files of a model, run by the `tokenizers` library.
 
@@ -37,6 +48,8 @@ class HuggingFaceTokenizer(Tokenizer):
     Attributes:
       has_bytes: whether it has pieces that are bytes.
     """
+
+    _tags_sides = False
 
     def __init__(self, files: vocabulary_files.Files, name: str, family: str):
         with objects.no_panic(files.folder):
@@ -59,7 +72,17 @@ class HuggingFaceTokenizer(Tokenizer):
             names = {lang: row.mbart for lang, row in rows if row.mbart}
         self._set_special(files, self._tokenizer.token_to_id, names)
         self._silent += [number for number, token in added.items() if token.special]
+        self._tags_sides = _tags_sides(files, family)
+        data += b'tagged sides' if self._tags_sides else b''  # Other ids.
         self.sha256 = digest(self, files, data, sorted((n, repr(t)) for n, t in added.items()))
+
+    @property
+    def source_words(self) -> tuple[str, ...]:
+        """See Tokenizer."""
+        words = super().source_words
+        if not self._tags_sides:
+            return words
+        return tuple('source_lang' if word == 'target_lang' else word for word in words)
 
     def further(self, words: Sequence[str]) -> dict[str, int]:
         """{word: the id it would get} of the words that it does not have."""

@@ -116,6 +116,11 @@ class Tokenizer(abc.ABC):
         """Ids -> one text."""
         return self.decode_batch([ids])[0]
 
+    @property
+    def source_words(self) -> tuple[str, ...]:
+        """What stands before the ids of inputs, see vocabularies.Family."""
+        return vocabularies.FAMILIES[self.family].source
+
     def languages(self) -> tuple[str, ...]:
         """ISO codes of the languages it has tokens for; empty if it tells none apart."""
         return tuple(self._language_ids)
@@ -135,15 +140,16 @@ class Tokenizer(abc.ABC):
         Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
         it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
         `languages.TABLE` is [unusedN], if the vocabulary has such tokens, which text never
-        becomes.
+        becomes. With "language_tags": "sides" in its tokenizer_config.json each side has its own
+        language there, as in mBART-50.
 
         Args:
           source_lang: ISO code; None where there is not one language.
           target_lang: likewise; without it BERT gets no language token.
         """
-        family = vocabularies.FAMILIES[self.family]
         langs = {'source_lang': source_lang, 'target_lang': target_lang}
-        return self._prefix(family.source, langs), self._prefix(family.target, langs)
+        target = vocabularies.FAMILIES[self.family].target
+        return self._prefix(self.source_words, langs), self._prefix(target, langs)
 
     def encode_inputs(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Texts -> ids as an encoder reads them where no language is named, each [length] int32.
