@@ -3,7 +3,7 @@ r"""Tables of finished runs, beside the baselines and, on the official data, the
   python -m xlbench.report WORKDIR [WORKDIR ...] [--output=FOLDER] [--step=last|best|STAGE|N]
                            [--format=markdown,csv,latex,html,mtg] [--split=test]
                            [--significance=t-test|bootstrap|randomization] [--against=STEP]
-                           [--scores=NAME,NAME] [--intervals] [--variants]
+                           [--scores=NAME,NAME] [--intervals] [--variants] [--plots]
   python -m xlbench.report WORKDIR [WORKDIR ...] --table=7 --figure=4,5 [--output=FOLDER]
 
 Without --output the report goes to the screen, as Markdown unless --format says otherwise. With
@@ -15,6 +15,10 @@ best score of a column among runs and baselines, where these were scored on as m
 
 --variants shows beside each run what xlbench.evaluate has scored in other ways and filed as
 test-WORDS: other decoding, texts that were ranked anew, fewer examples.
+
+report.html is one file that loads nothing: the answer at the top, tables that can be sorted and
+saved, plots, and the texts of all systems side by side. --plots also writes its plots into the
+folder, as SVG, PNG and PDF: mtg_test_ranking.pdf and so on.
 
 A run with several stages is shown as its last one left it; --step=stage1 shows it after stage1,
 whose test scores are those of that stage's best checkpoint.
@@ -69,6 +73,8 @@ def main(argv: Sequence[str]) -> int:
             raise errors.unknown('format', name, known)
     if len(formats) > 1 and not args.output:
         raise errors.UserError('several formats need --output=FOLDER; without it give one')
+    if args.plots and not args.output:
+        raise errors.UserError('--plots needs --output=FOLDER')
     runs = [read_run(folder) for folder in dict.fromkeys(args.workdir)]
     if leaderboard.NAME in formats:
         formats.remove(leaderboard.NAME)
@@ -81,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
             return 0
     sections = _of_paper(args, runs) if args.table or args.figure else _usual(args, runs)
     if args.output:
-        for path in documents.write(sections, args.output, formats):
+        for path in documents.write(sections, args.output, formats, with_plots=args.plots):
             print(f'wrote {path}')
     else:
         print(documents.FORMATS[formats[0]][1](sections), end='')
@@ -152,6 +158,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--split', help='by default test if it was scored, else validation')
     parser.add_argument('--variants', action='store_true', help='see above')
     parser.add_argument('--intervals', action='store_true', help='of means over seeds')
+    parser.add_argument('--plots', action='store_true', help='as files: SVG, PNG and PDF')
     tests = ('t-test', 'bootstrap', 'randomization')
     parser.add_argument('--significance', choices=tests, help='of differences between runs')
     parser.add_argument('--scores', default='', help='what is compared; default: the main score')

@@ -1,5 +1,6 @@
 """Reports of made-up workdirs: numbers worked out by hand, and files nobody should trust."""
 
+import collections
 import csv
 import html.parser
 import io
@@ -7,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 
 import pytest
 from workdir_files import QG, write_result, write_workdir
@@ -16,13 +16,13 @@ from xlbench import errors, report
 from xlbench.benchmarks import MRS, MTG
 from xlbench.reporting import (
     documents,
-    html as page,
     layout,
     notes,
     results,
     screen,
     sections as sections_lib,
 )
+from xlbench.reporting.page import curves
 
 
 def _section(*paths, step='last', split=None):
@@ -65,7 +65,8 @@ def test_the_number_of_examples_stands_in_every_table(tmp_path):
     row = '| examples | 3000 | 3000 | 3000 | 3000 | 12000 |'
     assert documents.markdown([section]).count(row) == len(section.scores)
     assert 'examples & 3000 & 3000' in documents.latex([section])
-    assert '<tr class="count"><td>examples</td><td>3000</td>' in documents.html([section])
+    row = '<tr class="count"><th scope="row">examples</th><td>3000</td>'
+    assert documents.html([section]).count(row) == len(section.scores)
     assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', screen.table(path))
     rows = csv.DictReader(io.StringIO(documents.comma_separated([section])))
     assert {row['examples'] for row in rows if row['kind'] != 'paper'} == {'3000'}
@@ -78,7 +79,8 @@ def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
     assert '| run | **40.0** | **50.0** | 25.0 | **70.0** | **46.2** |' in text
     assert '| nearest_input | 30.0 | 30.0 | **30.0** | 30.0 | 30.0 |' in text
     assert r'nearest\_input & 30.0 & 30.0 & \textbf{30.0} & 30.0' in documents.latex([section])
-    assert '<td>25.0</td><td class=best>70.0</td>' in documents.html([section])
+    shown = documents.html([section])
+    assert '<td data-value="25.0">25.0</td><td class="best" data-value="70.0">70.0</td>' in shown
     # No paper's row: nobody knows what was scored there.
     official = _section(write_workdir(tmp_path / 'b', lambda step, task: 1.0, data='files'))
     assert any(system.kind == 'paper' for system in official.systems)
@@ -464,21 +466,19 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
     section = _section(path)
 
     shown = documents.html([section])
-    assert '<script' not in shown and '&lt;script&gt;' in shown
-    tags = set()
+    tags = collections.Counter()
 
     class Parser(html.parser.HTMLParser):
         def handle_starttag(self, tag, attributes):
-            tags.add(tag)
-            assert not [name for name, _ in attributes if name.startswith('on')]
+            tags[tag] += 1
+            assert not [name for name, _ in attributes if name.startswith('on') or name == 'style']
 
     Parser().feed(shown)
-    assert not tags & {'script', 'b>', 'img', 'iframe', 'link', 'object'}
-    assert 'http' not in shown.replace('http://www.w3.org/', '').replace(
-        'http://purl.org', ''
-    ).replace(
-        'http://creativecommons.org', ''
-    )  # Nothing is loaded: the addresses left are names of XML vocabularies.
+    assert tags['script'] == 2 and not tags.keys() & {'b', 'img', 'iframe', 'link', 'object'}
+    assert '<script>alert' not in shown and '&lt;script&gt;' in shown
+    assert r'\u003cscript>alert(1)\u003c/script>' in shown  # In the texts of examples.
+    # Nothing is loaded: the one address is the name of SVG, for pictures that are saved.
+    assert 'http' not in shown.replace('http-equiv', '').replace('http://www.w3.org/2000/svg', '')
 
     markdown = documents.markdown([section])
     assert '<script' not in markdown
@@ -494,35 +494,7 @@ def test_no_text_of_a_workdir_is_ever_code(tmp_path):
     ]
     assert not any(cell.startswith('=') for cell in cells)
     for text in (shown, markdown, tex, screen.table(path)):
-        assert '\x1b' not in text
-
-
-def test_plots_are_drawn_from_the_logs(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 2.0 * step, steps=(5, 10))
-    run = results.read_run(path)
-    assert page.training_series(run, 'loss') == [(s, 8 / s) for s in range(1, 6)]
-    assert page.eval_series(run, 'rouge_l') == {'test': [(5, 10.0), (10, 20.0)]}
-    svg = page.plot('Loss', 'nats', {'a_$b$<c>': [(1, 2.0), (2, 1.0)], 'empty': []})
-    root = ElementTree.fromstring(svg)
-    texts = [''.join(node.itertext()).strip() for node in root.iter() if node.tag.endswith('text')]
-    assert {'Loss', 'nats', 'step', 'a_$b$<c>'} <= set(texts)
-    assert 'empty' not in texts
-    assert page.plot('Loss', 'nats', {'empty': []}) == ''
-    assert documents.html([_section(path)]).count('<svg') == 3
-
-
-def test_evaluations_in_the_log_are_plotted_by_name(tmp_path):
-    path = write_workdir(tmp_path / 'run', lambda step, task: 2.0 * step)
-    with (path / 'metrics.jsonl').open('a') as file:
-        for step, name, value in [
-            (5, 'dev/mtg_qg_de_de', 9.0), (5, 'dev/mean', 4.0), (10, 'dev/mean', 3.0),
-            (10, 'test/mean', 3.5),
-        ]:  # fmt: skip
-            row = {'step': step, 'kind': 'eval', 'name': name, 'values': {'loss': value}}
-            file.write(json.dumps(row) + '\n')
-    run = results.read_run(path)
-    assert page.eval_series(run, 'loss') == {'dev': [(5, 4.0), (10, 3.0)], 'test': [(10, 3.5)]}
-    assert page.eval_series(run, 'rouge_l') == {'test': [(10, 20.0)]}  # From the results.
+        assert '\x1b' not in text and r'\u001b' not in text
 
 
 def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
@@ -550,7 +522,7 @@ def test_a_log_that_was_cut_short_and_resumed(tmp_path):
     ]
     (path / 'metrics.jsonl').write_text('\n'.join(lines))
     run = results.read_run(path)
-    assert page.training_series(run, 'loss') == [(1, 3.0), (2, 2.0)]
+    assert curves.training_series(run, 'loss') == [(1, 3.0), (2, 2.0)]
     assert run.bad_log_lines == 2
     assert any('2 lines' in note for note in _section(path).notes)
     (path / 'metrics.jsonl').unlink()
@@ -744,8 +716,9 @@ def test_every_format_shows_a_row_a_language(tmp_path):
         lines = [line for line in body.splitlines() if line.endswith(r'\\') and ' & ' in line]
         assert len({line.count(' & ') for line in lines if 'multicolumn' not in line}) == 1
     shown = documents.html([section])
-    assert '<th>language</th>' in shown and '<td>ja</td><td class=best>2.00</td>' in shown
-    assert 'nats per example' in shown or '<svg' not in shown
+    assert '<th scope="col">language</th>' in shown
+    assert '<th scope="row">ja</th><td class="best" data-value="2.0">2.00</td>' in shown
+    assert 'nats per example' in shown or 'Training loss' not in shown
     rows = list(csv.DictReader(io.StringIO(documents.comma_separated([section]))))
     row = next(r for r in rows if r['source'] == 'ja' and r['score'] == 'mrs_rouge')
     assert row['system'] == 'Monolingual, bert-base-multilingual-cased'
@@ -854,18 +827,6 @@ def test_a_retriever_without_a_response_set_shows_its_ranking_or_loss(tmp_path):
     for file in path.glob('eval/10/*/*/metrics.json'):
         file.write_text(json.dumps(json.loads(file.read_text()) | {'scores': {'loss': 5.0}}))
     assert [table.title for table in layout.tables(_section(path))] == ['loss']
-
-
-def test_all_suggestions_of_an_example_are_shown(tmp_path):
-    path = _replies(tmp_path / 'run', 'mono', 'ja')
-    file = path / 'eval' / '10' / 'test' / 'mrs_retrieval_ja_ja' / 'predictions.jsonl'
-    example = {'input': 'ねえ', 'target': 'うん', 'prediction': 'はい'}
-    suggestions = [{'text': text, 'score': 1.0} for text in ('はい', 'いいえ', '<b>')]
-    lines = [example | {'suggestions': suggestions}, example | {'suggestions': 3, 'n_best': ['x']}]
-    file.write_text(''.join(json.dumps(line) + '\n' for line in lines))
-    shown = documents.html([_section(path)])
-    assert shown.count('<b>or</b>') == 2 and '<span lang="ja" dir="ltr">いいえ</span>' in shown
-    assert '<b></span>' not in shown
 
 
 def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):

@@ -4,12 +4,9 @@ The page's own policy (CSP) lets only the script and the style run whose hashes 
 request leave. Texts stand in it as JSON, and its script shows them as text.
 """
 
-import base64
 import functools
-import hashlib
 import html
 import importlib.resources
-import json
 import re
 import string
 from collections.abc import Mapping
@@ -18,6 +15,7 @@ from xlbench.benchmarks import languages
 from xlbench.errors import UserError
 from xlbench.judgement import studies
 from xlbench.judgement.studies import Sheet, Study
+from xlbench.reporting import sealed
 from xlbench.reporting.tables import clean
 
 
@@ -41,19 +39,13 @@ def html_page(script_name: str, data: Mapping[str, object], title: str, name: st
         name: Whose it is, beside the title.
     """
     style, script = _part('page.css'), f'{_part("page.common.js")}\n{_part(script_name)}'
-    # Nothing in it may end the element that it stands in.
-    text = json.dumps(data, ensure_ascii=False).replace('<', '\\u003c')
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     return string.Template(_part('page.html')).substitute(
-        policy=policy,
+        policy=sealed.policy(script, style),
         title=html.escape(clean(title)),
         judge=html.escape(clean(name)),
         style=style,
         script=script,
-        data=text,
+        data=sealed.json_text(data),
     )
 
 
@@ -77,10 +69,6 @@ def language(code: str) -> tuple[str, str]:
         return code, languages.get(code).direction
     except UserError:
         return '', 'auto'
-
-
-def _hash(text: str) -> str:
-    return 'sha256-' + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @functools.cache

@@ -19,7 +19,9 @@
   leaderboard  the texts of systems, in the form of MTG's leaderboard
   lengths   how long the texts of data are
   latex     a table for a paper
-  html      a report as one HTML page
+  page      a report as one HTML page
+  sealed    HTML pages that load nothing and send nothing
+  costs     how long workdirs were worked in, and on which hardware
   screen    the tables of one run as plain text
   comparisons  differences between the systems of a section
   significance  a table of differences and their p-values
@@ -30,22 +32,24 @@ __all__ = [
     'best',
     'command_lines',
     'comparisons',
+    'costs',
     'documents',
     'drawing',
     'exhibits',
     'figures',
-    'html',
     'latex',
     'layout',
     'leaderboard',
     'lengths',
     'notes',
+    'page',
     'pages',
     'predictions',
     'render',
     'results',
     'scored',
     'screen',
+    'sealed',
     'sections',
     'significance',
     'statistics',

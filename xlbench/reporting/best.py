@@ -21,13 +21,20 @@ def ends_at_100(score: str) -> bool:
     return _HIGHER.fullmatch(score) is not None
 
 
+def direction(score: str) -> int:
+    """1 where a higher score is better, -1 where a lower one is, 0 for a user's own."""
+    if _LOWER.fullmatch(score):
+        return -1
+    return int(any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED)))
+
+
 def winners(systems: Sequence[System], score: str, tasks: Sequence[str], decimals: int) -> set[int]:
     """The places of the systems with the best score of tasks, of runs and baselines.
 
     There is none where fewer than two have it, where they were scored on different numbers of
     examples, or where the score is a user's own.
     """
-    if not any(kind.fullmatch(score) for kind in (_HIGHER, _UNBOUNDED, _LOWER)):
+    if not direction(score):
         return set()
     values = {
         number: round(value, decimals)
@@ -37,5 +44,5 @@ def winners(systems: Sequence[System], score: str, tasks: Sequence[str], decimal
     counts = {systems[number].count(tasks) for number in values}
     if len(values) < 2 or len(counts) > 1:
         return set()
-    top = (min if _LOWER.fullmatch(score) else max)(values.values())
+    top = (min if direction(score) < 0 else max)(values.values())
     return {number for number, value in values.items() if value == top}

@@ -66,11 +66,11 @@ def latex(sections: Sequence[Section]) -> str:
 
 
 def html(sections: Sequence[Section]) -> str:
-    """One self-contained page with plots."""
+    """One self-contained page with plots and examples."""
     # It loads matplotlib, which nothing else here needs.
-    from xlbench.reporting import html as html_lib
+    from xlbench.reporting.page import document
 
-    return html_lib.document(sections, _MARK)
+    return document.document(sections, _MARK)
 
 
 FORMATS: dict[str, tuple[str, Callable[[Sequence[Section]], str]]] = {
@@ -81,8 +81,16 @@ FORMATS: dict[str, tuple[str, Callable[[Sequence[Section]], str]]] = {
 }
 
 
-def write(sections: Sequence[Section], output: str, formats: Sequence[str]) -> list[str]:
+def write(
+    sections: Sequence[Section], output: str, formats: Sequence[str], *, with_plots: bool = False
+) -> list[str]:
     """Writes the report into a folder, each file whole or not at all.
+
+    Args:
+        sections: What is shown.
+        output: The folder.
+        formats: Of `FORMATS`.
+        with_plots: Whether the plots of scores, logs and predictions become files, too.
 
     Returns:
         The paths. Raises UserError, before anything is written, if one of them is another's file.
@@ -92,7 +100,12 @@ def write(sections: Sequence[Section], output: str, formats: Sequence[str]) -> l
         _refuse_foreign(folder / FORMATS[name][0])
     texts = {FORMATS[name][0]: FORMATS[name][1](sections) for name in formats}
     has_report = any((folder / name).is_file() for name, _ in FORMATS.values())
-    pictures = output_lib.picture_names(sections)
+    drawn = [figure for section in sections for figure in section.figures]
+    if with_plots:
+        from xlbench.reporting.page import document  # It loads matplotlib.
+
+        drawn += document.plots(sections)
+    pictures = output_lib.picture_names(drawn)
     if not has_report and (taken := [name for name in pictures if (folder / name).exists()]):
         raise errors.UserError(
             f'{folder / taken[0]} exists and is no part of a report of xlbench; move it away or '
@@ -102,7 +115,7 @@ def write(sections: Sequence[Section], output: str, formats: Sequence[str]) -> l
         for name, text in texts.items():
             files.remove_leftovers_of(folder / name)
             files.write(folder / name, text)
-        output_lib.write_figures(sections, folder)
+        output_lib.write_figures(drawn, folder)
     return [str(folder / name) for name in (*texts, *pictures)]
 
 

@@ -14,6 +14,12 @@ BLUE, ORANGE, GREEN, PINK, BLACK = '#0072B2', '#E69F00', '#009E73', '#CC79A7', '
 SHOTS = ((BLUE, 'o'), (ORANGE, 's'), (GREEN, '^'), (PINK, 'v'))  # Colour, marker.
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, '#56B4E9', '#D55E00')
 _HATCHES = ('', '////', '....', 'xxxx', '\\\\\\\\', '----')
+# Colour and marker of the systems of a report; in print the marker alone tells them apart.
+SERIES = (
+    ('#0072b2', 'o'), ('#d95f02', 's'), ('#00875f', '^'), ('#b8478a', 'D'),
+    ('#7150a8', 'v'), ('#8c6a14', 'P'), ('#2f9fc9', 'X'), ('#b23a3a', '<'),
+)  # fmt: skip
+SOFT, LINE = '#5b646e', '#d5d8db'  # What stands behind: other systems, scales.
 SHADES = 'cividis'  # Rising lightness, to the colour-blind as well (arXiv:1712.01662).
 _STYLE = {
     'svg.fonttype': 'none',  # Text stays text: smaller, and it can be searched.

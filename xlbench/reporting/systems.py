@@ -66,17 +66,21 @@ class System:
         low, high = (sum(map(choose, counts)) for choose in (min, max))
         return str(low) if low == high else f'{low}-{high}'
 
-    def cell(self, score: str, tasks: Sequence[str], decimals: int = 1) -> Cell:
-        """The mean of a score over tasks and runs; missing if the system lacks one of them."""
+    def values(self, score: str, tasks: Sequence[str]) -> list[float]:
+        """The mean of a score over tasks of each run that has them; none if one lacks the score."""
         values = []
         for run in self.scores:
             if not all(task in run for task in tasks):
                 continue  # Some languages of a column may have more seeds than others.
             of_tasks = [run[task].get(score) for task in tasks]
             if None in of_tasks:
-                return Cell()
+                return []
             values.append(statistics.fmean(of_tasks))
-        if not values:
+        return values
+
+    def cell(self, score: str, tasks: Sequence[str], decimals: int = 1) -> Cell:
+        """The mean of a score over tasks and runs; missing if the system lacks one of them."""
+        if not (values := self.values(score, tasks)):
             return Cell()
         mark = '?' if any((task, score) in self.doubtful for task in tasks) else ''
         spread = statistics.stdev(values) if len(values) > 1 else None

@@ -76,7 +76,7 @@ def of_runs(
     exhibits = [one for one in benchmark.exhibits if one.name.lower() == table.name]
     if exhibits and not benchmark.pages:
         section = exhibited.section(making.Material(benchmark, list(runs.values())), exhibits)
-        drawn = exhibited.write_figures([section], output) if section.figures else []
+        drawn = exhibited.write_figures(section.figures, output)
         return Shown(section.besides, tuple(drawn))
     return Shown(tuple(_reported(table, list(runs.values()), labels)))
 

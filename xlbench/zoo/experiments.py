@@ -8,9 +8,8 @@ import msgspec
 
 from xlbench import files
 from xlbench.files import Json
-from xlbench.reporting import command_lines, notes
+from xlbench.reporting import command_lines, costs, notes
 from xlbench.reporting.tables import Table
-from xlbench.zoo import costs
 
 
 @dataclasses.dataclass(frozen=True)

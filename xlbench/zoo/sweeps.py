@@ -12,8 +12,9 @@ from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.fewshot.analysis.systems import System
 from xlbench.fewshot.results import ZERO_SHOT, Row
 from xlbench.files import Json
+from xlbench.reporting import costs
 from xlbench.reporting.tables import Cell, Table
-from xlbench.zoo import costs, experiments
+from xlbench.zoo import experiments
 from xlbench.zoo.experiments import Entry, Part
 
 # Where a sweep's data and its source model lie is no part of what the sweep is.

@@ -1,7 +1,7 @@
 """Exhibits as a section of a report, as lines of CSV, and as files."""
 
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xlbench import files
 from xlbench.benchmarks import Exhibit, ParallelBenchmark
@@ -77,20 +77,18 @@ def _value(cell: Cell) -> str | float:
         return cell.text
 
 
-def picture_names(sections: Sequence[Section]) -> list[str]:
-    """The files that the figures of sections become. Example: figure4.svg"""
-    drawn = (figure for section in sections for figure in section.figures)
+def picture_names(drawn: Iterable[Figure]) -> list[str]:
+    """The files that figures become. Example: figure4.svg"""
     return [f'{figure.name}.{kind}' for figure in drawn for kind in figures.KINDS]
 
 
-def write_figures(sections: Sequence[Section], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Draws the figures of sections into a folder; gives the files."""
+def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Draws figures into a folder; gives the files."""
     paths = []
-    for one in sections:
-        for figure in one.figures:
-            for kind, content in figure.draw(figures.KINDS).items():
-                paths.append(folder / f'{figure.name}.{kind}')
-                files.write(paths[-1], content)
+    for figure in drawn:
+        for kind, content in figure.draw(figures.KINDS).items():
+            paths.append(folder / f'{figure.name}.{kind}')
+            files.write(paths[-1], content)
     return paths
 
 

@@ -26,18 +26,18 @@ def facts(workdirs: Sequence[pathlib.Path]) -> dict[str, str]:
         return {'wall time': f'not recorded{of}'}
     runs = list(recorded.values())
     every = [session for of_run in runs for session in of_run]
-    found = {
+    said = {
         'wall time': _times([sum(s.wall_seconds for s in of_run) for of_run in runs]),
         'processor time': _times([sum(s.processor_seconds for s in of_run) for of_run in runs]),
         'hardware': '; '.join(dict.fromkeys(_hardware(session) for session in every)),
     }
     if any(session.processes > 1 for session in every):
-        found['processor time'] += ', of the first process'
+        said['processor time'] += ', of the first process'
     if interrupted := sum(len(of_run) - 1 for of_run in runs):
-        found['wall time'] += f', {interrupted} interruption{"s" if interrupted > 1 else ""}'
+        said['wall time'] += f', {interrupted} interruption{"s" if interrupted > 1 else ""}'
     if peaks := [session.peak_bytes for session in every if session.peak_bytes]:
-        found['peak memory'] = f'{max(peaks) / 2**30:.1f} GiB'
-    return found
+        said['peak memory'] = f'{max(peaks) / 2**30:.1f} GiB'
+    return said
 
 
 def commands(workdir: pathlib.Path) -> list[list[str]]:

@@ -1,0 +1,278 @@
+"""The HTML report of made-up workdirs: what it shows, and that no text of theirs becomes code."""
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from workdir_files import QG, write_workdir
+
+from xlbench import report
+from xlbench.benchmarks import MRS, MTG
+from xlbench.reporting import documents, results, sections as sections_lib
+from xlbench.reporting.page import (
+    curves,
+    distributions,
+    document,
+    examples,
+    heatmaps,
+    looks as looks_lib,
+    vector,
+)
+from xlbench.reporting.page.markup import Markup, element, join
+
+
+def section_of(*paths):
+    (section,) = sections_lib.sections([results.read_run(path) for path in paths])
+    return section
+
+
+def write_predictions(path, task, lines, step=10):
+    folder = path / 'eval' / str(step) / 'test' / task
+    (folder / 'predictions.jsonl').write_text(
+        ''.join(json.dumps(line, ensure_ascii=False) + '\n' for line in lines), encoding='utf-8'
+    )
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_markup_escapes_every_text_once():
+    inner = element('b', '<i> & "q"', title='a"b<c', hidden=True, lang=None)
+    assert inner == '<b title="a&quot;b&lt;c" hidden>&lt;i&gt; &amp; &quot;q&quot;</b>'
+    assert element('p', inner, '<') == f'<p>{inner}&lt;</p>'
+    assert join([Markup('<br>'), '<br>']) == '<br>&lt;br&gt;'
+    assert element('input', data_name='x') == '<input data-name="x">'
+    assert element('p', 'a\x1b\nb') == '<p>a\ufffd\ufffdb</p>'
+
+
+def test_the_answer_stands_at_the_top_with_what_it_beats(tmp_path):
+    for seed, value in ((1, 40.0), (2, 50.0)):
+        write_workdir(tmp_path / f'good_{seed}', lambda step, task, v=value: v, seed=seed)
+    write_workdir(tmp_path / 'bad', lambda step, task: 20.0, mixture='mtg_zero_shot_qg')
+    section = section_of(*(tmp_path / name for name in ('bad', 'good_1', 'good_2')))
+    text = documents.html([section])
+    answer = text[text.index('class="answer"') : text.index('id="s1-scores"')]
+    assert 'good (2 seeds)' in answer and '<strong>45.0</strong> rouge_l' in answer
+    # Student's t with one degree of freedom: 12.706 * 7.071 / sqrt(2).
+    assert '2 seeds, 95 % interval ±63.5' in answer
+    assert re.findall(r'<td[^>]*>([^<]*)</td>', answer) == ['20.0', '+25.0', '30.0', '+15.0']
+    assert '2 systems, 3 runs, 3 baselines, 4 task and language pairs' in text
+    # The marks are those of the plots, the best system first.
+    looks = looks_lib.of_section(section)
+    assert [looks.mark(system) for system in looks.ranked] == ['series-1', 'series-2']
+    assert text.count('class="mark series-1"') >= 2
+    assert text == documents.html([section])
+
+
+def test_differences_are_to_the_paper_on_official_data(tmp_path):
+    run = write_workdir(tmp_path / 'a', lambda *_: 30.0, data='files', tasks=QG.evaluate)
+    text = documents.html([section_of(run)])
+    chosen = re.search(r'<option value="([^"]*)" selected>', text)[1]
+    section = section_of(run)
+    official = section.data == 'official'
+    assert chosen.endswith('(paper, multi)') == official and official
+    assert 'the paper&#x27;s best' in text and 'data-direction="1"' in text
+
+
+def test_only_the_script_and_the_style_of_the_page_run(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    text = documents.html([section_of(path)])
+    policy = re.search(r'Security-Policy" content="([^"]*)"', text)[1].replace('&#x27;', "'")
+    assert "default-src 'none'" in policy
+    for tag, part in (
+        ('script', text.rpartition('<script>')[2]),
+        ('style', text.partition('<style>')[2]),
+    ):
+        content = part.partition(f'</{tag}>')[0]
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert ' style="' not in text
+
+
+def test_latex_of_every_table_can_be_copied(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    text = documents.html([section_of(path)])
+    tables = data_of(text)['latex']
+    assert set(re.findall(r'data-latex="([^"]*)"', text)) == set(tables)
+    assert all(r'\toprule' in table for table in tables.values())
+
+
+def test_plots_are_drawn_from_the_logs(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 2.0 * step, steps=(5, 10))
+    run = results.read_run(path)
+    assert curves.training_series(run, 'loss') == [(s, 8 / s) for s in range(1, 6)]
+    assert curves.eval_series(run, 'rouge_l') == {'test': [(5, 10.0), (10, 20.0)]}
+    section = section_of(path)
+    made = curves.plots(section, looks_lib.of_section(section), 's1')
+    titles = ['Training loss', 'Loss in evaluation', 'rouge_l in evaluation']
+    assert [plot.numbers.title for plot in made] == titles
+    assert documents.html([section]).count('<svg class="plot"') == 4  # And the ranks.
+
+
+def test_names_are_drawn_as_they_are(tmp_path):
+    path = write_workdir(tmp_path / '_$b$<c>', lambda step, task: 2.0 * step, steps=(5, 10))
+    section = section_of(path)
+    plot = curves.plots(section, looks_lib.of_section(section), 's1')[0]
+    root = ElementTree.fromstring(plot.svg())
+    texts = {''.join(node.itertext()).strip() for node in root.iter() if node.tag.endswith('text')}
+    assert {'nats per token', 'step', '_$b$<c>'} <= texts
+    shown = vector.inline(plot.svg(), 'x', 'A <b>', 'c & d')
+    assert '<title id="x-title">A &lt;b&gt;</title><desc id="x-about">c &amp; d</desc>' in shown
+    assert 'style' not in shown and 'xmlns' not in shown and 'var(--series-1)' in shown
+    assert set(re.findall(r'(?:url\(|href=")#([\w-]+)', shown)) <= set(
+        re.findall(r' id="([^"]+)"', shown)
+    )
+
+
+def test_evaluations_in_the_log_are_plotted_by_name(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 2.0 * step)
+    with (path / 'metrics.jsonl').open('a') as file:
+        for step, name, value in [
+            (5, 'dev/mtg_qg_de_de', 9.0), (5, 'dev/mean', 4.0), (10, 'dev/mean', 3.0),
+            (10, 'test/mean', 3.5),
+        ]:  # fmt: skip
+            row = {'step': step, 'kind': 'eval', 'name': name, 'values': {'loss': value}}
+            file.write(json.dumps(row) + '\n')
+    run = results.read_run(path)
+    assert curves.eval_series(run, 'loss') == {'dev': [(5, 4.0), (10, 3.0)], 'test': [(10, 3.5)]}
+    assert curves.eval_series(run, 'rouge_l') == {'test': [(10, 20.0)]}  # From the results.
+
+
+def test_maps_of_languages_and_tasks(tmp_path):
+    langs = MTG.languages
+    pairs = [MTG.task_name('qg', a, b) for a in langs for b in langs]
+    values = {name: float(i) for i, name in enumerate(pairs)}
+    path = write_workdir(tmp_path / 'run', lambda step, task: values[task], tasks=tuple(pairs))
+    section = section_of(path)
+    (one,) = heatmaps.plots(section, looks_lib.of_section(section), 's1')
+    assert (
+        one.numbers.title == 'qg, run' and f'The best is {len(pairs) - 1}.0' in one.numbers.notes[0]
+    )
+    texts = re.findall(r'<text[^>]*>([^<]*)</text>', vector.inline(one.svg(), 'm', '', ''))
+    assert [float(t) for t in texts if t[0].isdigit()] == sorted(values.values())
+    both = tuple(MTG.task_name(task, lang) for task in ('qg', 'tg') for lang in langs)
+    path = write_workdir(tmp_path / 'two', lambda step, task: 1.0, tasks=both)
+    section = section_of(path)
+    (one,) = heatmaps.plots(section, looks_lib.of_section(section), 's1')
+    assert 'in each task and language' in one.numbers.notes[0]
+
+
+def test_examples_of_systems_stand_side_by_side(tmp_path):
+    task = QG.evaluate[1]
+    line = {'id': 7, 'input': 'ein\nText', 'target': 'Ziel', 'references': ['Ziel', 'Ende']}
+    for name, value in (('a', 50.0), ('b', 40.0)):
+        path = write_workdir(tmp_path / name, lambda step, task, v=value: v, mixture=f'mtg_{name}')
+        lines = [line | {'prediction': f'von {name}', 'scores': {'rouge_l': value}}]
+        write_predictions(path, task, lines * (name == 'a') or [*lines, {'id': 8, 'input': 'x'}])
+    section = section_of(tmp_path / 'a', tmp_path / 'b')
+    looks = looks_lib.of_section(section)
+    made = examples.of_section(section, looks)
+    assert made.score == 'rouge_l' and made.score_values() == {'a': [50.0], 'b': [40.0]}
+    assert made.lengths() == {'references': [1], 'a': [2], 'b': [2]}
+    content = data_of(documents.html([section]))['sections'][0]
+    assert [s['name'] for s in content['systems']] == ['a', 'b'] and content['total'] == 2
+    assert content['tasks'][0]['target'] == 'de' and content['tasks'][0]['targetDir'] == 'ltr'
+    assert content['examples'] == [
+        [0, '7', 'ein\nText', ['Ziel', 'Ende'], ['von a', 'von b'], [50.0, 40.0], [[], []]],
+        [0, '8', 'x', [], [None, None], [None, None], [[], []]],
+    ]
+
+
+def test_any_text_reaches_the_page_as_it_is(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    texts = [
+        '</script><!--<script>',
+        'שלום עולם',
+        'a \u200dمی\u200cخواهم',
+        '👩🏽\u200d🚀',
+        'x' * 5000,
+    ]
+    lines = [
+        {'id': i, 'input': text, 'target': '', 'prediction': text} for i, text in enumerate(texts)
+    ]
+    lines.append({'id': 9, 'input': 'a\x00\x1b\ud800b', 'prediction': 'y' * 30_000})
+    folder = path / 'eval' / '10' / 'test' / QG.evaluate[0]
+    (folder / 'predictions.jsonl').write_text('\n'.join(map(json.dumps, lines)) + '\n{broken')
+    text = documents.html([section_of(path)])
+    text.encode()
+    shown = data_of(text)['sections'][0]['examples']
+    assert [example[2] for example in shown[:5]] == texts
+    assert [example[4][0] for example in shown[:5]] == texts
+    # A lone surrogate is no text of JSON, so that its line is left out; the rest of a text is cut.
+    assert all(len(example[4][0] or '') <= 20_010 for example in shown)
+
+
+def test_too_many_examples_are_chosen_evenly(tmp_path, monkeypatch):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    for task in QG.evaluate:
+        write_predictions(path, task, [{'id': i, 'input': 'x' * 10} for i in range(10)])
+    section = section_of(path)
+    looks = looks_lib.of_section(section)
+    made = examples.of_section(section, looks)
+    for name, value, count in (('MOST', 8, 8), ('_CHARACTERS', 200, 20)):
+        with monkeypatch.context() as patch:
+            patch.setattr(examples, name, value)
+            content = examples.content(made, looks)
+        assert content['total'] == 40 and len(content['examples']) == count
+        assert {example[0] for example in content['examples']} == {0, 1, 2, 3}
+
+
+def test_all_suggestions_of_an_example_are_shown(tmp_path):
+    task = MRS.task_name('retrieval', 'ja')
+    path = write_workdir(tmp_path / 'run', lambda *_: 2.0, tasks=(task,), baselines=False)
+    example = {'input': 'ねえ', 'target': 'うん', 'prediction': 'はい'}
+    suggestions = [{'text': text, 'score': 1.0} for text in ('はい', 'いいえ', '<b>')]
+    broken = {'suggestions': 3, 'n_best': ['x']}
+    write_predictions(path, task, [example | {'suggestions': suggestions}, example | broken])
+    content = data_of(documents.html([section_of(path)]))['sections'][0]
+    assert [example[6] for example in content['examples']] == [[['いいえ', '<b>']], [[]]]
+
+
+def test_speed_cost_and_config_are_folded_away(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda *_: 2.0, info={'parameters': 12_345})
+    session = {
+        'began': '2026-01-05T10:00:00Z', 'wall_seconds': 90.0, 'processor_seconds': 120.0,
+        'peak_bytes': 2**31, 'cores': 2, 'command': ['/home/x/xlbench/train.py', '--config=c.py'],
+    }  # fmt: skip
+    (path / 'sessions.jsonl').write_text(json.dumps(session) + '\n')
+    text = documents.html([section_of(path)])
+    folded = text[text.index('<details class="origins"') :]
+    for fact in ('12,345', '1m30s', '2m00s', '>2.0<', 'python -m xlbench.train --config=c.py',
+                 '&quot;seed&quot;: 0', 'rouge|lang:de|v1', 'jax 0.10.2'):  # fmt: skip
+        assert fact in folded, fact
+    (path / 'sessions.jsonl').write_text('no JSON')  # It keeps no page away.
+    assert 'no JSON' not in documents.html([section_of(path)])
+
+
+def test_boxes_have_the_quartiles(tmp_path):
+    section = section_of(write_workdir(tmp_path / 'run', lambda *_: 2.0))
+    looks = looks_lib.of_section(section)
+    values = {'references': [float(x) for x in range(101)], 'run': [5.0]}
+    plot = distributions.boxes('b', 'Lengths', 'words', values, looks)
+    assert b'<svg' in plot.draw(('svg',))['svg']
+    assert plot.draw(('svg',)) == plot.draw(('svg',))
+
+
+def test_plots_are_files_for_papers(tmp_path, capsys):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 2.0 * step, steps=(5, 10))
+    output = tmp_path / 'report'
+    flags = [str(path), f'--output={output}', '--format=csv', '--plots']
+    for _ in range(2):  # Its own files may be written again.
+        assert report.main(flags) == 0
+    names = {file.name for file in output.iterdir()} - {'.lock'}
+    stems = ('ranking', 'curve_1', 'curve_2', 'curve_3')
+    assert names == {'report.csv'} | {
+        f'mtg_test_{stem}.{kind}' for stem in stems for kind in ('svg', 'png', 'pdf')
+    }
+    assert (output / 'mtg_test_ranking.png').read_bytes().startswith(b'\x89PNG')
+    assert str(output / 'mtg_test_curve_1.pdf') in capsys.readouterr().out
+    with pytest.raises(Exception, match='--plots needs --output'):
+        report.main([str(path), '--plots'])
+    rows = list(csv.DictReader(io.StringIO((output / 'report.csv').read_text())))
+    assert rows and document.plots([section_of(path)] * 2)[-1].name == 'mtg_test_2_curve_3'

@@ -1,0 +1,228 @@
+"""What the browser of examples shows: inputs, references and every system's text, side by side.
+
+A text may be in any script and hold anything. It reaches the page as JSON, and the page shows it as
+text; only what no browser can show is replaced.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+from xlbench import benchmarks
+from xlbench.benchmarks import languages
+from xlbench.data import statistics as lengths_lib
+from xlbench.errors import UserError
+from xlbench.files import Json
+from xlbench.reporting.page.looks import Looks
+from xlbench.reporting.results import Result, read_predictions
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import clean
+
+MOST = 10_000  # Examples on a page.
+_CHARACTERS = 30_000_000  # Of all texts on a page: what a phone still opens.
+_MOST_SYSTEMS = 8
+_LONGEST = 20_000  # Characters of one text.
+_ALTERNATIVES = (('suggestions', 'text'), ('n_best', 'prediction'))  # Fields that hold them.
+_UNSHOWN = re.compile('[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]')
+
+
+@dataclasses.dataclass
+class Example:
+    """An example of a task.
+
+    Attributes:
+        task: SeqIO task name.
+        id: Of the example in its split.
+        input: What was to be answered.
+        references: What was expected, one or more.
+        texts: System -> what it wrote.
+        scores: System -> the score of that; where the predictions have one.
+        others: System -> the texts that it would have written next.
+    """
+
+    task: str
+    id: str
+    input: str
+    references: list[str]
+    texts: dict[str, str] = dataclasses.field(default_factory=dict)
+    scores: dict[str, float] = dataclasses.field(default_factory=dict)
+    others: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def characters(self) -> int:
+        """How long all texts are together."""
+        return sum(map(len, (self.input, *self.references, *self.texts.values())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """The examples of a section.
+
+    Attributes:
+        systems: Whose texts they have, in the order of their ranks.
+        score: Of which the examples have numbers; '' if they have none.
+        all: The examples, by task and in their order.
+    """
+
+    systems: tuple[System, ...]
+    score: str
+    all: tuple[Example, ...]
+
+    def score_values(self) -> dict[str, list[float]]:
+        """System -> the score of each example, for those that have some."""
+        values = {s.name: [e.scores[s.name] for e in self.all if s.name in e.scores]
+                  for s in self.systems}  # fmt: skip
+        return {name: numbers for name, numbers in values.items() if numbers}
+
+    def lengths(self) -> dict[str, list[float]]:
+        """'references' and system -> the length of each text, in words, or characters."""
+        measured: dict[str, list[float]] = {'references': [], **{s.name: [] for s in self.systems}}
+        for example in self.all:
+            lang = _languages(example.task)[1]
+            texts = {'references': example.references[0], **example.texts} \
+                if example.references else example.texts  # fmt: skip
+            for name, text in texts.items():
+                measured[name].append(len(text.split()) if _in_words(lang) else len(text))
+        return {name: numbers for name, numbers in measured.items() if numbers}
+
+
+def of_section(section: Section, looks: Looks) -> Examples:
+    """Reads the predictions of a section's runs: of each system those of the first seed."""
+    with_texts: list[System] = []
+    score = _score(section)
+    examples: dict[tuple[str, str], Example] = {}
+    for system in looks.ranked:
+        if len(with_texts) == _MOST_SYSTEMS:
+            break
+        results: dict[str, Result] = {}
+        for pick in system.picks:
+            results = dict(pick.results) | results
+        added = [_add(examples, system, result, score) for _, result in sorted(results.items())]
+        if any(added):
+            with_texts.append(system)
+    order = {task: i for i, task in enumerate(t for c in section.columns for t in c.tasks)}
+    every = sorted(examples.values(), key=lambda example: order.get(example.task, len(order)))
+    return Examples(tuple(with_texts), score, tuple(every))
+
+
+def content(examples: Examples, looks: Looks) -> dict[str, Json]:
+    """The examples as the page's script reads them: evenly chosen where they are too many."""
+    shown = _chosen(examples.all)
+    tasks = list(dict.fromkeys(example.task for example in shown))
+    names = [system.name for system in examples.systems]
+    return {
+        'score': examples.score,
+        'systems': [
+            {'name': system.name, 'mark': looks.mark(system)} for system in examples.systems
+        ],
+        'tasks': [_task(task) for task in tasks],
+        'total': len(examples.all),
+        'examples': [
+            [
+                tasks.index(example.task),
+                _shown(example.id),
+                _shown(example.input),
+                [_shown(text) for text in example.references],
+                [_shown(example.texts[n]) if n in example.texts else None for n in names],
+                [round(example.scores[n], 4) if n in example.scores else None for n in names],
+                [[_shown(text) for text in example.others.get(n, ())] for n in names],
+            ]
+            for example in shown
+        ],
+    }
+
+
+def _add(
+    examples: dict[tuple[str, str], Example], system: System, result: Result, score: str
+) -> bool:
+    """Adds what a system wrote for a task; whether it wrote anything."""
+    records = read_predictions(result, MOST)
+    for number, record in enumerate(records):
+        key = str(record.get('id', number))
+        target = record.get('target')
+        references = _texts(record.get('references')) or ([str(target)] if target else [])
+        example = examples.setdefault(
+            (result.task, key),
+            Example(result.task, key, str(record.get('input') or ''), references),
+        )
+        if isinstance(text := record.get('prediction'), str):
+            example.texts[system.name] = text
+        scores = record.get('scores')
+        value = scores.get(score) if isinstance(scores, dict) else None
+        if isinstance(value, int | float):
+            example.scores[system.name] = float(value)
+        if others := _alternatives(record):
+            example.others[system.name] = others
+    return bool(records)
+
+
+def _texts(value: Json) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _alternatives(record: Mapping[str, Json]) -> list[str]:
+    """The texts beside the first one: other suggested replies, or the rest of a beam."""
+    lists = [(record.get(name), key) for name, key in _ALTERNATIVES]
+    return [
+        str(item.get(key, ''))
+        for items, key in lists
+        if isinstance(items, list)
+        for item in items[1:]
+        if isinstance(item, dict)
+    ]
+
+
+def _score(section: Section) -> str:
+    """The score that single examples have: the main one, else the next of the section's."""
+    for score in section.scores:
+        for pick in section.picks:
+            for result in pick.results.values():
+                for record in read_predictions(result, 1):
+                    scores = record.get('scores')
+                    if isinstance(scores, dict) and isinstance(scores.get(score), int | float):
+                        return score
+    return ''
+
+
+def _chosen(every: Sequence[Example]) -> list[Example]:
+    """All examples, or evenly spaced ones, as many as a page may have."""
+    characters = sum(example.characters for example in every)
+    count = min(len(every), MOST, len(every) * _CHARACTERS // max(characters, 1))
+    return [every[i * len(every) // count] for i in range(count)]
+
+
+def _task(task: str) -> dict[str, Json]:
+    """A task's name and languages, each with its direction."""
+    source, target = _languages(task)
+    return {
+        'name': clean(task), 'source': source, 'target': target,
+        'sourceDir': _direction(source), 'targetDir': _direction(target),
+    }  # fmt: skip
+
+
+def _languages(task: str) -> tuple[str, str]:
+    """Of inputs and of texts; '' where they are not known."""
+    try:
+        name = benchmarks.parse_task(task)
+    except UserError:
+        return '', ''
+    return name.source, name.target
+
+
+def _direction(lang: str) -> str:
+    """HTML's dir; the browser finds that of an unknown language itself."""
+    try:
+        return languages.get(lang).direction
+    except UserError:
+        return 'auto'
+
+
+def _in_words(lang: str) -> bool:
+    return not lang or lengths_lib.in_words(lang)
+
+
+def _shown(text: str) -> str:
+    """A text as the page may have it: no control characters, and no more than a page holds."""
+    cut = text if len(text) <= _LONGEST else f'{text[:_LONGEST]} […]'
+    return _UNSHOWN.sub('\ufffd', cut)

@@ -1,0 +1,195 @@
+"""Heat maps of the main score: source language x target language, and task x language."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure as Canvas
+
+from xlbench import benchmarks
+from xlbench.errors import UserError
+from xlbench.reporting import drawing
+from xlbench.reporting.best import direction
+from xlbench.reporting.figures import Figure
+from xlbench.reporting.page import looks as looks_lib
+from xlbench.reporting.page.looks import Looks
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import System
+
+_MOST = 6  # Systems that have a map of their own.
+_MANY = 12  # Rows of a map of systems.
+# Of numbers on a shade: black and white in any theme, so they are not the house's black and white.
+_ON_LIGHT, _ON_DARK = '#101010', '#fafafa'
+_MIDDLE = 0.5  # Shades below this share of the scale are dark.
+
+
+class _Map(NamedTuple):
+    """The cells of a map, and what its rows and columns are; NaN where nothing was scored."""
+
+    title: str
+    about: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Mapping[tuple[str, str], float]
+    axes: tuple[str, str]
+
+
+def plots(section: Section, looks: Looks, prefix: str) -> list[Figure]:
+    """The maps of a section that have two rows and two columns.
+
+    Args:
+        section: Whose runs.
+        looks: Of its systems.
+        prefix: Of the names of files.
+    """
+    if not section.scores:
+        return []
+    maps = [
+        *_of_languages(section, looks),
+        *_of_tasks(section, looks),
+        *_of_systems(section, looks),
+    ]
+    values = [value for one in maps for value in one.cells.values()]
+    return [
+        _plot(f'{prefix}_map_{i}', one, section.scores[0], (min(values), max(values)))
+        for i, one in enumerate(maps, 1)
+    ]
+
+
+def _names(section: Section) -> list[benchmarks.TaskName]:
+    """The section's tasks that are of the benchmark, in the order of its columns."""
+    names = []
+    for column in section.columns:
+        if len(column.tasks) == 1:
+            try:
+                names.append(benchmarks.parse_task(column.tasks[0]))
+            except UserError:  # A user's own.
+                continue
+    return names
+
+
+def _scores(section: Section, system: System) -> dict[benchmarks.TaskName, float]:
+    score = section.scores[0]
+    cells = {name: system.cell(score, ['_'.join(name)]) for name in _names(section)}
+    return {name: cell.value for name, cell in cells.items() if cell.value is not None}
+
+
+def _of_languages(section: Section, looks: Looks) -> list[_Map]:
+    """For each task source x target: of each system that has one, and of the best for each pair."""
+    sign = direction(section.scores[0]) or 1
+    tasks = list(dict.fromkeys(name.task for name in _names(section)))
+    of_systems = {system.name: _scores(section, system) for system in looks.ranked}
+    made = []
+    for task in tasks:
+        best: dict[tuple[str, str], float] = {}
+        own = []
+        for system, scores in of_systems.items():
+            cells = {(n.source, n.target): v for n, v in scores.items() if n.task == task}
+            for pair, value in cells.items():
+                best[pair] = max(value, best.get(pair, value), key=lambda number: sign * number)
+            if _is_square(cells):
+                own.append((f'{task}, {system}', f'{system} from each language into each', cells))
+        if not own and _is_square(best):
+            own = [(f'{task}, best run', 'the best run from each language into each', best)]
+        sources, targets = _languages(section, task)
+        made += [
+            _Map(title, about, sources, targets, cells, ('source language', 'target language'))
+            for title, about, cells in own[:_MOST]
+        ]
+    return made
+
+
+def _languages(section: Section, task: str) -> tuple[list[str], list[str]]:
+    """The sources and the targets of a task, in the benchmark's order."""
+    names = [name for name in _names(section) if name.task == task]
+    scored = {lang for name in names for lang in (name.source, name.target)}
+    known = section.benchmark.languages if section.benchmark else ()
+    order = [*(lang for lang in known if lang in scored), *sorted(scored - set(known))]
+    sources, targets = ({name[side] for name in names} for side in (2, 3))
+    return [lang for lang in order if lang in sources], [lang for lang in order if lang in targets]
+
+
+def _is_square(cells: Mapping[tuple[str, str], float]) -> bool:
+    """Whether there are several sources with several targets."""
+    sources, targets = ({pair[side] for pair in cells} for side in (0, 1))
+    return len(cells) > max(len(sources), len(targets)) > 1 and len(sources) > 1
+
+
+def _of_tasks(section: Section, looks: Looks) -> list[_Map]:
+    """Task x language of each system that has two tasks."""
+    made = []
+    for system in looks.ranked:
+        cells = {}
+        for name, value in _scores(section, system).items():
+            pair = name.source if name.source == name.target else f'{name.source}-{name.target}'
+            cells[name.task, pair] = value
+        rows, columns = (list(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
+        if len(rows) > 1 and len(columns) > 1 and not any('-' in column for column in columns):
+            about = f'{system.name} in each task and language'
+            made.append(_Map(system.name, about, rows, columns, cells, ('task', 'language')))
+    return made[:_MOST]
+
+
+def _of_systems(section: Section, looks: Looks) -> list[_Map]:
+    """System x language of a task, for the tasks that several runs and languages share."""
+    made = []
+    for task in dict.fromkeys(name.task for name in _names(section)):
+        cells = {}
+        for system in looks.ranked:
+            for name, value in _scores(section, system).items():
+                if name.task == task and name.source == name.target:
+                    cells[system.name, name.target] = value
+        rows = list(dict.fromkeys(system for system, _ in cells))[:_MANY]
+        columns = [
+            lang for lang in _languages(section, task)[1] if any(c == lang for _, c in cells)
+        ]
+        if len(rows) > 1 and len(columns) > 1:
+            shown = {place: value for place, value in cells.items() if place[0] in rows}
+            about = f'the runs in each language of {task}'
+            made.append(_Map(f'{task}, all runs', about, rows, columns, shown, ('run', 'language')))
+    return made
+
+
+def _plot(name: str, one: _Map, score: str, limits: tuple[float, float]) -> Figure:
+    names = max(map(len, looks_lib.labels(one.rows)))
+    width = 0.6 + 0.07 * names + 0.5 * len(one.columns)
+    size = (max(looks_lib.WIDTH, width), 0.8 + 0.34 * len(one.rows))
+    low, high = limits
+
+    def draw(canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        table = [[one.cells.get((r, c), math.nan) for c in one.columns] for r in one.rows]
+        # The same scale on all maps of a section; a lower loss has the lighter shade.
+        shades = matplotlib.colormaps[drawing.SHADES]
+        shades = shades if direction(score) >= 0 else shades.reversed()
+        axes.pcolormesh(
+            table, cmap=shades, vmin=low, vmax=high, edgecolor='white', linewidth=1.5,
+        )  # fmt: skip
+        for i, row in enumerate(table):
+            for j, value in enumerate(row):
+                share = (value - low) / (high - low) if high > low else 1.0
+                share = share if direction(score) >= 0 else 1 - share
+                is_known = not math.isnan(value)
+                colour = (
+                    drawing.SOFT if not is_known else _ON_DARK if share < _MIDDLE else _ON_LIGHT
+                )
+                axes.text(
+                    j + 0.5, i + 0.5, f'{value:.1f}' if is_known else '–', ha='center', va='center',
+                    color=colour,
+                )  # fmt: skip
+        axes.invert_yaxis()
+        axes.set_xticks([i + 0.5 for i in range(len(one.columns))], one.columns)
+        axes.set_yticks([i + 0.5 for i in range(len(one.rows))], looks_lib.labels(one.rows))
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel(one.axes[1], color=drawing.SOFT)
+        axes.set_ylabel(one.axes[0], color=drawing.SOFT)
+
+    top = max(one.cells, key=lambda place: one.cells[place] * (direction(score) or 1))
+    described = (
+        f'{score} of {one.about}. The best is {one.cells[top]:.1f}, at {top[0]} and {top[1]}; the '
+        'lighter, the better.'
+    )
+    return looks_lib.plot(name, one.title, described, size, draw)

@@ -1,0 +1,142 @@
+"""The order of the systems of a page, and the colour and marker that each has in all plots."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+from xlbench.reporting import drawing
+from xlbench.reporting.best import direction
+from xlbench.reporting.figures import Figure
+from xlbench.reporting.sections import Section
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Column, Table
+
+WIDTH = 4.2  # Of most plots, in inches: their text is as large as the page's small print.
+_LONGEST = 22  # Characters of a name in a plot.
+
+
+@dataclasses.dataclass(frozen=True)
+class Looks:
+    """How the systems of a section look.
+
+    Attributes:
+        column: In which systems are ranked: what most runs have, of these the last; None if the
+            section has no scores.
+        ranked: The runs that have it, the best first; then those that have other columns.
+        places: The name of a run -> its place among the colours; others are drawn in grey.
+    """
+
+    column: Column | None
+    ranked: tuple[System, ...]
+    places: Mapping[str, int]
+
+    def mark(self, system: System) -> str:
+        """The class of a system's mark in tables; '' for none."""
+        place = self.places.get(system.name)
+        return '' if place is None else f'series-{place + 1}'
+
+    def style(self, system: System) -> tuple[str, str]:
+        """Colour and marker of a system in plots."""
+        place = self.places.get(system.name)
+        return (drawing.SOFT, '.') if place is None else drawing.SERIES[place]
+
+
+def of_section(section: Section) -> Looks:
+    """Ranks the runs of a section by its main score, and gives the best ones colours."""
+    runs = [system for system in section.systems if system.kind == 'run']
+    if not section.scores or not section.columns:
+        return Looks(None, tuple(runs), {})
+    score = section.scores[0]
+    known = [sum(not s.cell(score, c.tasks).is_missing for s in runs) for c in section.columns]
+    place = max(range(len(known)), key=lambda i: (known[i], i))
+    column = section.columns[place]
+    sign = direction(score) or 1
+    values = {system.name: system.cell(score, column.tasks).value for system in runs}
+    ranked = sorted(
+        runs,
+        key=lambda s: (values[s.name] is None, -sign * (values[s.name] or 0.0)),
+    )  # fmt: skip
+    coloured = ranked[: len(drawing.SERIES)]
+    return Looks(column, tuple(ranked), {system.name: i for i, system in enumerate(coloured)})
+
+
+def plot(
+    name: str,
+    title: str,
+    description: str,
+    size: tuple[float, float],
+    draw: Callable[[Canvas], None],
+) -> Figure:
+    """A plot of a page, which is drawn when it is asked for.
+
+    Args:
+        name: Of its files.
+        title: What it shows.
+        description: What is to be seen in it, as a sentence or two.
+        size: Width and height in inches.
+        draw: Draws it on an empty figure.
+    """
+
+    def files(kinds: tuple[str, ...]) -> Mapping[str, bytes]:
+        with drawing.canvas(name, *size) as canvas:
+            draw(canvas)
+            return {kind: drawing.encoded(canvas, kind) for kind in kinds}
+
+    return Figure(name, Table(title, notes=(description,)), files)
+
+
+def legend(canvas: Canvas, systems: Sequence[System], looks: Looks) -> None:
+    """Names the coloured systems of a plot below it, and says what is grey."""
+    styles = {_shortened(s.name): looks.style(s) for s in systems if s.name in looks.places}
+    if len(styles) < len(systems):
+        styles['other runs'] = (drawing.SOFT, '')
+    handles = [
+        # A space before the name: matplotlib hides labels that begin with an underscore.
+        Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.6, label=f' {name}')
+        for name, (colour, marker) in styles.items()
+    ]
+    canvas.legend(
+        handles=handles, loc='outside lower center', ncols=2, frameon=False, fontsize=8,
+        handlelength=1.6, columnspacing=1.2, labelspacing=0.3,
+    )  # fmt: skip
+
+
+def legend_height(systems: Sequence[System], looks: Looks) -> float:
+    """The inches that a legend needs."""
+    coloured = sum(system.name in looks.places for system in systems)
+    return 0.1 + 0.17 * -(-(coloured + (coloured < len(systems))) // 2)
+
+
+def scale(axes: Axes, label: str = '', *, across: bool = False) -> None:
+    """Gives a plot quiet lines behind it, along one axis.
+
+    Args:
+        axes: The plot.
+        label: Of the axis that has the numbers.
+        across: Whether the numbers go from left to right.
+    """
+    axes.grid(axis='x' if across else 'y', color=drawing.LINE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_color(drawing.LINE)
+    axes.tick_params(colors=drawing.SOFT, labelcolor=drawing.BLACK, length=0)
+    (axes.set_xlabel if across else axes.set_ylabel)(label, color=drawing.SOFT)
+
+
+def labels(names: Iterable[str]) -> list[str]:
+    """Names as they stand beside an axis: the middle of long ones is left out."""
+    return list(map(_shortened, names))
+
+
+def _shortened(name: str) -> str:
+    half = (_LONGEST - 1) // 2
+    return name if len(name) <= _LONGEST else f'{name[:half]}…{name[-half:]}'
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names in a sentence. Example: 'a, b, c, d and 3 more'."""
+    if len(names) <= most:
+        return ', '.join(names)
+    return f'{", ".join(names[:most])} and {len(names) - most} more'

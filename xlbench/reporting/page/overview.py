@@ -1,0 +1,130 @@
+"""What was compared, and the one answer: at the top of a section."""
+
+from typing import NamedTuple
+
+from xlbench.reporting.best import direction
+from xlbench.reporting.page.looks import Looks
+from xlbench.reporting.page.markup import Markup, element
+from xlbench.reporting.sections import Section
+from xlbench.reporting.statistics import half_width
+from xlbench.reporting.systems import System
+from xlbench.reporting.tables import Cell
+
+
+class _Answer(NamedTuple):
+    """The best system, and what it is compared with; a system and its cell each."""
+
+    score: str
+    where: str
+    best: tuple[System, Cell]
+    others: tuple[tuple[str, System, Cell], ...]  # 'best baseline', ...
+
+
+def answer(section: Section, looks: Looks) -> Markup:
+    """The headline score of the best run beside the next one, the best baseline and the paper."""
+    if (answered := _answer(section, looks)) is None:
+        return Markup()
+    system, cell = answered.best
+    rows = []
+    for label, other, theirs in answered.others:
+        difference = cell.value - theirs.value
+        rows.append(
+            element(
+                'tr',
+                element('th', label, element('span', other.name, class_='name'), scope='row'),
+                element('td', str(theirs)),
+                element('td', f'{difference:+.{section.decimals}f}',
+                        class_=tone(difference, answered.score)),
+            )
+        )  # fmt: skip
+    parts = [
+        element('p', 'Best system', class_='over'),
+        element('p', element('span', class_=f'mark {looks.mark(system)}', aria_hidden='true'),
+                system.name, class_='system'),
+        element('p', element('strong', f'{cell.value:.{section.decimals}f}'), ' ', answered.score,
+                class_='number'),
+        element('p', f'{answered.where}{_seeds(section, looks, system)}', class_='where'),
+    ]  # fmt: skip
+    if rows:
+        caption = element('caption', 'The best system minus others', class_='unseen')
+        columns = (
+            element('th', label, scope='col') for label in ('compared with', 'score', 'gain')
+        )
+        head = element('thead', element('tr', *columns))
+        parts.append(element('table', caption, head, element('tbody', *rows)))
+    return element('div', *parts, class_='answer')
+
+
+def compared(section: Section) -> str:
+    """A line of what is compared. Example: '3 systems, 9 runs, 4 tasks, 1,200 examples'."""
+    runs = [system for system in section.systems if system.kind == 'run']
+    baselines = [system for system in section.systems if system.kind == 'baseline']
+    papers = [system for system in section.systems if system.kind == 'paper']
+    tasks = {task for column in section.columns for task in column.tasks}
+    number = len({id(pick.run) for pick in section.picks})
+    parts = [
+        _count(len(runs), 'system'),
+        _count(number, 'run') if number != len(runs) else '',
+        _count(len(baselines), 'baseline'),
+        _count(len(papers), 'published system'),
+        _count(len(tasks), 'task and language pair'),
+    ]
+    return ', '.join(filter(None, parts))
+
+
+def tone(difference: float, score: str) -> str | None:
+    """The class of a difference: 'gain', 'loss', or None where that is not known."""
+    sense = difference * direction(score)
+    return None if not sense else 'gain' if sense > 0 else 'loss'
+
+
+def _answer(section: Section, looks: Looks) -> _Answer | None:
+    if looks.column is None or not looks.ranked:
+        return None
+    score, tasks = section.scores[0], looks.column.tasks
+    cells = {s.name: s.cell(score, tasks, section.decimals) for s in section.systems}
+    best = looks.ranked[0]
+    if cells[best.name].value is None:
+        return None
+    others = []
+    if looks.ranked[1:] and cells[looks.ranked[1].name].value is not None:
+        others.append(('next best', looks.ranked[1], cells[looks.ranked[1].name]))
+    sign = direction(score) or 1
+    for kind, label in (('baseline', 'best baseline'), ('paper', "the paper's best")):
+        known = [s for s in section.systems if s.kind == kind and cells[s.name].value is not None]
+        if known:
+            top = max(known, key=lambda system: sign * cells[system.name].value)
+            others.append((label, top, cells[top.name]))
+    return _Answer(
+        score,
+        _where(looks, sum(not cells[system.name].is_missing for system in looks.ranked)),
+        (best, cells[best.name]),
+        tuple(others),
+    )
+
+
+def _where(looks: Looks, scored: int) -> str:
+    """What the score is of. Example: 'mean over 4 tasks and languages of qg'."""
+    column = looks.column
+    if len(column.tasks) > 1:
+        of = f' of {column.group}' if column.group else ''
+        where = f'mean over {len(column.tasks)} tasks and languages{of}'
+    else:
+        where = f'{column.group} {column.label}'.strip()
+    return (
+        where
+        if scored == len(looks.ranked)
+        else (f'{where}, which {scored} of {len(looks.ranked)} systems have a score of')
+    )
+
+
+def _seeds(section: Section, looks: Looks, system: System) -> str:
+    """Example: ', 3 seeds, 95 % interval ±0.8'."""
+    values = system.values(section.scores[0], looks.column.tasks)
+    if len(values) < 2:
+        return ', one seed'
+    return f', {len(values)} seeds, 95 % interval ±{half_width(values):.{section.decimals}f}'
+
+
+def _count(number: int, noun: str) -> str:
+    return f'{number:,} {noun}{"s" if number != 1 else ""}' if number else ''

@@ -1,0 +1,209 @@
+'use strict';
+// The whole page: its theme, its tables (sorted, compared, saved) and its plots (saved).
+
+const data = JSON.parse(document.getElementById('data').textContent);
+
+function make(tag, props, ...children) {
+  const element = Object.assign(document.createElement(tag), props);
+  element.append(...children);
+  return element;
+}
+
+// What a screen reader says.
+function say(text) {
+  document.getElementById('status').textContent = text;
+}
+
+function save(name, text, type) {
+  const url = URL.createObjectURL(new Blob([text], {type}));
+  make('a', {href: url, download: name}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+  say(`${name} is saved.`);
+}
+
+// ------------------------------------------------------------------------------------- theme
+
+const THEME = 'xlbench report theme';
+
+// A browser may refuse to keep anything, as it does for files; then the choice lasts for the visit.
+function kept(key) {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+function keep(key, value) {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    say('This browser does not keep the theme.');
+  }
+}
+
+function isDark() {
+  const {theme} = document.documentElement.dataset;
+  return theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+}
+
+function setUpTheme() {
+  const button = document.getElementById('theme');
+  const show = () => button.setAttribute('aria-pressed', isDark());
+  const chosen = kept(THEME);
+  if (chosen === 'dark' || chosen === 'light') document.documentElement.dataset.theme = chosen;
+  button.addEventListener('click', () => {
+    document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
+    keep(THEME, document.documentElement.dataset.theme);
+    show();
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show);
+  show();
+}
+
+// ------------------------------------------------------------------------------------ tables
+
+const numberOf = (cell) => cell?.dataset.value === undefined ? null : Number(cell.dataset.value);
+const systemsOf = (table) => [...table.tBodies[0].rows].filter((row) => 'name' in row.dataset);
+
+function compareCells(a, b) {
+  const numbers = [numberOf(a), numberOf(b)];
+  if (numbers.includes(null)) return (numbers[0] === null) - (numbers[1] === null);
+  return numbers[1] - numbers[0];  // The highest number first.
+}
+
+function sortBy(table, header) {
+  const place = header.cellIndex;
+  const isName = place === 0;
+  const first = isName ? 'ascending' : 'descending';
+  const second = isName ? 'descending' : 'ascending';
+  const order = header.getAttribute('aria-sort') === first ? second : first;
+  for (const other of table.querySelectorAll('[aria-sort]')) other.setAttribute('aria-sort', 'none');
+  header.setAttribute('aria-sort', order);
+  const sign = order === first ? 1 : -1;
+  const rows = systemsOf(table);
+  const missing = (row) => !isName && numberOf(row.cells[place]) === null;
+  rows.sort((a, b) => (missing(a) - missing(b)) || sign * (isName
+    ? a.dataset.name.localeCompare(b.dataset.name)
+    : compareCells(a.cells[place], b.cells[place])));
+  const others = [...table.tBodies[0].rows].filter((row) => !rows.includes(row));
+  table.tBodies[0].append(...rows, ...others);
+  say(`Sorted by ${header.textContent}, ${order}.`);
+}
+
+// Shows how far a cell is from the cell of the reference in its column.
+function showDifference(cell, reference, direction) {
+  cell.querySelector('.difference')?.remove();
+  const numbers = [numberOf(cell), numberOf(reference)];
+  if (numbers.includes(null)) return;
+  const difference = numbers[0] - numbers[1];
+  const text = difference.toFixed(decimalsOf(cell));
+  const sense = Number(text) * direction;
+  const [tone, mark] = sense > 0 ? ['gain', '▲ '] : sense < 0 ? ['loss', '▼ '] : ['', ''];
+  const signed = Number(text) > 0 ? `+${text}` : text.replace('-', '−');
+  cell.append(make('span', {className: `difference ${tone}`}, `${mark}${signed}`));
+}
+
+const decimalsOf = (cell) => (/\.(\d+)/.exec(cell.firstChild.textContent)?.[1] ?? '').length;
+
+function compareWith(table, name) {
+  const rows = systemsOf(table);
+  const reference = rows.find((row) => row.dataset.name === name);
+  for (const row of rows) {
+    row.classList.toggle('reference', row === reference);
+    [...row.cells].slice(1).forEach((cell, i) => showDifference(
+      cell, row === reference ? null : reference?.cells[i + 1], Number(table.dataset.direction)));
+  }
+}
+
+function setUpTables() {
+  for (const table of document.querySelectorAll('table.compared')) {
+    for (const header of table.querySelectorAll('th[aria-sort]')) {
+      header.firstChild.addEventListener('click', () => sortBy(table, header));
+    }
+  }
+  for (const choice of document.querySelectorAll('[data-reference]')) {
+    const table = document.querySelector(`#${choice.dataset.reference} table`);
+    choice.addEventListener('change', () => compareWith(table, choice.value));
+    compareWith(table, choice.value);
+  }
+}
+
+// A spreadsheet would run text that begins like this as a formula.
+function csvField(text) {
+  const safe = /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+  return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+const textOf = (cell) => cell.dataset.value ?? (cell.firstChild?.textContent ?? '');
+const nameOf = (cell) => cell.textContent.trim();
+
+function csvOf(table) {
+  const groups = [...table.tHead.rows].length > 1
+    ? [...table.tHead.rows[0].cells].flatMap((cell) => Array(cell.colSpan).fill(nameOf(cell))) : [];
+  const labels = [...[...table.tHead.rows].at(-1).cells].map(
+    (cell, i) => `${groups[i] ?? ''} ${nameOf(cell)}`.trim());
+  const rows = [...table.tBodies[0].rows].map(
+    (row) => [...row.cells].map((cell, i) => (i ? textOf(cell) : nameOf(cell))));
+  return `${[labels, ...rows].map((row) => row.map(csvField).join(',')).join('\n')}\n`;
+}
+
+// The name of a file of a table or a plot, from its title.
+function fileName(figure, ending) {
+  const title = figure.querySelector('h4, caption, title')?.textContent ?? figure.id;
+  return `${title.replace(/[^\p{L}\p{N}]+/gu, '_').replace(/^_|_$/g, '').slice(0, 60)}.${ending}`;
+}
+
+async function copy(button, text) {
+  const label = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = 'Copied';
+  } catch {  // A page that was opened as a file may not write there.
+    save(fileName(button.closest('figure'), 'tex'), text, 'application/x-tex');
+    button.textContent = 'Saved';
+  }
+  setTimeout(() => { button.textContent = label; }, 2000);
+}
+
+// ------------------------------------------------------------------------------------- plots
+
+// A plot by itself: the page's colours, as they are now, in place of its variables.
+function standalone(svg) {
+  const single = svg.cloneNode(true);
+  const styles = getComputedStyle(svg);
+  const size = svg.viewBox.baseVal;
+  single.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
+  single.setAttribute('width', size.width);
+  single.setAttribute('height', size.height);
+  single.setAttribute('color', styles.color);
+  single.setAttribute('font-family', 'sans-serif');
+  const nodes = [...svg.querySelectorAll('*')];
+  [...single.querySelectorAll('*')].forEach((node, i) => {
+    for (const paint of ['fill', 'stroke']) {
+      if (node.getAttribute(paint)?.startsWith('var(')) {
+        node.setAttribute(paint, getComputedStyle(nodes[i])[paint]);
+      }
+    }
+  });
+  return new XMLSerializer().serializeToString(single);
+}
+
+function setUpButtons() {
+  document.addEventListener('click', ({target}) => {
+    if (!(target instanceof HTMLButtonElement)) return;
+    const {csv, latex, svg} = target.dataset;
+    const figure = target.closest('figure');
+    if (csv) save(fileName(figure, 'csv'), csvOf(figure.querySelector('table')), 'text/csv');
+    if (latex) copy(target, data.latex[latex]);
+    if (svg) save(fileName(figure, 'svg'), standalone(figure.querySelector('svg')), 'image/svg+xml');
+  });
+}
+
+setUpTheme();
+setUpTables();
+setUpButtons();
+// On paper nothing can be unfolded, but the tables of other scores are part of the results.
+addEventListener('beforeprint', () => {
+  for (const folded of document.querySelectorAll('section > details:not(.origins)')) folded.open = true;
+});
