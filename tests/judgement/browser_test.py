@@ -2,28 +2,22 @@
 
 import json
 import pathlib
-import shutil
 
+import chromium
 import judging
 import pytest
+from chromium import fits
 
 from xlbench import annotate
 from xlbench.judgement import answers, corrections, pages, studies
 
-sync_api = pytest.importorskip('playwright.sync_api', reason='needs playwright, of the extra test')
-CHROMIUM = shutil.which('chromium') or shutil.which('google-chrome') or ''
 PHONE, DESK = {'width': 390, 'height': 844}, {'width': 1280, 'height': 900}
 
 
 @pytest.fixture(scope='module')
 def browser():
-    if not CHROMIUM:
-        pytest.skip('needs a Chromium on this machine: apt-get install chromium')
-    with sync_api.sync_playwright() as playwright:
-        # Inside a container the sandbox of Chromium cannot start; the page is our own.
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=['--no-sandbox'])
+    with chromium.launched() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -34,15 +28,7 @@ def open_page(browser):
     def open_(path: pathlib.Path, viewport=DESK, context=None):
         context = context or browser.new_context(viewport=viewport, accept_downloads=True)
         contexts.append(context)
-        page = context.new_page()
-        page.on('console', lambda message: said.append(message.text))
-        page.on('pageerror', lambda error: said.append(str(error)))
-        page.on(
-            'request',
-            lambda r: said.append(r.url) if not r.url.startswith(('file:', 'blob:')) else None,
-        )
-        page.goto(path.as_uri())
-        return page
+        return chromium.open_file(context, path, said)
 
     yield open_
     for context in contexts:
@@ -62,11 +48,6 @@ def save(page, button: str, folder: pathlib.Path) -> pathlib.Path:
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     return path
-
-
-def fits(page) -> bool:
-    """Nothing is wider than the window."""
-    return page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')
 
 
 def test_two_judges_rate_a_study(open_page, tmp_path, capsys):

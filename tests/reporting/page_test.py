@@ -177,7 +177,7 @@ def test_examples_of_systems_stand_side_by_side(tmp_path):
     assert made.lengths() == {'references': [1], 'a': [2], 'b': [2]}
     content = data_of(documents.html([section]))['sections'][0]
     assert [s['name'] for s in content['systems']] == ['a', 'b'] and content['total'] == 2
-    assert content['tasks'][0]['target'] == 'de' and content['tasks'][0]['targetDir'] == 'ltr'
+    assert content['tasks'][0]['target'] == 'de' and content['tasks'][0]['targetDir'] == 'auto'
     assert content['examples'] == [
         [0, '7', 'ein\nText', ['Ziel', 'Ende'], ['von a', 'von b'], [50.0, 40.0], [[], []]],
         [0, '8', 'x', [], [None, None], [None, None], [[], []]],

@@ -244,7 +244,7 @@ function setUpBrowser(element, content) {
   const form = controlsOf(content);
   const compared = choiceOf('compared', [['reference', 'the reference'],
     ...content.systems.map(({name}, i) => [String(i), name]), ['nothing', 'nothing']]);
-  const count = make('p', {className: 'count', role: 'status'});
+  const count = make('p', {className: 'tally', role: 'status'});
   const open = make('article', {className: 'open', ariaLabel: 'Open example'});
   let shown = null;
   const list = new RowList(`examples-${element.dataset.section}`, (example) => rowOf(example, content),

@@ -211,11 +211,8 @@ def _languages(task: str) -> tuple[str, str]:
 
 
 def _direction(lang: str) -> str:
-    """HTML's dir; the browser finds that of an unknown language itself."""
-    try:
-        return languages.get(lang).direction
-    except UserError:
-        return 'auto'
+    """HTML's dir; unless the language says it, the browser finds that of each text itself."""
+    return 'rtl' if lang and languages.get(lang).direction == 'rtl' else 'auto'
 
 
 def _in_words(lang: str) -> bool:

@@ -1,0 +1,250 @@
+"""The report of six runs in a real Chromium: on a phone and a desk, light and dark, with texts that
+would like to run, and with 10,000 examples.
+"""
+
+import csv
+import importlib.resources
+import io
+import json
+import pathlib
+
+import chromium
+import pytest
+from workdir_files import QG, write_workdir
+
+from xlbench.reporting import documents, results, sections as sections_lib
+
+PHONE, DESK = {'width': 390, 'height': 844}, {'width': 1440, 'height': 900}
+ATTACK = '</script><script>window.hurt = 1</script><img src=x onerror="window.hurt = 1">'
+HEBREW, FAMILY, LONG = 'החתול שכב על השטיח', 'Wo ist 👩🏽‍🚀 heute?', f'start {"wort " * 1000}'
+EXAMPLES = 10_000
+# What axe may find: nothing that keeps anybody from reading or using the page.
+SERIOUS = ('serious', 'critical')
+
+
+def write_runs(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Two systems with three seeds each; of every example the second one has another text."""
+    config = {'stages': {'stage1': {'num_steps': 5}, 'stage2': {'num_steps': 5}}}
+    paths = []
+    for system, value in (('mt5', 40.0), (f'<b>{ATTACK[:40].replace("/", "-")}', 35.0)):
+        for seed in range(3):
+            info = {'config': config | {'seed': seed, 'name': system}, 'seed': seed}
+            paths.append(
+                write_workdir(
+                    folder / f'{system}_{seed}', lambda step, task, v=value + seed: v + step,
+                    steps=(5, 10), seed=seed, info=info,
+                )
+            )  # fmt: skip
+    for path in paths[::3]:
+        write_predictions(path, is_first=path is paths[0])
+    return paths
+
+
+def write_predictions(path: pathlib.Path, is_first: bool) -> None:
+    special = [ATTACK, HEBREW, FAMILY, LONG]
+    for task in QG.evaluate:
+        lines = []
+        for i in range(EXAMPLES // len(QG.evaluate)):
+            text = special[i] if i < len(special) else f'Frage {i} nach dem Haus'
+            score = 50.0 if is_first else float(i % 101)
+            prediction = text if is_first else f'Antwort {i} auf das Haus'
+            lines.append({'id': i, 'input': f'{text} ', 'target': f'Frage {i} nach dem Hof',
+                          'prediction': prediction, 'scores': {'rouge_l': score}})  # fmt: skip
+        folder = path / 'eval' / '10' / 'test' / task
+        (folder / 'predictions.jsonl').write_text('\n'.join(map(json.dumps, lines)) + '\n')
+
+
+@pytest.fixture(scope='module')
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('report')
+    runs = [results.read_run(path) for path in write_runs(folder)]
+    path = folder / 'report.html'
+    path.write_text(documents.html(sections_lib.sections(runs)), encoding='utf-8')
+    return path
+
+
+@pytest.fixture(scope='module')
+def browser():
+    with chromium.launched() as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_report(browser, report):
+    """A function that opens the report in a window; the page may say nothing in the console."""
+    said, contexts = [], []
+
+    def open_(viewport=DESK, scheme='light'):
+        contexts.append(browser.new_context(viewport=viewport, color_scheme=scheme))
+        return chromium.open_file(contexts[-1], report, said)
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not said
+
+
+def spilling(page) -> list[str]:
+    """What reaches beyond the window, but for what scrolls by itself."""
+    return page.evaluate("""() => [...document.querySelectorAll('body *')]
+        .filter((e) => !e.closest('.scroll, .list, pre, svg, .unseen, .skip'))
+        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+        .map((e) => `${e.tagName} ${e.className} ${e.textContent.slice(0, 40)}`)""")
+
+
+def choose(page, name: str, value: str) -> None:
+    page.locator(f'.filters [name={name}]').select_option(value)
+
+
+def count(page) -> str:
+    return page.inner_text('.tally').partition(' of')[0]
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+@pytest.mark.parametrize('viewport', [PHONE, DESK], ids=['phone', 'desk'])
+def test_the_page_fits_and_everybody_can_read_it(open_report, viewport, scheme, tmp_path):
+    axe = pytest.importorskip('axe_playwright_python', reason='needs axe-playwright-python')
+    page = open_report(viewport, scheme)
+    for folded in page.locator('summary').all():
+        if folded.is_visible():
+            folded.click()
+    assert chromium.fits(page) and spilling(page) == []
+    script = importlib.resources.files(axe).joinpath('axe.min.js').read_text(encoding='utf-8')
+    page.evaluate(script)
+    rules = {'resultTypes': ['violations']}
+    violations = page.evaluate('(options) => axe.run(document, options)', rules)['violations']
+    told = [
+        f'{v["id"]}: {v["nodes"][0]["html"][:300]}' for v in violations if v['impact'] in SERIOUS
+    ]
+    assert told == []
+    # The page is as light or dark as the reader's system, and its plots are, too.
+    ink, paper = (
+        page.evaluate("""() => [getComputedStyle(document.querySelector('.plot text')).fill,
+        getComputedStyle(document.body).backgroundColor].map((c) => Number(/\\d+/.exec(c)[0]))""")
+    )
+    assert (ink > paper) == (scheme == 'dark')
+    page.screenshot(path=tmp_path / 'page.png', full_page=True)
+
+
+def test_the_switch_turns_the_theme(open_report):
+    page = open_report(scheme='dark')
+    background = 'getComputedStyle(document.body).backgroundColor'
+    dark = page.evaluate(background)
+    assert page.get_attribute('#theme', 'aria-pressed') == 'true'
+    page.click('#theme')
+    assert page.evaluate(background) != dark
+    page.reload()
+    assert page.get_attribute('#theme', 'aria-pressed') == 'false'
+
+
+def test_tables_are_sorted_compared_and_saved(open_report):
+    page = open_report()
+    table = page.locator('table.compared').first
+    names = table.locator('tr[data-name] th')
+    header = table.locator('th[aria-sort]').last
+    header.locator('button').click()
+    assert header.get_attribute('aria-sort') == 'descending'
+    assert names.first.inner_text().startswith('mt5')
+    header.locator('button').click()
+    assert header.get_attribute('aria-sort') == 'ascending'
+    assert names.first.inner_text() == 'copy_input'
+    # Seeds 40 to 42 at step 10: their mean is 51.0, 21.0 above the nearest input.
+    first = table.locator('tr[data-name^=mt5] td').first
+    assert first.inner_text().split('\n') == ['51.0 ±1.0', '▲ +21.0']
+    page.locator('[data-reference]').first.select_option('mt5 (3 seeds)')
+    other = table.locator('tr[data-name=nearest_input] td').first
+    assert other.inner_text().split('\n') == ['30.0', '▼ −21.0']
+    with page.expect_download() as download:
+        page.locator('[data-csv]').first.click()
+    assert download.value.suggested_filename == 'rouge_l.csv'
+    rows = list(csv.reader(io.StringIO(download.value.path().read_text(encoding='utf-8'))))
+    assert rows[0][:2] == ['system', 'qg en'] and ['mt5 (3 seeds)', '51.0'] in [r[:2] for r in rows]
+    with page.expect_download() as download:
+        page.locator('[data-svg]').first.click()
+    saved = download.value.path().read_text(encoding='utf-8')
+    assert saved.startswith('<svg') and 'var(' not in saved
+
+
+@pytest.mark.parametrize('viewport', [PHONE, DESK], ids=['phone', 'desk'])
+def test_examples_are_filtered_sorted_and_opened(open_report, viewport, tmp_path):
+    page = open_report(viewport)
+    assert count(page) == '10,000'
+    choose(page, 'task', QG.evaluate[1])
+    assert count(page) == '2,500'
+    choose(page, 'order', 'disagreement')
+    page.locator('.row').first.click()
+    assert page.locator('.open h4').inner_text() == f'{QG.evaluate[1]}, example 0'
+    choose(page, 'system', '1')
+    page.fill('[name=low]', '99.5')
+    page.fill('[name=high]', '100')
+    assert count(page) == str(len(range(100, 2500, 101)))
+    page.fill('[name=text]', 'ANTWORT 201 ')
+    assert count(page) == '1'
+    texts = page.locator('.open .texts .text').all_inner_texts()
+    assert texts == [
+        'Frage 201 nach dem Hof',
+        'Frage 201 nach dem Haus',
+        'Antwort 201 auf das Haus',
+    ]
+    # Only words that the reference lacks are marked; compared with the first system, others are.
+    marked = page.locator('.open .texts mark')
+    assert marked.all_inner_texts() == ['Haus', 'Antwort', 'auf', 'das', 'Haus']
+    page.get_by_label('Differences to').select_option('0')
+    assert marked.all_inner_texts() == ['Antwort', 'auf', 'das']
+    page.fill('[name=text]', 'nowhere at all')
+    assert count(page) == '0' and 'No example' in page.inner_text('.open')
+    assert chromium.fits(page) and spilling(page) == []
+    page.screenshot(path=tmp_path / 'examples.png')
+
+
+def test_any_text_is_shown_and_none_runs(open_report):
+    page = open_report(PHONE)
+    page.locator('.list').focus()
+    opened = page.locator('.open .card .text').first
+    assert opened.inner_text() == ATTACK + ' '
+    page.keyboard.press('ArrowDown')
+    assert opened.inner_text() == HEBREW + ' '
+    assert opened.evaluate('e => getComputedStyle(e).direction') == 'rtl'
+    page.keyboard.press('ArrowDown')
+    assert opened.inner_text() == FAMILY + ' '
+    page.keyboard.press('ArrowDown')
+    assert opened.evaluate('e => e.getBoundingClientRect().height') < 300
+    page.locator('.open .card button').first.click()
+    assert opened.inner_text().count('wort') == 1000
+    assert opened.evaluate('e => e.getBoundingClientRect().height') > 300
+    assert chromium.fits(page) and spilling(page) == []
+    page.keyboard.press('Tab')
+    assert page.evaluate('window.hurt') is None
+
+
+def test_ten_thousand_examples_stay_quick(open_report):
+    """Generous bounds: a machine under load is slow, and a page that draws all rows slower yet."""
+    page = open_report()
+    took = page.evaluate("""() => {
+        const timed = (act) => {
+          const began = performance.now();
+          act();
+          document.body.offsetHeight;
+          return performance.now() - began;
+        };
+        const list = document.querySelector('.list');
+        const search = document.querySelector('[name=text]');
+        const scroll = timed(() => {
+          for (let i = 1; i <= 50; i++) {
+            list.scrollTop = i * 12000;
+            list.dispatchEvent(new Event('scroll'));
+          }
+        });
+        const filter = timed(() => {
+          search.value = 'haus';
+          search.dispatchEvent(new Event('input', {bubbles: true}));
+        });
+        return {scroll: scroll / 50, filter, rows: document.querySelectorAll('.row').length};
+    }""")
+    assert took['rows'] < 40
+    assert took['scroll'] < 100 and took['filter'] < 2000, took  # Milliseconds.
+    page.locator('.list').focus()
+    page.keyboard.press('End')
+    assert page.locator('.row[aria-selected=true]').get_attribute('aria-posinset') == count(
+        page
+    ).replace(',', '')
