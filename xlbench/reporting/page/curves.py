@@ -170,10 +170,12 @@ def _stages(curves: list[Curve]) -> Mapping[str, int]:
 def _draw_stages(axes: Axes, stages: Mapping[str, int]) -> None:
     if stages:
         axes.set_xlim(left=0)
+    end = axes.get_xlim()[1]
     for name, first in stages.items():
         if first:
             axes.axvline(first, color=drawing.SOFT, linewidth=0.8, linestyle=(0, (2, 2)))
         axes.annotate(
-            f' {name}', (first, 1), xycoords=('data', 'axes fraction'), color=drawing.SOFT,
-            fontsize='small', va='top', annotation_clip=True,
+            f' {name} ', (first, 1), xycoords=('data', 'axes fraction'), color=drawing.SOFT,
+            fontsize='small', va='top', ha='right' if first > 0.8 * end else 'left',
+            annotation_clip=True,
         ).set_in_layout(False)  # fmt: skip

@@ -207,7 +207,7 @@ function systemOf(example, content, i, base) {
   const {name, mark} = content.systems[i];
   const {target, targetDir} = example.task;
   const score = example.scores[i];
-  const title = [make('span', {className: `mark ${mark}`, ariaHidden: 'true'}), name];
+  const title = [make('span', {}, make('span', {className: `mark ${mark}`, ariaHidden: 'true'}), name)];
   if (score !== null) title.push(make('span', {className: 'score'}, `${content.score} ${score.toFixed(1)}`));
   const text = example.texts[i];
   if (text === null) return blockOf(title, make('p', {className: 'empty'}, 'No text.'));
