@@ -372,6 +372,9 @@ PLAN: dict[str, dict[str, Step]] = {
         ),
     },
     'reports.md': {
+        'python -m xlbench.report RUNS/mtg --output=report --plots': Step(
+            leaves='report/mtg_test_ranking.pdf'
+        ),
         'python -m xlbench.score answers.txt --task=mtg_qg_de_de --like=RUNS/mtg '
         '--workdir=RUNS/other_system': Step(
             prepare=answers, leaves='RUNS/other_system/config.json'
