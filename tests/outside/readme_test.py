@@ -431,9 +431,7 @@ PLAN: dict[str, dict[str, Step]] = {
         'python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=5': Step(
             prints='test-beam-num_beams5'
         ),
-        'python -m xlbench.report RUNS/mtg --split=test-beam-num_beams5': Step(
-            prints='test-beam-num_beams5'
-        ),
+        'python -m xlbench.report RUNS/mtg --variants': Step(prints='beam-num_beams5'),
         'python -m xlbench.report RUNS/* --table=all --figure=all --output=paper': Step(
             skip=_EXHIBITS
         ),
