@@ -19,7 +19,7 @@ PROGRAMS = (
     'train', 'evaluate', 'report', 'predict', 'score', 'prepare', 'convert', 'data', 'fewshot',
     'fewshot.report', 'fewshot.attention', 'translate', 'chain', 'annotate', 'plan', 'zoo',
     'reproduce', 'doctor', 'buckets', 'segment', 'mark_dialogues', 'triples', 'tasks.mrs_build',
-    'tasks.mtg_build', 'tasks.dev_split', 'tasks.xtreme',
+    'tasks.mtg_build', 'tasks.dev_split', 'tasks.xtreme', 'completion',
 )  # fmt: skip
 
 
@@ -39,12 +39,12 @@ def _answer(argv: Sequence[str]) -> None:
     elif name in ('--help', '-h'):
         width = max(map(len, PROGRAMS))
         print('xlbench PROGRAM ..., where PROGRAM --help says what it takes, and PROGRAM is\n')
-        print('\n'.join(f'  {program:{width}}  {_about(program)}' for program in PROGRAMS))
+        print('\n'.join(f'  {program:{width}}  {about(program)}' for program in PROGRAMS))
     else:
         raise errors.unknown('program', name, PROGRAMS)
 
 
-def _about(program: str) -> str:
+def about(program: str) -> str:
     """The first line of a program's docstring, without importing the program."""
     *packages, module = program.split('.')
     folder = pathlib.Path(xlbench.__file__).parent.joinpath(*packages)

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, TracebackType
+from typing import ClassVar
 
 # What a disk or a file system says when it does not do its part, and what helps.
 _STORAGE = {
@@ -104,7 +105,14 @@ def unknown(kind: str, name: str, allowed: Iterable[str], hint: str = '') -> Use
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """A command line whose mistakes are UserErrors: one line, without the whole usage."""
+    """A command line whose mistakes are UserErrors: one line, without the whole usage.
+
+    Attributes:
+      before_parsing: called with each parser that is about to parse, if anything is to know what a
+        program takes; see xlbench/completion.py.
+    """
+
+    before_parsing: ClassVar[Callable[[argparse.ArgumentParser], None] | None] = None
 
     def __init__(self, prog: str, description: str):
         super().__init__(
@@ -124,6 +132,8 @@ class ArgumentParser(argparse.ArgumentParser):
         An option whose name ends with `url` takes an address, and what stands behind `--` is not
         ours.
         """
+        if ArgumentParser.before_parsing:
+            ArgumentParser.before_parsing(self)
         parsed, rest = super().parse_known_args(args, namespace)
         for action in self._actions:
             value = getattr(parsed, action.dest, None)

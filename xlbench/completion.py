@@ -1,0 +1,161 @@
+r"""Prints a script that completes `xlbench` in a shell: programs, flags, files and configs.
+
+  xlbench completion bash > ~/.local/share/bash-completion/completions/xlbench
+  xlbench completion zsh > ~/.zfunc/_xlbench     # a folder of $fpath
+  xlbench completion fish > ~/.config/fish/completions/xlbench.fish
+
+The script knows what this version takes; write it again after an update.
+"""
+
+import argparse
+import pathlib
+import re
+import runpy
+import sys
+from collections.abc import Sequence
+
+import shtab
+
+from xlbench import __main__ as command, configs, errors
+from xlbench.config import blocks, signatures
+from xlbench.preparation.loading import quietly
+
+SHELLS = ('bash', 'zsh', 'fish')
+# Programs that read their configs before their flags, and the flags beside those of a config.
+_WITH_CONFIG = {
+    'train': ('--workdir', '--dry_run'),
+    'fewshot': ('--workdir', '--dry_run', '--report'),
+    'plan': (),  # Its own are those of a parser.
+}
+_SWITCHES = ('--dry_run',)
+_BLOCKS = {
+    'config': blocks.Run, 'config.data': blocks.Data, 'config.mesh': blocks.Mesh,
+    'config.batches': blocks.Batches, 'config.checkpoints': blocks.Checkpoints,
+    'config.best': blocks.Best, 'config.nonfinite': blocks.Nonfinite,
+}  # fmt: skip
+
+
+# What `--config` takes: names of ours, and files.
+_FUNCTIONS = {
+    'bash': """
+_xlbench_config_files() {
+  compgen -W 'CONFIGS' -- "$1"
+  compgen -f -X '!*.py' -- "$1"
+  compgen -d -- "$1"
+}
+""",
+    'zsh': """
+_xlbench_config_files() {
+  _alternative 'configs:config:(CONFIGS)' 'files:file:_files -g "*.py"'
+}
+""",
+}
+# Bash takes --config=FILE for three words.
+_BASH_END = """
+_xlbench() {
+  local i cword=$COMP_CWORD words=()
+  for i in "${!COMP_WORDS[@]}"; do
+    if [[ ${COMP_WORDS[i]} != '=' ]]; then
+      words+=("${COMP_WORDS[i]}")
+    elif (( i == COMP_CWORD )); then
+      words+=('')
+    elif (( i < COMP_CWORD )); then
+      (( cword -= 1 ))
+    fi
+  done
+  local COMP_WORDS=("${words[@]}") COMP_CWORD=$cword
+  _shtab_xlbench
+}
+complete -o filenames -F _xlbench xlbench
+"""
+
+
+class _Parser(BaseException):
+    """Brings a program's parser to whoever asks for it; no program catches it."""
+
+
+def script(shell: str) -> str:
+    """The script for one of `SHELLS`."""
+    root = argparse.ArgumentParser('xlbench')
+    root.add_argument('--version', action='store_true', help='print the version')
+    programs = root.add_subparsers()
+    for name in command.PROGRAMS:
+        parents = [_parser_of(name)]
+        if name in _WITH_CONFIG:
+            parents.append(_config_parser(name))
+        parser = programs.add_parser(
+            name,
+            help=command.about(name),
+            parents=parents,
+            add_help=False,
+            conflict_handler='resolve',
+        )
+        _complete_files(parser)
+    names = ' '.join(_configs())
+    functions = {of: text.replace('CONFIGS', names) for of, text in _FUNCTIONS.items()}
+    text = shtab.complete(root, shell, preamble=functions)
+    if shell == 'zsh':  # An option whose value may stand behind =, too.
+        text = re.sub(r'(?m)^(  "--[\w.]+)(?=\[.*\]:)', r'\1=', text)
+    return text + _BASH_END if shell == 'bash' else text
+
+
+def _parser_of(program: str) -> argparse.ArgumentParser:
+    """The parser of a program, which is started, and stopped when it is about to parse."""
+
+    def stop(parser: argparse.ArgumentParser) -> None:
+        raise _Parser(parser)
+
+    argv = sys.argv
+    errors.ArgumentParser.before_parsing, sys.argv = stop, [program]
+    try:
+        with quietly():  # A few import TensorFlow, and those with a config ask for one.
+            try:
+                runpy.run_module(f'xlbench.{program}', run_name='__main__', alter_sys=True)
+            except _Parser as asked:
+                return asked.args[0]
+            except SystemExit:
+                return argparse.ArgumentParser(program)
+    finally:
+        errors.ArgumentParser.before_parsing, sys.argv = None, argv
+    raise LookupError(f'{program} has ended without a word on its command line')
+
+
+def _configs() -> list[str]:
+    return sorted(path.stem for path in pathlib.Path(configs.__file__).parent.glob('[!_]*.py'))
+
+
+def _config_parser(program: str) -> argparse.ArgumentParser:
+    """A parser of what `xlbench.config` reads: a config, keys of it, and a few flags."""
+    parser = argparse.ArgumentParser(program, add_help=False)
+    parser.add_argument('--config', help='a config of xlbench, or a file').complete = {
+        'bash': '_xlbench_config_files',
+        'zsh': '_xlbench_config_files',
+        'fish': f"(printf '%s\\n' {' '.join(_configs())}; __fish_complete_suffix .py)",
+    }
+    for flag in _WITH_CONFIG[program]:
+        parser.add_argument(flag, action='store_true' if flag in _SWITCHES else 'store')
+    for prefix, block in _BLOCKS.items():
+        for key in signatures.of_class(block).types:
+            parser.add_argument(f'--{prefix}.{key}', help=f'sets {prefix}.{key}')
+    return parser
+
+
+def _complete_files(parser: argparse.ArgumentParser) -> None:
+    """Completes texts as files, unless there are choices; most of them are files or folders."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                _complete_files(inner)
+        elif action.nargs != 0 and not action.choices and not hasattr(action, 'complete'):
+            action.complete = shtab.FILE
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command line, the program's name first."""
+    parser = errors.ArgumentParser('python -m xlbench.completion', __doc__)
+    parser.add_argument('shell', choices=SHELLS)
+    print(script(parser.parse_args(argv[1:]).shell), end='')
+
+
+if __name__ == '__main__':
+    sys.exit(errors.run_main(main, sys.argv))
