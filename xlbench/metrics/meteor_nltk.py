@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xlbench import errors
-from xlbench.metrics import pairs
+from xlbench.metrics import nltk_loading, pairs
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -61,7 +61,8 @@ class MeteorNltk(pairs.MeanOfTexts):
     ) -> list[dict[str, float]]:
         """The score of each text."""
         rows = pairs.references_for(self, targets, predictions)
-        from nltk.translate.meteor_score import meteor_score  # It loads for a second.
+        nltk_loading.load()
+        from nltk.translate.meteor_score import meteor_score
 
         wordnet = _wordnet()
         options = dict(alpha=self.alpha, beta=self.beta, gamma=self.gamma, wordnet=wordnet)
@@ -87,6 +88,7 @@ def _is_wordnet(folder: pathlib.Path) -> bool:
 
 @functools.cache
 def _wordnet() -> 'WordNetCorpusReader':
+    nltk_loading.load()
     from nltk import data
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 

@@ -19,7 +19,7 @@ import regex
 
 from xlbench import errors
 from xlbench.benchmarks import languages
-from xlbench.metrics import pairs, segmenters, stemmers
+from xlbench.metrics import nltk_loading, pairs, segmenters, stemmers
 
 TYPES = ('rouge1', 'rouge2', 'rougeL')
 Numbers = dict[str, dict[str, float]]  # Type of ROUGE -> precision, recall and fmeasure, 0 to 1.
@@ -128,7 +128,8 @@ def _words(text: str) -> list[str]:
 
 @functools.cache
 def _scorers(tokenizer: Tokenizer, types: tuple[str, ...]) -> list:
-    from rouge_score import rouge_scorer  # Slow to import.
+    nltk_loading.load()  # rouge_score imports it.
+    from rouge_score import rouge_scorer
 
     scorers = []
     texts = [kind for kind in types if kind != 'rougeLsum']

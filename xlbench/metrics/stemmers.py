@@ -18,6 +18,7 @@ import runpy
 from collections.abc import Callable, Iterable
 
 from xlbench import errors
+from xlbench.metrics import nltk_loading
 
 # Language -> variable of bm25s/stopwords.py. Danish is there too, but is a different list.
 _BM25S_LISTS = {
@@ -83,6 +84,7 @@ def load(language: str | None) -> Callable[[str], str] | None:
         A function from a word to its stem.
     """
     if language is None:
+        nltk_loading.load()
         from nltk.stem import porter
 
         stem = porter.PorterStemmer().stem
@@ -118,6 +120,7 @@ def signature(language: str | None) -> str:
 
 
 def _snowball(language: str) -> Callable[[str], str]:
+    nltk_loading.load()
     from nltk.stem import snowball
 
     stemmer = getattr(snowball, f'{language.capitalize()}Stemmer')()
@@ -135,6 +138,7 @@ def _stopwords(language: str) -> tuple[str, frozenset[str]]:
         folder = pathlib.Path(spec.submodule_search_locations[0])
         words = _of_bm25s(folder, language) if package == 'bm25s' else _of_nltk(folder, language)
         return f'{package}-{importlib.metadata.version(package)}', frozenset(words)
+    nltk_loading.load()
     from nltk import corpus
 
     try:

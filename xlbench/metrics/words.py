@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xlbench.benchmarks import languages
-from xlbench.metrics import segmenters
+from xlbench.metrics import nltk_loading, segmenters
 
 if TYPE_CHECKING:  # Loaded where a text needs it.
     from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -93,6 +93,7 @@ def _segmented(lang: str) -> str | None:
 @functools.cache
 def _nltk() -> Callable[[str], list[str]]:
     """nltk.word_tokenize(text, 'english'), for which NLTK itself would download the model."""
+    nltk_loading.load()
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     sentences, words = _punkt(), NLTKWordTokenizer()
@@ -112,6 +113,7 @@ def english_sentences(text: str) -> list[str]:
 @functools.cache
 def _punkt() -> 'PunktSentenceTokenizer':
     """NLTK's English sentence splitter, with the tables of its punkt_tab."""
+    nltk_loading.load()
     import punkt  # The tables of NLTK's punkt_tab, as a package.
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
