@@ -65,22 +65,26 @@ def steps(*counts: int) -> str:
     )
 
 
-_SCORE_FEW = '--config.evals.dev.num_examples=8 --config.evals.test.num_examples=8'
+# A row of padding costs as much as an example.
+_SCORE_FEW = ' '.join(
+    f'--config.evals.{name}.{key}=8'
+    for name in ('dev', 'test')
+    for key in ('num_examples', 'batch_size')
+)
 # What is printed and left does not depend on the layers, and each takes seconds to compile.
 _SHALLOW = '--config.model.num_encoder_layers=1 --config.model.num_decoder_layers=1'
 _TINY = '--config.model.size=sample --config.model.vocab_size=0 --config.model.dtype=float32'
-MTG_SHORT = f'{steps(6, 4)} {_SCORE_FEW} {_SHALLOW}'
+MTG_SHORT = f'{steps(3, 2)} {_SCORE_FEW} {_SHALLOW}'
 MTG_TINY = f'{MTG_SHORT} {_TINY} --config.data.vocabulary=data/sample/sample.model'
-# Nor does it depend on the rows of a batch, which cost time at these lengths.
-MTG_FRESH = (
-    f'{MTG_TINY} --config.init_from= --config.batches.length_buckets=1 --config.batches.batch_size=4'
-)
-REPLIES_SHORT = f'{steps(6)} --config.model.num_layers=1'
+_FEW_ROWS = '--config.batches.length_buckets=1 --config.batches.batch_size=4'
+MTG_FRESH = f'{MTG_TINY} --config.init_from= {_FEW_ROWS}'
+REPLIES_SHORT = f'{steps(3)} --config.model.num_layers=1'
 REPLIES_TINY = (
     f'{steps(2)} {_TINY} --config.model.num_layers=1 --config.init_from= '
-    '--config.data.vocabulary=data/sample/sample_mrs.model --config.trainable="(\'.*\',)"'
+    '--config.data.vocabulary=data/sample/sample_mrs.model --config.batches.batch_size=16 '
+    '--config.trainable="(\'.*\',)"'
 )
-CLIDSUM_SHORT = f'{steps(6)} {_SCORE_FEW} {_SHALLOW}'.replace('stage1', 'train')
+CLIDSUM_SHORT = f'{steps(3)} {_SCORE_FEW} {_SHALLOW}'.replace('stage1', 'train')
 SOURCE_SHORT = f'{steps(4)} --config.model.num_layers=1'.replace('stage1', 'source')
 SWEEP_SHORT = (
     f'{SOURCE_SHORT.replace("config.", "config.source.")} --config.adapt.buckets=2 '
