@@ -41,8 +41,8 @@ import pytest
 LONGEST = (
     'readme', 'stranger', 'multiprocess', 'train', 'disk', 'faults', 'sharding', 'finetune', 'plan',
     'fewshot', 'adaptation', 'preemption', 'predict', 'huggingface', 'bert', 'bart', 'exports',
-    'beam_families', 'beam_t5', 'launch', 'elastic', 'evaluate', 'checkpoints', 'wall', 'beam',
-    'losses', 'watchdog', 'user_metrics', 'jobs', 'beam_jobs', 'package',
+    'notebooks', 'beam_families', 'beam_t5', 'launch', 'elastic', 'evaluate', 'checkpoints', 'wall',
+    'beam', 'losses', 'watchdog', 'user_metrics', 'jobs', 'beam_jobs', 'package',
 )  # fmt: skip
 
 

@@ -66,4 +66,5 @@ def test_every_cell_of_every_notebook_works(tmp_path):
     assert 'nearest: num_steps' in run.stdout
     for place in ('runs/questions/DONE', 'runs/parts_of_speech/results.csv', 'runs/trips/DONE'):
         assert (folder / place).exists(), place
-    assert (folder / 'report' / 'report.html').exists()
+    for place in ('report/report.html', 'sweep_report/report.md'):
+        assert (folder / place).exists(), place
