@@ -1,7 +1,7 @@
 """Calls programs as functions: arguments become their flags, failures one line."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import ParamSpec, TypeVar
 
 from xlbench import errors
@@ -74,8 +74,14 @@ def _leaves(changes: Mapping[str, Setting], prefix: str = '') -> Iterator[tuple[
 
 def _literal(value: Setting) -> str:
     """A value as flags of a config are written, which are read as Python, but for texts."""
-    return repr(_tuples(value)) if isinstance(value, list | tuple) else str(value)
+    return repr(with_tuples(value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _tuples(values: Sequence[Setting]) -> tuple[Setting, ...]:
-    return tuple(_tuples(v) if isinstance(v, list | tuple) else v for v in values)
+def with_tuples(value: Setting) -> Setting:
+    """Gives a value with tuples in place of lists, as configs have them, as deep as they go.
+
+    Example: {'tasks': ['a', 'b']} -> {'tasks': ('a', 'b')}
+    """
+    if isinstance(value, Mapping):
+        return {key: with_tuples(inner) for key, inner in value.items()}
+    return tuple(map(with_tuples, value)) if isinstance(value, list | tuple) else value

@@ -16,6 +16,7 @@ from xlbench.inference.generator import Model
 from xlbench.inference.labeller import Classifier, Tagger
 from xlbench.inference.load import load
 from xlbench.inference.retriever import NUM_SUGGESTIONS, Retriever
+from xlbench.interactive import calling
 from xlbench.interactive.calling import flags, plainly
 from xlbench.interactive.tables import Cell, frame
 from xlbench.parallel import cluster
@@ -26,7 +27,32 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Run:
+class _Workdir:
+    """A folder of something that is trained, which may not be there yet.
+
+    Args:
+        workdir: The folder.
+
+    Attributes:
+        workdir: The same, as a text.
+    """
+
+    def __init__(self, workdir: str | os.PathLike):
+        self.workdir = os.fspath(workdir)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.workdir!r})'
+
+    @property
+    def config(self) -> ConfigDict:
+        """The config that the workdir was begun with; UserError if it is not there."""
+        config = config_lib.read_about(self.workdir).get('config')
+        if not isinstance(config, dict):
+            raise errors.UserError(f'{self.workdir}/config.json has no config of a run or a sweep')
+        return ConfigDict(calling.with_tuples(config))
+
+
+class Run(_Workdir):
     """A run of xlbench.train: one that is there, or one that `train` is to begin.
 
     Args:
@@ -37,16 +63,8 @@ class Run:
     """
 
     def __init__(self, workdir: str | os.PathLike):
-        self.workdir = os.fspath(workdir)
+        super().__init__(workdir)
         self._models: dict[str, Model | Retriever | Classifier | Tagger] = {}
-
-    def __repr__(self) -> str:
-        return f'Run({self.workdir!r})'
-
-    @property
-    def config(self) -> ConfigDict:
-        """The config that the run was begun with."""
-        return ConfigDict(_config(self.workdir))
 
     @plainly
     def train(self, config: ConfigDict | None = None) -> None:
@@ -221,11 +239,6 @@ def _begin() -> None:
     cluster.keep_programs()
 
 
-def _config(workdir: str) -> Mapping[str, Setting]:
-    """The config that a workdir was begun with; UserError if it is none."""
-    return config_lib.read_about(workdir)['config']
-
-
 def _place(run: RunResults, split: str, step: str | int) -> tuple[str, int]:
     """The split and the step that are meant."""
     split = split or next(iter(run.splits()), '')
@@ -265,7 +278,7 @@ def _scored(answer: Prediction | Suggestion) -> dict[str, Cell]:
     return {'prediction': answer.text, 'score': answer.score}
 
 
-class Sweep:
+class Sweep(_Workdir):
     """A sweep of few-shot transfer: one that is there, or one that `train` is to begin.
 
     Args:
@@ -274,17 +287,6 @@ class Sweep:
     Attributes:
         workdir: The folder, as a text.
     """
-
-    def __init__(self, workdir: str | os.PathLike):
-        self.workdir = os.fspath(workdir)
-
-    def __repr__(self) -> str:
-        return f'Sweep({self.workdir!r})'
-
-    @property
-    def config(self) -> ConfigDict:
-        """The config that the sweep was begun with."""
-        return ConfigDict(_config(self.workdir))
 
     @plainly
     def train(self, config: ConfigDict | None = None) -> None:
