@@ -417,6 +417,8 @@ PLAN: dict[str, dict[str, Step]] = {
         '--fitted_rating=rating.json': Step(prints='fitted_on'),
     },
     'data.md': {
+        'python -m xlbench.prepare --sample --mixture=mtg_qg_de_de --split=validation,test '
+        '--card': Step(leaves='data/sample/prepared/sample/mtg_qg_de_de/README.md'),
         'python -m xlbench.data list': Step(prints='xquad'),
         'python -m xlbench.data list mrs': Step(prints='https://github.com/zhangmozhi/mrs'),
         'python -m xlbench.data get xquad --root=data': Step(

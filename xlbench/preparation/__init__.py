@@ -8,14 +8,16 @@
   vocabulary  a new vocabulary from the texts of tasks
   workers     jobs in fresh processes
   beam        the same jobs as an Apache Beam program
+  cards       the dataset card of a prepared task
   measuring   the lengths of a task's texts
   loading     imports of what needs TensorFlow
 
-Of these, command, loading and workers start without TensorFlow.
+Of these, cards, command, loading and workers start without TensorFlow.
 """
 
 __all__ = [
     'beam',
+    'cards',
     'command',
     'examples',
     'jobs',

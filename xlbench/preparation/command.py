@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from xlbench import errors, machine, names
 from xlbench.data import tokenizers
+from xlbench.preparation import cards
 from xlbench.preparation.loading import quietly
 
 if TYPE_CHECKING:
@@ -106,6 +107,11 @@ def _parser() -> argparse.ArgumentParser:
     add('beam_options', metavar='-- OPTION', nargs='*', help="with --beam, the runner's options")
     add('--force', action='store_true', help='prepare anew what is up to date, too')
     add(
+        '--card',
+        action='store_true',
+        help='write a dataset card for each task, README.md beside its splits',
+    )
+    add(
         '--tasks',
         metavar='PLACE',
         help='a folder of task files of your own, or one such file (default: XLBENCH_TASKS, else '
@@ -133,6 +139,8 @@ def main(argv: Sequence[str]) -> int:
     """Runs the command; `argv[0]` is the program."""
     flags = _parser().parse_args(list(argv[1:]))
     _check_beam(flags)
+    if flags.card and (flags.new_vocabulary or not flags.mixture):
+        raise errors.UserError('--card describes what is prepared: name it with --mixture')
     if reason := machine.too_little_memory():
         raise errors.UserError(reason)
     root = flags.root or ('data/sample' if flags.sample else os.environ.get('XLBENCH_DATA', 'data'))
@@ -172,9 +180,13 @@ def main(argv: Sequence[str]) -> int:
             with quietly():
                 from xlbench.preparation import beam
             options = flags.beam_options
-            beam.prepare_with_beam(flags.mixture or '', flags.split, **chosen, options=options)
+            done = beam.prepare_with_beam(
+                flags.mixture or '', flags.split, **chosen, options=options
+            )
         else:
-            prepare(flags.mixture or '', flags.split, **chosen, workers=flags.workers)
+            done = prepare(flags.mixture or '', flags.split, **chosen, workers=flags.workers)
+        for task in dict.fromkeys(one.job.task for one in done) if flags.card else ():
+            print(cards.write(root, flags.vocabulary, task), flush=True)
     except KeyboardInterrupt:
         line = 'stopped by Ctrl-C; what is finished stays, the same command goes on'
         print(f'error: {line}', file=sys.stderr)
