@@ -7,6 +7,7 @@ import importlib.resources
 import io
 import json
 import pathlib
+import shutil
 
 import chromium
 import pytest
@@ -35,6 +36,9 @@ def write_runs(folder: pathlib.Path) -> list[pathlib.Path]:
                     steps=(5, 10), seed=seed, info=info,
                 )
             )  # fmt: skip
+    for name in ('copy_input', 'most_frequent'):  # Cells without a number.
+        for path in paths:
+            shutil.rmtree(path / 'eval' / 'baselines' / name / 'test' / QG.evaluate[0])
     for path in paths[::3]:
         write_predictions(path, is_first=path is paths[0])
     return paths

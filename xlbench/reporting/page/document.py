@@ -31,6 +31,7 @@ from xlbench.reporting.page.tables import Tables
 from xlbench.reporting.sections import Section
 from xlbench.reporting.tables import Table, clean
 
+_WIDE = 450  # Points; wider plots would be too small on a phone.
 _SCRIPTS = ('page.js', 'words.js', 'examples.js')
 # Parts of a section, by the ends of their names.
 _PARTS = {
@@ -168,7 +169,11 @@ def _figure(figure: Figure) -> Markup:
     said = ' '.join(figure.numbers.notes)
     # Figures of a paper have a table of their numbers beside them, with the notes.
     shown = figure.numbers.title if is_of_paper else said
-    drawn = vector.inline(figure.svg(), figure.name, figure.numbers.title, said)
+    svg = figure.svg()
+    drawn = vector.inline(svg, figure.name, figure.numbers.title, said)
+    if vector.width(svg) > _WIDE:
+        drawn = element('div', drawn, class_='wide', tabindex=0, role='region',
+                        aria_label=figure.numbers.title)  # fmt: skip
     heading = [] if is_of_paper else [element('h4', figure.numbers.title)]
     button = element('button', 'Save SVG', type='button', data_svg=figure.name)
     return element(
@@ -206,7 +211,11 @@ def _legend() -> Markup:
 
 def _navigation(sections: Sequence[Section], made: Sequence[Markup]) -> Markup:
     """Links to the sections; to the parts of a single one."""
-    places = {f's{i}': section.title.partition(' (')[0] for i, section in enumerate(sections, 1)}
+    titles = [section.title.partition(' (')[0] for section in sections]
+    places = {
+        f's{i}': title if titles.count(title) == 1 else f'{title}, {section.split} split'
+        for i, (title, section) in enumerate(zip(titles, sections, strict=True), 1)
+    }
     if len(sections) == 1:
         places = {
             f's1-{name}': title for name, title in _PARTS.items() if f'"s1-{name}"' in made[0]

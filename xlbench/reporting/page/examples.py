@@ -222,4 +222,4 @@ def _in_words(lang: str) -> bool:
 def _shown(text: str) -> str:
     """A text as the page may have it: no control characters, and no more than a page holds."""
     cut = text if len(text) <= _LONGEST else f'{text[:_LONGEST]} […]'
-    return _UNSHOWN.sub('\ufffd', cut)
+    return _UNSHOWN.sub('\ufffd', cut.replace('\r\n', '\n').replace('\r', '\n'))

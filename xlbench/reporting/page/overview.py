@@ -111,11 +111,8 @@ def _where(looks: Looks, scored: int) -> str:
         where = f'mean over {len(column.tasks)} tasks and languages{of}'
     else:
         where = f'{column.group} {column.label}'.strip()
-    return (
-        where
-        if scored == len(looks.ranked)
-        else (f'{where}, which {scored} of {len(looks.ranked)} systems have a score of')
-    )
+    every = len(looks.ranked)
+    return where if scored == every else f'{where} ({scored} of {every} systems have this score)'
 
 
 def _seeds(section: Section, looks: Looks, system: System) -> str:

@@ -60,6 +60,11 @@ def inline(svg: str, name: str, title: str, description: str) -> Markup:
     return Markup(f'{head}>{said}{body}')
 
 
+def width(svg: str) -> float:
+    """How wide a picture of matplotlib is, in points."""
+    return float(re.search(r'viewBox="\S+ \S+ ([\d.]+)', svg)[1])
+
+
 def _restyle(node: ElementTree.Element) -> None:
     """Turns the style of an element into attributes, and its colours into the page's."""
     for part in node.attrib.pop('style', '').split(';'):
