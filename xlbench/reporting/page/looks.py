@@ -48,7 +48,7 @@ def of_section(section: Section) -> Looks:
     """Ranks the runs of a section by its main score, and gives the best ones colours."""
     runs = [system for system in section.systems if system.kind == 'run']
     if not section.scores or not section.columns:
-        return Looks(None, tuple(runs), {})
+        return Looks(None, tuple(runs), _places(runs))
     score = section.scores[0]
     known = [sum(not s.cell(score, c.tasks).is_missing for s in runs) for c in section.columns]
     place = max(range(len(known)), key=lambda i: (known[i], i))
@@ -59,8 +59,11 @@ def of_section(section: Section) -> Looks:
         runs,
         key=lambda s: (values[s.name] is None, -sign * (values[s.name] or 0.0)),
     )  # fmt: skip
-    coloured = ranked[: len(drawing.SERIES)]
-    return Looks(column, tuple(ranked), {system.name: i for i, system in enumerate(coloured)})
+    return Looks(column, tuple(ranked), _places(ranked))
+
+
+def _places(ranked: Sequence[System]) -> dict[str, int]:
+    return {system.name: i for i, system in enumerate(ranked[: len(drawing.SERIES)])}
 
 
 def plot(
