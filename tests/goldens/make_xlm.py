@@ -43,10 +43,10 @@ def main() -> None:
     mask = (ids != PAD).long()
     with torch.no_grad():
         plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
-        told = model(input_ids=ids, attention_mask=mask, langs=langs).last_hidden_state
+        named = model(input_ids=ids, attention_mask=mask, langs=langs).last_hidden_state
     arrays = {f'weights/{k}': v.numpy().astype(np.float16) for k, v in model.state_dict().items()}
     arrays |= {'inputs': inputs.astype(np.int32), 'languages': languages.astype(np.int32)}
-    arrays |= {'states': plain.numpy()[:, ::3], 'states_of_languages': told.numpy()[:, ::3]}
+    arrays |= {'states': plain.numpy()[:, ::3], 'states_of_languages': named.numpy()[:, ::3]}
     path = pathlib.Path(__file__).parent / 'xlm.npz'
     np.savez_compressed(path, **arrays)
     print(path, {name: array.shape for name, array in arrays.items() if '/' not in name})

@@ -63,8 +63,8 @@ def test_mbart_25_equals_transformers(mbart_25):
     logits = jax.jit(model.apply)(variables, *arguments)
     weights = batch['decoder_loss_weights']
     shown = weights[:, ::3] > 0  # What is fed behind a text differs, and counts in neither.
-    found = np.asarray(logits)[:, ::3][shown]
-    np.testing.assert_allclose(found, expected['logits'][shown], atol=1e-4, rtol=0)
+    ours = np.asarray(logits)[:, ::3][shown]
+    np.testing.assert_allclose(ours, expected['logits'][shown], atol=1e-4, rtol=0)
     log_probs = jax.nn.log_softmax(logits)
     picked = np.take_along_axis(log_probs, batch['decoder_target_tokens'][..., None], -1)[..., 0]
     np.testing.assert_allclose(

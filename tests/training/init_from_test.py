@@ -195,6 +195,21 @@ def test_an_encoder_fills_both_halves_of_an_encoder_decoder(tmp_path):
     assert plan.lines[-1] == f'  ignored: 3, {", ".join(ignored)}'
 
 
+def test_an_xlm_fills_both_halves_of_an_encoder_decoder(tmp_path):
+    """All but the head, which an XLM has in another form, and attention over the source."""
+    fields = dict(type_vocab_size=0, num_languages=3, mlp_dim=64, has_pooler=False)
+    model = build('bert', **fields)
+    params = random_params(model)
+    folder = save_folder(tmp_path / 'xlm', 'bert', model, params)
+    loaded, fresh, plan = load(folder, 'encoder_decoder', build('encoder_decoder', **fields))
+    for name, value in loaded.items():
+        is_new = 'cross_attention' in name or name.startswith('lm_head/')
+        stem = name.removeprefix('encoder/').removeprefix('decoder/')
+        np.testing.assert_array_equal(value, fresh[name] if is_new else params[stem], err_msg=name)
+    assert 'decoder/language_embedder/embedding' in loaded
+    assert plan.facts['ignored_of_source'] == []
+
+
 @pytest.mark.parametrize('shared', [False, True])
 def test_an_encoder_fills_a_dual_encoder(tmp_path, shared):
     folder, params = encoder(tmp_path)
