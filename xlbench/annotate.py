@@ -15,7 +15,9 @@ A system is a workdir (the texts of its evaluation), or a file: JSONL with `pred
 --scale=ratings rates each text from 1 to 5 for grammar, fluency and relevance, as MTG does
 (arXiv:2108.07140); --scale=best_worst chooses the best and the worst text for grammaticality,
 informativeness and conciseness, as ClidSum does (arXiv:2202.05599); --scale=FILE.json has aspects
-and guidelines of your own.
+and guidelines of your own. --scale=replies --sets=3 shows the three replies of each system, a
+generator's and a retriever's for example, and asks which set people prefer (arXiv:2106.02017); both
+are then called after the task of retrieval, as in --tasks=mrs_retrieval_en_en.
 
 `score` prints means or best-worst scores with 95 % intervals, Fleiss' kappa and Krippendorff's
 alpha, and which differences are significant. Unfinished answers are named, and count as far as they
@@ -34,6 +36,7 @@ import sys
 from collections.abc import Sequence
 
 from xlbench import errors, files, locks
+from xlbench.config.arguments import whole
 from xlbench.errors import UserError
 from xlbench.reporting import latex, render
 
@@ -54,7 +57,9 @@ def _make(args: argparse.Namespace) -> int:
     if os.path.lexists(output) and not (output.is_dir() and files.is_free(output)):
         raise UserError(f'--output={output} is there already; name a new folder for the study')
     scale = scales.load(args.scale)
-    systems = sources.read(args.systems, args.step, args.split, _words(args.tasks), args.task)
+    systems = sources.read(
+        args.systems, args.step, args.split, _words(args.tasks), args.task, args.sets
+    )
     study = studies.make(
         systems,
         scale,
@@ -145,7 +150,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     make.set_defaults(run=_make)
     make.add_argument('systems', nargs='+', help='workdirs or files of predictions; NAME=PLACE')
     make.add_argument('--output', required=True, help='a folder that is not there yet')
-    make.add_argument('--scale', default='ratings', help='ratings, best_worst or a JSON file')
+    make.add_argument(
+        '--scale', default='ratings', help='ratings, best_worst, replies or a JSON file'
+    )
+    make.add_argument('--sets', type=whole(0), default=0, help='texts of a system; default: one')
     make.add_argument('--judges', default='2', help='how many, or their names (default: 2)')
     make.add_argument('--items', type=int, default=50, help='of each task; 0: all (default: 50)')
     make.add_argument('--shown', type=int, default=0, help='systems of an item (default: all)')

@@ -14,7 +14,8 @@ interval (Student's t over seeds; the CSV keeps the deviation). In bold (not on 
 best score of a column among runs and baselines, where these were scored on as many examples.
 
 --variants shows beside each run what xlbench.evaluate has scored in other ways and filed as
-test-WORDS: other decoding, texts that were ranked anew, fewer examples.
+test-WORDS: other decoding, texts that were ranked anew, fewer examples. Adapters (LoRA) that began
+from one of the runs then stand beside it, too.
 
 report.html is one file that loads nothing: the answer at the top, tables that can be sorted and
 saved, plots, and the texts of all systems side by side. --plots also writes its plots into the
@@ -122,11 +123,14 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     named = [b for name, b in benchmarks.BENCHMARKS.items() if name in names and b.exhibits]
     if not named:
         raise errors.UserError('the runs are of no benchmark whose paper has tables of such runs')
-    rated, fits = (_ratings(args.ratings, args.metrics)) if args.ratings else ((), None)
+    paths = [path for path in args.ratings.split(',') if path]
+    rated = ratings_lib.read_texts(paths)[0] if paths else ()
     sections = []
     for benchmark in named:
         kinds = (('Table', args.table), ('Figure', args.figure))
         chosen = [e for kind, numbers in kinds for e in making.chosen(benchmark, kind, numbers)]
+        needs_fits = paths and any(e.shows in ('regressors', 'correlations') for e in chosen)
+        fits = _fits(paths, args.metrics) if needs_fits else None
         material = making.Material(
             benchmark, runs, args.step, args.split, args.fitted_rating, rated, fits, args.rough
         )
@@ -134,14 +138,12 @@ def _of_paper(args: argparse.Namespace, runs: Sequence[Run]) -> list[Section]:
     return sections
 
 
-def _ratings(paths: str, metrics: str) -> tuple[Sequence[ratings_lib.RatedText], Fits]:
-    """Texts with the ratings of judges, and what correlates with these."""
+def _fits(paths: Sequence[str], metrics: str) -> Fits:
+    """How scores, and regressors that are fitted to ratings, correlate with the ratings."""
     from xlbench.judgement import fitting  # It loads what scores texts.
 
-    files_of = [path for path in paths.split(',') if path]
-    rated, _ = ratings_lib.read_texts(files_of)
     names = [name for name in metrics.split(',') if name] or list(fitting.METRICS)
-    return rated, fitting.correlations(fitting.read(files_of, names, ''), 0)
+    return fitting.correlations(fitting.read(paths, names, ''), 0)
 
 
 def _scored(run: Run) -> list[tuple[int, str, str]]:

@@ -7,9 +7,9 @@ import time
 
 import judging
 import pytest
-from workdir_files import write_workdir
+from workdir_files import write_result, write_workdir
 
-from xlbench import annotate, errors
+from xlbench import annotate, errors, report
 from xlbench.errors import UserError
 from xlbench.judgement import agreement, answers, pages, scales, scores, sources, studies
 from xlbench.reporting import render
@@ -279,3 +279,60 @@ def test_own_scales(tmp_path):
         path.write_text(json.dumps({'kind': 'ratings', 'aspects': change}))
         with pytest.raises(UserError, match=message):
             scales.load(str(path))
+
+
+def replies_run(folder, task: str, rouge: float, **texts):
+    """A workdir that was scored on English replies; `texts` is what it wrote to each message."""
+    name = f'mrs_{task}_en_en'
+    config = {'data': {'mixture': f'mrs_mono_{task}_en'}, 'model': {'family': 'mt5'}}
+    folder.mkdir()
+    (folder / 'config.json').write_text(json.dumps({'config': config, 'data': 'sample'}))
+    scores = {'mrs_rouge': rouge, 'dist_1': 2.5, 'dist_2': 3.5}
+    write_result(folder / 'eval' / '10' / 'test', name, scores)
+    mark = '<en> ' if task == 'generation' else ''
+    lines = [
+        {'id': i, 'input': f'{mark}message {i}', 'target': 'x', 'prediction': f'{task} 0', **texts}
+        for i in range(4)
+    ]
+    text = ''.join(json.dumps(line) + '\n' for line in lines)
+    (folder / 'eval' / '10' / 'test' / name / 'predictions.jsonl').write_text(text)
+    return str(folder)
+
+
+def test_sets_of_replies_are_preferred_and_drawn(tmp_path, capsys):
+    """A generator beside a retriever, as in figure 2 of arXiv:2106.02017."""
+    n_best = [{'prediction': f'generation {i}', 'score': 0.5} for i in range(4)]
+    suggestions = [{'text': f'retrieval {i}', 'response': i} for i in range(3)]
+    runs = [
+        replies_run(tmp_path / 'written', 'generation', 5.5, n_best=n_best),
+        replies_run(tmp_path / 'chosen', 'retrieval', 3.25, suggestions=suggestions),
+    ]
+    make = [*runs, '--sets=3', '--scale=replies', '--judges=anna,ben']
+    assert annotate.main(['make', *make, f'--output={tmp_path}/study']) == 0
+    study = studies.read(f'{tmp_path}/study/key.json')
+    assert {(item.task, item.lang) for item in study.items} == {('mrs_retrieval_en_en', 'en')}
+    assert study.items[0].texts['written'] == '- generation 0\n- generation 1\n- generation 2'
+    assert study.items[0].texts['chosen'] == '- retrieval 0\n- retrieval 1\n- retrieval 2'
+    assert study.items[0].input.startswith('message ')
+
+    def prefer(systems, aspect, index):  # Three of four sets are the generator's.
+        first = 'chosen' if index == 0 else 'written'
+        return first, ({*systems} - {first}).pop()
+
+    for judge in ('anna', 'ben'):
+        file = judging.answers(study, judge, prefer)
+        (tmp_path / f'{judge}.json').write_text(json.dumps(file))
+    files = [str(tmp_path / f'{judge}.json') for judge in ('anna', 'ben')]
+    output = f'--output={tmp_path}/scores'
+    assert annotate.main(['score', f'{tmp_path}/study/key.json', *files, output]) == 0
+    capsys.readouterr()
+    flags = ['--figure=2', f'--ratings={tmp_path}/scores/ratings.jsonl']
+    assert report.main([*runs, *flags, f'--output={tmp_path}/report']) == 0
+    text = (tmp_path / 'report' / 'report.md').read_text()
+    assert '| generation (written) | 5.50 | 2.50 | 3.50 | 75.00 |' in text
+    assert '| retrieval (chosen) | 3.25 | 2.50 | 3.50 | 25.00 |' in text
+    assert (tmp_path / 'report' / 'figure2.png').is_file()
+    assert report.main([runs[0], '--figure=2']) == 0
+    assert '| retrieval (no run) | - | - | - | - |' in capsys.readouterr().out
+    with pytest.raises(UserError, match='has no predictions of mrs_retrieval_de_de'):
+        annotate.main(['make', *make, '--tasks=mrs_retrieval_de_de', f'--output={tmp_path}/other'])

@@ -320,6 +320,7 @@ _PARSED = 'like those of your_own.md; tests/pages_test.py checks its flags'
 _TRIMMED = 'tests/inference/trimming_test.py does so with a small encoder'
 _EXHIBITS = 'tests/reporting/exhibits_test.py makes them; reports.md runs one such command'
 _RANKED = 'tests/evaluators/evaluate_test.py runs such commands'
+_PREFERRED = 'tests/judgement/judgement_test.py runs such commands'
 _REDDIT = 'needs dumps of Reddit; tests/tasks/mrs_build_test.py has made-up ones'
 _RENTED = 'needs machines that are rented'
 _ELSEWHERE = 'needs PyTorch or faiss, in an environment of its own'
@@ -495,6 +496,13 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{_RANKS} --mmi_model=RUNS/reverse': Step(skip=_RANKED),
         f'{_RANKS} --num_groups=3 --diversity_penalty=1': Step(skip=_RANKED),
         'python -m xlbench.report RUNS/generator --variants': Step(skip=_RANKED),
+        f'{_MRS_GENERATOR}:scenario=mono,source=de --config.init_from=RUNS/generator '
+        '--config.lora.rank=8 --workdir=RUNS/adapter_de': Step(skip=_PARSED),
+        'python -m xlbench.report RUNS/generator RUNS/adapter_* --variants': Step(skip=_RANKED),
+        'python -m xlbench.annotate make RUNS/generator RUNS/replies --sets=3 --scale=replies '
+        '--tasks=mrs_retrieval_en_en --output=replies_study': Step(skip=_PREFERRED),
+        'python -m xlbench.report RUNS/generator RUNS/replies --figure=2 '
+        '--ratings=replies_study/scores/ratings.jsonl': Step(skip=_PREFERRED),
         f'{_MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
             REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
         ),

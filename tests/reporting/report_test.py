@@ -6,6 +6,7 @@ import html.parser
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -664,6 +665,34 @@ def _by_language(*paths):
     labels = [f'{column.group} {column.label}' for column in table.columns]
     rows = {row.name: dict(zip(labels, map(str, row.cells), strict=True)) for row in table.rows}
     return rows, section
+
+
+def test_adapters_and_other_decoding_stand_beside_their_run(tmp_path):
+    """With --variants alone; adapters of several languages are one column."""
+    base = _replies(tmp_path / 'all', 'multi', rouge=1.5, data='sample')
+    folders = [base]
+    for lang in ('de', 'ja'):
+        begun = dict(rouge=3.0, data='sample', init_from='RUNS/all@10')
+        folders.append(_replies(tmp_path / f'adapter_{lang}', 'mono', lang, **begun))
+        about = json.loads((folders[-1] / 'config.json').read_text())
+        about['config']['lora'] = {'rank': 8}
+        (folders[-1] / 'config.json').write_text(json.dumps(about))
+    again = shutil.copytree(base / 'eval' / '10' / 'test', base / 'eval' / '10' / 'test-rerank-x')
+    for path in again.rglob('metrics.json'):
+        record = json.loads(path.read_text())
+        record['split'], record['scores']['mrs_rouge'] = 'test-rerank-x', 2.0
+        path.write_text(json.dumps(record))
+    runs = [results.read_run(folder) for folder in folders]
+    assert len(sections_lib.sections(runs)) == 2
+    (section,) = sections_lib.sections(runs, variants=True)
+    systems = {system.name: system for system in section.systems if system.kind == 'run'}
+    assert list(systems) == [
+        'Monolingual, adapters', 'Multilingual', 'Multilingual, rerank-x',
+    ]  # fmt: skip
+    german = [MRS.task_name('retrieval', 'de')]
+    values = [system.cell('mrs_rouge', german).value for system in systems.values()]
+    assert values == [3.0, 1.5, 2.0]
+    assert systems['Monolingual, adapters'].cell('mrs_rouge', ['mrs_retrieval_ja_ja']).value == 3.0
 
 
 def test_settings_are_columns_and_languages_rows(tmp_path):

@@ -100,6 +100,18 @@ SCALES = {
             *_SHARED,
         ],
     ),
+    # The question of section 3.3 of arXiv:2106.02017.
+    'replies': Scale(
+        kind='best_worst',
+        aspects=[
+            Aspect('Preference', 'Which set has more replies that you would like to send?'),
+        ],
+        instructions=[
+            'Each text is a set of replies to one message. Choose the set with more replies that '
+            'you would like to send as the best, and the other one as the worst.',
+            *_SHARED,
+        ],
+    ),
 }  # fmt: skip
 
 

@@ -5,6 +5,8 @@ import os
 import pathlib
 from collections.abc import Sequence
 
+import msgspec
+
 from xlbench import benchmarks
 from xlbench.data import readers
 from xlbench.errors import UserError, shortened
@@ -30,7 +32,12 @@ class Source:
 
 
 def read(
-    places: Sequence[str], step: str, split: str, tasks: Sequence[str], task: str
+    places: Sequence[str],
+    step: str,
+    split: str,
+    tasks: Sequence[str],
+    task: str,
+    sets: int = 0,
 ) -> list[Source]:
     """The systems that are to be judged.
 
@@ -40,19 +47,23 @@ def read(
         split: Of runs; '' is the one that a report shows.
         tasks: Of runs; none are all that every system has.
         task: What the examples of files are called.
+        sets: Above 0, a text is the list of the first so many texts of an example, and generators
+            and retrievers of replies have the same tasks.
 
     Raises:
         UserError: One cannot be read, or two have the same name.
     """
-    sources = []
+    sources: list[Source] = []
     for place in places:
         name, equals, path = place.partition('=')
         if not equals or os.path.exists(place):
             name, path = '', place
         if os.path.isdir(path):
-            sources.append(_of_run(name, path, step, split, tasks))
+            sources.append(_of_run(name, path, step, split, () if sets else tasks))
         else:
             sources.append(_of_file(name, path, task))
+        if sets:
+            sources[-1] = _of_sets(sources[-1], sets, tasks)
     for i, source in enumerate(sources):
         if source.name in (other.name for other in sources[:i]):
             raise UserError(
@@ -79,6 +90,31 @@ def _of_run(name: str, path: str, step: str, split: str, tasks: Sequence[str]) -
         raise UserError(f'{path} has no predictions.jsonl of split {shown}')
     name = name or run.system or pathlib.Path(path).resolve().name
     return Source(tables.clean(name), path, rows, 'sample' if 'sample' in kinds else 'files')
+
+
+def _of_sets(source: Source, count: int, chosen: Sequence[str]) -> Source:
+    """The system whose texts are lists of several, a line each; inputs without a language's mark.
+
+    Example: mrs_generation_en_en -> mrs_retrieval_en_en, as the retriever's task is called.
+    """
+    tasks = {}
+    for task, rows in source.tasks.items():
+        parts = task.split('_')
+        is_reply = len(parts) == 4 and parts[1] == 'generation'
+        name = '_'.join((parts[0], 'retrieval', *parts[2:])) if is_reply else task
+        if chosen and name not in chosen:
+            continue
+        tasks[name] = {
+            key: msgspec.structs.replace(
+                row,
+                prediction='\n'.join(f'- {text}' for text in row.texts(count)),
+                input=row.input.removeprefix(f'<{parts[-1]}> '),
+            )
+            for key, row in rows.items()
+        }
+    if missing := [name for name in chosen if name not in tasks]:
+        raise UserError(f'{source.place} has no predictions of {missing[0]}')
+    return dataclasses.replace(source, tasks=tasks)
 
 
 def _of_file(name: str, path: str, task: str) -> Source:

@@ -17,6 +17,8 @@ class Prediction(msgspec.Struct):
         target: The reference.
         references: All references, where there are several.
         scores: Automatic scores of this text.
+        n_best: All texts of a generator, as JSON.
+        suggestions: Those of a retriever, likewise.
     """
 
     prediction: str | None = None
@@ -25,6 +27,29 @@ class Prediction(msgspec.Struct):
     target: str = ''
     references: list[str] = []
     scores: dict[str, float | None] = {}
+    n_best: msgspec.Raw = msgspec.Raw(b'[]')
+    suggestions: msgspec.Raw = msgspec.Raw(b'[]')
+
+    def texts(self, count: int) -> list[str]:
+        """The first texts of the example, best first; one where there are no others.
+
+        Raises:
+            UserError: `n_best` or `suggestions` is not what an evaluation writes.
+        """
+        try:
+            written = [one.prediction for one in msgspec.json.decode(self.n_best, type=list[_Text])]
+            shown = msgspec.json.decode(self.suggestions, type=list[_Suggestion])
+        except msgspec.MsgspecError as error:
+            raise UserError(f'example {shortened(self.id)} has no list of texts: {error}') from None
+        return (written or [one.text for one in shown] or [self.prediction or ''])[:count]
+
+
+class _Text(msgspec.Struct):
+    prediction: str
+
+
+class _Suggestion(msgspec.Struct):
+    text: str
 
 
 def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction]) -> None:

@@ -1,7 +1,8 @@
 """From runs to sections: each is about one benchmark and split, and has all that is shown of it."""
 
 import dataclasses
-from collections.abc import Sequence
+import pathlib
+from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
 from xlbench.reporting import notes as notes_lib, systems as systems_lib
@@ -77,22 +78,35 @@ def sections(
         step: 'last', 'best', the name of a stage, or a step.
         split: The split to report; by default each run's test split, else validation.
         variants: Whether what was evaluated in other ways, and filed as SPLIT-WORDS, stands beside
-            it as systems of its own.
+            it as systems of its own, and so do adapters beside the run that they are of.
     """
+    by_name = {run.workdir.resolve().name: run for run in runs}
     groups: dict[tuple[str, ...], list[Pick]] = {}
     for run in runs:
         shown = split or run.splits()[0]
         others = [name for name in run.splits() if name.startswith(f'{shown}-')]
+        adapted = _adapted(run, by_name) if variants else None
         for filed in (shown, *(others if variants else ())):
             chosen = run.choose_step(step, filed, _main_score(run))
             results = run.at(chosen, filed)
-            variant = filed.removeprefix(shown).removeprefix('-')
-            for topic in dict.fromkeys(_topic(run, task) for task in results):
-                of_topic = {task: r for task, r in results.items() if _topic(run, task) == topic}
+            words = ['adapters' if adapted else '', filed.removeprefix(shown).removeprefix('-')]
+            variant = ', '.join(filter(None, words))
+            topics = {task: _topic(adapted or run, task) for task in results}
+            for topic in dict.fromkeys(topics.values()):
+                of_topic = {task: r for task, r in results.items() if topics[task] == topic}
                 pick = Pick(run, chosen, shown, of_topic, variant)
                 groups.setdefault((*topic, shown), []).append(pick)
     _join_systems(groups)
     return [_section(*key, picks, step) for key, picks in groups.items()]
+
+
+def _adapted(run: Run, by_name: Mapping[str, Run]) -> Run | None:
+    """The run whose parameters a run began from and kept, beside LoRA's; None for others."""
+    lora, start = (run.config.get(key) for key in ('lora', 'init_from'))
+    if not (isinstance(lora, dict) and lora.get('rank') and isinstance(start, str)):
+        return None
+    base = by_name.get(pathlib.PurePath(start).name.partition('@')[0])
+    return None if base is run else base
 
 
 def _join_systems(groups: dict[tuple[str, ...], list[Pick]]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xlbench import errors
 from xlbench.benchmarks import Benchmark, Exhibit, ParallelBenchmark
 from xlbench.reporting import layout, sections as sections_lib
-from xlbench.reporting.exhibits import board as board_lib, judged, plots, scores
+from xlbench.reporting.exhibits import board as board_lib, judged, plots, replies, scores
 from xlbench.reporting.exhibits.board import Board
 from xlbench.reporting.exhibits.judged import Fits
 from xlbench.reporting.exhibits.ratings import RatedText
@@ -130,6 +130,7 @@ MAKERS: Mapping[str, Callable[[Material, Exhibit], Made]] = {
     'matrices': lambda m, e: plots.matrices(m.board, e),
     'page': _page,
     'pairs': lambda m, e: scores.pairs(m.board, e),
+    'preference': lambda m, e: replies.preference(_sections(m), e, m.rated),
     'ratings': _ratings,
     'regressors': _regressors,
     'settings': lambda m, e: plots.settings(m.board, e),

@@ -177,6 +177,16 @@ def correlations(exhibit: Exhibit, numbers: Table) -> Figure:
     return Figure(_name(exhibit), numbers, draw)
 
 
+def side_by_side(exhibit: Exhibit, numbers: Table) -> Figure:
+    """Bars of a few systems, a panel a score, as scores differ in size."""
+    panels = [
+        Bars(column.label, [''], {row.name: _numbers([row.cells[place]]) for row in numbers.rows})
+        for place, column in enumerate(numbers.columns)
+    ]
+    draw = functools.partial(_draw_bars, _name(exhibit), panels, ('', ''), len(panels))
+    return Figure(_name(exhibit), numbers, draw)
+
+
 def _name(exhibit: Exhibit) -> str:
     """Of the files. Example: Figure 4 -> figure4"""
     return exhibit.name.lower().replace(' ', '')
