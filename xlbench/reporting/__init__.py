@@ -1,6 +1,7 @@
 """Results of runs as tables and pages.
 
   results   reads the scores of workdirs
+  trained   what a run's config says of its training
   scored    the folders of systems that are no runs
   systems   what is compared: runs, baselines, a paper's systems
   sections  sorts runs by benchmark and split
@@ -55,4 +56,5 @@ __all__ = [
     'statistics',
     'systems',
     'tables',
+    'trained',
 ]

@@ -6,7 +6,6 @@ workdir/eval/<step>/<task>/metrics.json        scores, signatures, number of exa
 workdir/eval/baselines/<name>/<task>/metrics.json
 """
 
-import collections
 import contextlib
 import dataclasses
 import functools
@@ -21,6 +20,7 @@ import msgspec
 
 from xlbench import benchmarks, config as config_lib, errors, files, foreign
 from xlbench.files import Json
+from xlbench.reporting import trained
 
 LOSSES = ('loss', 'perplexity')  # What is lower where a model is better, and no metric's.
 
@@ -159,7 +159,7 @@ class Run:
     @functools.cached_property
     def scenario(self) -> benchmarks.Scenario | None:
         """The benchmark scenario the config trains on; None if it is none of ours."""
-        for name in [*self.stage_mixtures, *_mixture_names(self.config)]:
+        for name in [*self.stage_mixtures, *trained.mixture_names(self.config)]:
             try:
                 return benchmarks.parse_mixture(name)
             except errors.UserError:
@@ -242,11 +242,8 @@ class Run:
         It is the validation split, else that of the evaluation that chooses the run's best
         checkpoint, else the split that is reported.
         """
-        best, evals = (self.config.get(key) for key in ('best', 'evals'))
-        score = best.get('score') if isinstance(best, dict) else ''
-        block = evals.get(str(score).partition('/')[0]) if isinstance(evals, dict) else None
-        chosen_by = str(block.get('split')) if isinstance(block, dict) else ''
-        return next((name for name in ('validation', chosen_by) if name in self.splits()), split)
+        judging = ('validation', trained.choosing_split(self.config))
+        return next((name for name in judging if name in self.splits()), split)
 
     def _rank(self, step: int, split: str, score: str) -> tuple[int, float]:
         judge = self.judging_split(split)
@@ -393,23 +390,3 @@ def _without_seed(value: Json) -> Json:
     if isinstance(value, dict):
         return {k: _without_seed(v) for k, v in value.items() if k not in ('seed', 'workdir')}
     return [_without_seed(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def _mixture_names(config: Mapping[str, Json]) -> list[str]:
-    """Strings of the config that may name what is trained on, the likeliest first.
-
-    Breadth first, and a key called mixture before one called task: evaluators name tasks too, but
-    deeper down.
-    """
-    names: dict[str, list[str]] = {'mixture': [], 'task': []}
-    queue = collections.deque([config])
-    while queue:
-        block = queue.popleft()
-        for key, value in block.items():
-            if isinstance(value, dict):
-                queue.append(value)
-            elif isinstance(value, list):
-                queue.extend(item for item in value if isinstance(item, dict))
-            elif isinstance(value, str) and key in names:
-                names[key].append(value)
-    return names['mixture'] + names['task']
