@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from ml_collections import ConfigDict
 
-from xlbench import benchmarks, names
+from xlbench import benchmarks, errors, names
 from xlbench.benchmarks import Benchmark
 from xlbench.data import prepared, tokenizers
 from xlbench.data.prepared import Record
@@ -131,7 +131,7 @@ def read_batch(config: ConfigDict, stage: str = '') -> dict[str, np.ndarray]:
     Raises:
         UserError: There is no such stage, or its data cannot be read.
     """
-    from xlbench import errors, runs
+    from xlbench import runs  # It loads jax, which lists and texts do not need.
     from xlbench.parallel import partitioning
     from xlbench.training import objectives
     from xlbench.training.experiment import stage_batches
