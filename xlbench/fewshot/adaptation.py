@@ -2,8 +2,8 @@
 
 A lane is one adaptation: a bucket of shots, a learning rate and a seed. A fixed number of lanes is
 trained side by side by one compiled program, each on a device of the mesh without a word to the
-others; a lane that ends leaves its slot to the next one. What becomes of a lane depends on nothing
-but itself.
+others; a lane that ends leaves its slot to the next one. On a CPU several such programs run at the
+same time (`Adapter.streams`). What becomes of a lane depends on nothing but itself.
 
 An epoch is one pass over the bucket, by default a single step. After each epoch the development set
 is predicted, still on the device; the best parameters are kept, training stops when they have not
