@@ -325,6 +325,10 @@ def test_a_run_of_two_scenarios_is_in_both_tables(tmp_path):
     assert rows(19, {'M-BERT-zero_shot-qg': [folder]}) == {
         f'qg M-BERT en-{lang}': '42.00' for lang in ('de', 'fr', 'es')
     }
+    output = tmp_path / 'reproduce' / 'figures'  # Which is not there yet.
+    drawn = showing.shown(MTG, table_of(MTG, 'figure 4'), made, output).files
+    assert {path.name for path in drawn} == {f'figure4.{kind}' for kind in ('svg', 'png', 'pdf')}
+    assert all(path.stat().st_size > 1000 for path in drawn)
 
 
 def test_runs_of_a_system_are_one_row_of_the_papers_groups(tmp_path):

@@ -83,7 +83,8 @@ def picture_names(drawn: Iterable[Figure]) -> list[str]:
 
 
 def write_figures(drawn: Iterable[Figure], folder: pathlib.Path) -> list[pathlib.Path]:
-    """Draws figures into a folder; gives the files."""
+    """Draws figures into a folder, which is made if it is missing; gives the files."""
+    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for figure in drawn:
         for kind, content in figure.draw(figures.KINDS).items():
