@@ -494,7 +494,7 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{_MRS_GENERATOR}:task=reverse --workdir=RUNS/reverse': Step(skip=_PARSED),
         f'{_RANKS} --rerank=RUNS/replies': Step(skip=_RANKED),
         f'{_RANKS} --mmi_model=RUNS/reverse': Step(skip=_RANKED),
-        f'{_RANKS} --num_groups=3 --diversity_penalty=1': Step(skip=_RANKED),
+        f'{_RANKS} --num_groups=3 --diversity_penalty=1 --num_return=3': Step(skip=_RANKED),
         'python -m xlbench.report RUNS/generator --variants': Step(skip=_RANKED),
         f'{_MRS_GENERATOR}:scenario=mono,source=de --config.init_from=RUNS/generator '
         '--config.lora.rank=8 --workdir=RUNS/adapter_de': Step(skip=_PARSED),
