@@ -8,7 +8,6 @@ The script knows what this version takes; write it again after an update.
 """
 
 import argparse
-import pathlib
 import re
 import runpy
 import sys
@@ -16,8 +15,8 @@ from collections.abc import Sequence
 
 import shtab
 
-from xlbench import __main__ as command, configs, errors
-from xlbench.config import blocks, signatures
+from xlbench import __main__ as command, errors
+from xlbench.config import blocks, config_names, signatures
 from xlbench.preparation.loading import quietly
 
 SHELLS = ('bash', 'zsh', 'fish')
@@ -80,18 +79,13 @@ def script(shell: str) -> str:
     root.add_argument('--version', action='store_true', help='print the version')
     programs = root.add_subparsers()
     for name in command.PROGRAMS:
-        parents = [_parser_of(name)]
+        parser = _parser_of(name)
         if name in _WITH_CONFIG:
-            parents.append(_config_parser(name))
-        parser = programs.add_parser(
-            name,
-            help=command.about(name),
-            parents=parents,
-            add_help=False,
-            conflict_handler='resolve',
-        )
+            _add_config(parser, _WITH_CONFIG[name])
         _complete_files(parser)
-    names = ' '.join(_configs())
+        programs.add_parser(name, help=command.about(name))
+        programs.choices[name] = parser
+    names = ' '.join(config_names())
     functions = {of: text.replace('CONFIGS', names) for of, text in _FUNCTIONS.items()}
     text = shtab.complete(root, shell, preamble=functions)
     if shell == 'zsh':  # An option whose value may stand behind =, too.
@@ -120,32 +114,30 @@ def _parser_of(program: str) -> argparse.ArgumentParser:
     raise LookupError(f'{program} has ended without a word on its command line')
 
 
-def _configs() -> list[str]:
-    return sorted(path.stem for path in pathlib.Path(configs.__file__).parent.glob('[!_]*.py'))
-
-
-def _config_parser(program: str) -> argparse.ArgumentParser:
-    """A parser of what `xlbench.config` reads: a config, keys of it, and a few flags."""
-    parser = argparse.ArgumentParser(program, add_help=False)
+def _add_config(parser: argparse.ArgumentParser, flags: Sequence[str]) -> None:
+    """Adds what `xlbench.config` reads: a config, keys of it, and a few flags."""
     parser.add_argument('--config', help='a config of xlbench, or a file').complete = {
         'bash': '_xlbench_config_files',
         'zsh': '_xlbench_config_files',
-        'fish': f"(printf '%s\\n' {' '.join(_configs())}; __fish_complete_suffix .py)",
+        'fish': f"(printf '%s\\n' {' '.join(config_names())}; __fish_complete_suffix .py)",
     }
-    for flag in _WITH_CONFIG[program]:
+    for flag in flags:
         parser.add_argument(flag, action='store_true' if flag in _SWITCHES else 'store')
     for prefix, block in _BLOCKS.items():
         for key in signatures.of_class(block).types:
             parser.add_argument(f'--{prefix}.{key}', help=f'sets {prefix}.{key}')
-    return parser
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:
     """Completes texts as files, unless there are choices; most of them are files or folders."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for inner in action.choices.values():
+            listed = {known.dest for known in action._choices_actions}
+            for name, inner in action.choices.items():
                 _complete_files(inner)
+                if name not in listed:  # shtab passes over commands without a help.
+                    about = argparse._SubParsersAction._ChoicesPseudoAction(name, (), name)
+                    action._choices_actions.append(about)
         elif action.nargs != 0 and not action.choices and not hasattr(action, 'complete'):
             action.complete = shtab.FILE
 

@@ -25,7 +25,7 @@ from xlbench.config.blocks import (
     stage_pairs,
     to_dict,
 )
-from xlbench.config.flags import Command, parse_command, parse_flags, variant
+from xlbench.config.flags import Command, config_names, parse_command, parse_flags, variant
 from xlbench.config.provenance import facts
 from xlbench.config.record import (
     RUN_KEYS,
@@ -46,6 +46,7 @@ __all__ = [
     'batches_of',
     'check_arguments',
     'check_keys',
+    'config_names',
     'data_root',
     'defaults',
     'facts',

@@ -334,8 +334,13 @@ def _config_file(text: str) -> str:
     if ours.is_file() and str(path.parent) in ('.', 'configs'):
         return f'{ours}{colon}{variant}'
     files = [str(f) for f in path.parent.glob('*.py') if f.name != '__init__.py']
-    names = [f.stem for f in folder.glob('*.py') if f.name != '__init__.py']
-    raise errors.unknown('config file', name, [*files, *names])
+    raise errors.unknown('config file', name, [*files, *config_names()])
+
+
+def config_names() -> list[str]:
+    """Lists the configs that come with the package, by the names that --config takes."""
+    folder = pathlib.Path(configs.__file__).parent
+    return sorted(f.stem for f in folder.glob('*.py') if f.name != '__init__.py')
 
 
 def _one_line(text: str) -> str:

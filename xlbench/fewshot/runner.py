@@ -133,6 +133,7 @@ class Runner:
         results.write_csv(ordered, self._folder / 'results.csv')
         self.log.line('\n' + report.table(str(self._folder)))
         files.write(self._folder / 'DONE', f'{len(ordered)}\n')
+        self.log.finish()
 
     def close(self) -> None:
         """Closes the files."""
