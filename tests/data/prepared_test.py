@@ -580,10 +580,16 @@ def test_a_vocabulary_in_the_home_folder_is_trained_once(tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     needed, root = [('news_title_de', 'train')], str(tmp_path / 'data')
     prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
-    trained, made = commands
+    (both,) = commands  # One process trains it, and prepares with it.
+    assert f'--new_vocabulary={tmp_path}/news.model' in both
+    assert {'--texts=news_title_de:train', '--vocabulary=~/news.model'} <= set(both)
+    prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
+    trained = commands[1]  # The file has gone, and what was prepared with it is there.
     assert f'--new_vocabulary={tmp_path}/news.model' in trained
-    assert '--vocabulary=~/news.model' in made
+    assert '--mixture=news_title_de:train' in trained and len(trained) < len(both)
     commands.clear()
     (tmp_path / 'news.model').write_bytes(b'')
     prepared.ensure(needed, root=root, vocabulary='~/news.model', vocabulary_size=8)
-    assert commands == [made]
+    (made,) = commands
+    assert '--vocabulary=~/news.model' in made
+    assert not [part for part in made if part.startswith(('--new_vocabulary', '--texts'))]

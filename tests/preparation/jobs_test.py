@@ -368,6 +368,11 @@ def test_unequal_files_are_never_skipped(root):
             ['--mixture=mtg_multi_qg', '--new_vocabulary=x.model', '--vocabulary_size=50'],
             '50 pieces is too small for the characters of these texts; ',
         ),
+        (['--mixture=mtg_multi_qg', '--texts=mtg_qg_en_de:train'], '--texts goes with --new_vocab'),
+        (
+            ['--mixture=mtg', '--texts=mtg', '--new_vocabulary=x.model', '--vocabulary=y.model'],
+            "is prepared with the --new_vocabulary 'x.model'; leave --vocabulary out",
+        ),
         (['--split=train'], 'no mixture is named'),
         (['--mixture=mtg_multi_qg', '--split='], 'no split is named'),
         (['--mixtur=x'], 'unrecognized arguments: --mixtur=x'),
@@ -654,6 +659,26 @@ def test_a_vocabulary_that_is_there_may_be_kept(tmp_path, capsys):
     assert main(*arguments, '--if_missing') == 0
     assert capsys.readouterr().out == f'{path} is there already\n'
     assert path.read_bytes() == b'old' and os.listdir(tmp_path) == ['x.model']
+
+
+def test_one_command_trains_a_vocabulary_and_prepares_with_it(root):
+    """With the result of two commands."""
+    shared = [f'--root={root}', '--mixture=mtg_qg_en_de:train']
+    one, two = root / 'one.model', root / 'two.model'
+    sizes = ['--vocabulary_size=300', '--vocabulary_type=bpe']
+    assert main(*shared, '--texts=mtg_multi_qg:train', f'--new_vocabulary={one}', *sizes) == 0
+    texts = [f'--root={root}', '--mixture=mtg_multi_qg:train', f'--new_vocabulary={two}']
+    assert main(*texts, *sizes) == 0
+    assert main(*shared, f'--vocabulary={two}') == 0
+    assert one.read_bytes() == two.read_bytes()
+    places = [
+        prepared.folder(str(root), str(path), 'mtg_qg_en_de', 'train') for path in (one, two)
+    ]
+    assert places[0] != places[1]
+    shards = [sorted(pathlib.Path(place).glob('*.array_record')) for place in places]
+    assert shards[0] and [[path.read_bytes() for path in of_one] for of_one in shards] == [
+        [path.read_bytes() for path in shards[0]]
+    ] * 2
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='looks into /proc')

@@ -68,7 +68,6 @@ def _parser() -> argparse.ArgumentParser:
     add(
         '--vocabulary',
         metavar='NAME',
-        default='sample',
         help='sample, sample_mrs, sample_fewshot, sample_clidsum, sample_translation, bytes, a '
         'SentencePiece .model, a folder with the vocabulary files of a model, or a name such as '
         'mt5 or google/mt5-base (default: sample)',
@@ -85,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
         '--new_vocabulary',
         metavar='FILE.model',
         help='train a SentencePiece vocabulary on the texts of the tasks; prepare nothing',
+    )
+    add(
+        '--texts',
+        metavar='NAMES',
+        help='with --new_vocabulary: the tasks whose texts it is trained on; --mixture is then '
+        'prepared with it',
     )
     add(
         '--if_missing',
@@ -135,6 +140,22 @@ def _check_beam(flags: argparse.Namespace) -> None:
         )
 
 
+def _check_texts(flags: argparse.Namespace) -> None:
+    """UserError on --texts without what it is for."""
+    if not flags.texts:
+        return
+    if not (flags.new_vocabulary and flags.mixture):
+        raise errors.UserError(
+            '--texts goes with --new_vocabulary and --mixture, which is prepared; to train a '
+            'vocabulary alone, name its tasks in --mixture'
+        )
+    if flags.vocabulary and os.path.expanduser(flags.vocabulary) != flags.new_vocabulary:
+        raise errors.UserError(
+            f'--vocabulary is {flags.vocabulary!r}, but --mixture is prepared with the '
+            f'--new_vocabulary {flags.new_vocabulary!r}; leave --vocabulary out'
+        )
+
+
 def main(argv: Sequence[str]) -> int:
     """Runs the command; `argv[0]` is the program."""
     flags = _parser().parse_args(list(argv[1:]))
@@ -148,7 +169,11 @@ def main(argv: Sequence[str]) -> int:
     os.environ['CUDA_VISIBLE_DEVICES'] = '-1'
     if flags.tasks:
         os.environ['XLBENCH_TASKS'] = flags.tasks
-    for name in filter(None, (flags.mixture or '').split(',')):  # Before TensorFlow is imported.
+    _check_texts(flags)
+    if flags.vocabulary is None:
+        flags.vocabulary = flags.new_vocabulary if flags.texts else 'sample'
+    mentioned = f'{flags.mixture or ""},{flags.texts or ""}'
+    for name in filter(None, mentioned.split(',')):  # Before TensorFlow is imported.
         names.check_task(name.partition(':')[0], 'task or mixture', root, flags.vocabulary)
     if flags.mixture and not flags.new_vocabulary:
         tokenizers.check_name(flags.vocabulary)
@@ -161,7 +186,7 @@ def main(argv: Sequence[str]) -> int:
             with quietly():
                 from xlbench.preparation import vocabulary
             vocabulary.make_vocabulary(
-                flags.mixture or '',
+                flags.texts or flags.mixture or '',
                 flags.split,
                 flags.new_vocabulary,
                 root=root,
@@ -169,7 +194,8 @@ def main(argv: Sequence[str]) -> int:
                 model_type=flags.vocabulary_type,
                 if_missing=flags.if_missing,
             )
-            return 0
+            if not flags.texts:
+                return 0
         chosen = {
             'root': root,
             'vocabulary': flags.vocabulary,

@@ -23,15 +23,6 @@ def _is_missing(root: str, vocabulary: str, name: str, split: str) -> bool:
     )
 
 
-def _all_prepared(root: str, vocabulary: str, needed: Sequence[tuple[str, str]]) -> bool:
-    try:
-        for name, split in needed:
-            open_mixture(root, vocabulary, name, split)
-    except NotPrepared:
-        return False
-    return True
-
-
 def ensure(
     needed: Sequence[tuple[str, str]],
     *,
@@ -66,19 +57,7 @@ def ensure(
       SystemExit: the child failed; it has said why.
       UserError: something is stale although the child has just made it.
     """
-    command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
-    out = 2 if to_stderr else None
-    path = os.path.expanduser(vocabulary)
-    is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
-    if is_new and not (has_copy and _all_prepared(root, vocabulary, needed)):
-        named = ','.join(dict.fromkeys(map(':'.join, texts or needed[:1])))
-        _say(f'training the vocabulary {vocabulary} on {named}', to_stderr)
-        more = [f'--mixture={named}', f'--new_vocabulary={path}']
-        # Another run may be training it, or have just done so.
-        more += [f'--vocabulary_size={vocabulary_size}', '--if_missing']
-        more += [f'--vocabulary_type={vocabulary_type}']
-        _end_as(subprocess.run(command + more, check=False, stdout=out).returncode)
-    missing, unseen = [], []
+    missing, unseen, reason = [], [], ''
     for name, split in needed:
         try:
             tasks, _ = open_mixture(root, vocabulary, name, split)
@@ -89,6 +68,12 @@ def ensure(
         for task in tasks:
             if task.manifest.get('unseen'):
                 unseen.append(f'{task.name}:{split}')
+    path = os.path.expanduser(vocabulary)
+    trained = []  # What the vocabulary is trained on.
+    is_new = vocabulary_size and vocabulary.endswith('.model') and not os.path.isfile(path)
+    if is_new and (missing or not has_copy):
+        trained = list(dict.fromkeys(map(':'.join, texts or needed[:1])))
+        _say(f'training the vocabulary {vocabulary} on {",".join(trained)}', to_stderr)
     if unseen:
         names = ','.join(dict.fromkeys(unseen))
         _say(
@@ -101,13 +86,22 @@ def ensure(
         if _is_missing(root, vocabulary, name, split):
             missing.append(f'{name}:{split}?')
             reason = f'{name} has no prepared split {split!r}'
-    if not missing:
-        return
-    _say(f'preparing {len(missing)} of {len(needed) + len(optional)} inputs: {reason}', to_stderr)
-    command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
-    command += ['--sample'] if sample else []
-    _end_as(subprocess.run(command, check=False, stdout=out).returncode)
-    _check_made(needed, optional, root, vocabulary)
+    command = [sys.executable, '-m', 'xlbench.prepare', f'--root={root}']
+    if trained:
+        # Another run may be training it, or have just done so.
+        command += [f'--new_vocabulary={path}', f'--vocabulary_size={vocabulary_size}']
+        command += [f'--vocabulary_type={vocabulary_type}', '--if_missing']
+        command += [f'--{"texts" if missing else "mixture"}={",".join(trained)}']
+    if missing:
+        count = len(needed) + len(optional)
+        _say(f'preparing {len(missing)} of {count} inputs: {reason}', to_stderr)
+        command += [f'--mixture={",".join(missing)}', f'--vocabulary={vocabulary}']
+        command += ['--sample'] if sample else []
+    if trained or missing:
+        out = 2 if to_stderr else None
+        _end_as(subprocess.run(command, check=False, stdout=out).returncode)
+    if missing:
+        _check_made(needed, optional, root, vocabulary)
 
 
 def _say(line: str, to_stderr: bool) -> None:

@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 
 from xlbench import errors
-from xlbench.metrics import pairs
+from xlbench.metrics import nltk_loading, pairs
 from xlbench.metrics.meteor import alignment, normalizer, settings, tables
 from xlbench.metrics.meteor.settings import Setting
 from xlbench.metrics.meteor.statistics import Statistics, count
@@ -246,7 +246,8 @@ class _Cased(str):
 
 @functools.cache
 def _stemmer(language: str) -> Callable[[str], str]:
-    from nltk.stem import SnowballStemmer  # It loads for a second.
+    nltk_loading.load()
+    from nltk.stem import SnowballStemmer
 
     stem = SnowballStemmer(language).stem
     return functools.cache(lambda word: str(stem(_Cased(word))))
