@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from xlbench import benchmarks
 from xlbench.data import readers
 from xlbench.errors import UserError, shortened
 from xlbench.reporting import predictions, results, tables
@@ -146,12 +145,3 @@ def _texts(rows: dict[str, Prediction], place: str) -> dict[str, Prediction]:
         if row.prediction is None:
             raise UserError(f'{place}: example {shortened(key)} has no prediction that is a text')
     return rows
-
-
-def language(task: str) -> tuple[str, str]:
-    """The languages of a benchmark's task, (source, target); '' where its name does not say."""
-    try:
-        name = benchmarks.parse_task(task)
-    except UserError:
-        return '', ''
-    return name.source, name.target

@@ -18,9 +18,9 @@ import msgspec
 
 from xlbench import files
 from xlbench.errors import UserError, shortened
-from xlbench.judgement import sources as sources_lib
 from xlbench.judgement.scales import Scale
 from xlbench.judgement.sources import Prediction, Source
+from xlbench.reporting import predictions as predictions_lib
 
 FORMAT = 'xlbench study 1'
 MOST_SHOWN = 9  # Texts of an item: a key of the keyboard chooses one.
@@ -233,7 +233,7 @@ def _chosen(
 def _items(task: str, sources: Sequence[Source], langs: tuple[str, str]) -> list[Item]:
     """The examples of a task that all systems have, in the order of the first one."""
     rows = [source.tasks[task] for source in sources]
-    known = sources_lib.language(task)
+    known = predictions_lib.languages(task)
     source_lang, lang = (named or of_task for named, of_task in zip(langs, known, strict=True))
     items = []
     for key in rows[0]:

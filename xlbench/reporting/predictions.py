@@ -2,7 +2,7 @@
 
 import msgspec
 
-from xlbench import files, foreign
+from xlbench import benchmarks, files, foreign
 from xlbench.errors import UserError, shortened
 from xlbench.reporting.results import Result
 
@@ -50,6 +50,15 @@ class _Text(msgspec.Struct):
 
 class _Suggestion(msgspec.Struct):
     text: str
+
+
+def languages(task: str) -> tuple[str, str]:
+    """The languages of a benchmark's task, (source, target); '' where its name does not say."""
+    try:
+        name = benchmarks.parse_task(task)
+    except UserError:
+        return '', ''
+    return name.source, name.target
 
 
 def parse(line: str | bytes, place: str, number: int, seen: dict[str, Prediction]) -> None:

@@ -8,11 +8,10 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
-from xlbench import benchmarks
 from xlbench.benchmarks import languages
 from xlbench.data import statistics as lengths_lib
-from xlbench.errors import UserError
 from xlbench.files import Json
+from xlbench.reporting import predictions
 from xlbench.reporting.page.looks import Looks
 from xlbench.reporting.results import Result, read_predictions
 from xlbench.reporting.sections import Section
@@ -79,7 +78,7 @@ class Examples:
         """'references' and system -> the length of each text, in words, or characters."""
         measured: dict[str, list[float]] = {'references': [], **{s.name: [] for s in self.systems}}
         for example in self.all:
-            lang = _languages(example.task)[1]
+            lang = predictions.languages(example.task)[1]
             texts = {'references': example.references[0], **example.texts} \
                 if example.references else example.texts  # fmt: skip
             for name, text in texts.items():
@@ -194,20 +193,11 @@ def _chosen(every: Sequence[Example]) -> list[Example]:
 
 def _task(task: str) -> dict[str, Json]:
     """A task's name and languages, each with its direction."""
-    source, target = _languages(task)
+    source, target = predictions.languages(task)
     return {
         'name': clean(task), 'source': source, 'target': target,
         'sourceDir': _direction(source), 'targetDir': _direction(target),
     }  # fmt: skip
-
-
-def _languages(task: str) -> tuple[str, str]:
-    """Of inputs and of texts; '' where they are not known."""
-    try:
-        name = benchmarks.parse_task(task)
-    except UserError:
-        return '', ''
-    return name.source, name.target
 
 
 def _direction(lang: str) -> str:
