@@ -24,10 +24,11 @@ def markdown(entries: Sequence[Entry]) -> str:
 
 def _overview(entries: Sequence[Entry]) -> str:
     """A row an experiment: the main score, the hours, the hardware."""
-    lines = [_row('experiment', 'main score', 'wall time', 'hardware'), _row(*['---'] * 4)]
+    costs = ('processor time', 'wall time', 'hardware')
+    lines = [_row('experiment', 'main score', *costs), _row(*['---'] * 5)]
     for entry in entries:
         score = '; '.join(part.headline for part in entry.parts if part.headline)
-        cost = (entry.facts.get(key, '') for key in ('wall time', 'hardware'))
+        cost = (entry.facts.get(key, '') for key in costs)
         lines.append(_row(*map(render.markdown_text, (entry.name, score, *cost))))
     return '\n'.join(lines)
 
