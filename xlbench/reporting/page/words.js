@@ -43,10 +43,10 @@ function shared(a, b) {
   }
   const lengths = commonLengths(a, b);
   const width = b.length + 1;
-  const found = a.map(() => false);
+  const isShared = a.map(() => false);
   for (let i = 0, j = 0; i < a.length && j < b.length;) {
     if (a[i] === b[j]) {
-      found[i++] = true;
+      isShared[i++] = true;
       j++;
     } else if (lengths[(i + 1) * width + j] >= lengths[i * width + j + 1]) {
       i++;
@@ -54,5 +54,5 @@ function shared(a, b) {
       j++;
     }
   }
-  return found;
+  return isShared;
 }
