@@ -5,7 +5,6 @@ import io
 import json
 import random
 import shutil
-import types
 import unittest.mock
 
 import harm
@@ -13,6 +12,7 @@ import pytest
 import tiny
 import tiny_labels
 import tiny_sweep
+from ml_collections import ConfigDict
 
 from xlbench import convert, errors, evaluate, predict, report, train
 from xlbench.fewshot import report as fewshot_report, results, runner, settings
@@ -159,7 +159,7 @@ def test_sweep(tmp_path):
     whole, workdir = tiny_sweep.write(tmp_path / 'whole', rows), tmp_path / 'sweep'
     (whole / 'plan.json').write_text('{"de-1-full-source": 2, "fr-1-full-source": 2}')
     adapt = settings.Adapt(languages=('de',), shots=(1,), buckets=3, learning_rates=(1e-5,))
-    config, source = types.SimpleNamespace(task='udpos'), unittest.mock.Mock()
+    config, source = ConfigDict({'task': 'udpos', 'trackers': ()}), unittest.mock.Mock()
 
     def command():
         journal = results.Journal(workdir)
