@@ -48,7 +48,7 @@ class MultiViewConfig(bart.BartConfig):
         return VIEWS * self.max_positions
 
 
-SIZES = {'mvbart': bart.SIZES['bart']}
+SIZES = {'mvbart': {size: bart.SIZES['bart'][size] for size in ('sample', 'base', 'large')}}
 
 
 class Encoded(NamedTuple):
