@@ -70,6 +70,29 @@ def test_the_answer_stands_at_the_top_with_what_it_beats(tmp_path):
     assert text == documents.html([section])
 
 
+def test_systems_of_several_scenarios_are_ranked_by_the_mean_of_what_most_have(tmp_path):
+    """No column has it: the cross-lingual run adds languages that the others lack."""
+    scores = {'first': (10.0, 50.0), 'second': (30.0, 20.0), 'cross': (90.0, 90.0)}
+    for name, (de, en) in scores.items():
+        tasks = ['mtg_qg_en_de', 'mtg_qg_en_fr']
+        if name != 'cross':
+            tasks = ['mtg_qg_en_en', 'mtg_qg_de_de']
+        write_workdir(
+            tmp_path / name,
+            lambda step, task, by=(de, en): by[task.endswith('en')],
+            tasks=tasks,
+            mixture='mtg_cross_qg_en' if name == 'cross' else 'mtg_multi_qg',
+            info={'config_hash': name}.items(),
+        )
+    section = section_of(*(tmp_path / name for name in scores))
+    looks = looks_lib.of_section(section)
+    assert set(looks.column.tasks) == {'mtg_qg_en_en', 'mtg_qg_de_de'}
+    assert [system.name for system in looks.ranked] == ['first', 'second', 'cross']
+    text = documents.html([section])
+    assert '<strong>30.0</strong> rouge_l' in text
+    assert 'mean over 2 tasks and languages of qg (2 of 3 systems have this score)' in text
+
+
 def test_differences_are_to_the_paper_on_official_data(tmp_path):
     run = write_workdir(tmp_path / 'a', lambda *_: 30.0, data='files', tasks=QG.evaluate)
     text = documents.html([section_of(run)])

@@ -23,7 +23,7 @@ class Looks:
     """How the systems of a section look.
 
     Attributes:
-        column: In which systems are ranked: what most runs have, of these the last; None if the
+        column: In which systems are ranked: the mean of all that most runs have; None if the
             section has no scores.
         ranked: The runs that have it, the best first; then those that have other columns.
         places: The name of a run -> its place among the colours; others are drawn in grey.
@@ -50,9 +50,7 @@ def of_section(section: Section) -> Looks:
     if not section.scores or not section.columns:
         return Looks(None, tuple(runs), _places(runs))
     score = section.scores[0]
-    known = [sum(not s.cell(score, c.tasks).is_missing for s in runs) for c in section.columns]
-    place = max(range(len(known)), key=lambda i: (known[i], i))
-    column = section.columns[place]
+    column = _shared(section, runs)
     sign = direction(score) or 1
     values = {system.name: system.cell(score, column.tasks).value for system in runs}
     ranked = sorted(
@@ -60,6 +58,26 @@ def of_section(section: Section) -> Looks:
         key=lambda s: (values[s.name] is None, -sign * (values[s.name] or 0.0)),
     )  # fmt: skip
     return Looks(column, tuple(ranked), _places(ranked))
+
+
+def _shared(section: Section, runs: Sequence[System]) -> Column:
+    """The last column that most runs have, widened to all tasks that these runs have.
+
+    Runs of several scenarios share single languages, and no column has their mean.
+    """
+    score = section.scores[0]
+    having = [
+        frozenset(s.name for s in runs if not s.cell(score, column.tasks).is_missing)
+        for column in section.columns
+    ]
+    most = max(range(len(having)), key=lambda place: (len(having[place]), place))
+    alike = [c for c, names in zip(section.columns, having, strict=True) if names == having[most]]
+    tasks = tuple(dict.fromkeys(task for column in alike for task in column.tasks))
+    last = section.columns[most]
+    if set(tasks) == set(last.tasks):
+        return last
+    groups = {column.group for column in alike}
+    return Column(groups.pop() if len(groups) == 1 else '', 'avg', tasks)
 
 
 def _places(ranked: Sequence[System]) -> dict[str, int]:
