@@ -74,15 +74,14 @@ def test_systems_of_several_scenarios_are_ranked_by_the_mean_of_what_most_have(t
     """No column has it: the cross-lingual run adds languages that the others lack."""
     scores = {'first': (10.0, 50.0), 'second': (30.0, 20.0), 'cross': (90.0, 90.0)}
     for name, (de, en) in scores.items():
-        tasks = ['mtg_qg_en_de', 'mtg_qg_en_fr']
-        if name != 'cross':
-            tasks = ['mtg_qg_en_en', 'mtg_qg_de_de']
+        tasks, mixture = ['mtg_qg_en_en', 'mtg_qg_de_de'], 'mtg_multi_qg'
+        if name == 'cross':
+            tasks, mixture = ['mtg_qg_en_de', 'mtg_qg_en_fr'], 'mtg_cross_qg_en'
         write_workdir(
             tmp_path / name,
             lambda step, task, by=(de, en): by[task.endswith('en')],
             tasks=tasks,
-            mixture='mtg_cross_qg_en' if name == 'cross' else 'mtg_multi_qg',
-            info={'config_hash': name}.items(),
+            info={'config': {'data': {'mixture': mixture}, 'model': {'family': name}}}.items(),
         )
     section = section_of(*(tmp_path / name for name in scores))
     looks = looks_lib.of_section(section)
