@@ -22,7 +22,7 @@ from xlbench.data import features, tokenizers
 from xlbench.decoding import flags
 from xlbench.errors import UserError
 from xlbench.huggingface import checkpoint as hf_checkpoint, tensors
-from xlbench.inference import answer_lines, generator, loading
+from xlbench.inference import answer_lines, generator, loading, reranking
 from xlbench.inference.answers import Example
 from xlbench.inference.loading import Languages
 from xlbench.models import lora
@@ -439,7 +439,8 @@ def test_every_option_is_a_flag_with_a_description():
 @pytest.fixture
 def call(model, monkeypatch, tmp_path):
     """Runs the command line on the loaded model."""
-    monkeypatch.setattr(predict, 'load', lambda name, **options: model)
+    for module in (predict, reranking):
+        monkeypatch.setattr(module, 'load', lambda name, **options: model)
     monkeypatch.setattr(model, 'num_cut', 0)
 
     def main(*arguments, text=None):
@@ -550,7 +551,8 @@ def test_a_retriever_ranks_anew(model, call, short, monkeypatch, capsys):
     """All beams, of which the best are written; alone, or with the model's own score."""
     retriever = Retriever()
     loaded = {'model': model, 'retriever': retriever, 'other': model}
-    monkeypatch.setattr(predict, 'load', lambda name, **options: loaded[name])
+    for module in (predict, reranking):
+        monkeypatch.setattr(module, 'load', lambda name, **options: loaded[name])
     arguments = ('--target_lang=de', '--num_beams=3')
     texts = short[:3]
     found = model.generate(texts, target_lang='de', num_beams=3, num_return=3)
