@@ -401,6 +401,17 @@ def test_all_who_read_parameters_say_what_is_damaged(workdir, damage):
             read(str(workdir), 'best' if read is checkpoints.find_step else 3)
 
 
+def test_a_checkpoint_that_another_process_sets_aside_is_damaged(workdir):
+    """It may vanish at any moment while this process reads it."""
+    (workdir / 'damaged').mkdir()
+    saver = checkpoints.Checkpoints(str(workdir), keep=3)
+    assert saver.newest() == 3
+    (workdir / 'checkpoints' / '3').rename(workdir / 'damaged' / '3')
+    with pytest.raises(checkpoints.DamagedCheckpoint, match='has found it damaged.*of step 2$'):
+        saver.restore(3, large_state(0))
+    assert saver.newest() == 2
+
+
 def test_a_checkpoint_of_something_else_is_not_called_damaged(workdir):
     saver = checkpoints.Checkpoints(str(workdir))
     other = large_state(0)

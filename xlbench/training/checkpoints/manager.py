@@ -261,7 +261,11 @@ class Checkpoints:
             saved = record.read(folder_of(self._workdir, step))
             sums.check(saved, state)
         except Exception as error:
-            if not (reason := damage_in(error, folder_of(self._workdir, step))):
+            folder = folder_of(self._workdir, step)
+            reason = damage_in(error, folder)
+            if not reason and not folder.exists():
+                reason = 'another process has found it damaged'  # And has set it aside already.
+            if not reason:
                 refuse_other_arrays(self._workdir, step, abstract, error)
                 raise
             aside = set_aside(self._workdir, step)
