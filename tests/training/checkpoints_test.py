@@ -407,7 +407,7 @@ def test_a_checkpoint_that_another_process_sets_aside_is_damaged(workdir):
     saver = checkpoints.Checkpoints(str(workdir), keep=3)
     assert saver.newest() == 3
     (workdir / 'checkpoints' / '3').rename(workdir / 'damaged' / '3')
-    with pytest.raises(checkpoints.DamagedCheckpoint, match='has found it damaged.*of step 2$'):
+    with pytest.raises(checkpoints.DamagedCheckpoint, match=r'has found it damaged.*of step 2$'):
         saver.restore(3, large_state(0))
     assert saver.newest() == 2
 
