@@ -23,14 +23,22 @@ def markdown(entries: Sequence[Entry]) -> str:
 
 
 def _overview(entries: Sequence[Entry]) -> str:
-    """A row an experiment: the main score, the hours, the hardware."""
-    costs = ('processor time', 'wall time', 'hardware')
-    lines = [_row('experiment', 'main score', *costs), _row(*['---'] * 5)]
+    """A row an experiment: the main score, the hours, and the hardware where it differs."""
+    costs = ['processor time', 'wall time', 'hardware']
+    machines = {entry.facts.get('hardware', '') for entry in entries}
+    said = ''
+    if len(machines) == 1:
+        costs.remove('hardware')
+        machine = machines.pop()
+        said = f'Hardware: {render.markdown_text(machine)}.\n\n' if machine else ''
+    heads = ('experiment', 'main score', *costs)
+    lines = [_row(*heads), _row(*['---'] * len(heads))]
     for entry in entries:
         score = '; '.join(part.headline for part in entry.parts if part.headline)
         cost = (entry.facts.get(key, '') for key in costs)
-        lines.append(_row(*map(render.markdown_text, (entry.name, score, *cost))))
-    return '\n'.join(lines)
+        name = entry.name.replace(',', ', ')  # Long variants wrap there.
+        lines.append(_row(*map(render.markdown_text, (name, score, *cost))))
+    return said + '\n'.join(lines)
 
 
 def _section(entry: Entry) -> Iterator[str]:
