@@ -115,8 +115,8 @@ def test_a_system_that_a_chain_has_made(tmp_path, capsys):
     assert cells(text, 'seeds') == ['0, 1']
 
 
-def write_sweep(path, seed, scores):
-    rows = [zero_shot('de', 40.0 + seed), *group('de', 1, scores, seed=seed)]
+def write_sweep(path, seed, scores, start='source'):
+    rows = [zero_shot('de', 40.0 + seed), *group('de', 1, scores, seed=seed, start=start)]
     adapt = {'buckets': 2, 'dev': 'validation', 'lengths': {'inputs': 32}, 'seeds': [seed]}
     config = {
         'task': 'udpos', 'adapt': adapt, 'source_workdir': '',
@@ -143,6 +143,12 @@ def test_sweeps_of_several_seeds(tmp_path, capsys):
     assert cells(text, 'adaptations') == ['4']
     assert cells(text, name)[0] == 'chunk_f1, de, K=0: 41.5 ±0.7, K=1 (full model): 55.0 ±4.2'
     assert '/home' not in text
+
+
+def test_a_sweep_that_begins_without_source_training_alone_has_no_headline(tmp_path, capsys):
+    text = page(write_sweep(tmp_path / 'sweep', 1, (30.0, 34.0), start='none'), capsys=capsys)
+    assert cells(text, 'configs/fewshot.py:ud')[0] == ''
+    assert cells(text, 'adaptations') == ['2']
 
 
 def test_the_card_of_an_exported_folder_stands_at_its_run(tmp_path, capsys):

@@ -75,7 +75,8 @@ def _headline(same: Sequence[System]) -> str:
 
     It is the method that adapts the most languages; of several, the full model comes first.
     """
-    methods = {group.method for system in same for group in system.groups if group.shots}
+    groups = {group for system in same for group in system.groups if group.start == 'source'}
+    methods = {group.method for group in groups if group.shots}
     ordered = sorted(methods, key=lambda name: (name != 'full', name))
     if not ordered:
         return ''
