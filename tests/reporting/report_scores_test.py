@@ -1,0 +1,256 @@
+"""What stands in the cells of a report: averages, removed errors, numbers of examples."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from report_sections import rows_of, section_of
+from workdir_files import QG, write_result, write_workdir
+
+from xlbench import errors
+from xlbench.benchmarks import MTG
+from xlbench.reporting import (
+    documents,
+    layout,
+    results,
+    screen,
+    sections as sections_lib,
+)
+
+
+def test_scores_averages_and_removed_error(tmp_path):
+    by_task = dict(zip(QG.evaluate, (40.0, 50.0, 60.0, 70.0), strict=True))
+    rows = rows_of(section_of(write_workdir(tmp_path / 'run', lambda step, task: by_task[task])))
+    assert rows['run'] == {
+        'qg en': '40.0', 'qg de': '50.0', 'qg fr': '60.0', 'qg es': '70.0', 'qg avg': '55.0',
+    }  # fmt: skip
+    assert rows['nearest_input']['qg avg'] == '30.0'
+    # The best baseline is 70 from perfect, the run 45: 25/70 of the error is gone.
+    assert rows['error removed'] == {
+        'qg en': '', 'qg de': '', 'qg fr': '', 'qg es': '', 'qg avg': '36%',
+    }  # fmt: skip
+    assert 'error removed' not in rows_of(section_of(tmp_path / 'run'), 'bleu')
+
+
+def test_the_number_of_examples_stands_in_every_table(tmp_path):
+    by_task = dict(zip(QG.evaluate, (40.0, 50.0, 25.0, 70.0), strict=True))
+    path = write_workdir(tmp_path / 'run', lambda step, task: by_task[task])
+    section = section_of(path)
+    assert list(rows_of(section, 'bleu')['examples'].values()) == ['3000'] * 4 + ['12000']
+    row = '| examples | 3000 | 3000 | 3000 | 3000 | 12000 |'
+    assert documents.markdown([section]).count(row) == len(section.scores)
+    assert 'examples & 3000 & 3000' in documents.latex([section])
+    row = '<tr class="count"><th scope="row">examples</th><td>3000</td>'
+    assert documents.html([section]).count(row) == len(section.scores)
+    assert re.search(r'\nexamples +\| +3000 +3000 +3000 +3000 12000', screen.table(path))
+    rows = csv.DictReader(io.StringIO(documents.comma_separated([section])))
+    assert {row['examples'] for row in rows if row['kind'] != 'paper'} == {'3000'}
+
+
+def test_the_best_of_runs_and_baselines_is_bold(tmp_path):
+    by_task = dict(zip(QG.evaluate, (40.0, 50.0, 25.0, 70.0), strict=True))
+    section = section_of(write_workdir(tmp_path / 'run', lambda step, task: by_task[task]))
+    text = documents.markdown([section])
+    assert '| run | **40.0** | **50.0** | 25.0 | **70.0** | **46.2** |' in text
+    assert '| nearest_input | 30.0 | 30.0 | **30.0** | 30.0 | 30.0 |' in text
+    assert r'nearest\_input & 30.0 & 30.0 & \textbf{30.0} & 30.0' in documents.latex([section])
+    shown = documents.html([section])
+    assert '<td data-value="25.0">25.0</td><td class="best" data-value="70.0">70.0</td>' in shown
+    # No paper's row: nobody knows what was scored there.
+    official = section_of(write_workdir(tmp_path / 'b', lambda step, task: 1.0, data='files'))
+    assert any(system.kind == 'paper' for system in official.systems)
+    lines = documents.markdown([official]).splitlines()
+    assert all('paper' not in line for line in lines if '**' in line)
+    # A single system is not the best of any, and a low loss is better than a high one.
+    alone = section_of(write_workdir(tmp_path / 'c', lambda step, task: 1.0, baselines=False))
+    assert '**' not in documents.markdown([alone])
+    for folder, loss in (('d', 1.0), ('e', 2.0)):
+        write_workdir(tmp_path / folder, lambda step, task: 1.0, baselines=False)
+        for file in (tmp_path / folder / 'eval').rglob('metrics.json'):
+            record = json.loads(file.read_text())
+            file.write_text(json.dumps(record | {'scores': {'loss': loss}}))
+        config = tmp_path / folder / 'config.json'
+        config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
+    text = documents.markdown([section_of(tmp_path / 'd', tmp_path / 'e')])
+    assert '| d | **1.0** |' in text and '| e | 2.0 |' in text
+
+
+@pytest.mark.parametrize(('score', 'best'), [('ter', 0), ('meteor', 1), ('bleurt', 1)])
+def test_an_error_rate_is_best_where_it_is_lowest(tmp_path, score, best):
+    for folder, value in (('d', 30.0), ('e', 40.0)):
+        tasks = ('news_a',)
+        write_workdir(tmp_path / folder, lambda *_: 1.0, tasks=tasks, baselines=False)
+        for file in (tmp_path / folder / 'eval').rglob('metrics.json'):
+            record = json.loads(file.read_text())
+            file.write_text(json.dumps(record | {'scores': {score: value}}))
+        config = tmp_path / folder / 'config.json'
+        config.write_text(config.read_text().replace('"mixture"', f'"{folder}": 1, "mixture"'))
+    text = documents.markdown([section_of(tmp_path / 'd', tmp_path / 'e')])
+    assert ('**30.0**' in text, '**40.0**' in text) == (best == 0, best == 1)
+
+
+def test_whether_a_score_of_ones_own_is_better_high_or_low_is_not_known(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=('news_a',))
+    for file in (path / 'eval').rglob('metrics.json'):
+        record = json.loads(file.read_text())
+        record['scores'] = {'perplexity': 2.0, 'errors': record['scores']['rouge_l'], 'loss': 1.0}
+        file.write_text(json.dumps(record))
+    section = section_of(path)
+    assert section.scores == ('errors', 'loss', 'perplexity')
+    assert list(rows_of(section, 'errors')) == [
+        'run', 'copy_input', 'most_frequent', 'nearest_input', 'examples'
+    ]  # fmt: skip
+    rows = layout.by_system(section, 'errors').rows
+    assert not any(cell.best for row in rows for cell in row.cells)
+
+
+def test_systems_of_different_numbers_of_examples_are_not_compared(tmp_path):
+    """A run that was scored on 16 examples, whose baselines were scored on 300."""
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, num_examples=16)
+    for file in (path / 'eval' / 'baselines').rglob('metrics.json'):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {'num_examples': 300}))
+    section = section_of(path)
+    rows = rows_of(section)
+    assert not any('error' in name for name in rows)
+    assert list(rows['examples of run'].values()) == ['16'] * 4 + ['64']
+    assert list(rows['examples of the baselines'].values()) == ['300'] * 4 + ['1200']
+    assert any('different numbers of examples' in note for note in section.notes)
+    assert '**' not in documents.markdown([section])
+    lines = csv.DictReader(io.StringIO(documents.comma_separated([section])))
+    assert {(row['kind'], row['examples']) for row in lines} == {('run', '16'), ('baseline', '300')}
+
+
+def test_a_result_without_any_score_is_no_trace(tmp_path):
+    """As of a run that diverged before its first evaluation: its loss is null."""
+    write_result(tmp_path / 'run' / 'eval' / '1' / 'test', 'mtg_qg_de_de', {'loss': None}, step=1)
+    (tmp_path / 'run' / 'config.json').write_text('{"config": {}}')
+    assert 'SAMPLE DATA' in screen.table(str(tmp_path / 'run'))
+    (tmp_path / 'run' / 'config.json').write_text('{"config": {}, "data": ["files"]}')
+    with pytest.raises(errors.UserError, match=r'Expected `str .*, got `array` - at'):
+        screen.table(str(tmp_path / 'run'))
+
+
+def test_what_is_said_of_a_result_stands_beside_it(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0)
+    for file in (path / 'eval' / '10').rglob('metrics.json'):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {'note': 'all are *alike*'}))
+    assert section_of(path).notes.count('all are *alike*') == 1
+    assert 'all are *alike*' in screen.table(path)
+
+
+def test_removed_error_is_negative_for_a_run_below_the_baselines(tmp_path):
+    section = section_of(write_workdir(tmp_path / 'run', lambda step, task: 16.0))
+    assert rows_of(section)['error removed']['qg avg'] == '-20%'
+
+
+def test_several_tasks_have_an_average_over_all(tmp_path):
+    everything = MTG.scenario('multi_multitask')
+    level = {'sg': 40.0, 'qg': 50.0, 'tg': 72.0}
+    path = write_workdir(
+        tmp_path / 'run', lambda step, task: level[task.split('_')[1]],
+        mixture=everything.mixture, tasks=everything.evaluate,
+    )  # fmt: skip
+    section = section_of(path)
+    rows = rows_of(section)
+    assert rows['run']['sg avg'] == '40.0'
+    assert rows['run']['avg'] == '54.0'
+    # (10/70 + 20/70 + 42/70) / 3
+    assert rows['error removed']['avg'] == '34%'
+    assert [column.group for column in section.columns] == ['sg'] * 5 + ['qg'] * 5 + ['tg'] * 5 + [
+        ''
+    ]
+    text = screen.table(path)
+    assert max(map(len, text.splitlines())) <= 120
+    assert text.count('error removed') == 1
+    narrow = screen.table(path, max_width=60)
+    assert narrow.count('error removed') > 1
+    assert max(map(len, narrow.splitlines())) <= 60
+
+
+def test_cross_lingual_columns_name_the_pair(tmp_path):
+    cross = MTG.scenario('cross', 'qg', 'en')
+    path = write_workdir(
+        tmp_path / 'run', lambda step, task: 50.0, mixture=cross.mixture, tasks=cross.evaluate
+    )
+    assert list(rows_of(section_of(path))['run']) == ['qg en-de', 'qg en-fr', 'qg en-es', 'qg avg']
+
+
+def test_the_paper_is_beside_official_data_only(tmp_path):
+    def names(name, **kwargs):
+        section = section_of(write_workdir(tmp_path / name, lambda step, task: 50.0, **kwargs))
+        return section, [row for row in rows_of(section) if 'paper' in row]
+
+    section, papers = names('official', data='files')
+    assert papers == [f'{model} (paper, multi)' for model in MTG.paper_models]
+    assert section.data == 'official'
+    # Table 12 of the paper: (45.9 + 29.6 + 32.7 + 36.8) / 4
+    expected = {'en': '45.9', 'de': '29.6', 'fr': '32.7', 'es': '36.8', 'avg': '36.2'}
+    assert rows_of(section)['mT5 (paper, multi)'] == {f'qg {k}': v for k, v in expected.items()}
+    assert 'not recorded' in section.notes[0]
+
+    trained = {'examples': {'mtg_qg_de_de/train': 5000, 'mtg_qg_de_de/rough_train': 71_819}}
+    section, papers = names('recorded', data='files', info=trained)
+    assert len(papers) == 4
+    assert 'not recorded' not in section.notes[0]
+
+    for name, kwargs, note in [
+        ('sample', {'data': 'sample'}, 'SAMPLE DATA'),
+        ('unknown', {'data': 'unknown'}, 'does not say'),
+        ('short', {'data': 'files', 'num_examples': 250}, '250 examples (official: 3000)'),
+        (
+            'little',
+            {'data': 'files', 'info': {'examples': {'mtg_qg_de_de/train': 40}}},
+            'mtg_qg_de_de/train has 40 examples (official: 5000)',
+        ),
+        ('dev', {'data': 'files', 'split': 'validation', 'num_examples': 2000}, 'reports the test'),
+        ('all', {'data': 'files', 'mixture': 'mtg_cross_qg'}, 'one model per source language'),
+        ('pair', {'data': 'files', 'mixture': 'mtg_qg_en_de'}, 'no model on one pair'),
+    ]:
+        section, papers = names(name, **kwargs)
+        assert papers == [], name
+        assert any(note in line for line in section.notes), (name, section.notes)
+
+
+def test_a_single_sample_result_makes_the_table_a_sample_table(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, data='files')
+    file = path / 'eval' / '10' / 'test' / 'mtg_qg_de_de' / 'metrics.json'
+    file.write_text(json.dumps(json.loads(file.read_text()) | {'data': 'sample'}))
+    assert section_of(path).data == 'sample'
+
+
+def test_a_missing_language_leaves_no_average(tmp_path):
+    first = write_workdir(tmp_path / 'first', lambda step, task: 50.0)
+    less = write_workdir(tmp_path / 'less', lambda step, task: 50.0, tasks=QG.evaluate[:2])
+    rows = rows_of(section_of(first, less))
+    assert rows['less'] | {'qg avg': '-', 'qg fr': '-'} == rows['less']
+    assert rows['less']['qg en'] == '50.0'
+
+
+def test_tasks_of_no_benchmark_are_shown_too(tmp_path):
+    path = write_workdir(
+        tmp_path / 'run', lambda step, task: 50.0, tasks=('own_de', 'own_fr'), mixture='own'
+    )
+    rows = rows_of(section_of(path))
+    assert rows['run'] == {'own_de score': '50.0', 'own_fr score': '50.0', 'avg': '50.0'}
+    assert 'own_fr score' in documents.markdown([section_of(path)])
+
+
+def test_tables_of_own_tasks_begin_with_the_score_that_was_named(tmp_path):
+    tasks = ('news_title_de', 'news_title_fr')
+    named = write_workdir(tmp_path / 'named', lambda step, task: 40.0, tasks=tasks)
+    order = [sections_lib.sections([results.read_run(named)])[0].scores]
+    for path in named.rglob('metrics.json'):
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps(record | {'headline': 'distinct_1'}))
+    section = section_of(named)
+    order.append(section.scores)
+    # Without a name the first score of the first metric, never the first of the alphabet.
+    assert order == [
+        ('rouge_l', 'bleu', 'distinct_1', 'loss'),
+        ('distinct_1', 'rouge_l', 'bleu', 'loss'),
+    ]
+    assert 'error removed' in rows_of(section, 'distinct_1')
+    assert 'error removed' not in rows_of(section, 'rouge_l')
+    assert screen.table(named).split('\n\n')[1].startswith('distinct_1')

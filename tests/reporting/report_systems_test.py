@@ -1,0 +1,153 @@
+"""Which rows a report has: seeds together, systems without runs, the step that is chosen."""
+
+import json
+
+import pytest
+from report_sections import rows_of, section_of
+from workdir_files import QG, write_result, write_workdir
+
+from xlbench import errors
+from xlbench.benchmarks import MTG
+from xlbench.reporting import (
+    documents,
+    notes,
+    results,
+    sections as sections_lib,
+)
+
+
+def test_seeds_become_one_row_with_a_deviation(tmp_path):
+    first = write_workdir(tmp_path / 's0', lambda step, task: 40.0, seed=0)
+    second = write_workdir(tmp_path / 's1', lambda step, task: 44.0, seed=1)
+    other = write_workdir(tmp_path / 'other', lambda step, task: 60.0, info={'config': {'lr': 1}})
+    section = section_of(first, second, other)
+    rows = rows_of(section)
+    assert rows['s (2 seeds)']['qg avg'] == '42.0 ±2.8'  # sqrt(((40-42)^2 + (44-42)^2) / 1)
+    assert rows['other']['qg avg'] == '60.0'
+    assert rows['error removed by s (2 seeds)']['qg avg'] == '17%'
+    assert [notes.provenance(pick)['seed'] for pick in section.picks] == ['0', '1', '0']
+    assert not any('same seed' in note for note in section.notes)
+    twin = write_workdir(tmp_path / 'twin', lambda step, task: 44.0, seed=1)
+    assert any('same seed' in note for note in section_of(first, second, twin).notes)
+
+
+def test_seeds_are_named_by_what_their_folders_share(tmp_path):
+    def run(name, lr, seed):
+        info = {'config': {'lr': lr}}
+        return write_workdir(tmp_path / name, lambda step, task: 40.0, seed=seed, info=info)
+
+    paths = [run('mt5_1', 1, 1), run('mt5_2', 1, 2), run('big-seed1', 2, 1), run('big-seed2', 2, 2)]
+    assert {'mt5 (2 seeds)', 'big (2 seeds)'} <= set(rows_of(section_of(*paths)))
+    others = [run('mt5_3', 3, 1), run('mt5_4', 3, 2), run('big', 4, 1)]
+    names = {'mt5_1 (2 seeds)', 'mt5_3 (2 seeds)', 'big-seed1 (2 seeds)', 'big'}
+    assert names <= set(rows_of(section_of(*paths, *others)))
+
+
+def test_equal_folder_names_are_told_apart(tmp_path):
+    first = write_workdir(tmp_path / 'a' / 'run', lambda step, task: 40.0)
+    second = write_workdir(
+        tmp_path / 'b' / 'run', lambda step, task: 44.0, info={'config': {'lr': 1}}
+    )
+    assert {'a/run', 'b/run'} <= set(rows_of(section_of(first, second)))
+
+
+def test_systems_without_runs_stand_beside_the_paper(tmp_path):
+    """What they were scored on says which rows compare; two folders of one name are told apart."""
+    paths = [
+        write_workdir(
+            tmp_path / name,
+            lambda step, task: 40.0,
+            tasks=[task],
+            data='files',
+            num_examples=819,
+            baselines=False,
+            info={'config': {'system': 'S', 'seed': 0}, 'scored': {}},
+        )
+        for name, task in (('de', 'clidsum_xsamsum_en_de'), ('zh', 'clidsum_xsamsum_en_zh'))
+    ]
+    section = section_of(*paths)
+    assert section.data == 'official'
+    rows = rows_of(section)
+    assert {'S (de)', 'S (zh)', 'BART + OPUS-MT (paper, cross)'} <= set(rows)
+    # Table 3 of arXiv:2202.05599, row 8.
+    assert rows['BART + OPUS-MT (paper, cross)']['xsamsum en-de'] == '36.7'
+
+
+def test_steps(tmp_path):
+    by_step = {5: 40.0, 10: 60.0, 20: 50.0}
+    path = write_workdir(tmp_path / 'run', lambda step, task: by_step[step], steps=(5, 10, 20))
+    assert rows_of(section_of(path))['run']['qg avg'] == '50.0'
+    assert rows_of(section_of(path, step='5'))['run']['qg avg'] == '40.0'
+    section = section_of(path, step='best')
+    assert rows_of(section)['run']['qg avg'] == '60.0'
+    assert any('flatters' in note for note in section.notes)
+    for wrong in ('7', 'first', '-1'):
+        with pytest.raises(errors.UserError, match='allowed: best, last, 5, 10, 20'):
+            section_of(path, step=wrong)
+
+
+def test_the_best_step_is_chosen_on_validation(tmp_path):
+    """Step 5 has the better validation scores, step 10 the better test scores."""
+    path = write_workdir(tmp_path / 'run', lambda step, task: float(step), steps=(5, 10))
+    for step, score in ((5, 30.0), (10, 20.0)):
+        for task in QG.evaluate:
+            folder = path / 'eval' / str(step) / 'validation'
+            write_result(folder, task, {'rouge_l': score}, split='validation')
+    section = section_of(path, step='best')
+    assert section.split == 'test'
+    assert section.picks[0].step == 5
+    assert any('Steps were chosen on the split validation' in note for note in section.notes)
+    assert not any('flatters' in note for note in section.notes)
+    assert section_of(path, split='validation').picks[0].step == 10
+    with pytest.raises(errors.UserError, match='it has test, validation'):
+        section_of(path, split='train')
+
+
+def test_the_best_step_of_zero_shot_is_not_chosen_by_its_targets(tmp_path):
+    """English validation, the only one that the scenario may look at, is better at step 5."""
+    zero = MTG.scenario('zero_shot', 'qg')
+    path = write_workdir(
+        tmp_path / 'run',
+        lambda step, task: float(step),
+        steps=(5, 10, 15),
+        mixture=zero.mixture,
+        tasks=zero.evaluate,
+    )
+    for step, english, others in ((5, 30.0, 1.0), (10, 20.0, 90.0), (15, None, 95.0)):
+        folder = path / 'eval' / str(step) / 'validation'
+        for task in zero.evaluate:
+            write_result(folder, task, {'rouge_l': others}, split='validation')
+        if english:
+            write_result(folder, 'mtg_qg_en_en', {'rouge_l': english}, split='validation')
+    assert section_of(path, step='best').picks[0].step == 5
+
+
+def test_the_best_step_without_decoding_has_the_lowest_loss(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: float(step), steps=(5, 10))
+    for step, loss in ((5, 1.0), (10, 2.0)):
+        for task in QG.evaluate:
+            folder = path / 'eval' / str(step) / 'validation'
+            write_result(folder, task, {'loss': loss}, split='validation', signatures={})
+    assert section_of(path, step='best').picks[0].step == 5
+    validation = section_of(path, step='best', split='validation')
+    # No baseline, and no error to remove.
+    assert list(rows_of(validation, 'loss')) == ['run', 'examples']
+    documents.html([validation])
+
+
+def test_the_best_step_of_own_tasks_is_that_of_their_headline(tmp_path):
+    steps = {10: (20.0, 3.0), 20: (10.0, 6.0)}  # rouge_l, bleu.
+    path = write_workdir(tmp_path / 'run', lambda step, task: 0.0, steps=steps, tasks=('news_x',))
+    for file in path.glob('eval/[0-9]*/*/*/metrics.json'):
+        record = json.loads(file.read_text())
+        rouge_l, bleu = steps[record['step']]
+        scores = {'loss': 2.0, 'rouge_l': rouge_l, 'bleu': bleu}
+        file.write_text(json.dumps(record | {'scores': scores, 'headline': 'bleu'}))
+    run = results.read_run(path)
+    assert sections_lib.sections([run], 'best')[0].picks[0].step == 20
+
+
+def test_a_result_without_the_folder_of_its_split_is_found(tmp_path):
+    path = write_workdir(tmp_path / 'run', lambda step, task: 50.0, tasks=QG.evaluate[:3])
+    write_result(path / 'eval' / '10', QG.evaluate[3], {'rouge_l': 50.0})
+    assert rows_of(section_of(path))['run']['qg avg'] == '50.0'

@@ -1,0 +1,285 @@
+"""How the commands on the pages of benchmarks and of translation are run."""
+
+from readme_files import (
+    apertium,
+    chats,
+    interviews,
+    official_chats,
+    official_mrs,
+    official_mtg,
+    official_mtg2,
+    own_encoder,
+    parallel_corpora,
+    replies_and_apertium,
+    treebank,
+    xquad,
+)
+from readme_steps import (
+    CHATS,
+    CLIDSUM,
+    CLIDSUM_SHORT,
+    ELSEWHERE,
+    EXHIBITS,
+    MDIALBART,
+    MRS,
+    MRS_GENERATOR,
+    MTG,
+    MTG_BUILD,
+    MTG_FRESH,
+    OF_DE,
+    PARSED,
+    PREFERRED,
+    RANKED,
+    RANKS,
+    REDDIT,
+    REPLIES_SHORT,
+    REPLIES_TINY,
+    SCORE_FEW,
+    SHALLOW,
+    SWEEP,
+    SWEEP_SHORT,
+    TRANS_SUM,
+    TRANSLATION,
+    TRIMMED,
+    Step,
+    steps,
+)
+
+PLAN: dict[str, dict[str, Step]] = {
+    'mtg.md': {
+        f'{MTG}:base': Step(f'{MTG_FRESH} --dry_run', official_mtg, prints='mtg_tg_fr_fr'),
+        f'{MTG}:base,scenario=mono,task=qg,source=de': Step(MTG_FRESH, prints='nearest_input'),
+        f'{MTG}:base,scenario=cross,task=qg,source=en': Step(
+            f'{MTG_FRESH} --dry_run', prints='mtg_qg_en_de'
+        ),
+        f'{MTG}:base,scenario=zero_shot,task=tg': Step(
+            f'{MTG_FRESH} --dry_run', prints='mtg_tg_en_de'
+        ),
+        'python -m xlbench.evaluate --workdir=RUNS/mtg --num_beams=5': Step(
+            prints='test-beam-num_beams5'
+        ),
+        'python -m xlbench.report RUNS/mtg --variants': Step(prints='beam-num_beams5'),
+        'python -m xlbench.report RUNS/* --table=all --figure=all --output=paper': Step(
+            skip=EXHIBITS
+        ),
+        'python -m xlbench.report RUNS/* --table=3,5,8 --figure=2,7 '
+        '--ratings=study/scores/ratings.jsonl --output=paper': Step(skip=EXHIBITS),
+        'python -m xlbench.report RUNS/* --table=6 --rough=built': Step(skip=EXHIBITS),
+        'python -m xlbench.report RUNS/mtg --format=mtg --output=submission': Step(
+            skip='RUNS/mtg has scored 8 examples here; tests/reporting/leaderboard_test.py has all'
+        ),
+        f'{MTG}:base,version=2,scenario=multi,task=summ': Step(
+            f'{MTG_FRESH} --dry_run', official_mtg2, prints='mtg2_summ_zh_zh'
+        ),
+        'python -m xlbench.prepare --root=data --mixture=xquad_multi_qg --split=train '
+        '--new_vocabulary=data/xquad/xquad.model --vocabulary_size=8000': Step(
+            '--vocabulary_size=400', xquad, leaves='data/xquad/xquad.model'
+        ),
+        'python -m xlbench.train --config=configs/xquad_mt5.py:sample,scenario=multi': Step(
+            f'{steps(4)} {SHALLOW}', prints='nearest_input'
+        ),
+        f'{MTG_BUILD} build --qg=data/xquad/xquad.en.json --engine=apertium --languages=es '
+        '--sizes=60,30,60 --output=built': Step(
+            # Forty made-up questions; the words of some are nobody's.
+            '--sizes=6,4,6 --threshold=0.1',
+            apertium,
+            prints='| 0.5 |',
+            leaves='built/mtg/qg/es/rough_train.trg',
+        ),
+        f'{MTG_BUILD} correct corrected-*.json --output=built': Step(
+            skip='people correct; tests/tasks/mtg_build_test.py does as they do'
+        ),
+        f'{MTG_BUILD} correct --uncorrected --output=built': Step(
+            leaves='built/mtg/qg/es/test.trg'
+        ),
+        f'{MTG_BUILD} statistics --output=built': Step(prints='| qg es test | 6 |'),
+        f'{MTG}:base,scenario=cross,task=qg,source=en,target=es --config.data.root=built '
+        '--workdir=RUNS/built': Step(MTG_FRESH, prints='nearest_input'),
+        'python -m xlbench.convert models/my-encoder models/small --tokens_of=xquad_multi_qg '
+        '--root=data': Step(skip=TRIMMED),
+        'python -m xlbench.train --config=configs/xquad_bert2bert.py:encoder,scenario=multi '
+        '--config.model.from=models/small --config.evals.test.bertscore=models/my-encoder '
+        '--workdir=RUNS/questions': Step(skip=PARSED),
+        'python -m xlbench.train --config=configs/masakhanews_bert2bert.py:encoder,task=tgdev '
+        '--config.model.from=models/small --workdir=RUNS/headlines': Step(skip=PARSED),
+    },
+    'mrs.md': {
+        f'{MRS} --workdir=RUNS/replies': Step(
+            REPLIES_SHORT, prints='nearest_input', leaves='RUNS/replies/DONE'
+        ),
+        f'{MRS_GENERATOR} --workdir=RUNS/generator': Step(skip=PARSED),
+        f'{MRS_GENERATOR}:task=reverse --workdir=RUNS/reverse': Step(skip=PARSED),
+        f'{RANKS} --rerank=RUNS/replies': Step(skip=RANKED),
+        f'{RANKS} --mmi_model=RUNS/reverse': Step(skip=RANKED),
+        f'{RANKS} --num_groups=3 --diversity_penalty=1 --num_return=3': Step(skip=RANKED),
+        'python -m xlbench.report RUNS/generator --variants': Step(skip=RANKED),
+        f'{MRS_GENERATOR}:scenario=mono,source=de --config.init_from=RUNS/generator '
+        '--config.lora.rank=8 --workdir=RUNS/adapter_de': Step(skip=PARSED),
+        'python -m xlbench.report RUNS/generator RUNS/adapter_* --variants': Step(skip=RANKED),
+        'python -m xlbench.annotate make RUNS/generator RUNS/replies --sets=3 --scale=replies '
+        '--tasks=mrs_retrieval_en_en --output=replies_study': Step(skip=PREFERRED),
+        'python -m xlbench.report RUNS/generator RUNS/replies --figure=2 '
+        '--ratings=replies_study/scores/ratings.jsonl': Step(skip=PREFERRED),
+        f'{MRS}:mbert,scenario=mono,source=de --workdir=RUNS/mono_de': Step(
+            REPLIES_TINY, official_mrs, leaves='RUNS/mono_de/DONE'
+        ),
+        f'{MRS}:mbert,scenario=zero_shot --workdir=RUNS/zero_shot': Step(
+            REPLIES_TINY, leaves='RUNS/zero_shot/DONE'
+        ),
+        'python -m xlbench.report RUNS/mono_* RUNS/zero_shot': Step(prints='Zero'),
+        f'{MRS}:scenario=mixed,source=de,dev=translated --workdir=RUNS/mixed_de': Step(
+            skip=PARSED
+        ),
+        f'{MRS}:scenario=mixed,source=de,validation=code '
+        '--config.stages.stage1.added.mt.rate=2.0 --workdir=RUNS/mixed_de_2': Step(skip=PARSED),
+        'python -m xlbench.train --config=configs/xdailydialog.py:encoder,scenario=zero_shot '
+        '--config.model.from=models/my-encoder --workdir=RUNS/zero_shot_dialogues': Step(
+            skip=PARSED
+        ),
+        'python -m xlbench.train --config=configs/xpersona.py:encoder,scenario=zero_shot '
+        '--config.model.from=models/my-encoder --workdir=RUNS/zero_shot_personas': Step(
+            skip=PARSED
+        ),
+        'python -m xlbench.tasks.mrs_build RC_2018-*.zst --output=data '
+        '--engine=Helsinki-NLP/opus-mt-{source}-{target}': Step(skip=REDDIT),
+        'python -m xlbench.tasks.mrs_build RC_2018-*.zst --output=data_es '
+        '--languages=en,es,pt --engine=apertium': Step(skip=REDDIT),
+        'python tests/speed/dual_encoder.py --torch_python=TORCH_ENV/bin/python': Step(
+            skip=ELSEWHERE
+        ),
+        'python tests/speed/search.py --faiss_python=FAISS_ENV/bin/python': Step(skip=ELSEWHERE),
+    },
+    'fewshot.md': {
+        f'{SWEEP} --workdir=RUNS/fewshot': Step(SWEEP_SHORT, leaves='RUNS/fewshot/results.csv'),
+        f'{SWEEP}:mbert,task=panx --workdir=RUNS/panx': Step(
+            skip='needs mBERT and the official files; its blocks are those of the sample'
+        ),
+        'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
+            leaves='RUNS/fewshot_report/report.md'
+        ),
+        f'{SWEEP}:encoder,languages=de+tr+ta+zh+mr,methods=full+fc '
+        '--config.source.model.from=models/my-encoder --workdir=RUNS/pos '
+        '--report=RUNS/pos_report': Step(
+            f'{SWEEP_SHORT} --config.source.data.root=data/sample --config.source.data.sample=True '
+            '--config.adapt.languages="(\'de\',)" --config.adapt.methods="(\'fc\',)"',
+            prepare=own_encoder,
+            leaves='RUNS/pos_report/report.md',
+        ),
+        'python -m xlbench.tasks.dev_split --root=data --task=xnli --output=data/dev_split': Step(
+            '--root=data/sample', leaves='data/dev_split/fewshot/xnli/train-en.tsv'
+        ),
+        f'{SWEEP}:encoder,task=xnli,languages=de+es+sw+zh,methods=full+fc+fc_pooler '
+        '--config.source.model.from=models/my-encoder --config.source.data.root=data/dev_split '
+        '--workdir=RUNS/xnli': Step(skip='as the sweep over parts of speech, in other languages'),
+        'python -m xlbench.fewshot --config=configs/fewshot_any.py:mbert,task=mood,source=en,'
+        'languages=de+fr --workdir=RUNS/mood': Step(
+            skip='needs mBERT; tests/training/finetune_test.py sweeps over a task of its own'
+        ),
+        'python -m xlbench.buckets check data/fewshot/buckets': Step(
+            prepare=treebank, prints='udpos'
+        ),
+        'python -m xlbench.buckets sample --task=udpos --lang=de --shots=1,2,4 '
+        '--output=data/fewshot/buckets train-de.tsv': Step(
+            skip='the folder of the line before holds them; tests/data/buckets_test.py draws them'
+        ),
+        'python tests/speed/fewshot.py --torch_python=TORCH_ENV/bin/python '
+        '--method=fc_pooler': Step(skip=ELSEWHERE),
+    },
+    'clidsum.md': {
+        f'{CLIDSUM} --workdir=RUNS/clidsum': Step(
+            CLIDSUM_SHORT, prints='longest_utterance', leaves='RUNS/clidsum/DONE'
+        ),
+        f'{CLIDSUM}:sample,corpus=xmediasum40ksummary,target=de --workdir=RUNS/en_de': Step(
+            CLIDSUM_SHORT, leaves='RUNS/en_de/DONE'
+        ),
+        'python -m xlbench.translate --engine=RUNS/en_de --source_lang=en --target_lang=de '
+        '--lower --input=data/sample/clidsum/MediaSum424k/news_dialogue.json --field=summary '
+        '--keep=id --output=data/sample/clidsum/MediaSum424k/summaries.de.jsonl': Step(
+            '--max_length=4', interviews, prints='40 texts: 0 known, 40 translated'
+        ),
+        f'{CLIDSUM}:sample,scenario=semi,target=de --workdir=RUNS/semi': Step(
+            CLIDSUM_SHORT,
+            prints='clidsum_mediasum424kpseudo_en_de, then clidsum_xmediasum40k_en_de',
+            leaves='RUNS/semi/DONE',
+        ),
+        f'{MDIALBART} --workdir=RUNS/mdialbart': Step(
+            skip='prepares noise for minutes; the next one has two of its tasks'
+        ),
+        f'{MDIALBART}:pretraining=mds+mt,target=de --workdir=RUNS/mds_mt': Step(
+            f'{steps(4, 4)} {SCORE_FEW} {SHALLOW}',
+            prints='batches of 16 rows x (192 inputs + 192 targets)',
+            leaves='RUNS/mds_mt/DONE',
+        ),
+        'python -m xlbench.triples data/clidsum/XSAMSum/train.json --tagger=RUNS/pos': Step(
+            skip='needs a trained tagger; tests/inference/labeller_test.py runs it with one'
+        ),
+        'python -m xlbench.train --config=configs/clidsum_summariser.py:sample,model=mvbart '
+        '--workdir=RUNS/mvbart': Step(CLIDSUM_SHORT, leaves='RUNS/mvbart/DONE'),
+        'python -m xlbench.segment data/clidsum/XSAMSum/*.json': Step(
+            prepare=official_chats, leaves='data/clidsum/XSAMSum/test.views.jsonl'
+        ),
+        'python -m xlbench.mark_dialogues --model=microsoft/DialoGPT-large '
+        '--input=data/clidsum/XSAMSum/train.json --output=marked/clidsum/XSAMSum/train.json': Step(
+            prepare=chats, leaves='marked/clidsum/XSAMSum/train.json'
+        ),
+        'python -m xlbench.data statistics clidsum_xsamsum_en_de clidsum_xsamsum_en_zh '
+        '--root=data/sample': Step(prints='| clidsum_xsamsum_en_zh test |'),
+        'python -m xlbench.data get convsumx --root=data': Step(skip='needs a connection'),
+        'python -m xlbench.train --config=configs/convsumx.py --workdir=RUNS/convsumx': Step(
+            skip='the published files are needed; tests/tasks/convsumx_test.py reads made-up ones'
+        ),
+    },
+    'translation.md': {
+        f'{TRANSLATION} --workdir=RUNS/translation': Step(
+            CLIDSUM_SHORT, prints='word_by_word', leaves='RUNS/translation/DONE'
+        ),
+        'python -m xlbench.data clean --source_lang=en --target_lang=de --workers=2 '
+        '--output=data/translation/wmt20/en-de/train.tsv europarl.tsv.gz:2,1 rapid.tmx.gz '
+        'news.en,news.de': Step(prepare=parallel_corpora, prints='60 pairs read, 60 kept'),
+        f'{TRANSLATION}:base,target=de': Step('--dry_run', prints='translation_wmt20_en_de'),
+        'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
+        "--input='data/mrs/train/en/*.tsv*' --format=tsv --field=1,2 --failed=drop "
+        '--output=data/mrs/mt_train/es/en.tsv': Step(
+            prepare=replies_and_apertium, leaves='data/mrs/mt_train/es/en.about.json'
+        ),
+        f'{MRS}:mbert,scenario=mt,source=es --workdir=RUNS/mt_es': Step(
+            REPLIES_TINY, leaves='RUNS/mt_es/DONE'
+        ),
+        'python -m xlbench.translate --engine=apertium --source_lang=en --target_lang=es '
+        '--input=RUNS/mtg --input_task=mtg_qg_en_en --output=questions.es.jsonl '
+        '--task=mtg_qg_es_es --like=RUNS/mtg --workdir=RUNS/generated_then_translated': Step(
+            '--num_examples=8', leaves='RUNS/generated_then_translated/config.json'
+        ),
+        'python -m xlbench.report RUNS/mtg RUNS/generated_then_translated': Step(
+            prints='generated_then_translated'
+        ),
+        f'{CLIDSUM}:sample,scenario=mono --workdir=RUNS/summariser': Step(
+            CLIDSUM_SHORT, leaves='RUNS/summariser/DONE'
+        ),
+        f'{CLIDSUM}:sample,corpus=xsamsumsummary,target=de --workdir=RUNS/translator': Step(
+            CLIDSUM_SHORT, leaves='RUNS/translator/DONE'
+        ),
+        'python -m xlbench.chain RUNS/summariser translate:RUNS/translator '
+        '--task=clidsum_xsamsum_en_de --workdir=RUNS/sum_trans': Step(
+            '--num_examples=8', prints='rouge_1', leaves='RUNS/sum_trans/config.json'
+        ),
+        'python -m xlbench.report RUNS/clidsum RUNS/sum_trans': Step(
+            prints='summariser + translator'
+        ),
+        f'{TRANS_SUM} --split=train --like=RUNS/clidsum --output={CHATS}/train{OF_DE}': Step(
+            '--num_examples=40', leaves=f'{CHATS}/train.translated.de.about.json'
+        ),
+        f'{TRANS_SUM} --split=validation --like=RUNS/clidsum --output={CHATS}/val{OF_DE}': Step(
+            '--num_examples=8', leaves=f'{CHATS}/val.translated.de.about.json'
+        ),
+        f'{TRANS_SUM} --split=test --like=RUNS/clidsum --output={CHATS}/test{OF_DE}': Step(
+            '--num_examples=8', leaves=f'{CHATS}/test.translated.de.about.json'
+        ),
+        f'{CLIDSUM}:sample,scenario=mono,corpus=xsamsumtranslated,source=de '
+        '--workdir=RUNS/summariser_de': Step(CLIDSUM_SHORT, leaves='RUNS/summariser_de/DONE'),
+        'python -m xlbench.chain translate:RUNS/translator RUNS/summariser_de '
+        '--task=clidsum_xsamsum_en_de --root=data/sample --workdir=RUNS/trans_sum': Step(
+            '--num_examples=8', leaves='RUNS/trans_sum/config.json'
+        ),
+    },
+}

@@ -1,0 +1,236 @@
+"""Files that a newcomer would have before a command of the documentation."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+
+import encoder_folders
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import judging
+import tokenizer_files
+from newcomer import Newcomer
+from readme_steps import SOURCE_SHORT
+
+from xlbench import models
+from xlbench.data import tokenizers
+from xlbench.huggingface import checkpoint
+from xlbench.judgement import studies
+
+
+def official_mtg(newcomer: Newcomer) -> None:
+    """The official files of MTG in small: lines of the sample corpora, which have that form."""
+    _heads(newcomer, 'mtg', ('*.src', '*.trg'), 40)
+
+
+def official_mtg2(newcomer: Newcomer) -> None:
+    """Summaries of version 2 in two languages, which are all that there is of it then."""
+    for lang, text in (('en', 'a long text'), ('zh', '一篇长文')):
+        for split in ('rough_train', 'train', 'validation', 'test'):
+            for side in ('src', 'trg'):
+                newcomer.write(f'data/mtg2/summ/{lang}/{split}.{side}', f'{text}\n' * 8)
+
+
+def official_chats(newcomer: Newcomer) -> None:
+    """The official chats of ClidSum in small."""
+    for split in ('train', 'val', 'test'):
+        path = f'clidsum/XSAMSum/{split}.json'
+        chats = json.loads((newcomer.home / 'data/sample' / path).read_bytes())[:20]
+        newcomer.write(f'data/{path}', json.dumps(chats))
+
+
+def official_mrs(newcomer: Newcomer) -> None:
+    """The official files of MRS in small."""
+    _heads(newcomer, 'mrs', ('*.tsv*', '*.txt'), 60)
+
+
+def _heads(newcomer: Newcomer, name: str, patterns: tuple[str, ...], count: int) -> None:
+    source = newcomer.home / 'data' / 'sample'
+    if not (source / name).exists():
+        newcomer.run('python -m xlbench.prepare --sample')
+    for pattern in patterns:
+        for path in (source / name).rglob(pattern):
+            lines = path.read_text(encoding='utf-8').splitlines(keepends=True)
+            newcomer.write(f'data/{path.relative_to(source)}', ''.join(lines[:count]))
+
+
+def interviews(newcomer: Newcomer) -> None:
+    """The first interviews of the sample of MediaSum, and the ids of those in XMediaSum40k."""
+    folder = newcomer.home / 'data/sample/clidsum/MediaSum424k'
+    talks = json.loads((folder / 'news_dialogue.json').read_text())[:40]
+    splits = json.loads((folder / 'train_val_test_split.40k.json').read_text())
+    there = {talk['id'] for talk in talks}
+    kept = {split: [name for name in ids if name in there] for split, ids in splits.items()}
+    for name, content in (('news_dialogue', talks), ('train_val_test_split.40k', kept)):
+        newcomer.write(f'{folder.relative_to(newcomer.home)}/{name}.json', json.dumps(content))
+
+
+def apertium(newcomer: Newcomer) -> None:
+    """Apertium, or what is called like it on a machine that has none."""
+    if not shutil.which('apertium'):
+        path = newcomer.clone.parent / 'bin' / 'apertium'
+        pairs = 'echo eng-spa spa-eng'
+        path.write_text(f'#!/bin/sh\ncase $1 in -l) {pairs};; -V) echo 3;; *) cat;; esac\n')
+        path.chmod(0o755)
+
+
+def replies_and_apertium(newcomer: Newcomer) -> None:
+    """The official files of MRS in small, and Apertium."""
+    official_mrs(newcomer)
+    apertium(newcomer)
+
+
+def xquad(newcomer: Newcomer) -> None:
+    """Files of XQuAD's form: an article of one passage and two questions, twenty times."""
+    words = {'en': 'The house of {} stands at a lake.', 'de': 'Das Haus von {} steht an einem See.'}
+    words |= {'es': 'La casa de {} está junto a un lago.', 'zh': '{} 的房子在湖边。'}
+    names = 'Ann Ben Carl Dora Emil Fay Gus Hana Ian Jo Kim Leo Mia Ned Ola Pia Rex Sam Tim Una'
+    for lang, sentence in words.items():
+        articles = []
+        for i, name in enumerate(names.split()):
+            context = sentence.format(name)
+            answers = [{'text': name, 'answer_start': context.index(name)}]
+            qas = [
+                {'id': f'{i}-{j}', 'question': f'{question} {name}?', 'answers': answers}
+                for j, question in enumerate(('Where', 'Who'))
+            ]
+            articles.append({'paragraphs': [{'context': context, 'qas': qas}]})
+        newcomer.write(f'data/xquad/xquad.{lang}.json', json.dumps({'data': articles}))
+
+
+def hub(name: str, family: str, tokenizer: str) -> Callable[[Newcomer], None]:
+    """Puts a repository into the cache of the Hugging Face hub, as a download would leave it."""
+
+    def fill(newcomer: Newcomer) -> None:
+        folder = newcomer.home / 'hub' / 'hub' / f'models--{name.replace("/", "--")}'
+        snapshot = folder / 'snapshots' / ('0' * 40)
+        chosen = tokenizers.load(tokenizer_files.write(snapshot, tokenizer), '.')
+        sizes = {'emb_dim': 32, 'num_heads': 4, 'head_dim': 8, 'mlp_dim': 48, 'dropout_rate': 0.0}
+        sizes['vocab_size'] = chosen.vocab_size
+        model = models.build(family, 'sample', **sizes)
+        tokens = jnp.zeros((1, 4), jnp.int32)
+        params = nn.unbox(model.init(jax.random.key(0), tokens, tokens))['params']
+        ids = {'pad_id': chosen.pad_id, 'eos_id': chosen.eos_id, 'bos_id': chosen.pad_id}
+        ids['decoder_start_id'] = chosen.pad_id
+        checkpoint.save(folder / 'weights', family, model.config, params, ids, ())
+        for path in (folder / 'weights').iterdir():
+            shutil.copy(path, snapshot)
+        (folder / 'refs').mkdir()
+        (folder / 'refs' / 'main').write_text('0' * 40)
+        newcomer.write('english.txt', 'The house stands at a lake.\n')
+
+    return fill
+
+
+def chats(newcomer: Newcomer) -> None:
+    """DialoGPT in small, and two chats in the official form."""
+    hub('microsoft/DialoGPT-large', 'gpt2', 'gpt2')(newcomer)
+    chat = {'dialogue': 'Anna: Hi!\r\nBen: Hello, who is this?', 'summary': 'Anna greets Ben.'}
+    newcomer.write('data/clidsum/XSAMSum/train.json', json.dumps([chat, chat]))
+
+
+def texts(newcomer: Newcomer) -> None:
+    """Articles, as lines and as JSON."""
+    lines = ['Rome is an old city. <answer> Rome', 'The bridge is closed. <answer> bridge']
+    newcomer.write('articles.txt', ''.join(f'{line}\n' for line in lines))
+    newcomer.write('articles.jsonl', ''.join(json.dumps({'text': line}) + '\n' for line in lines))
+
+
+def answers(newcomer: Newcomer) -> None:
+    """What another system wrote for a test split, and two references of each."""
+    count = len((newcomer.home / 'data/sample/mtg/qg/de/test.trg').read_text().splitlines())
+    for name in ('answers', 'ref1', 'ref2'):
+        newcomer.write(f'{name}.txt', ''.join(f'Wo ist Haus {i}?\n' for i in range(count)))
+
+
+def judged(newcomer: Newcomer) -> None:
+    """What two judges of the study saved, each with an opinion of their own."""
+    study = studies.read(str(newcomer.home / 'study' / 'key.json'))
+    for number, sheet in enumerate(study.sheets):
+        file = judging.answers(
+            study,
+            sheet.judge,
+            lambda system, aspect, item, n=number: 1 + (len(system + aspect) * (item + 3) + n) % 5,
+        )
+        newcomer.write(f'answers-{study.id}-{sheet.judge}.json', json.dumps(file))
+
+
+def labellers(newcomer: Newcomer) -> None:
+    """A classifier of pairs and a tagger, and what they shall answer."""
+    for task, name in (('xnli', 'xnli'), ('udpos', 'ner')):
+        newcomer.run(
+            f'python -m xlbench.train --config=configs/fewshot_source.py:sample,task={task} '
+            f'--workdir=RUNS/{name} {SOURCE_SHORT}'
+        )
+    pair = {'premise': 'Es regnet.', 'hypothesis': 'Es ist nass.'}
+    newcomer.write('pairs.jsonl', json.dumps(pair) + '\n')
+    newcomer.write('test.conll', 'Paul\t_\nlives\t_\n\nHere\t_\n')
+
+
+def parallel_corpora(newcomer: Newcomer) -> None:
+    """Corpora in the forms that WMT's are in, and the test sets."""
+    pairs = [(f'The house of Ann has {i} doors.', f'Das Haus hat {i} Türen.') for i in range(60)]
+    table = ''.join(f'{de}\t{en}\n' for en, de in pairs[:20])
+    unit = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>'
+    memory = ''.join(unit.format(*pair) for pair in pairs[20:40])
+    packed = {'europarl.tsv.gz': table, 'rapid.tmx.gz': f'<tmx><body>{memory}</body></tmx>'}
+    for name, text in packed.items():
+        (newcomer.home / name).write_bytes(gzip.compress(text.encode()))
+    for side, lang in enumerate(('en', 'de')):
+        newcomer.write(f'news.{lang}', ''.join(f'{pair[side]}\n' for pair in pairs[40:]))
+    for split in ('validation', 'test'):
+        lines = ''.join(f'{en}\t{de}\n' for en, de in pairs[:8])
+        newcomer.write(f'data/translation/wmt20/en-de/{split}.tsv', lines)
+
+
+def own_data(newcomer: Newcomer) -> None:
+    """The files of a user's own that the task files of the pages read."""
+    names = ['Anna', 'Bernd', 'Clara', 'Dirk', 'Emma', 'Frank', 'Greta', 'Hans']
+    for i, split in enumerate(('train', 'dev', 'test')):
+        rows = [
+            {'text': f'{name} fährt {i} Tage.', 'headline': f'{name} fährt', 'lead': f'{name} {i}'}
+            for name in names
+        ]
+        lines = ''.join(json.dumps(row) + '\n' for row in rows)
+        newcomer.write(f'data/news/de.{split}.jsonl', lines)
+        stars = ''.join(f'"{name}, {i}",{"good" if name < "D" else "bad"}\n' for name in names)
+        newcomer.write(f'data/reviews/{split}.csv', f'review,stars\n{stars}')
+        words = ''.join(f'{name} B-PER\ngoes{i} O\n\n' for name in names)
+        newcomer.write(f'data/reviews/{split}.conll', words)
+        turns = ''.join(f'Wo ist {name}? __eou__ Am See {i}.\n' for name in names)
+        newcomer.write(f'data/chat/{split}.txt', turns)
+        meetings = [
+            {
+                'dialogue': [{'speaker': name, 'text': f'Who drives on day {i}?'}, 'Ben: I do.'],
+                'summary': f'Ben drives {name} on day {i}.',
+                'summary_de': f'Ben fährt {name} am Tag {i}.',
+            }
+            for name in names
+        ]
+        lines = ''.join(json.dumps(meeting) + '\n' for meeting in meetings)
+        newcomer.write(f'data/meetings/{split}.jsonl', lines)
+    for lang, verb in (('en', 'walks'), ('de', 'geht')):
+        lines = ''.join(f'{name} {verb}.\n' for name in names).encode()
+        path = newcomer.home / f'data/subtitles/train.{lang}.gz'
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(lines))
+
+
+def new_texts(newcomer: Newcomer) -> None:
+    """Texts that the model of a task of one's own shall answer."""
+    newcomer.write('new.txt', 'Anna fährt 3 Tage.\nBernd fährt 1 Tag.\n')
+
+
+def own_encoder(newcomer: Newcomer) -> None:
+    """A small encoder of random weights, as a user would have a public one."""
+    (newcomer.home / 'models').mkdir(exist_ok=True)
+    encoder_folders.write(newcomer.home / 'models' / 'my-encoder', max_positions=128)
+
+
+def treebank(newcomer: Newcomer) -> None:
+    """Published buckets, and a training set to draw others from."""
+    sample = newcomer.home / 'data' / 'sample' / 'fewshot'
+    shutil.copytree(sample / 'buckets', newcomer.home / 'data' / 'fewshot' / 'buckets')
+    shutil.copy(sample / 'udpos' / 'train-de.tsv', newcomer.home)
