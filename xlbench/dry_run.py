@@ -123,7 +123,7 @@ def _stages(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
 def size_lines(config: ConfigDict, data: Data, mesh: Mesh) -> Iterator[str]:
     """Parameters, and what they and the optimizer take of a device's memory."""
     size, source = _vocabulary_size(config, data)
-    labels = runs.labels_of(data) if data else []
+    labels = runs.labels_of(data, config.model) if data else []
     count = len(labels) or config.model.get('num_labels') or 2
     job = programs.make_job(config, list(mesh.devices.flat), size, count)
     total = sum(leaf.size for leaf in jax.tree.leaves(job.state.params))

@@ -140,7 +140,8 @@ def _evaluate(args: argparse.Namespace, output: str, first: bool) -> tuple[int, 
     _check_mesh(config.mesh)
     config.data.root = data_root(about, args.root)
     parts = runs.build(config, args.workdir)
-    _check_labels(args.workdir, about.get('labels') or [], runs.labels_of(parts.data))
+    labels = runs.labels_of(parts.data, config.model)
+    _check_labels(args.workdir, about.get('labels') or [], labels)
     params = checkpoints_lib.load_params(args.workdir, step, parts.shapes, parts.shardings)
     evaluator, _ = parts.evals[name]
     if args.rerank or args.mmi_model:

@@ -16,6 +16,7 @@ from xlbench.data import baselines, batches, features, tokenizers
 from xlbench.data.prepared import Prepared, ensure, open_mixture, open_optional, wait_for
 from xlbench.errors import UserError
 from xlbench.files import Json, Setting
+from xlbench.metrics import tagging
 from xlbench.models.lora import Lora
 from xlbench.parallel import partitioning
 from xlbench.retrieval.response_set import ResponseSet
@@ -52,7 +53,7 @@ def build(config: ConfigDict, workdir: str = '') -> Experiment:
         batches.check_view(objective.view, tasks)
     _check_batches(config, data, mesh, objective.view)
     vocabulary = next(iter(data.values()))[0][0].manifest['vocabulary']
-    model = build_model(config.model, vocabulary['size'], labels_of(data))
+    model = build_model(config.model, vocabulary['size'], labels_of(data, config.model))
     lora = Lora(**config.lora)
     shapes, shardings = train_step.params_like(model, objective, mesh, lora)
     if workdir:
@@ -118,8 +119,13 @@ def _check_batches(config: ConfigDict, data: Data, mesh: Mesh, view: str) -> Non
                 partitioning.check_lengths(cut, mesh)
 
 
-def labels_of(data: Data) -> list[str]:
-    """The labels of classification or tagging, which all data must share; else none."""
+def labels_of(data: Data, model: Mapping[str, Setting]) -> list[str]:
+    """The labels of classification or tagging, which all data must share; else none.
+
+    Args:
+      data: of a run.
+      model: the block config.model, which may have a further label.
+    """
     prepared = [task for tasks, _ in data.values() for task in tasks]
     labels = prepared[0].manifest.get('labels') or []
     for task in prepared:
@@ -129,7 +135,14 @@ def labels_of(data: Data) -> list[str]:
                 f'{task.name} has the labels {", ".join(others)}, but {prepared[0].name} has '
                 f'{", ".join(labels)}; a model has one set of labels'
             )
-    return labels
+    if not model.get('pad_label'):
+        return labels
+    if prepared[0].manifest.get('view') != 'tagging':
+        raise UserError(
+            f'config.model.pad_label gives a tagger the class {tagging.PAD}, and '
+            f'{prepared[0].name} has no tags; leave it out'
+        )
+    return [*labels, tagging.PAD]
 
 
 def build_model(
@@ -234,7 +247,8 @@ def facts(config: ConfigDict, experiment: Experiment) -> dict[str, Json]:
             for task in splits.values()
             for side in ('source', 'target')
         ),
-        'labels': labels_of(experiment.data),  # Of a classifier or tagger: id = place.
+        # Of a classifier or tagger: id = place.
+        'labels': labels_of(experiment.data, config.model),
         **data_facts(experiment.data),
         'parameters': experiment.num_parameters,
         'devices': partitioning.describe(experiment.mesh),

@@ -204,13 +204,14 @@ def assert_same(left, right, tolerance=1e-4):
             np.testing.assert_allclose(a[name], b[name], atol=tolerance, rtol=0, err_msg=name)
 
 
-def assert_equals_plain_loop(view, method, results, dev=True):
+def assert_equals_plain_loop(view, method, results, dev=True, frozen_dropout=False):
     """Results, against what one would write down: the whole model, the whole vocabulary.
 
-    A frozen encoder drops nothing.
+    A frozen encoder drops nothing, unless `frozen_dropout`.
     """
     data, objective = corpus(view, dev), objectives.build(view)
-    rates = {} if method == 'full' else dict(dropout_rate=0.0)
+    reads_tokens = method == 'full' or frozen_dropout
+    rates = {} if reads_tokens else dict(dropout_rate=0.0)
     if method == 'cos_pooler':
         rates['head'] = 'cosine'
     model, params = model_of(view, **rates), flat(params_of(view))
@@ -249,7 +250,7 @@ def assert_equals_plain_loop(view, method, results, dev=True):
         if method == 'fc_reset_pooler':
             params_of_lane['classifier/bias'] = jnp.zeros_like(own['classifier/bias'])
         state = optax.adam(1.0).init(params_of_lane)
-        arrays = data.bucket_arrays(4, packed=(view, method) == ('tagging', 'full'))
+        arrays = data.bucket_arrays(4, packed=view == 'tagging' and reads_tokens)
         shots = ids({name: x[lane.bucket] for name, x in arrays.items() if name != 'examples'})
         for epoch in range(1, result.epochs + 1):
             rng = jax.random.fold_in(jax.random.fold_in(key, epoch), 0)
@@ -310,6 +311,23 @@ def test_lanes_side_by_side_equal_a_plain_loop_over_the_whole_model(view, method
     results = run(view, method, at_once=3)
     # The first one, one with a single example, and one that waited for a slot.
     assert_equals_plain_loop(view, method, [results[0], results[3], results[5]])
+
+
+@pytest.mark.parametrize('view, method', [('classification', 'cos_pooler'), ('tagging', 'fc')])
+def test_a_frozen_encoder_may_drop_out_at_every_step(view, method):
+    options = dict(frozen_dropout=True, epochs=4)
+    results = run(view, method, **options)
+    assert_equals_plain_loop(view, method, [results[0], results[5]], frozen_dropout=True)
+    without = run(view, method, epochs=4)
+    name = 'classifier/kernel'
+    differences = [
+        np.abs(flat(a.params)[name] - flat(b.params)[name]).max()
+        for a, b in zip(results, without, strict=True)
+    ]
+    assert max(differences) > 1e-3
+    assert_same(run(view, method, dropout=0.0, **options), run(view, method, dropout=0.0, epochs=4))
+    found = adapter(view, method, **options)
+    assert found.lanes_at_once(4, 1000) == 1 < adapter(view, method).lanes_at_once(4, 1000)
 
 
 @pytest.mark.parametrize('view, method', [('classification', 'fc_pooler'), ('tagging', 'full')])
@@ -453,7 +471,7 @@ def test_what_is_refused():
         adapter('tagging', 'fc', epochs=0)
     data = corpus('tagging').arrays | {'examples': np.array([1, 0, 1, 1, 1])}
     found = adapter('tagging', 'full', patience=2)
-    found._data_of = 4, lane_programs.LaneData({}, None, {}, (), data)
+    found._data_of = 4, lane_programs.LaneData({}, None, (), {}, (), data)
     with pytest.raises(errors.UserError, match='3 adaptations at once cannot be cut over 4'):
         next(adapter('tagging', 'fc', devices=4).run(4, LANES, 3))
     with pytest.raises(errors.UserError, match='bucket 1 of 4 shots is empty'):

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -30,7 +31,7 @@ from xlbench import (
 from xlbench.benchmarks import FEWSHOT
 from xlbench.data import prepared, tokenizers
 from xlbench.fewshot import __main__ as fewshot, command_lines, results, source as source_lib, sweep
-from xlbench.fewshot.analysis import systems
+from xlbench.fewshot.analysis import systems, tables
 from xlbench.fewshot.analysis.sweeps import Sweep
 from xlbench.parallel import cluster, partitioning, preemption, watchdog
 from xlbench.training import loop
@@ -415,6 +416,51 @@ def small_sweep(run, root, **overrides) -> ml_collections.ConfigDict:
         adapt__methods=METHODS[view][-1:], adapt__learning_rates=(0.01,),
     )  # fmt: skip
     return tiny_sweep(root, view, **small | overrides)
+
+
+def test_the_best_learning_rate_of_source_training_is_adapted(root, tmp_path, capsys):
+    """Of a tagger with the class of padding, whose frozen encoder drops out."""
+    options = dict(
+        adapt__source_learning_rates=(1e-7, 0.003), adapt__languages=('de',), adapt__shots=(2,),
+        adapt__buckets=(0, 2), adapt__learning_rates=(0.01,), adapt__frozen_dropout=True,
+        source__model__pad_label=True,
+    )  # fmt: skip
+    config, workdir = tiny_sweep(root, 'tagging', **options), tmp_path / 'run'
+    for line in sweep.in_advance(config, str(workdir), 'alone'):
+        if 'source model' in line:
+            assert '1e-07, 0.003; the best one is adapted' in line
+    sweep.sweep(config, str(workdir))
+    pattern = r'source-1e-07 (.*), source-0.003 (.*); source-0.003 is adapted'
+    said = re.search(pattern, capsys.readouterr().out)
+    assert float(said[1]) < float(said[2])
+    rates = {}
+    for name in ('source', 'source-1e-07'):
+        about = json.loads((workdir / name / 'config.json').read_text())
+        rates[name] = about['config']['stages']['source']['optimizer']['learning_rate']
+        assert about['labels'] == [*tiny_labels.LABELS['tagging'], '<PAD>']
+    assert rates == {'source': 0.003, 'source-1e-07': 1e-7}
+    found = Sweep.read(workdir)
+    assert found.test_set('udpos', 'de').labels[-1] == '<PAD>' and len(found.rows) == 3
+    [system] = systems.systems([found])
+    table = tables.source(system)
+    assert [row.cells[0].text for row in table.rows] == ['0.003', '1e-07']
+    assert [row.cells[-1].text for row in table.rows] == ['yes', 'no']
+    assert tables.about(system).rows[1].cells[0].text == f'{len(tiny_labels.LABELS["tagging"])}'
+    before = snapshot(workdir)
+    sweep.sweep(config, str(workdir))
+    assert snapshot(workdir) == before
+
+
+def test_what_a_search_of_learning_rates_needs(root, tmp_path):
+    rates = dict(adapt__source_learning_rates=(0.1,))
+    for options, message in (
+        (dict(source_workdir=str(tmp_path)), 'leave out one of the two'),
+        (dict(source__best__score=''), r'config\.source\.best\.score names none'),
+        (dict(adapt__source_learning_rates=(0.1, 0.1)), 'one of it is there twice'),
+    ):
+        config = tiny_sweep(root, 'tagging', **rates | options)
+        with pytest.raises(errors.UserError, match=message):
+            sweep.check_config(config)
 
 
 def test_a_finished_source_model_is_adapted_as_one_trained_here(run, root, tmp_path):

@@ -231,6 +231,31 @@ def test_english_is_the_first_row(tmp_path):
     assert "has no results on the split 'test'; it has validation" in note
 
 
+def test_adaptations_to_english_have_rows_and_are_no_transfer(tmp_path):
+    rows = [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0]), zero_shot('ru', 40.0)]
+    rows += [*group('ru', 1, [41.0, 43.0]), zero_shot('en', 90.0), *group('en', 1, [91.0, 93.0])]
+    rows += group('en', 1, [90.5, 90.5], method='fc')
+    folder = tiny_sweep.write(tmp_path / 'sweep', rows)
+    write_source(folder / 'source')  # Whose own score of English is another one.
+    (system,) = systems_lib.systems([Sweep.read(folder)])
+    assert texts(tables.scores(system))[0] == ('en', 'language', ('90.00', '92.00 ±1.41'))
+    for table in (tables.ranges(system), tables.methods(system)):
+        assert table.rows[0].name == 'en'
+    gains = cells(tables.scripts(system))
+    assert [gains[f'{name}', 'K=1', 'gain'] for name in ('Latin script', 'other scripts')] == [
+        '+15.00', '+2.00'
+    ]  # fmt: skip
+    assert [row.name for row in tables.growth(system).rows] == ['de', 'ru', 'yes in']
+    lines = list(csv.DictReader(io.StringIO(tables.comma_separated([system]))))
+    means = [line['mean'] for line in lines if (line['language'], line['shots']) == ('en', '0')]
+    assert means == ['90.0']
+    # A model that was trained in German alone transfers to English.
+    examples = {f'{FEWSHOT.task_name("udpos", "de")}/train': 10}
+    folder = tiny_sweep.write(tmp_path / 'german', rows, examples=examples)
+    (system,) = systems_lib.systems([Sweep.read(folder)])
+    assert system.languages == ('en', 'ru') and system.every_language == ('de', 'en', 'ru')
+
+
 def test_source_training_and_the_search_of_its_learning_rate(tmp_path):
     rows = [zero_shot('de', 40.0), *group('de', 1, [50.0, 60.0])]
     folder = tiny_sweep.write(tmp_path / 'sweep', rows)

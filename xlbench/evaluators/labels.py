@@ -56,6 +56,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         del tokenizer
         self._mesh, self._limit = mesh, options.lengths['inputs']
         self._of_words = features.VIEWS[objective.view].labels == 'word'
+        self._further_labels = [tagging.PAD] if getattr(model.config, 'pad_label', False) else []
         self.tasks = base.tasks_of(prepared, objective.view, mesh, options)
         for task in self.tasks:
             base.check_metrics(task, 1, _SCORES)
@@ -80,7 +81,7 @@ class LabelsEvaluator(base.Evaluator[base.Task, Params, Rows]):
         prepared = task.prepared
         records = prepared.read(range(len(rows['index'])))
         targets = [record['targets_pretokenized'] for record in records]
-        labels = prepared.manifest['labels']
+        labels = [*prepared.manifest['labels'], *self._further_labels]
         predictions = [
             self._text(record, predicted, labels)
             for record, predicted in zip(records, rows['predicted'], strict=True)

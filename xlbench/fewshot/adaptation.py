@@ -12,8 +12,9 @@ can pass before some lane may end is known beforehand, so that the device runs t
 
 Two things make it cheap. The full method trains only those rows of the embedding table that occur
 in some bucket: without weight decay Adam moves no other. And the methods that freeze the encoder
-run it once over every text, nothing dropped (fsxlt/code repeats it in every epoch, with dropout);
-what is trained is the head behind it, which reads the hidden states as if they were tokens.
+run it once over every text, nothing dropped; what is trained is the head behind it, which reads the
+hidden states as if they were tokens. fsxlt/code runs the frozen encoder at every step, with
+dropout, and so does `Recipe.frozen_dropout`; dev and test sets are read once even then.
 """
 
 import collections
@@ -115,23 +116,32 @@ class Adapter:
         self._corpus, self._params = corpus, params
         self.frozen = frozen or FrozenEncoder(model, objective, params, corpus, mesh)
         flat = traverse_util.flatten_dict(self.frozen.params, sep='/')
+        self._rereads = recipe.frozen_dropout and not self._method.encoder
+        self._shared, whole = (), None
         if not self._method.encoder:
             parts = ('classifier/', *(POOLERS if self._method.pooler else ()))
-            flat = {name: leaf for name, leaf in flat.items() if name.startswith(parts)}
-            model = self._head(model)
+            trained = {name: leaf for name, leaf in flat.items() if name.startswith(parts)}
+            if self._rereads:
+                whole = self._with_head(self.frozen.model)
+                self._shared = {name: flat[name] for name in flat.keys() - trained.keys()}
+            flat, model = trained, self._head(model)
         self._trained = flat
         self._chunks = put(tagging.Chunks(corpus.labels).tables, mesh)
         self._data_of: tuple[int, LaneData | None] = (0, None)
         self._test_of: tuple[int, Eval] | None = None
-        self._programs = LanePrograms(model, objective, mesh, recipe)
+        self._programs = LanePrograms(model, objective, mesh, recipe, whole)
         self._dispatching = threading.Lock()
+
+    def _with_head(self, model: nn.Module) -> nn.Module:
+        """The model with the head that the method trains."""
+        if not self._method.fresh:
+            return model
+        head = 'cosine' if self._method.cosine else 'linear'
+        return model.clone(config=dataclasses.replace(model.config, head=head))
 
     def _head(self, model: nn.Module) -> Head:
         """The head that is trained, and which of its methods is called."""
-        if self._method.fresh:
-            head = 'cosine' if self._method.cosine else 'linear'
-            model = model.clone(config=dataclasses.replace(model.config, head=head))
-        return Head(model, 'label' if self._reads_hidden else 'classify')
+        return Head(self._with_head(model), 'label' if self._reads_hidden else 'classify')
 
     @property
     def _reads_hidden(self) -> bool:
@@ -279,6 +289,8 @@ class Adapter:
         ways = self._mesh.shape['data']
         most = -(-most // ways)
         limit = partitioning.memory_limit(self._mesh)
+        if limit is None and self._rereads:
+            return ways  # What the encoder makes of one bucket fills the cache.
         if limit is None:
             slots = jax.tree.leaves(self._shapes(shots, ways))
             lane = sum(x.size * x.dtype.itemsize for x in slots) / ways
@@ -327,18 +339,19 @@ class Adapter:
         if self._data_of[0] != shots:
             self._data_of = (0, None)  # The last one's memory is free now.
             dev, flat, rest = self._corpus.dev(shots), dict(self._trained), ()
-            if self._method.encoder:
+            if self._method.encoder or self._rereads:
                 # Rows of pieces may hold several examples; steps of some examples need them apart.
                 packed = self._of_words and not self._recipe.batch_size
                 arrays = self._corpus.bucket_arrays(shots, packed)
+            else:
+                arrays = self.frozen.shots(shots, self._reads_hidden)
+            if self._method.encoder:
                 arrays = self._renumbered(shots, arrays)
                 ids, trained = self._corpus.ids_of(shots)
                 flat[EMBEDDING], rest = jnp.split(flat[EMBEDDING][ids], [trained])
-            else:
-                arrays = self.frozen.shots(shots, self._reads_hidden)
             dev = None if dev is None else self._eval(shots, dev)
             params = traverse_util.unflatten_dict(flat, sep='/')
-            data = LaneData(self._chunks, dev, params, rest, arrays)
+            data = LaneData(self._chunks, dev, self._shared, params, rest, arrays)
             self._data_of = shots, put(data, self._mesh)
         return self._data_of[1]
 

@@ -73,6 +73,7 @@ class Options:
         dev_examples: Of larger dev sets so many examples are taken, the same ones whenever they
             are; 0 takes all.
         test_examples: Likewise, of test sets.
+        further_labels: Of the model, behind those of the task; no example has one.
     """
 
     shots: Sequence[int]
@@ -83,6 +84,7 @@ class Options:
     view: str
     dev_examples: int = 0
     test_examples: int = 0
+    further_labels: Sequence[str] = ()
 
 
 class Corpus:
@@ -107,7 +109,7 @@ class Corpus:
                         f'{test.name}: splits {other.split} and test have been prepared with '
                         f'another {key}; prepare both again with --force'
                     )
-        self.name, self.labels = test.name, list(test.manifest['labels'])
+        self.name, self.labels = test.name, [*test.manifest['labels'], *options.further_labels]
         self._options, self._test, self._limit = options, test, options.lengths['inputs']
         self._conventions = features.Conventions.of(test.manifest)
         self._records = {name: split.read(range(len(split))) for name, split in splits.items()}

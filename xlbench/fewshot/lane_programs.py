@@ -3,6 +3,7 @@
 Each function of `LanePrograms` sees the lanes of one device.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -29,6 +30,8 @@ class LaneData:
     Attributes:
       chunks: see metrics.tagging.Chunks.tables.
       dev: the development set, if there is one.
+      frozen: the parameters that lanes share and do not train, by path; () where what they read is
+        made of them already.
       params: that lanes start from; of the embeddings only the rows that they train.
       rest: [ids, emb_dim], the other rows of the embeddings; () where they are not read.
       shots: the buckets as Corpus.bucket_arrays has them.
@@ -36,6 +39,7 @@ class LaneData:
 
     chunks: dict[str, jax.Array]
     dev: Eval | None
+    frozen: Mapping[str, jax.Array] | tuple[()]
     params: Params
     rest: jax.Array | tuple[()]
     shots: dict[str, jax.Array]
@@ -49,6 +53,7 @@ class LanePrograms:
       objective: of the model.
       mesh: lanes are cut over its axis 'data'.
       recipe: what of it is adapted, and how.
+      whole: the whole model, where a frozen part of it reads the shots at every step.
 
     Attributes:
       begin: (data, assigned) -> lanes before their first epoch.
@@ -60,8 +65,15 @@ class LanePrograms:
       read: (tree, slot) -> the tree of one lane.
     """
 
-    def __init__(self, model: nn.Module, objective: Objective, mesh: Mesh, recipe: Recipe):
-        self._model, self._objective, self._recipe = model, objective, recipe
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        mesh: Mesh,
+        recipe: Recipe,
+        whole: nn.Module | None = None,
+    ):
+        self._model, self._objective, self._recipe, self._whole = model, objective, recipe, whole
         self._method = METHODS[recipe.method]
         self._of_words = features.VIEWS[objective.view].labels == 'word'
         self._adam = optax.scale_by_adam(**recipe.adam)
@@ -126,7 +138,7 @@ class LanePrograms:
     def _epoch(self, state: State, shots: Batch, data: LaneData) -> State:
         """One epoch of the lanes that have not ended."""
         epoch = state.epoch + 1
-        params, moments = jax.vmap(self._train)(
+        params, moments = jax.vmap(functools.partial(self._train, data.frozen))(
             state.params, state.moments, ~state.ended, state.seed, state.learning_rate, epoch, shots
         )
         best, best_score, best_epoch = state.best, state.best_score, epoch
@@ -154,6 +166,7 @@ class LanePrograms:
 
     def _train(
         self,
+        frozen: Mapping[str, jax.Array] | tuple[()],
         params: Params,
         moments: optax.ScaleByAdamState,
         moves: jax.Array,
@@ -173,7 +186,8 @@ class LanePrograms:
 
             def loss(params):
                 rng = jax.random.fold_in(key, number)
-                total = self._objective.loss(self._sized(params), params, batch, rng)['loss']
+                model, every = self._reading_shots(params, frozen)
+                total = self._objective.loss(model, every, batch, rng)['loss']
                 return total / jnp.maximum(self._objective.weight(batch), 1.0)
 
             gradients = jax.grad(loss)(params)
@@ -221,6 +235,15 @@ class LanePrograms:
 
         labels = [jax.lax.map(labels, stack).reshape(-1) for stack in examples.batches]
         return jnp.where(examples.take >= 0, jnp.concatenate(labels)[examples.take], -1)
+
+    def _reading_shots(
+        self, params: Params, frozen: Mapping[str, jax.Array] | tuple[()]
+    ) -> tuple[nn.Module, Params]:
+        """The model that reads the shots, and all of its parameters."""
+        if self._whole is None:
+            return self._sized(params), params
+        flat = dict(frozen) | traverse_util.flatten_dict(params, sep='/')
+        return self._whole, traverse_util.unflatten_dict(flat, sep='/')
 
     def _sized(self, params: Params) -> Params:
         """The model that is trained, over as many ids as these parameters have."""

@@ -62,6 +62,7 @@ class Recipe:
       patience: epochs without a higher score after which a lane ends.
       batch_size: examples of a step; 0: the whole bucket.
       adam: b1, b2 and eps.
+      frozen_dropout: whether a frozen encoder reads the shots at every step, with dropout.
     """
 
     method: str
@@ -69,6 +70,7 @@ class Recipe:
     patience: int = 10
     batch_size: int = 0
     adam: Mapping[str, float] = dataclasses.field(default_factory=TORCH_ADAM.copy)
+    frozen_dropout: bool = False
 
     def __post_init__(self):
         if self.method not in METHODS:

@@ -288,8 +288,10 @@ class Runner:
         checkpoints.save_params(str(folder), 0, params)
 
 
-def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> corpus_lib.Corpus:
-    """One language's buckets, dev and test sets."""
+def open_corpus(
+    config: ConfigDict, adapt: Adapt, language: str, further_labels: Sequence[str] = ()
+) -> corpus_lib.Corpus:
+    """One language's buckets, dev and test sets; see corpus.Options."""
     return corpus_lib.Corpus.open(
         config.source.data.root,
         config.source.data.vocabulary,
@@ -304,12 +306,17 @@ def open_corpus(config: ConfigDict, adapt: Adapt, language: str) -> corpus_lib.C
             view='tagging' if topics.is_tagging(config.task) else 'classification',
             dev_examples=adapt.dev_examples,
             test_examples=adapt.test_examples,
+            further_labels=further_labels,
         ),
     )
 
 
 def open_corpora(
-    config: ConfigDict, adapt: Adapt, journal: results.Journal, check: Callable[[], None]
+    config: ConfigDict,
+    adapt: Adapt,
+    journal: results.Journal,
+    further_labels: Sequence[str],
+    check: Callable[[], None],
 ) -> dict[str, corpus_lib.Corpus]:
     """{language: corpus} of what is not done, all of them before anything costs.
 
@@ -323,7 +330,7 @@ def open_corpora(
     corpora = {}
     with progress_lib.Progress('read', len(left), 'languages') as progress:
         for language in left:
-            corpora[language] = open_corpus(config, adapt, language)
+            corpora[language] = open_corpus(config, adapt, language, further_labels)
             progress.add()
             check()
     return corpora

@@ -17,6 +17,7 @@ from xlbench.fewshot.lanes import METHODS, TAGGING_METHODS, TORCH_ADAM, Lane, Re
 from xlbench.metrics import tagging
 
 STARTS = ('source', 'none')
+_MAY_BE_EMPTY = ('head_learning_rates', 'source_learning_rates')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class Adapt(Block):
       head_learning_rates: likewise, of methods that freeze the encoder, which bear higher ones; ()
         stands for the same.
       starts: 'source', the source-trained model; 'none', what source training began with.
+      source_learning_rates: of source training, which is done once with each; what is adapted is
+        the model with the best score by config.source.best. () takes what config.source says.
       methods: see lanes.METHODS.
       seeds: of dropout, of the order of examples and of fresh heads.
       epochs: at most.
@@ -45,6 +48,8 @@ class Adapt(Block):
       eval_batch_size: rows of a batch of dev and test sets.
       at_once: adaptations that run at once; 0 chooses as many as memory and cores are good for.
       keep_params: of the first so many buckets of each group, the adapted parameters are kept.
+      frozen_dropout: drops out inside frozen encoders, too, as fsxlt/code does. An encoder then
+        reads the shots anew at every step.
     """
 
     where: ClassVar[str] = 'config.adapt'
@@ -55,6 +60,7 @@ class Adapt(Block):
     learning_rates: Sequence[Annotated[float, 'above 0']]
     head_learning_rates: Sequence[Annotated[float, 'above 0']] = ()
     starts: Sequence[str] = ('source',)
+    source_learning_rates: Sequence[Annotated[float, 'above 0']] = ()
     methods: Sequence[str] = ('full',)
     seeds: Sequence[Annotated[int, '0 or more, below 2**32']] = (42,)
     epochs: Annotated[int, '1 or more'] = 50
@@ -70,6 +76,7 @@ class Adapt(Block):
     eval_batch_size: Annotated[int, '1 or more'] = 512
     at_once: Annotated[int, '0 or more'] = 0
     keep_params: Annotated[int, '0 or more'] = 0
+    frozen_dropout: bool = False
 
     def check(self, task: str) -> None:
         """Raises UserError for a value that is not allowed, or not for this task.
@@ -82,9 +89,9 @@ class Adapt(Block):
             'starts': STARTS,
             'methods': TAGGING_METHODS if topics.is_tagging(task) else METHODS,
         }
-        for key in (*allowed, 'learning_rates', 'head_learning_rates', 'seeds'):
+        for key in (*allowed, 'learning_rates', *_MAY_BE_EMPTY, 'seeds'):
             values = getattr(self, key)
-            if not values and key != 'head_learning_rates':
+            if not values and key not in _MAY_BE_EMPTY:
                 raise UserError(f'config.adapt.{key} is {values!r}; give one or more, as (A, B)')
             if len(set(values)) < len(values):
                 raise UserError(f'config.adapt.{key} is {tuple(values)}; one of it is there twice')
@@ -114,7 +121,8 @@ class Adapt(Block):
 
     def recipe(self, method: str) -> Recipe:
         """The recipe of one of the methods."""
-        return Recipe(method, self.epochs, self.patience, self.batch_size, self.adam)
+        dropout = self.frozen_dropout and not METHODS[method].encoder
+        return Recipe(method, self.epochs, self.patience, self.batch_size, self.adam, dropout)
 
     def rates(self, method: str) -> Sequence[float]:
         """The learning rates of a method."""

@@ -38,7 +38,7 @@ from xlbench.fewshot.source import (
 from xlbench.files import Json
 from xlbench.parallel import partitioning
 from xlbench.parallel.preemption import Interruption
-from xlbench.training import memory, messages
+from xlbench.training import checkpoints, memory, messages
 from xlbench.training.experiment import Data, data_facts
 
 
@@ -61,6 +61,8 @@ def check_config(config: ConfigDict) -> Adapt:
             )
     adapt = Adapt(**config.adapt.to_dict())
     adapt.check(config.task)
+    if adapt.source_learning_rates:
+        check_search(config)
     if jax.process_count() > 1:
         raise UserError(
             f'a sweep runs in one process, on all devices of its machine, and this is one of '
@@ -85,7 +87,9 @@ def in_advance(config: ConfigDict, workdir: str, joined: str) -> Iterator[str]:
     if config.source_workdir:
         yield f'source model: {config.source_workdir}'
     else:
-        yield 'source model: trained first'
+        rates = ', '.join(map(str, adapt.source_learning_rates))
+        searched = f' with each of the learning rates {rates}; the best one is adapted'
+        yield 'source model: trained first' + (searched if rates else '')
         yield from dry_run.size_lines(source, data, mesh)
         yield from dry_run.download_lines(source)
 
@@ -128,18 +132,72 @@ def sweep(config: ConfigDict, workdir: str, joined: str = 'alone') -> None:
         source = Source(source_workdir, trained, data, mesh)
         check_fits(config, adapt, source, data)
         journal = results.Journal(workdir)
-        corpora = open_corpora(config, adapt, journal, interruption.check)
+        corpora = open_corpora(config, adapt, journal, source.further_labels, interruption.check)
         surveys = [survey(adapt, *item) for item in corpora.items()]
         workdir_lib.claim_workdir(workdir, config, facts(config, source, data, mesh))
         session.begin(partitioning.describe(mesh))
         if not config.source_workdir and not (pathlib.Path(source_workdir) / 'DONE').exists():
-            train.train(config.source, source_workdir, joined)
+            if adapt.source_learning_rates:
+                search(config, adapt, workdir, joined)
+            else:
+                train.train(config.source, source_workdir, joined)
         with contextlib.closing(
             Runner(config, adapt, workdir, source, mesh, journal, interruption.check)
         ) as runner:
             for line in (*introduction(config, adapt, workdir, mesh, joined), *surveys):
                 runner.log.line(line)
             runner.run(corpora)
+
+
+def check_search(config: ConfigDict) -> None:
+    """Raises UserError unless source training with several learning rates can be compared."""
+    where = 'config.adapt.source_learning_rates'
+    if config.source_workdir:
+        raise UserError(
+            f'{where} trains source models, and config.source_workdir={config.source_workdir} '
+            'names one that is trained; leave out one of the two'
+        )
+    if not config.source.best.score:
+        raise UserError(
+            f'{where} needs a score on English dev data to choose by, and config.source.best.score '
+            'names none; give it one of an evaluation of config.source.evals'
+        )
+
+
+def search(config: ConfigDict, adapt: Adapt, workdir: str, joined: str) -> None:
+    """Trains a source model with each learning rate; the best one becomes WORKDIR/source.
+
+    The others stay beside it, as WORKDIR/source-RATE. The first of equally good ones is the best.
+
+    Args:
+      config: of the sweep.
+      adapt: its block of that name.
+      workdir: of the sweep.
+      joined: how the process was started, to say it.
+    """
+    scores, best = {}, config.source.best
+    for rate in adapt.source_learning_rates:
+        folder = os.path.join(workdir, f'source-{rate}')
+        if not os.path.exists(os.path.join(folder, 'DONE')):
+            print(f'source training with the learning rate {rate}', flush=True)
+            train.train(with_rate(config.source, rate), folder, joined)
+        last = checkpoints.find_step(folder, 'last')
+        scored = checkpoints.read_progress(folder, last).best
+        if scored is None:
+            raise UserError(f'{folder} has no {best.score}, which chooses the learning rate')
+        scores[folder] = scored.score
+    chosen = (max if best.mode == 'max' else min)(scores, key=scores.get)
+    listed = ', '.join(f'{os.path.basename(name)} {score:.2f}' for name, score in scores.items())
+    print(f'{best.score}: {listed}; {os.path.basename(chosen)} is adapted', flush=True)
+    os.rename(chosen, os.path.join(workdir, 'source'))
+
+
+def with_rate(source: ConfigDict, rate: float) -> ConfigDict:
+    """Copies the config of a source training, with another learning rate in all its stages."""
+    source = ConfigDict(source.to_dict())
+    for stage in source.stages.values():
+        stage.optimizer.learning_rate = float(rate)
+    return source
 
 
 def is_finished(workdir: str, task: str, adapt: Adapt) -> bool:

@@ -24,6 +24,7 @@ from xlbench.metrics import pairs
 # Tags that fsxlt/code neither trains nor scores (data_loader/bert_formatting.py).
 UNSCORED = ('-NONE-', 'NFP', 'AFX')
 CUT = '<CUT>'
+PAD = '<PAD>'  # The class of fsxlt/code's taggers that no word has; see HeadConfig.pad_label.
 OUTSIDE = 'O'
 VERSIONS = ('0.0.12', '1.2.2')
 

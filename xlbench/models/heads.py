@@ -34,6 +34,8 @@ class HeadConfig(bert.BertConfig):
       head: 'linear', or 'cosine': a label's logit is `scale` times the cosine of what the head's
         last layer reads and the label's vector (arXiv:2012.15682, section 5.5).
       scale: of 'cosine'.
+      pad_label: of a tagger, whether it has a further class '<PAD>', as those of fsxlt/code have,
+        which is never right.
       has_pooler: see BertConfig; SequenceClassifier's head has a layer of its own where there is
         none, and TokenClassifier never reads it.
     """
@@ -42,6 +44,7 @@ class HeadConfig(bert.BertConfig):
     classifier_dropout_rate: Annotated[float, '0 or more, below 1'] = 0.1
     head: str = 'linear'
     scale: Annotated[float, 'above 0'] = 10.0
+    pad_label: bool = False
 
     def __post_init__(self):
         super().__post_init__()

@@ -181,6 +181,14 @@ class Sweep:
             return self.workdir / 'source'
         return pathlib.Path(self._where(named))
 
+    @property
+    def searched(self) -> list[pathlib.Path]:
+        """The workdirs of source models that were trained to be compared, and not adapted."""
+        if self.about.config.source_workdir:
+            return []
+        folders = sorted(self.workdir.glob('source-*'))
+        return [folder for folder in folders if foreign.file(folder, 'config.json')]
+
     @functools.cached_property
     def _trained(self) -> _Trained:
         """The config.json of the source-trained model; empty if its workdir is gone."""

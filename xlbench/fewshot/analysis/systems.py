@@ -102,9 +102,27 @@ class System:
         }
 
     @functools.cached_property
+    def source_languages(self) -> frozenset[str]:
+        """The languages of source training: English, unless its workdir names others."""
+        trained = {
+            lang
+            for sweep in self.sweeps
+            for lang in topics.languages(self.task)
+            if f'{topics.task_name(self.task, lang)}/train' in sweep.source_examples
+        }
+        of_paper = {FEWSHOT.pivot} if self.task in FEWSHOT.tasks else set()
+        return frozenset(trained or of_paper)
+
+    @functools.cached_property
+    def every_language(self) -> tuple[str, ...]:
+        """The languages that something is known of, by code, those of source training first."""
+        languages = {group.language for group in self.groups}
+        return tuple(sorted(languages, key=lambda lang: (lang not in self.source_languages, lang)))
+
+    @functools.cached_property
     def languages(self) -> tuple[str, ...]:
-        """The languages that something is known of, by code."""
-        return tuple(sorted({group.language for group in self.groups}))
+        """Those of transfer: all but the languages of source training."""
+        return tuple(lang for lang in self.every_language if lang not in self.source_languages)
 
     def shots(self, **fields: str) -> tuple[int, ...]:
         """The values of K, without 0, of groups with these fields."""
@@ -174,7 +192,7 @@ class System:
         """The languages whose scores the paper's may stand beside."""
         if any(sweep.is_sample for sweep in self.sweeps) or self._reason:
             return ()
-        return tuple(lang for lang in self.languages if lang not in self._mismatches)
+        return tuple(lang for lang in self.every_language if lang not in self._mismatches)
 
     @functools.cached_property
     def _reason(self) -> str:
@@ -202,7 +220,7 @@ class System:
     def _mismatches(self) -> dict[str, str]:
         """Language -> why its test set is not the paper's."""
         reasons = {}
-        for lang in self.languages:
+        for lang in self.every_language:
             official = paper.sizes().get((self.task, lang, 'test'))
             size = max(sweep.test_set(self.task, lang).num_examples for sweep in self.sweeps)
             if official is None:
@@ -213,7 +231,7 @@ class System:
 
     def paper(self, group: Group) -> tuple[str, str] | None:
         """The paper's mean and standard deviation, as printed, where they may stand beside ours."""
-        english = group.language == FEWSHOT.pivot
+        english = group.language == FEWSHOT.pivot and group not in self.groups
         compares = self.english_compares if english else self.compares(group)
         return paper.scores().get((self.task, *group)) if compares else None
 
@@ -238,7 +256,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
 
     Args:
         sweeps: Of any tasks.
-        searched: Workdirs of further source training, such as with other learning rates.
+        searched: Workdirs of further source training, beside those that the sweeps have searched.
     """
     by_model: dict[tuple[str, str], list[Sweep]] = {}
     for sweep in sweeps:
@@ -254,7 +272,7 @@ def systems(sweeps: Sequence[Sweep], searched: Sequence[str | pathlib.Path] = ()
     ]
     others: dict[str, list[pathlib.Path]] = {task: [] for task in number}
     for (task, _), members in by_model.items():
-        others[task].append(members[0].source_workdir)
+        others[task] += [members[0].source_workdir, *members[0].searched]
     for path in map(pathlib.Path, searched):
         scenario = runs_results.read_run(path).scenario
         if scenario is None or scenario.task not in FEWSHOT.tasks:

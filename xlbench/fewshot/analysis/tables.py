@@ -21,6 +21,7 @@ from xlbench.fewshot.analysis import factors, findings, paper, parts, source_tra
 from xlbench.fewshot.analysis.groups import Group
 from xlbench.fewshot.analysis.systems import System, about_gaps, about_groups, gains, pair
 from xlbench.fewshot.results import ZERO_SHOT
+from xlbench.metrics import tagging
 from xlbench.reporting import render
 from xlbench.reporting.tables import Cell, Column, Row, Table, clean
 
@@ -50,7 +51,7 @@ def about(system: System) -> Table:
     """Makes table 1: the task, its metric, labels and languages."""
     title = 'The task (paper: table 1)'
     labels = {
-        len(sweep.test_set(system.task, lang).labels)
+        len({*sweep.test_set(system.task, lang).labels} - {tagging.PAD})
         for sweep in system.sweeps
         for lang in system.languages
     }
@@ -105,7 +106,8 @@ def source(system: System) -> Table:
         f'{len(rates)} learning rates were tried; the highest dev score chooses.'
         if len(rates) > 1
         else f'One learning rate was tried; {paper.LEARNING_RATES}. '
-        'Others that were tried are shown with --searched WORKDIR.'
+        'config.adapt.source_learning_rates tries several; runs of xlbench.train are shown with '
+        '--searched WORKDIR.'
     )
     return parts.finish(title, system, columns, rows, notes, 'source training')
 
@@ -115,20 +117,22 @@ def scores(system: System) -> Table:
     title = f'Scores by language and shots (paper: {paper.SCORES_IN.get(system.task, "table 2")})'
     shots = system.shots(method='full', start='source')
     columns, notes = {}, []
-    names = system.languages
-    if isinstance(system.english, str):
+    names = system.every_language
+    from_source = FEWSHOT.pivot not in names  # What source training says of English.
+    if from_source and isinstance(system.english, str):
         notes.append(f'Without English: {system.english}.')
     elif system.groups:
-        names = (FEWSHOT.pivot, *names)
-        notes.append(
-            'English is the language of source training: its score with K=0 is not a transfer.'
-        )
+        names = (FEWSHOT.pivot, *names) if from_source else names
+        if from_source or FEWSHOT.pivot in system.source_languages:
+            notes.append(
+                'English is the language of source training: its score with K=0 is not a transfer.'
+            )
     for k in (0, *shots):
         of_k = [Group(lang, k, 'full' if k else ZERO_SHOT) for lang in names]
         has_paper = any(map(system.paper, of_k))
         head = (f'K={k}', 'ours') if has_paper else (system.metric, f'K={k}')
         columns[head] = [parts.score(system.groups.get(group)) for group in of_k]
-        if names != system.languages and not k:
+        if names != system.every_language and not k:
             columns[head][0] = parts.number(system.english[0])
         if has_paper:
             columns[f'K={k}', 'paper'] = [parts.printed(system.paper(group)) for group in of_k]
@@ -144,13 +148,14 @@ def ranges(system: System) -> Table:
         return Table(title, missing=parts.UNFINISHED)
     columns: parts.Columns = {}
     for k in shots:
-        stats = [system.groups.get(Group(lang, k)) for lang in system.languages]
+        stats = [system.groups.get(Group(lang, k)) for lang in system.every_language]
         for name, least_or_most in (('min', min), ('max', max)):
             columns[f'K={k}', name] = [
                 parts.number(least_or_most(s.scores) if s and s.rows else None) for s in stats
             ]
         columns[f'K={k}', 'buckets'] = [parts.text(len(s.scores)) if s else Cell() for s in stats]
-    return parts.build(title, system, columns, about_groups(system, method='full', start='source'))
+    notes = about_groups(system, method='full', start='source')
+    return parts.build(title, system, columns, notes, parts.languages_of(system.every_language))
 
 
 def growth(system: System) -> Table:
@@ -220,7 +225,7 @@ def starts(system: System) -> Table:
     if not shots:
         return Table(title, missing="no adaptation with the start 'none' is finished")
     known = [g.language for g in system.groups if (g.start, g.method) == ('none', 'full')]
-    langs = [lang for lang in system.languages if lang in known]
+    langs = [lang for lang in system.every_language if lang in known]
     columns = {}
     for k in shots:
         none = [system.groups.get(Group(lang, k, 'full', 'none')) for lang in langs]
@@ -252,7 +257,7 @@ def methods(system: System) -> Table:
         return Table(title, missing=f'it needs two methods, and {only} finished')
     langs = [
         lang
-        for lang in system.languages
+        for lang in system.every_language
         if any(g.language == lang and g.method in names for g in system.groups)
     ]
     columns = {('zero-shot', 'K=0'): [parts.score(system.zero_shot(lang)) for lang in langs]}
@@ -284,8 +289,8 @@ def comma_separated(systems: Iterable[System]) -> str:
                 system.label, system.data, system.task, *group, stats.learning_rate, stats.seed,
                 system.metric, *counts, *numbers, *printed,
             ))  # fmt: skip
-        if not isinstance(system.english, str):
-            group = Group(FEWSHOT.pivot, 0, ZERO_SHOT)
+        group = Group(FEWSHOT.pivot, 0, ZERO_SHOT)
+        if group not in system.groups and not isinstance(system.english, str):
             rows.append((
                 system.label, system.data, system.task, *group, None, None, system.metric, '', '',
                 system.english[0], '', '', '', '', *(system.paper(group) or ('', '')),
