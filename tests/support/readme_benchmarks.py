@@ -154,6 +154,10 @@ PLAN: dict[str, dict[str, Step]] = {
         f'{SWEEP}:mbert,task=panx --workdir=RUNS/panx': Step(
             skip='needs mBERT and the official files; its blocks are those of the sample'
         ),
+        f'{SWEEP}:mbert,task=pawsx --workdir=RUNS/pawsx '
+        "--config.adapt.source_learning_rates='(1e-5, 3e-5, 5e-5, 7e-5)'": Step(
+            skip='needs mBERT; tests/fewshot/fewshot_test.py searches with a tiny model'
+        ),
         'python -m xlbench.fewshot.report RUNS/fewshot --output=RUNS/fewshot_report': Step(
             leaves='RUNS/fewshot_report/report.md'
         ),
