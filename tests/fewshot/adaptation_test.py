@@ -325,7 +325,6 @@ def test_a_frozen_encoder_may_drop_out_at_every_step(view, method):
         for a, b in zip(results, without, strict=True)
     ]
     assert max(differences) > 1e-3
-    assert_same(run(view, method, dropout=0.0, **options), run(view, method, dropout=0.0, epochs=4))
     found = adapter(view, method, **options)
     assert found.lanes_at_once(4, 1000) == 1 < adapter(view, method).lanes_at_once(4, 1000)
 
