@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 # A file is one worker's: what it trains or compiles, it shares. tests/conftest.py has the longest first.
 PYTEST := $(RUN) -m pytest -q --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-.PHONY: install train test test-all lint docs lock clean
+.PHONY: install train test test-all lint docs speed lock clean
 
 install: $(VENV)/.installed
 
@@ -35,6 +35,10 @@ lint: install
 # -n: a link to nothing is a warning, and -W: a warning is an error.
 docs: install
 	$(RUN) -m sphinx -b html -n -W --keep-going docs docs/_build/html
+
+# The figures of docs/results.md, for half an hour. XLBENCH_TORCH_PYTHON names an interpreter with PyTorch.
+speed: install
+	$(RUN) tests/speed
 
 # One lock for Python 3.11 to 3.13; jax 0.10 on 3.11, newer above.
 lock: install

@@ -110,6 +110,12 @@ def main() -> None:
     for side, times in seconds.items():
         print(f'{side}: {tokens / statistics.median(times):.1f} tokens/s (median)')
     interleaved.print_ratios(seconds)
+    work = (
+        f'beam search, mT5-small, {args.batch_size} sources of {args.inputs} tokens, '
+        f'beam {args.num_beams}, {args.targets} tokens, vocabulary of {args.vocab_size:,}'
+    )
+    against = {'torch': f'`generate` of transformers, {args.dtype}'}
+    interleaved.write(args.json, interleaved.rows(work, seconds, against))
 
 
 if __name__ == '__main__':

@@ -131,6 +131,13 @@ def main() -> None:
     for side, times in seconds.items():
         print(f'{side}: {args.batch_size / statistics.median(times):.2f} pairs/s (median)')
     interleaved.print_ratios(seconds)
+    work = (
+        f"train step of a dual encoder of mBERT's shape, {args.batch_size} pairs of "
+        f'{args.length} tokens, {args.dtype}'
+    )
+    cast = 'autocast' if args.dtype == 'bfloat16' else args.dtype
+    against = {'torch': f'PyTorch, {cast}, fused AdamW, sdpa'}
+    interleaved.write(args.json, interleaved.rows(work, seconds, against))
 
 
 if __name__ == '__main__':

@@ -208,6 +208,17 @@ def _scale(args: argparse.Namespace) -> float:
     return args.part * args.epochs if args.method == 'loop' else 1
 
 
+def _work(args: argparse.Namespace) -> str:
+    """What is timed, as the table of all figures says it."""
+    methods = {
+        'fc': 'of a head on cached features',
+        'fc_pooler': 'of a head and its pooler on cached features',
+        'loop': 'of a head and its pooler with the encoder in the loop',
+        'full': f'of the whole model ({args.dtype})',
+    }
+    return f'{args.buckets} few-shot adaptations {methods[args.method]}, {args.shots} shots'
+
+
 def main() -> None:
     """The command line."""
     parser = interleaved.parser(__doc__, STEPS, rounds=7)
@@ -235,6 +246,8 @@ def main() -> None:
         seconds, _ = interleaved.compare(pythons, args.rounds)
         seconds['torch'] = [time * _scale(args) for time in seconds['torch']]
         interleaved.print_ratios(seconds)
+        against = {'torch': 'PyTorch, one bucket after the other, fused Adam'}
+        interleaved.write(args.json, interleaved.rows(_work(args), seconds, against))
     else:
         parser.error('--torch_python is needed')
 

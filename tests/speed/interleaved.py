@@ -14,6 +14,11 @@ arguments that returns the step to time:
         pythons = {'torch': args.torch_python, 'xlbench': sys.executable}
         seconds, answers = interleaved.compare(pythons, args.rounds)
         interleaved.print_ratios(seconds)
+        rows = interleaved.rows('a train step', seconds, {'torch': 'PyTorch, float32'})
+        interleaved.write(args.json, rows)
+
+`write` is called once, with the rows of all that the script has timed. A figure that has no peer
+(bytes, say) is a row that `value` makes. `make speed` runs all scripts in turn (__main__.py).
 
 Nothing but the standard library is imported: the sides run under different interpreters.
 """
@@ -25,7 +30,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
+
+
+class Ratios(TypedDict):
+    """How many times faster one side is than another; below 1: slower."""
+
+    medians: float  # ... of the medians of the seconds of all rounds,
+    fastest: float  # of the fastest rounds,
+    paired: float  # and the median of the ratios of each round.
+
+
+class Row(Ratios):
+    """One comparison: what `--json` writes for each peer of a script."""
+
+    work: str
+    against: str
+    rounds: int
+    seconds: dict[str, list[float]]  # Of every round, by side.
+    note: str
+
+
+class Value(TypedDict):
+    """One figure without a peer."""
+
+    work: str
+    value: float
+    unit: str
+    note: str
 
 
 def parser(doc: str, sides: Iterable[str], rounds: int) -> argparse.ArgumentParser:
@@ -39,6 +71,7 @@ def parser(doc: str, sides: Iterable[str], rounds: int) -> argparse.ArgumentPars
     made = argparse.ArgumentParser(description=doc.partition('\n')[0])
     made.add_argument('--side', choices=tuple(sides), help=argparse.SUPPRESS)
     made.add_argument('--rounds', type=int, default=rounds)
+    made.add_argument('--json', default='', metavar='FILE', help='where to write the figures')
     return made
 
 
@@ -65,62 +98,134 @@ def serve(make_step: Callable, args: argparse.Namespace, warmups: int = 1) -> No
         print(json.dumps([time.perf_counter() - start, answer]), flush=True)
 
 
-def compare(
-    pythons: Mapping[str, str], rounds: int, show: Callable[[Any], str] = lambda answer: ''
-) -> tuple[dict[str, list[float]], dict[str, Any]]:
+class Timed(NamedTuple):
+    """What `time_sides` measured, by side."""
+
+    seconds: dict[str, list[float]]  # Of every round.
+    answers: dict[str, list[Any]]  # What the steps returned in every round.
+
+
+def time_sides(
+    pythons: Mapping[str, str],
+    rounds: int,
+    show: Callable[[Any], str] = lambda answer: '',
+    more: Sequence[str] = (),
+) -> Timed:
     """Runs the script that was started once more for each side, and times the sides in turn.
 
     Args:
       pythons: the interpreter of each side. A side whose library is missing there is left out.
       rounds: how many rounds are timed.
       show: what to print after a step's seconds, given what the step returned.
-
-    Returns:
-      The seconds of every step and the last answer, by side.
+      more: further arguments for the sides.
     """
-    workers = {}
-    for side, python in pythons.items():
-        worker = subprocess.Popen(
-            [python, sys.argv[0], f'--side={side}', *sys.argv[1:]],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        answer = worker.stdout.readline()
-        if not answer:
-            raise SystemExit(f'{side} did not start')
-        if json.loads(answer) == 'ready':
+    workers: dict[str, subprocess.Popen] = {}
+    try:
+        for side, python in pythons.items():
+            worker = subprocess.Popen(
+                [python, sys.argv[0], f'--side={side}', *sys.argv[1:], *more],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             workers[side] = worker
-        else:
-            print(f'{side} is left out ({python}: {json.loads(answer)})')
-    if len(workers) < 2:
-        raise SystemExit('nothing to compare: fewer than two sides started')
-    seconds, answers = {side: [] for side in workers}, {}
-    for number in range(rounds):
-        for side in list(workers)[:: 1 if number % 2 else -1]:
-            workers[side].stdin.write('step\n')
-            workers[side].stdin.flush()
-            taken, answers[side] = json.loads(workers[side].stdout.readline())
-            seconds[side].append(taken)
-        texts = (f'{side} {t[-1]:.3f} s{show(answers[side])}' for side, t in seconds.items())
-        print(f'round {number + 1}: ' + ', '.join(texts), flush=True)
-    for worker in workers.values():
-        worker.stdin.close()
-        worker.wait()
-    return seconds, answers
+            answer = _answer(worker, f'{side} did not start')
+            if answer != 'ready':
+                print(f'{side} is left out ({python}: {answer})')
+                workers.pop(side).wait()
+        if len(workers) < 2:
+            raise SystemExit('nothing to compare: fewer than two sides started')
+        timed = Timed({side: [] for side in workers}, {side: [] for side in workers})
+        for number in range(rounds):
+            for side in list(workers)[:: 1 if number % 2 else -1]:
+                workers[side].stdin.write('step\n')
+                workers[side].stdin.flush()
+                taken, answer = _answer(workers[side], f'{side} ended in round {number + 1}')
+                timed.seconds[side].append(taken)
+                timed.answers[side].append(answer)
+            texts = (
+                f'{side} {times[-1]:.3f} s{show(timed.answers[side][-1])}'
+                for side, times in timed.seconds.items()
+            )
+            print(f'round {number + 1}: ' + ', '.join(texts), flush=True)
+    finally:
+        for worker in workers.values():
+            worker.stdin.close()
+            worker.wait()
+    return timed
+
+
+def _answer(worker: subprocess.Popen, otherwise: str) -> Any:
+    """What a side says next; ends the script with `otherwise` if it says nothing any more."""
+    line = worker.stdout.readline()
+    if not line:
+        raise SystemExit(otherwise)
+    return json.loads(line)
+
+
+def compare(
+    pythons: Mapping[str, str], rounds: int, show: Callable[[Any], str] = lambda answer: ''
+) -> tuple[dict[str, list[float]], dict[str, Any]]:
+    """The seconds of every round, as `time_sides` has them, and the last answer, by side."""
+    timed = time_sides(pythons, rounds, show)
+    return timed.seconds, {side: answers[-1] for side, answers in timed.answers.items()}
+
+
+def ratios(seconds: Sequence[float], ours: Sequence[float]) -> Ratios:
+    """How many times faster we are than a side that took `seconds` [rounds]."""
+    return {
+        'medians': statistics.median(seconds) / statistics.median(ours),
+        'fastest': min(seconds) / min(ours),
+        'paired': statistics.median(a / b for a, b in zip(seconds, ours, strict=True)),
+    }
 
 
 def print_ratios(seconds: Mapping[str, Sequence[float]], ours: str = 'xlbench') -> None:
-    """Prints how many times faster `ours` is than each other side (below 1: slower).
-
-    Three ratios: of medians, of the fastest steps, and the median of the ratios of each round.
-    """
+    """Prints how many times faster `ours` is than each other side; see Ratios."""
     for side, times in seconds.items():
         if side != ours:
-            medians = statistics.median(times) / statistics.median(seconds[ours])
-            fastest = min(times) / min(seconds[ours])
-            paired = statistics.median(a / b for a, b in zip(times, seconds[ours], strict=True))
-            print(
-                f'{ours} against {side}: {medians:.2f} (medians), {fastest:.2f} (fastest), '
-                f'{paired:.2f} (paired)'
-            )
+            texts = (f'{x:.2f} ({name})' for name, x in ratios(times, seconds[ours]).items())
+            print(f'{ours} against {side}: ' + ', '.join(texts))
+
+
+def rows(
+    work: str,
+    seconds: Mapping[str, Sequence[float]],
+    against: Mapping[str, str],
+    note: str = '',
+    ours: str = 'xlbench',
+) -> list[Row]:
+    """A row for each side but `ours`.
+
+    Args:
+      work: what was done, with its sizes, as the table of all figures says it.
+      seconds: of every round, by side.
+      against: what the table calls each other side, with what makes it fast: 'PyTorch, bf16
+        autocast, fused AdamW'. A side without a name has no row.
+      note: what a reader of the figure must know: what bounds it, say.
+      ours: the side that the others are compared with.
+    """
+    return [
+        {
+            'work': work,
+            'against': against[side],
+            **ratios(times, seconds[ours]),
+            'rounds': len(times),
+            'seconds': {name: list(seconds[name]) for name in (side, ours)},
+            'note': note,
+        }
+        for side, times in seconds.items()
+        if side != ours and side in against
+    ]
+
+
+def value(work: str, number: float, unit: str, note: str = '') -> Value:
+    """A row for a figure without a peer."""
+    return {'work': work, 'value': number, 'unit': unit, 'note': note}
+
+
+def write(file: str, made: Sequence[Row | Value]) -> None:
+    """Writes the rows of a script into the file that `--json` named, if it named one."""
+    if file:
+        with open(file, 'w', encoding='utf-8') as stream:
+            json.dump(made, stream, indent=1)

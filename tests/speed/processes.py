@@ -23,6 +23,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / 'support'))
 import children
+import interleaved
 import tiny
 
 
@@ -58,17 +59,16 @@ def measure(
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = interleaved.parser(__doc__, (), rounds=3)
     parser.add_argument('--devices', type=int, default=8, help='of all processes together')
     parser.add_argument('--processes', default='8', help='numbers to compare with one process')
-    parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--num_steps', type=int, default=40)
     parser.add_argument('--batch_size', type=int, default=64)
     parser.add_argument('--emb_dim', type=int, default=128)
     parser.add_argument('--fsdp', type=int, default=1)
     args = parser.parse_args()
     settings = [1, *(int(text) for text in args.processes.split(','))]
-    found = {processes: [] for processes in settings}
+    measured = {processes: [] for processes in settings}
     with tempfile.TemporaryDirectory() as place:
         root = pathlib.Path(place) / 'data'
         root.mkdir()
@@ -76,21 +76,33 @@ def main() -> None:
         for number in range(args.rounds):
             for processes in settings[:: 1 if number % 2 else -1]:
                 folder = pathlib.Path(place) / f'{number}-{processes}'
-                found[processes].append(measure(root, folder, processes, args))
-                seconds, speed = found[processes][-1]
+                measured[processes].append(measure(root, folder, processes, args))
+                seconds, speed = measured[processes][-1]
                 print(
                     f'round {number + 1}: {processes} x {args.devices // processes} devices: '
                     f'first step {seconds:.1f} s, {speed:.0f} tokens/s a device',
                     flush=True,
                 )
-    medians = {p: [statistics.median(v) for v in zip(*f, strict=True)] for p, f in found.items()}
+    medians = {
+        processes: [statistics.median(numbers) for numbers in zip(*runs, strict=True)]
+        for processes, runs in measured.items()
+    }
     seconds_of_one, speed_of_one = medians[1]
+    made = []
     for processes, (seconds, speed) in medians.items():
         print(
             f'{processes} process{"es" * (processes > 1)}: first step {seconds:.1f} s '
             f'({seconds - seconds_of_one:+.1f}), {speed:.0f} tokens/s a device '
             f'({speed / speed_of_one:.2f} of one process)'
         )
+        if processes != 1:
+            work = f'{args.devices} fake devices in {processes} processes'
+            more, share = seconds - seconds_of_one, speed / speed_of_one
+            made += [
+                interleaved.value(f'{work}: until the first step', more, 's more than in one'),
+                interleaved.value(f'{work}: tokens/s', share, 'of one process'),
+            ]
+    interleaved.write(args.json, made)
 
 
 if __name__ == '__main__':
