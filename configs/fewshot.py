@@ -26,7 +26,7 @@ the report of tables, figures and findings:
   python -m xlbench.fewshot --config=configs/fewshot.py:encoder,languages=de+zh,shots=1+4 \
       --config.source.model.from=FOLDER --workdir=RUNS/fewshot_mine --report=RUNS/fewshot_report
 
-tasks/dev_split.py makes small training and test sets of XNLI's and PAWS-X's dev sets for it.
+tasks/dev_split makes small training and test sets of XNLI's and PAWS-X's dev sets for it.
 
 The other size is the paper's, mBERT on the official files below `data`:
 

@@ -94,7 +94,7 @@ def brought(scenario: Scenario) -> ConfigDict:
     """An encoder of the user's own, which --config.model.from names, in minutes on two CPU cores.
 
     The time goes by the tokens that are read, so batches are of few texts, all of about one length:
-    a fifth of the treebanks, three epochs of the small training sets of tasks/dev_split.py.
+    a fifth of the treebanks, three epochs of the small training sets of tasks/dev_split.
     """
     c = base(scenario, batch_size=16, length=128)
     c.data = dict(root='data', vocabulary='', sample=False)
