@@ -10,11 +10,11 @@ download. The other sizes have the paper's settings and the official files below
 
 The paper begins from Unicoder-xDAE (arXiv:2004.01401), a denoiser of BART's kind (12 + 12 layers of
 768) with XLM-R's vocabulary. The size `unicoder` has its shape and begins from its checkpoint,
-which docs/checkpoints.md tells how to lay out; a tag in the input names the language, in place of
-the checkpoint's own tokens. `mbart` is mBART-50 (arXiv:2008.00401), which stands in for it. The
-sizes `mt5_small`, `mt5_base`, `mt5_large` (arXiv:2010.11934) and `bert2bert`, of which both halves
-begin from mBERT (arXiv:1907.12461), are further models; the paper has none of them, and their
-learning rates are ours.
+with its own tokens of languages and of the end; docs/checkpoints.md tells how to lay it out.
+`mbart` is mBART-50 (arXiv:2008.00401), for those who have no such checkpoint. The sizes
+`mt5_small`, `mt5_base`, `mt5_large` (arXiv:2010.11934) and `bert2bert`, of which both halves begin
+from mBERT (arXiv:1907.12461), are further models; the paper has none of them, and their learning
+rates are ours.
 
 Table 4 of the paper is of Unicoder-xDAE: its ROUGE, averaged over the languages, is 4.10 in mono,
 2.66 in mt and 3.27 in multi. The paper trains on eight V100, 1,000 steps an hour. For eight H100 at
@@ -63,7 +63,7 @@ class Generator(NamedTuple):
 
 _ATTENTION = dict(attention_dropout_rate=0.1)
 _MBART, _MBERT = 'facebook/mbart-large-50', 'google-bert/bert-base-multilingual-cased'
-_XLMR = 'FacebookAI/xlm-roberta-base'
+_UNICODER = 'models/unicoder_xdae'
 
 
 def _mt5(size: str) -> Generator:
@@ -73,7 +73,7 @@ def _mt5(size: str) -> Generator:
 
 MODELS = {
     'mbart': Generator('mbart', 'large_50', _MBART, _MBART, _ATTENTION),
-    'unicoder': Generator('bart', 'unicoder', 'models/unicoder_xdae', _XLMR, _ATTENTION),
+    'unicoder': Generator('bart', 'unicoder', _UNICODER, _UNICODER, _ATTENTION),
     'mt5_small': _mt5('small'),
     'mt5_base': _mt5('base'),
     'mt5_large': _mt5('large'),

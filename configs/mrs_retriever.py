@@ -36,7 +36,8 @@ for a TPU slice of 16 chips:
 Keys after the colon: size (sample, encoder, mbert, xlmr), scenario (mono, zero_shot, mt, multi,
 mixed), source (the language of mono, mt and mixed; of zero_shot and multi the one language to
 evaluate), dev (organic or translated pairs choose the checkpoint of mt and mixed), validation
-(paper, or code for the score that the official code chooses by).
+(paper, or code for the score that the official code chooses by; sweep tries the three weights of
+log-likelihoods, too, that its script tries).
 
 `mixed` trains on English pairs and, as often, on those that were translated (section 6 of the
 paper); --config.stages.stage1.added.mt.rate=2.0 takes two translated pairs for each English one.
@@ -65,7 +66,7 @@ def get_config(variant: str = '') -> ConfigDict:
     scenario_of = functools.partial(MRS.scenario, task='retrieval')
     sizes = ('sample', 'encoder', *MODELS)
     variant, dev = recipes.split_key(variant, 'dev', ('organic', 'translated'))
-    variant, validation = recipes.split_key(variant, 'validation', ('paper', 'code'))
+    variant, validation = recipes.split_key(variant, 'validation', ('paper', 'code', 'sweep'))
     scenario, size = recipes.choose(variant, sizes, scenario_of, scenario='multi', source=None)
     if scenario.name == 'multi':
         scenario = scenario.with_rate('equal')
@@ -75,8 +76,8 @@ def get_config(variant: str = '') -> ConfigDict:
         c = {'sample': sample, 'encoder': brought}[size](scenario)
     else:
         c = paper(scenario, size, **SLICES.get(size, {}))
-    if validation == 'code':
-        choose_as_code(c)
+    if validation != 'paper':
+        choose_as_code(c, sweep=validation == 'sweep')
     return c
 
 
@@ -172,15 +173,17 @@ def paper(
     return c
 
 
-def choose_as_code(c: ConfigDict) -> None:
+def choose_as_code(c: ConfigDict, sweep: bool = False) -> None:
     """Has the checkpoint chosen as microsoft/MRS chooses it.
 
     That is by a ROUGE of its own, of three replies whose scores have half of their
-    log-likelihoods; the test has none of these.
+    log-likelihoods, or in a sweep the best of three shares; the test has none of these.
     """
     c.best.mode = 'max'
     c.best.score = 'dev/mean/mrs_validation_rouge'
     c.evals.dev.update(lm_weight=0.5, validation_rouge=True)
+    if sweep:
+        c.evals.dev.lm_weights = (0.45, 0.5, 0.55)
 
 
 def epochs(scenario: Scenario) -> int:

@@ -33,8 +33,9 @@ Toxicity: --toxicity=module:function names a function (texts, lang) -> scores fr
 of lines "key TAB score"; the key of a pair is its third column, that of a response its text. Or it
 is the folder of a classifier, whose probability of --toxic_label is the score: a workdir of
 xlbench.train, trained on texts that people have labelled, in the languages of the build if need be
-(configs/finetune.py:mbert,objective=classification), or a folder in the form of Hugging Face. What
-scores above --max_toxicity is dropped. --strict_toxicity judges what English is evaluated on too:
+(configs/finetune.py:mbert,objective=classification), or a folder in the form of Hugging Face; a
+name on the hub stands for such a folder, if its weights are safetensors. What scores above
+--max_toxicity is dropped. --strict_toxicity judges what English is evaluated on too:
 valid, test and responses, as the paper did with another model. Nothing is dropped by default.
 
 --engine translates English pairs and responses into --mt_languages: `apertium`, 'command:my_engine

@@ -4,7 +4,8 @@
   score(texts, lang) -> [score]                 toxicity from 0 to 1
 
 A function is named as module:function and is imported once in each process. A folder is a
-classifier that xlbench.train has trained, or one in the form of Hugging Face.
+classifier that xlbench.train has trained, or one in the form of Hugging Face; of the latter kind,
+one on the hub may be named, whose weights are taken as safetensors alone.
 """
 
 import array
@@ -23,6 +24,7 @@ import numpy as np
 from xlbench import errors
 from xlbench.data import readers
 from xlbench.errors import UserError
+from xlbench.huggingface import hub, tensors
 
 if TYPE_CHECKING:
     from xlbench.inference.labeller import Classifier
@@ -113,8 +115,16 @@ def identifier(spec: str) -> Identify:
 
 
 def is_model(spec: str) -> bool:
-    """Whether it is a folder with a classifier, and not with scores that `index_scores` made."""
-    return os.path.isdir(spec) and not os.path.exists(os.path.join(spec, 'keys.npy'))
+    """Whether it is a classifier's folder or hub name, and no scores that `index_scores` made."""
+    if os.path.isdir(spec):
+        return not os.path.exists(os.path.join(spec, 'keys.npy'))
+    return is_hub_name(spec)
+
+
+def is_hub_name(spec: str) -> bool:
+    """Whether it can only be a name on the Hugging Face hub: no file, and in no folder."""
+    is_here = os.path.exists(spec) or os.path.isdir(os.path.dirname(spec))
+    return not is_here and hub.is_name(spec)
 
 
 def model_digest(spec: str) -> str:
@@ -126,10 +136,16 @@ def model_digest(spec: str) -> str:
 def _classifier(spec: str) -> 'Classifier':
     from xlbench.inference import labeller, load  # They load jax, which nothing else here needs.
 
-    model = load.load(spec)
+    model = load.load(_of_hub(spec) if is_hub_name(spec) else spec)
     if not isinstance(model, labeller.Classifier):
         raise UserError(f'{spec} is no classifier of texts; toxicity is the probability of a label')
     return model
+
+
+def _of_hub(name: str) -> str:
+    """The folder in the cache of a classifier on the hub."""
+    folder = hub.local_folder(name, [tensors.SAFETENSORS])
+    return str(folder)
 
 
 @functools.cache

@@ -552,7 +552,12 @@ def test_what_else_may_choose_a_retriever_or_a_model_of_translated_pairs():
     )  # fmt: skip
     assert config.best.score == 'dev/mean/mrs_validation_rouge'
     assert (config.evals.dev.lm_weight, config.evals.test.lm_weight) == (0.5, 0.0)
+    assert 'lm_weights' not in config.evals.dev
     names.check_config(config)
+    swept = load('mrs_retriever', 'mbert,scenario=mono,source=ja,validation=sweep')
+    names.check_config(swept)
+    assert swept.evals.dev.lm_weights == (0.45, 0.5, 0.55)
+    assert swept.best.score == config.best.score and 'lm_weights' not in swept.evals.test
     sample = load('mrs_generator', 'scenario=mt,source=de,dev=translated')
     assert sample.best.score == 'dev/mean/loss' and sample.evals.dev.split == 'mt_validation'
     with pytest.raises(UserError, match="scenario 'multi' has no translated pairs"):

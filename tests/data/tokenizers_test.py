@@ -21,7 +21,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from xlbench import errors
 from xlbench.benchmarks import languages
-from xlbench.data import features, tokenizers, vocabulary_files
+from xlbench.data import features, tokenizers, vocabularies, vocabulary_files
 from xlbench.huggingface import charsmap
 from xlbench.inference import exported
 from xlbench.metrics import words
@@ -281,6 +281,37 @@ def test_the_tags_of_a_bert_may_be_those_of_each_side(folder_of, tmp_path):
     assert prefixes(ours, 'en', 'de') == [[plain.bos_id, english], [german]]
     assert prefixes(ours, None, None) == [[plain.bos_id], []]
     assert ours.sha256 != plain.sha256
+
+
+def test_unicoder_has_tokens_behind_those_of_xlm_r(folder_of, tmp_path):
+    """As fairseq's task adds them; a source ends with [EOS], and a decoder starts with [de]."""
+    folder = tokenizer_files.write(tmp_path, 'unicoder')
+    ours, plain = tokenizers.load(folder, ''), tokenizers.load(folder_of('xlm-roberta'), '')
+    end = plain.num_pieces
+    german = end + 1 + vocabularies.UNICODER_LANGUAGES.index('de')
+    assert (ours.family, ours.num_pieces, ours.tags) == ('unicoder', end + 101, 'own')
+    assert prefixes(ours, 'en', 'de') == [[end], [german]] and ours.forced_first('de') == german
+    text = 'Der alte Fischer'
+    np.testing.assert_array_equal(ours.encode(text), plain.encode(text))
+    assert not {end, german, ours.eos_id} & set(ours.encode('[EOS] </s> [de]').tolist())
+    assert ours.decode([german, *ours.encode(text), ours.eos_id, end]) == text
+    with pytest.raises(errors.UserError, match="has no token for language 'yo'"):
+        ours.forced_first('yo')
+    ids = ours.encode(text).tolist()
+    stored = [np.array([*first, *ids, ours.eos_id]) for first in prefixes(ours, 'en', 'de')]
+    record = dict(zip(('inputs', 'targets'), stored, strict=True))
+    known = features.Conventions.of({'task': 'x', 'vocabulary': ours.manifest()})
+    assert known == features.Conventions.of_tokenizer(ours, ours.vocab_size)
+    batch = features.generation([record], features.Layout({'inputs': 20, 'targets': 20}, known))
+    arrays = {name: array[0].tolist() for name, array in batch.items()}
+    length, ended = len(ids) + 2, [*ids, ours.eos_id, end]
+    assert arrays['encoder_input_tokens'][:length] == ended
+    assert arrays['decoder_target_tokens'][:length] == ended
+    assert arrays['decoder_input_tokens'][:length] == [german, *ids, ours.eos_id]
+    assert record['targets'][0] == german  # Which stays as it was.
+    wrong = ours.manifest() | {'closing_id': ours.vocab_size}
+    with pytest.raises(errors.UserError, match='no valid closing_id'):
+        features.Conventions.of({'task': 'x', 'vocabulary': wrong})
 
 
 def test_mbart_writes_what_transformers_writes(folder_of):

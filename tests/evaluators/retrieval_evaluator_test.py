@@ -197,6 +197,28 @@ def test_suggestions_from_a_response_set(make, tasks, replies, tmp_path):
         make(tasks=[task], validation_rouge=True)
 
 
+def test_the_best_of_several_weights_of_log_likelihoods(make, tasks, replies, tmp_path):
+    task = with_metrics(tasks[0], metrics.MrsRouge('en'))
+    options = dict(responses=replies[:1], top_k=6, validation_rouge=True)
+
+    def run(name, **weights):
+        evaluator = make(tasks=[task], **options, **weights)
+        scores = evaluator.run({}, 7, str(tmp_path / name), 'stage1')[task.name]
+        return scores, read(tmp_path / name, task)
+
+    weights = (0.0, 0.5, 50.0)
+    alone = {weight: run(str(weight), lm_weight=weight) for weight in weights}
+    rouges = {str(w): scores['mrs_validation_rouge'] for w, (scores, _) in alone.items()}
+    assert len(set(rouges.values())) == 3
+    best = max(weights, key=lambda weight: rouges[str(weight)])
+    scores, (result, rows) = run('swept', lm_weights=weights)
+    expected, (of_best, its_rows) = alone[best]
+    assert scores == expected and rows == its_rows
+    assert result['decoding'] == of_best['decoding'] | {'lm_weights': rouges}
+    with pytest.raises(UserError, match='set validation_rouge to True'):
+        make(tasks=[task], responses=replies[:1], lm_weights=weights)
+
+
 def test_a_metric_of_the_users_gets_the_suggestions(make, tasks, replies, tmp_path, monkeypatch):
     """One text of each example, or as many as it asks for."""
     text = (

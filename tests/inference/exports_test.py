@@ -75,6 +75,7 @@ FAMILY_OF = {
     'pegasus': 'pegasus',
     'mbart25': 'mbart',
     'mbart50': 'mbart',
+    'unicoder': 'bart',
     'xlm-roberta': 'encoder_decoder',
     'roberta': 'encoder_decoder',
     'bert-cased': 'encoder_decoder',
@@ -216,6 +217,7 @@ def test_ids_are_those_of_training(tmp_path, kind):
         ('pegasus', 'pegasus'),
         ('mbart25', 'mbart'),
         ('mbart50', 'mbart'),
+        ('unicoder', 'bart'),
         ('bart', 'bart'),
         ('marian', 'marian'),
         ('marian-multilingual', 'marian'),
@@ -252,7 +254,10 @@ def test_texts_are_those_of_the_run(tmp_path, kind, family):
     assert [a if text.strip() else '' for a, text in zip(found, texts, strict=True)] == expected
 
 
-@pytest.mark.parametrize('kind, family', [('unigram', 'mt5'), ('bert-cased', 'encoder_decoder')])
+@pytest.mark.parametrize(
+    'kind, family',
+    [('unigram', 'mt5'), ('bert-cased', 'encoder_decoder'), ('unicoder', 'bart')],
+)
 def test_predict_opens_the_folder(tmp_path, kind, family):
     """With the marks of languages, lengths and decoding of the run, which has to be nowhere."""
     workdir = write_run(tmp_path, kind, family)

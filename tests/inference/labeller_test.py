@@ -9,6 +9,7 @@ import re
 import shutil
 from typing import NamedTuple
 
+import fake_hub
 import jax
 import numpy as np
 import pytest
@@ -410,3 +411,24 @@ def test_a_classifier_says_what_is_too_toxic_for_a_build_of_mrs(made, models):
         plugins.scorer(folder, 'toxic')
     with pytest.raises(UserError, match='is no classifier of texts'):
         plugins.scorer(str(made['words'].workdir), 'toxic')
+
+
+@pytest.mark.filterwarnings('ignore:.* were longer than')
+def test_what_is_too_toxic_is_said_by_a_classifier_of_the_hub(
+    made, models, tmp_path, monkeypatch
+):
+    folder = tmp_path / 'exported'
+    convert.main(['convert', str(made['texts'].workdir), str(folder)])
+    (folder / 'pytorch_model.bin').write_bytes(b'?')
+    hub = fake_hub.FakeHub(folder, monkeypatch)
+    texts = [record['text_a'] for record in made['texts'].records[:4]]
+    expected = [answer.probabilities['bad'] for answer in models['texts'].classify(texts)]
+    assert not plugins.is_model(str(tmp_path / 'scores.tsv'))  # A file that is not there.
+    assert plugins.is_model('judges/tiny')
+    given = plugins.scorer('judges/tiny', 'bad')(texts, texts, 'en')
+    assert given == pytest.approx(expected, rel=1e-3)
+    assert not list(hub.snapshot.glob('*.bin'))
+    for place in (folder, hub.snapshot):
+        (place / 'model.safetensors').unlink()
+    with pytest.raises(UserError, match=r'judges/other has no model\.safetensors in the hub'):
+        plugins.model_digest('judges/other')

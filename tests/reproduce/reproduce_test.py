@@ -402,7 +402,7 @@ def test_each_table_of_each_paper_is_listed(capsys):
         reproduce.main([name, '--list', '--size=paper'])
         lines = capsys.readouterr().out.splitlines()
         for table in recipe.tables:
-            assert any(line.startswith(f'{table.name:<10}{table.title}: ') for line in lines)
+            assert any(line.startswith(f'{table.name:<9} {table.title}: ') for line in lines)
     assert reproduce.main(['mrs', '--table=4', '--dry_run', '--size=paper']) == 0
     lines = capsys.readouterr().out.splitlines()
     assert '40,000 steps' in next(line for line in lines if line.startswith('Unicoder-xDAE-multi'))

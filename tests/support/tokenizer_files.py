@@ -227,8 +227,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
 
     Args:
         folder: made if it is not there.
-        family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, bert-cased, bert-uncased, bart,
-            roberta, gpt2, xlm, marian (bilingual) or marian-multilingual.
+        family: t5, mt5, pegasus, mbart25, mbart50, xlm-roberta, unicoder, bert-cased, bert-uncased,
+            bart, roberta, gpt2, xlm, marian (bilingual) or marian-multilingual.
         normalizer: of SentencePiece models.
         config: content of tokenizer_config.json beside the class.
         files: further JSON files, `added_tokens={...}`.
@@ -245,6 +245,7 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         'mbart25': ('mbart', 'MBartTokenizer'),
         'mbart50': ('mbart', 'MBart50Tokenizer'),
         'xlm-roberta': ('xlm-roberta', 'XLMRobertaTokenizer'),
+        'unicoder': ('bart', 'XLMRobertaTokenizer'),
         'bert-cased': ('bert', 'BertTokenizer'),
         'bert-uncased': ('bert', 'BertTokenizer'),
         'bart': ('bart', 'BartTokenizer'),
@@ -264,7 +265,8 @@ def write(folder, family: str, normalizer: str = 'nmt_nfkc', config=None, **file
         options['extra_ids'] = 0
     elif family == 'pegasus':
         (folder / 'spiece.model').write_bytes(sentencepiece_model('pegasus', normalizer))
-    elif family in ('mbart25', 'mbart50', 'xlm-roberta'):
+    elif family in ('mbart25', 'mbart50', 'xlm-roberta', 'unicoder'):
+        options |= {'xlbench_family': family} if family == 'unicoder' else {}
         data = sentencepiece_model('fairseq', normalizer)
         (folder / 'sentencepiece.bpe.model').write_bytes(data)
     elif model_type == 'bert':

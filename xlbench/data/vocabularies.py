@@ -5,6 +5,7 @@
   mBART-50       sentencepiece.bpe.model in fairseq's ids, then 52 languages (arXiv:2008.00401)
   mBART-25       the same, then 25 languages (arXiv:2001.08210), which stand behind a text
   XLM-R          sentencepiece.bpe.model in fairseq's ids
+  Unicoder       the same, then an end of both sides and 100 languages (arXiv:2004.01401)
   BERT, mBERT    vocab.txt; tokenizer_config.json says do_lower_case
   BART, RoBERTa  vocab.json, merges.txt
   GPT-2          vocab.json, merges.txt; one token ends texts, parts them and pads
@@ -31,11 +32,13 @@ class Family:
       unk_id: of unknown text in its SentencePiece models.
       named: special tokens, by their keys in tokenizer_config.json.
       source, target: what stands before the ids of inputs and of targets: 'bos', 'source_lang',
-        'target_lang'.
+        'target_lang', 'closing'.
       start: the special token that decoding starts with, unless config.json names another.
       needs_languages: whether an example without a language is an error.
       language_last: whether the models read and write the language behind the end of a text, and
         decoders begin with it. Examples have it first all the same; `features.generation` moves it.
+      added: tokens behind those of the files, which no text becomes.
+      closing: of them, the one that stands behind the end of both sides, where the language would.
     """
 
     files: tuple[str, ...] = ()
@@ -48,6 +51,8 @@ class Family:
     start: str = 'pad'
     needs_languages: bool = False
     language_last: bool = False
+    added: tuple[str, ...] = ()
+    closing: str = ''
 
 
 _T5 = dict(eos_token='</s>', unk_token='<unk>', pad_token='<pad>')
@@ -78,6 +83,16 @@ _MBART = dict(
     needs_languages=True,
 )
 
+# In the order of their tokens (microsoft/MRS, generation_rs/train.sh).
+_CODES = """
+    af als am an ang ar arz ast az bar be bg bn br bs ca ceb ckb cs cy da de el en eo es et eu
+    fa fi fr fy ga gan gl gu he hi hr hu hy ia id is it ja jv ka kk kn ko ku la lb lt lv mk ml
+    mn mr ms my nds ne nl nn no oc pl pt ro ru scn sco sh si simple sk sl sq sr sv sw ta te th
+    tl tr tt uk ur uz vi war wuu yi zh zh_classical zh_min_nan zh_yue
+"""
+UNICODER_LANGUAGES = tuple(_CODES.split())
+_UNICODER_END = '[EOS]'
+
 FAMILIES = {
     't5': Family(('spiece.model',), 'T5Tokenizer', unk_id=2, named=_T5),
     'pegasus': Family(
@@ -87,6 +102,20 @@ FAMILIES = {
     'mbart50': Family(_XLMR, 'MBart50Tokenizer', **_MBART),
     'xlm-roberta': Family(
         _XLMR, 'XLMRobertaTokenizer', named=_FAIRSEQ, source=('bos',), start='bos'
+    ),
+    # microsoft/Unicoder, generation/fairseq/tasks/generation_from_pretrained_bart.py: the source is
+    # X </s> [EOS], and a decoder is fed [de] X </s> and writes X </s> [EOS].
+    'unicoder': Family(
+        _XLMR,
+        'XLMRobertaTokenizer',
+        named=_FAIRSEQ,
+        source=('closing',),
+        target=('target_lang',),
+        start='eos',
+        needs_languages=True,
+        language_last=True,
+        added=(_UNICODER_END, *(f'[{lang}]' for lang in UNICODER_LANGUAGES)),
+        closing=_UNICODER_END,
     ),
     'bert': Family(
         ('vocab.txt',),

@@ -13,7 +13,7 @@ predictions.jsonl has `suggestions`, too.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import flax.linen as nn
@@ -27,6 +27,7 @@ from xlbench.data.tokenizers import Tokenizer
 from xlbench.errors import UserError
 from xlbench.evaluators import base, candidates as candidates_lib
 from xlbench.evaluators.candidates import RetrievalTask
+from xlbench.evaluators.suggestions import Rows, Suggested, suggest
 from xlbench.files import Json, Setting
 from xlbench.metrics import ranking
 from xlbench.metrics.contract import Spec
@@ -42,6 +43,7 @@ _SCORES = (
     'loss', 'mrr', 'p_at_1', 'recall_10', 'rank', 'set_rank', 'set_mrr', 'set_p_at_1',
     'set_macro_mrr', 'mrr_code', 'p_at_3_code', 'macro_mrr_code', 'mrr_f1_code',
 )  # fmt: skip
+_VALIDATION = 'mrs_validation_rouge'  # Chooses among `lm_weights`.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,9 @@ class Options(base.Options):
       num_suggestions: for each message.
       lm_weight: of a response's log-likelihood; a response's score is scale * message . response +
         lm_weight * log-likelihood.
+      lm_weights: are tried in place of `lm_weight`, and each task has the scores of the one with
+        the highest mrs_validation_rouge. microsoft/MRS tries 0.45, 0.5 and 0.55, and moves them
+        after every validation, so that the best is in the middle; here they stay.
       consensus: 0 suggests the best of each cluster. Above 0 it is the temperature at which those
         top_k are chosen that promise most together, see retrieval/mbr.py.
       official_filter: drops what microsoft/MRS does not score: examples longer than `lengths`, and
@@ -68,6 +73,7 @@ class Options(base.Options):
     top_k: Annotated[int, '1 to 2**24'] = 15
     num_suggestions: Annotated[int, '1 to 2**20'] = 3
     lm_weight: float = 0.0
+    lm_weights: Sequence[float] = ()
     consensus: Annotated[float, '0 or more'] = 0.0
     official_filter: bool = False
     validation_rouge: bool = False
@@ -83,6 +89,11 @@ class Options(base.Options):
             raise UserError(
                 f'validation_rouge is of three suggestions, and num_suggestions is '
                 f'{self.num_suggestions}; set it to 3, or validation_rouge to False'
+            )
+        if self.lm_weights and not self.validation_rouge:
+            raise UserError(
+                f'lm_weights are {tuple(self.lm_weights)}, and mrs_validation_rouge chooses one of '
+                'them; set validation_rouge to True, or lm_weights to ()'
             )
 
     def further_metrics(self, task: Prepared) -> list[Spec]:
@@ -211,7 +222,7 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
     ) -> tuple[base.Result, base.Lines]:
         """Ranks among the candidates and in the response set, and scores of suggestions."""
         messages = shared.messages[task.prepared.name]
-        rows = _Rows(task, candidates_lib.rank(task, messages, shared.replies[task.prepared.name]))
+        rows = Rows(task, candidates_lib.rank(task, messages, shared.replies[task.prepared.name]))
         facts = {'signatures': {}, 'decoding': {}}
         if task.responses:
             facts = self._suggest(task, messages, shared.sets[task.responses.folder], rows)
@@ -242,69 +253,91 @@ class RetrievalEvaluator(base.Evaluator[RetrievalTask, '_Vectors', '_Vectors']):
             {name: left_vectors[at] for name, at in zip(names, messages, strict=True)},
             {name: right_vectors[at] for name, at in zip(names, replies, strict=True)},
             {
-                folder: exact_search.index(
-                    right_vectors[at],
-                    self._options.lm_weight * self._sets[folder].lm_scores,
-                    self._mesh,
-                )
+                folder: exact_search.index(right_vectors[at], mesh=self._mesh)
                 for folder, at in sets.items()
             },
         )
 
     def _suggest(
-        self, task: RetrievalTask, messages: np.ndarray, index: exact_search.Index, rows: '_Rows'
+        self, task: RetrievalTask, messages: np.ndarray, index: exact_search.Index, rows: Rows
     ) -> dict[str, Json]:
         """Suggests responses to each message, and adds to the rows; facts of the result.
 
         Args:
           task: n examples.
           messages: [n, dim].
-          index: of the task's response set.
+          index: of the task's response set, without log-likelihoods.
           rows: of the task.
         """
         responses = self._sets[task.responses.folder]
-        best = exact_search.top_k(messages, index, min(self._options.top_k, len(responses)))
-        choose = self._chooser(task.responses.folder, task.prepared.manifest['target_lang'])
-        chosen, rows.suggestions = [], []
-        for ids, values in zip(best.ids.tolist(), best.values, strict=True):
-            scores = dict(zip(ids, values.tolist(), strict=True))
-            chosen.append(choose(ids, values, self._options.num_suggestions))
-            rows.suggestions.append(
-                [
-                    {'text': responses.display[i], 'response': i, 'score': scores[i]}
-                    for i in chosen[-1]
-                ]
-            )
-        n_best = [[suggestion['text'] for suggestion in row] for row in rows.suggestions]
-        of_metrics, per_example = task.metrics.score(rows.targets, n_best, _SCORES)
-        rows.scores = of_metrics | rows.scores  # The metrics come first, see Result.main_score.
-        rows.add({}, per_example)
+        tried = [
+            self._at_weight(weight, task, messages, index, rows.targets)
+            for weight in self._options.lm_weights or (self._options.lm_weight,)
+        ]
+        best = tried[0]
+        if len(tried) > 1:  # Of equals the first.
+            best = max(tried, key=lambda one: one.scores[_VALIDATION])
+        rows.suggestions = best.suggestions
+        rows.scores = best.scores | rows.scores  # The metrics come first, see Result.main_score.
+        rows.add({}, best.per_example)
         gold = ranking.gold_ids(responses.texts, rows.targets)
         inside = np.flatnonzero(gold >= 0)
         if inside.size:
-            ranks = exact_search.ranks(messages[inside], index, gold[inside])
+            ranks = exact_search.ranks(messages[inside], best.index, gold[inside])
+            three = [best.ids[i][:3] for i in inside]
             rows.add(
                 ranking.textbook(ranks, gold[inside])
-                | ranking.official(gold[inside], [chosen[i][:3] for i in inside], len(responses))
+                | ranking.official(gold[inside], three, len(responses))
             )
             rows.note('set_rank', ranks, inside)
-        return self._facts(task, responses, len(inside))
+        decoding = self._decoding(responses, best, tried)
+        return {'decoding': decoding, **self._facts(task, responses, len(inside))}
+
+    def _at_weight(
+        self,
+        lm_weight: float,
+        task: RetrievalTask,
+        messages: np.ndarray,
+        index: exact_search.Index,
+        targets: Sequence[str],
+    ) -> Suggested:
+        """Suggests with a weight of log-likelihoods, and scores the suggestions."""
+        folder, lang = task.responses.folder, task.prepared.manifest['target_lang']
+        responses, choose = self._sets[folder], self._chooser(folder, lang)
+        index = exact_search.with_bias(index, lm_weight * responses.lm_scores)
+        ids, suggestions = suggest(messages, index, responses, choose, self._options)
+        n_best = [[suggestion['text'] for suggestion in row] for row in suggestions]
+        scores, per_example = task.metrics.score(targets, n_best, _SCORES)
+        return Suggested(lm_weight, index, ids, suggestions, scores, per_example)
+
+    def _decoding(
+        self, responses: ResponseSet, best: Suggested, tried: Sequence[Suggested]
+    ) -> dict[str, Json]:
+        """Says in metrics.json how suggestions were made."""
+        made: dict[str, Json] = {
+            'method': 'retrieval',
+            'responses': len(responses),
+            'top_k': self._options.top_k,
+            'num_suggestions': self._options.num_suggestions,
+            'lm_weight': best.lm_weight,
+            'consensus': self._options.consensus,
+        }
+        if len(tried) > 1:
+            made['lm_weights'] = {str(one.lm_weight): one.scores[_VALIDATION] for one in tried}
+        return made
 
     def _facts(
         self, task: RetrievalTask, responses: ResponseSet, num_inside: int
     ) -> dict[str, Json]:
-        """Says in metrics.json how suggestions were made, and of which responses.
+        """Says in metrics.json which responses were suggested.
 
         Args:
           task: that was scored.
           responses: its response set.
           num_inside: examples whose reply is in the set.
         """
-        names = ('top_k', 'num_suggestions', 'lm_weight', 'consensus')
-        settings = {name: getattr(self._options, name) for name in names}
         return {
             'signatures': task.metrics.signatures,
-            'decoding': {'method': 'retrieval', 'responses': len(responses), **settings},
             'responses': {
                 'task': task.responses.name,
                 'split': task.responses.split,
@@ -344,54 +377,3 @@ class _Texts:
             if places[i] == len(self.rows):
                 self.rows.append(ids)
         return places
-
-
-class _Rows:
-    """The scores and suggestions of a task's examples.
-
-    Attributes:
-      scores: of the task.
-      targets: [n], texts.
-      suggestions: of each example, best first; None without a response set.
-    """
-
-    def __init__(self, task: RetrievalTask, ranks: candidates_lib.Ranks):
-        loss, rank, best = ranks
-        self.scores: dict[str, float] = {
-            'loss': float(loss.mean()),
-            'mrr': 100 * float((1 / rank).mean()),
-            'p_at_1': 100 * float((rank == 1).mean()),
-            'recall_10': 100 * float((rank <= 10).mean()),
-        }
-        self.targets = [record['targets_pretokenized'] for record in task.records]
-        self.suggestions: list[list[dict[str, Json]]] | None = None
-        texts = list(task.replies)
-        self._task, self._best = task, [texts[i] for i in best]
-        self._per_example: list[dict[str, float]] = [{} for _ in self.targets]
-        everyone = np.arange(len(rank))
-        self.note('loss', loss, everyone)
-        self.note('rank', rank, everyone)
-
-    def add(
-        self, scores: Mapping[str, float], per_example: Sequence[Mapping[str, float]] = ()
-    ) -> None:
-        """Scores of the task, and of each example."""
-        self.scores |= scores
-        for noted, values in zip(self._per_example, per_example, strict=bool(per_example)):
-            noted.update(values)
-
-    def note(self, name: str, values: np.ndarray, places: np.ndarray) -> None:
-        """A score of the examples at these places."""
-        for place, value in zip(places.tolist(), values.tolist(), strict=True):
-            self._per_example[place][name] = value
-
-    def written(self) -> list[dict[str, Json]]:
-        """The lines of predictions.jsonl. Without suggestions the best candidate is predicted."""
-        lines = []
-        for i, number in enumerate(self._task.numbers.tolist()):
-            suggestions = None if self.suggestions is None else self.suggestions[i]
-            more = {'suggestions': suggestions} if suggestions else {}
-            prediction = suggestions[0]['text'] if suggestions else self._best[i]
-            record, scores = self._task.records[i], self._per_example[i]
-            lines.append(base.line(number, record, prediction, scores, **more))
-        return lines

@@ -30,8 +30,14 @@ TOKENIZER_FILES = (
 )  # fmt: skip
 
 
-def local_folder(spec: str) -> pathlib.Path:
+def local_folder(
+    spec: str, weight_files: Sequence[str] = tensors.WEIGHT_FILES
+) -> pathlib.Path:
     """The folder that `spec` names; see the top of this file.
+
+    Args:
+      spec: a folder, NAME or NAME@REVISION.
+      weight_files: of a repository, those that are taken, in order of preference.
 
     Raises:
       UserError: there is none, the hub cannot be reached, or the repository has no weights.
@@ -39,10 +45,10 @@ def local_folder(spec: str) -> pathlib.Path:
     folder = pathlib.Path(os.path.expanduser(spec))
     if spec and folder.is_dir():
         return folder
-    indices = [f'{name}.index.json' for name in tensors.WEIGHT_FILES]
+    indices = [f'{name}.index.json' for name in weight_files]
     more = (GENERATION_CONFIG, *sentence_files.NAMES)
     names = (CONFIG, *more, *TOKENIZER_FILES, *indices, tensors.SAFETENSORS)
-    weights = (*indices, *tensors.WEIGHT_FILES)
+    weights = (*indices, *weight_files)
     folder = fetch(spec, names, all_of=[(CONFIG,), TOKENIZER_FILES, weights])
     if not foreign.file(folder, CONFIG):
         raise UserError(f'hub repository {spec} has no {CONFIG}, so it holds no checkpoint')
@@ -50,7 +56,7 @@ def local_folder(spec: str) -> pathlib.Path:
     if re.fullmatch(r'[0-9a-f]{40}', folder.name):
         revision = folder.name  # So that all files are of one commit.
     commit = f'{repository}@{revision}' if revision else repository
-    for name, index in zip(tensors.WEIGHT_FILES, indices, strict=True):
+    for name, index in zip(weight_files, indices, strict=True):
         if path := foreign.file(folder, index):
             shards = sorted(set(tensors.index_shards(path).values()))
             folder = fetch(commit, shards, all_of=[(shard,) for shard in shards])
@@ -65,7 +71,7 @@ def local_folder(spec: str) -> pathlib.Path:
     import huggingface_hub
 
     place = 'the cache' if huggingface_hub.constants.HF_HUB_OFFLINE else 'the hub'
-    raise UserError(f'repository {spec} has no {" and no ".join(tensors.WEIGHT_FILES)} in {place}')
+    raise UserError(f'repository {spec} has no {" and no ".join(weight_files)} in {place}')
 
 
 def fetch(spec: str, names: Sequence[str], all_of: Sequence[Sequence[str]]) -> pathlib.Path:

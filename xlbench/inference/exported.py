@@ -181,10 +181,12 @@ def _write_json(
     """The tokenizer.json of a vocabulary that transformers reads in another way."""
     (folder / hub.TOKENIZER_JSON).write_text(tokenizer.with_ends(), encoding='utf-8')
     named = vocabularies.FAMILIES[tokenizer.family].named
+    split = {'split_special_tokens': True} if vocabularies.FAMILIES[tokenizer.family].added else {}
     return {
         **named,
         'tokenizer_class': 'PreTrainedTokenizerFast',
         vocabularies.FAMILY: tokenizer.family,
+        **split,
     }
 
 

@@ -184,4 +184,5 @@ def _mark(
         if tokenizer.family == 'bert':
             return f'{source} ', forced, ''
         return '', forced, f', src_lang={source!r}'
-    return f'{token} ', forced, ''
+    before = f'{token} ' if 'target_lang' in tokenizer.source_words else ''
+    return before, forced, ''

@@ -15,7 +15,7 @@ def of_paper(recipe: Recipe, size: str) -> Iterator[str]:
     benchmark = benchmarks.get(recipe.benchmark)
     yield f'{benchmark.title} (arXiv:{benchmark.arxiv}), at the size {size}'
     for table in recipe.tables:
-        yield f'{table.name:<10}{table.title}: {_needs(recipe, table, size)}'
+        yield f'{table.name:<9} {table.title}: {_needs(recipe, table, size)}'
     yield f'all       {_counted(recipe, tuple(recipe.experiments), size)}'
     yield from (f'note: {note}' for note in recipe.notes.values())
 

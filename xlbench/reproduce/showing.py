@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 
 from xlbench import benchmarks
@@ -30,6 +31,7 @@ _OF_SWEEPS = {
 }
 
 _Key = tuple[pathlib.Path, str]
+_SEED = re.compile(r'-seed\d+$')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,11 +71,16 @@ def of_runs(
             if benchmark.paper_checkpoints:
                 run = as_model(run, experiment.model)
             run = as_scenario(run, experiment.mixture) if experiment.mixture else run
+            run = without_seeds(run) if table.variants else run
             runs[_key(run)] = run
             labels[_key(run)] = _label(experiment, experiments)
     if not runs:
         return Shown()
-    exhibits = [one for one in benchmark.exhibits if one.name.lower() == table.name]
+    exhibits = [
+        dataclasses.replace(one, tasks=table.tasks or one.tasks)
+        for one in benchmark.exhibits
+        if one.name.lower() == table.name
+    ]
     if exhibits and not benchmark.pages:
         section = exhibited.section(making.Material(benchmark, list(runs.values())), exhibits)
         drawn = exhibited.write_figures(section.figures, output)
@@ -84,7 +91,7 @@ def of_runs(
 def _reported(table: PaperTable, runs: list[Run], labels: Mapping[_Key, str]) -> list[Table]:
     """The tables of a report in which runs of one label are one row."""
     tables: list[Table] = []
-    for section in sections_lib.sections(runs):
+    for section in sections_lib.sections(runs, variants=table.variants):
         if not section.tables:
             section = merged(section, labels)
         of_section = layout.tables(section)
@@ -137,6 +144,19 @@ def as_scenario(run: Run, mixture: str) -> Run:
         evaluations={step: within(of_step) for step, of_step in run.evaluations.items()},
         baselines={name: within(of_name) for name, of_name in run.baselines.items()},
     )
+
+
+def without_seeds(run: Run) -> Run:
+    """A run whose variants do not name the seed of the model that ranked its candidates.
+
+    Example: test-rerank-mBERT-multi-seed1 -> test-rerank-mBERT-multi, of which the runs of other
+    seeds have one, too.
+    """
+    evaluations = {
+        step: {(task, _SEED.sub('', split)): result for (task, split), result in of_step.items()}
+        for step, of_step in run.evaluations.items()
+    }
+    return dataclasses.replace(run, evaluations=evaluations)
 
 
 def _key(run: Run) -> _Key:

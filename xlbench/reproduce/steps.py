@@ -184,16 +184,14 @@ def _arguments(
 ) -> tuple[str, ...]:
     """The command line behind the program's name."""
     root = settings.root
+    few = [f'--num_examples={settings.examples}'] if settings.examples and command.limited else []
     if command.program == 'chain':
         has_root = any(flag.startswith('--root=') for flag in flags)
         given = [f'--root={root}'] if root and not has_root else []
         given += [f'--seed={seed}'] if seed is not None else []
-        given += [f'--num_examples={settings.examples}'] if settings.examples else []
-        return (*flags, *given, f'--workdir={folder}')
+        return (*flags, *given, *few, f'--workdir={folder}')
     if command.program not in CONFIGURED:
-        of_task = any(flag.startswith('--input_task=') for flag in flags)
-        few = settings.examples and command.program == 'translate' and of_task
-        return (*flags, f'--num_examples={settings.examples}') if few else flags
+        return (*flags, *few)
     head = f'--config={command.configs[settings.size]}'
     where = 'config.source' if command.program == 'fewshot' else 'config'
     given = [f'--{where}.data.root={root}'] if root else []

@@ -71,6 +71,17 @@ def index(
     return Index(_put(vectors, mesh, spec), _put(bias, mesh, spec), count, mesh)
 
 
+def with_bias(responses: Index, bias: ArrayLike) -> Index:
+    """The same responses with another bias [n], which is put onto the devices."""
+    bias = np.asarray(bias, np.float32)
+    if responses.mesh is None:
+        return dataclasses.replace(responses, bias=jnp.asarray(bias))
+    padding = len(responses.vectors) - responses.count
+    bias = np.pad(bias, (0, padding), constant_values=-np.inf)
+    spec = PartitionSpec(responses.mesh.axis_names)
+    return dataclasses.replace(responses, bias=_put(bias, responses.mesh, spec))
+
+
 def top_k(
     queries: ArrayLike,
     responses: ArrayLike | Index,

@@ -122,7 +122,8 @@ def _chain(summariser: str, translator: str, corpus: str, lang: str) -> Command:
         flags.append(f'--input_task={CLIDSUM.task_name(f"{corpus}views", CLIDSUM.pivot)}')
     elif summariser == 'BART(D_ALL)':
         flags.append(f'--root={_MARKED}')
-    return Command(f'{system}-{corpus}-{lang}', 'chain', flags=tuple(flags), folder=system)
+    name = f'{system}-{corpus}-{lang}'
+    return Command(name, 'chain', flags=tuple(flags), folder=system, limited=True)
 
 
 def _sum_trans() -> tuple[list[Command], list[Experiment]]:
@@ -156,7 +157,7 @@ def _translated_first(translator: str, word: str, corpus: str, lang: str) -> lis
     cell = f'{corpus}-{lang}'
     translations = [
         Command(
-            f'{word}-dialogues-{cell}-{split}', 'translate', seeded=False,
+            f'{word}-dialogues-{cell}-{split}', 'translate', seeded=False, limited=True,
             after=(_SAMPLE.name,), sized=_VOCABULARIES,
             flags=(
                 f'--engine={engine}', f'--source_lang={CLIDSUM.pivot}', f'--target_lang={lang}',
@@ -180,7 +181,7 @@ def _translated_first(translator: str, word: str, corpus: str, lang: str) -> lis
         after=tuple(command.name for command in translations),
     )
     chain = Command(
-        f'{word}-mbart-{cell}', 'chain', folder=f'{word}-mbart', sized=_VOCABULARIES,
+        f'{word}-mbart-{cell}', 'chain', folder=f'{word}-mbart', sized=_VOCABULARIES, limited=True,
         flags=(
             f'translate:{engine}', f'{{{summariser.name}}}', f'--task={task}',
             f'--system={translator} + mBART', '--root={root}',
@@ -201,7 +202,7 @@ def _translators() -> tuple[list[Command], list[Experiment]]:
         if word != 'trans_wmt':
             scored = [
                 Command(
-                    f'{word}-wmt20-{lang}', 'chain', folder=f'{word}-wmt20',
+                    f'{word}-wmt20-{lang}', 'chain', folder=f'{word}-wmt20', limited=True,
                     flags=(
                         f'translate:{_translator(name, lang)}',
                         f'--task={TRANSLATION.task_name("wmt20", CLIDSUM.pivot, lang)}',

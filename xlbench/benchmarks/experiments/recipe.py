@@ -54,6 +54,8 @@ class Command:
         missing: Size -> why it cannot be run there.
         sizes: Those at which it is needed at all.
         seeded: Whether each seed has a run of its own.
+        limited: Whether --num_examples makes it short, for a sample that is scored on few examples;
+            of programs without a config.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Command:
     missing: Mapping[str, str] = dataclasses.field(default_factory=dict)
     sizes: tuple[str, ...] = SIZES
     seeded: bool = True
+    limited: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +104,9 @@ class PaperTable:
         made_by: What sets it: titles of tables in a report, functions of the few-shot analysis,
             files of its figures. Empty for whatever a report of its runs has.
         instead: Why no runs make it, or what has to follow them.
+        tasks: The benchmark's tasks that it is about; none: all that its runs are scored on.
+        variants: Whether what was evaluated in other ways than a run's config says, and adapters,
+            stand beside the run.
     """
 
     name: str
@@ -109,6 +115,8 @@ class PaperTable:
     made_by: tuple[str, ...] = ()
     instead: str = ''
     sampled: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    variants: bool = False
 
     def experiments_at(self, size: str) -> tuple[str, ...]:
         """The experiments that it shows at a size."""

@@ -25,6 +25,8 @@ class Conventions:
         empty where inputs have none.
       language_last: whether the first id of inputs and of targets, their language, goes behind
         their end, see `vocabularies.Family`.
+      closing_id: what targets have behind their end in place of the language that goes there; None
+        leaves the language.
     """
 
     pad_id: int
@@ -34,6 +36,7 @@ class Conventions:
     answer_mark: tuple[int, ...] = ()
     segment_marks: tuple[int, ...] = ()
     language_last: bool = False
+    closing_id: int | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> 'Conventions':
@@ -55,7 +58,13 @@ class Conventions:
                     'prepare it again with --force'
                 )
             marks.append(tuple(mark))
-        return cls(*values, *marks, _language_last(vocabulary.get('family')))
+        closing = vocabulary.get('closing_id')
+        if closing is not None and not (isinstance(closing, int) and 0 <= closing < values[-1]):
+            raise UserError(
+                f'the manifest of {manifest.get("task")} has no valid closing_id in its '
+                'vocabulary; prepare it again with --force'
+            )
+        return cls(*values, *marks, _language_last(vocabulary.get('family')), closing)
 
     @classmethod
     def of_tokenizer(
@@ -68,7 +77,8 @@ class Conventions:
         """Those of texts that are not prepared: of their tokenizer, for a model of that size."""
         ids = tokenizer.pad_id, tokenizer.eos_id, tokenizer.decoder_start_id
         marks = tuple(answer_mark), tuple(segment_marks)
-        return cls(*ids, vocab_size, *marks, _language_last(tokenizer.family))
+        last = _language_last(tokenizer.family)
+        return cls(*ids, vocab_size, *marks, last, tokenizer.closing_id)
 
     def begin(self, languages: _Ids | None) -> tuple[_Ids | int, _Ids | None]:
         """What decoders are fed first, and what they have to write first.

@@ -58,7 +58,8 @@ def generation(rows: Sequence[Row], layout: Layout) -> dict[str, np.ndarray]:
       decoder_segment_ids, decoder_positions: [batch, targets] int32.
       decoder_loss_weights: [batch, targets] float32, 1 on targets (eos included), 0 on padding.
       Segment ids are 1, 2, ... within a row and 0 on padding. Where the language is last, the first
-      id of inputs and of targets goes behind their end, and is the first decoder input.
+      id of inputs and of targets goes behind their end, and is the first decoder input; with a
+      closing id, targets have that behind their end.
 
     Example: one row of two examples, inputs [5, 1] and [6, 7, 1], targets [8, 1] and [9, 1] ->
       encoder_input_tokens   5 1 6 7 1 0     decoder_target_tokens  8 1 9 1
@@ -130,6 +131,9 @@ def _both_sides(
     if conventions.language_last:
         starts = [int(part[0]) for part in targets]
         targets = [np.roll(part, -1) for part in targets]
+        if conventions.closing_id is not None:
+            for part in targets:
+                part[-1:] = conventions.closing_id
     decoder = decoder_arrays(targets, counts, lengths['targets'], conventions, starts)
     return encoder | positions | decoder, inputs
 

@@ -67,6 +67,9 @@ class HuggingFaceTokenizer(Tokenizer):
         added = self._tokenizer.get_added_tokens_decoder()
         if family == 'bert':
             names = {lang: f'[unused{n}]' for n, lang in enumerate(languages.TABLE, 1)}
+        elif family == 'unicoder':
+            known = vocabularies.UNICODER_LANGUAGES
+            names = {lang: f'[{lang}]' for lang in languages.LANGUAGES if lang in known}
         else:
             rows = languages.LANGUAGES.items() if family in ('mbart25', 'mbart50') else ()
             names = {lang: row.mbart for lang, row in rows if row.mbart}
@@ -122,12 +125,14 @@ class HuggingFaceTokenizer(Tokenizer):
         self.pad_id, self.eos_id = special['pad'], special['eos']
         self.bos_id, self.unk_id = special.get('bos'), special.get('unk', -1)
         start = files.model.decoder_start_token_id
-        default = special[vocabularies.FAMILIES[self.family].start]
+        family = vocabularies.FAMILIES[self.family]
+        default = special[family.start]
+        self.closing_id = to_id(family.closing) if family.closing else None
         self.decoder_start_id = default if start is None else start
         numbers = {lang: to_id(token) for lang, token in names.items()}
         self._language_ids = {lang: n for lang, n in numbers.items() if n is not None}
         self._language_tokens = {lang: names[lang] for lang in self._language_ids}
-        if files.setting('split_special_tokens') is True:
+        if files.setting('split_special_tokens') is True and not family.added:
             del special['unk']  # Of SentencePiece, which decodes it to a mark.
         self._silent = [*self._language_ids.values(), *special.values()]
         if self._language_ids or self.family == 'marian':
@@ -156,11 +161,13 @@ class HuggingFaceTokenizer(Tokenizer):
         before, _ = self.prefix_ids(None, None)
         ids = [*before.tolist(), self.eos_id]
         *start, end = [copy.id_to_token(i) for i in ids]
-        pair = ['$A', end, '$B:1', f'{end}:1']
+        single, pair = [*start, '$A', end], ['$A', end, '$B:1', f'{end}:1']
         if self.family in DOUBLED_ENDS:  # Which know one type.
             pair = ['$A', end, end, '$B', end]
+        if vocabularies.FAMILIES[self.family].language_last:
+            single = ['$A', end, *start]
         copy.post_processor = processors.TemplateProcessing(
-            single=[*start, '$A', end],
+            single=single,
             pair=[*start, *pair],
             special_tokens=[(copy.id_to_token(i), i) for i in dict.fromkeys(ids)],
         )

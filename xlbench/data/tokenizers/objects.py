@@ -67,6 +67,8 @@ def load(files: Files, family: str) -> tuple[tokenizers.Tokenizer, bytes]:
         raise errors.UserError(
             f'vocabulary folder {files.folder} has no {TOKENIZER_FILE} and no {needed}{hint}'
         )
+    if FAMILIES[family].added:
+        tokenizer.encode_special_tokens = True  # As text, where they stand in one.
     if words := files.setting('words'):
         if family != 'bert' or words != 'mrs':
             raise errors.UserError(
@@ -271,6 +273,8 @@ def _add_tokens(
     for token in (*named.values(), *(listed or own), *files.special.listed()):
         token = _added_token(token)
         tokens.setdefault(token.content, token)
+    for word in FAMILIES[family].added:
+        tokens.setdefault(word, tokenizers.AddedToken(word, special=True, normalized=False))
     tokenizer.add_tokens(list(tokens.values()))
 
 

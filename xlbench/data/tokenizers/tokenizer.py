@@ -57,6 +57,7 @@ class Tokenizer(abc.ABC):
       pad_id, eos_id: ids of padding and of the end; BERT's end is [SEP].
       bos_id: id of the token that opens a text (<s>, BERT's [CLS]); None if there is none.
       unk_id: id of unknown text, -1 if there is none.
+      closing_id: id of what stands behind the end of both sides; None in most vocabularies.
       decoder_start_id: the first decoder input.
       sha256: over everything that defines the ids.
       family: key of `vocabularies.FAMILIES`.
@@ -73,6 +74,7 @@ class Tokenizer(abc.ABC):
     bos_id: int | None = None
     unk_id: int
     decoder_start_id: int
+    closing_id: int | None = None
     sha256: str
     family: str = 'other'
     tags: str = 'target_in_source'
@@ -135,8 +137,9 @@ class Tokenizer(abc.ABC):
         """The ids before inputs and before targets, each [length] int32.
 
         mBART puts the language of each side first (mBART-25 for a batch of examples only, see
-        `vocabularies.Family.language_last`), Marian's multilingual models `>>xxx<<` of the
-        target before the input, BART <s> before both, XLM-R and BERT <s> or [CLS] before the input.
+        `vocabularies.Family.language_last`; so does Unicoder, with [EOS] in the place of the source
+        language), Marian's multilingual models `>>xxx<<` of the target before the input, BART <s>
+        before both, XLM-R and BERT <s> or [CLS] before the input.
         Multilingual BERT gets the target language at the start of both sides, as the MTG paper has
         it (arXiv:2108.07140, section 4.1) without saying how it is spelled: language n of
         `languages.TABLE` is [unusedN], if the vocabulary has such tokens, which text never
@@ -250,7 +253,8 @@ class Tokenizer(abc.ABC):
         return int(ids[0]) if ids.size else None
 
     def _prefix(self, words: Sequence[str], langs: Mapping[str, str | None]) -> np.ndarray:
-        ids = [self.bos_id if w == 'bos' else self._language_id(w, langs[w]) for w in words]
+        special = {'bos': self.bos_id, 'closing': self.closing_id}
+        ids = [special[w] if w in special else self._language_id(w, langs[w]) for w in words]
         return np.array([i for i in ids if i is not None], np.int32)
 
     def _language_id(self, side: str, lang: str | None) -> int | None:
@@ -275,6 +279,7 @@ class Tokenizer(abc.ABC):
 
     def manifest(self) -> dict[str, int | str | None]:
         """The entry of a vocabulary in the manifest of a preparation."""
+        closing = {} if self.closing_id is None else {'closing_id': self.closing_id}
         return {
             'name': self.name,
             'family': self.family,
@@ -285,6 +290,7 @@ class Tokenizer(abc.ABC):
             'bos_id': self.bos_id,
             'unk_id': self.unk_id,
             'decoder_start_id': self.decoder_start_id,
+            **closing,
         }
 
 

@@ -143,9 +143,17 @@ function csvOf(table) {
     ? [...table.tHead.rows[0].cells].flatMap((cell) => Array(cell.colSpan).fill(nameOf(cell))) : [];
   const labels = [...[...table.tHead.rows].at(-1).cells].map(
     (cell, i) => `${groups[i] ?? ''} ${nameOf(cell)}`.trim());
-  const rows = [...table.tBodies[0].rows].map(
-    (row) => [...row.cells].map((cell, i) => (i ? textOf(cell) : nameOf(cell))));
-  return `${[labels, ...rows].map((row) => row.map(csvField).join(',')).join('\n')}\n`;
+  const rows = [...table.tBodies[0].rows].map((row) => [...row.cells]);
+  // A deviation has a column of its own, behind that of its number.
+  const spread = labels.map((_, i) => rows.some((cells) => cells[i]?.dataset.spread));
+  const line = (items, text, ofSpread) => items.flatMap(
+    (item, i) => (spread[i] ? [text(item, i), ofSpread(item)] : [text(item, i)]));
+  const lines = [
+    line(labels, (label) => label, (label) => `${label} ±`),
+    ...rows.map((cells) => line(
+      cells, (cell, i) => (i ? textOf(cell) : nameOf(cell)), (cell) => cell.dataset.spread ?? '')),
+  ];
+  return `${lines.map((row) => row.map(csvField).join(',')).join('\n')}\n`;
 }
 
 // The name of a file of a table or a plot, from its title.

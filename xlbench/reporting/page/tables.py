@@ -137,4 +137,6 @@ def _cell(cell: Cell, sense: int) -> Markup:
     if cell.sign == '+' and cell.value and sense:  # A difference.
         classes.append('gain' if cell.value * sense > 0 else 'loss')
     value = None if cell.value is None else repr(cell.value)
-    return element('td', str(cell), class_=' '.join(classes) or None, data_value=value)
+    spread = None if cell.spread is None else repr(cell.spread)
+    classes = ' '.join(classes) or None
+    return element('td', str(cell), class_=classes, data_value=value, data_spread=spread)
